@@ -1,0 +1,45 @@
+package fsm
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can keep a call from being answered. Every package compares with errors.Is; nothing else defines such errors.
+var (
+	// ErrNotProposed: the call is certainly not committed and never will be. HTTP 503, "committed": "no".
+	ErrNotProposed = errors.New("not committed")
+	// ErrUnknown: the call may or may not be committed. HTTP 504, "committed": "unknown".
+	ErrUnknown = errors.New("not known to be committed")
+	// ErrOverloaded: refused before it was proposed, because too much waits already. HTTP 429.
+	ErrOverloaded = errors.New("too many calls are waiting")
+)
+
+// NotLeaderError says that this replica does not lead the shard. It is an ErrNotProposed.
+type NotLeaderError struct {
+	Shard  uint32
+	Leader string // node id of the leader as far as this replica knows; empty: unknown
+}
+
+func (e *NotLeaderError) Error() string {
+	if e.Leader == "" {
+		return fmt.Sprintf("shard %d has no leader", e.Shard)
+	}
+	return fmt.Sprintf("shard %d is led by node %s", e.Shard, e.Leader)
+}
+
+func (e *NotLeaderError) Is(target error) bool { return target == ErrNotProposed }
+
+// FieldError is a value that breaks a rule of the contract.
+type FieldError struct {
+	Field  string // as the caller wrote it, dotted: "target.url"
+	Detail string // what is wrong, in words
+	Limit  string // the limit it breaks; empty if it is not about one
+}
+
+func (e *FieldError) Error() string {
+	if e.Limit == "" {
+		return e.Field + ": " + e.Detail
+	}
+	return fmt.Sprintf("%s: %s (limit %s)", e.Field, e.Detail, e.Limit)
+}

@@ -1,0 +1,230 @@
+package fsm
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// The contract's limits. Sizes are in bytes.
+const (
+	MaxNameBytes       = 200 // id, queue
+	MaxPayloadBytes    = 256 << 10
+	MaxLabels          = 16
+	MaxLabelNameBytes  = 63
+	MaxLabelValueBytes = 255
+	MaxHeaders         = 32
+	MaxHeaderBytes     = 8 << 10 // names and values of one task together
+	MaxURLBytes        = 2 << 10
+	MaxKeyBytes        = 255
+	MaxContentType     = 255
+	MaxAttempts        = 1000
+	MaxErrorBytes      = 512 // of last_error; longer ones are cut
+
+	MaxDelay     = 100 * 365 * 24 * time.Hour // also how far ahead fire_at may be
+	MaxBackoff   = 7 * 24 * time.Hour
+	MaxTimeout   = 10 * time.Minute
+	MaxListLimit = 1000
+)
+
+// What a task gets that says nothing itself, and whose queue says nothing.
+const (
+	DefaultNamespace   = "default"
+	DefaultQueue       = "default"
+	DefaultContentType = "application/json"
+	DefaultMaxAttempts = 10
+	DefaultMinBackoff  = time.Second
+	DefaultMaxBackoff  = 10 * time.Minute
+	DefaultTimeout     = 15 * time.Second
+	DefaultKeepDone    = 10 * time.Minute
+	DefaultListLimit   = 100
+)
+
+// CheckName checks a task id or a queue name; field is what the caller calls it.
+func CheckName(field, name string) *FieldError {
+	const rule = "[A-Za-z0-9][A-Za-z0-9._:~-]{0,199}"
+	switch {
+	case name == "":
+		return &FieldError{Field: field, Detail: "is empty", Limit: rule}
+	case len(name) > MaxNameBytes:
+		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d bytes long", len(name)), Limit: rule}
+	}
+	for i := range len(name) {
+		if c := name[i]; !isAlphanumeric(c) && (i == 0 || strings.IndexByte("._:~-", c) < 0) {
+			return &FieldError{Field: field, Detail: fmt.Sprintf("has %q at byte %d", c, i), Limit: rule}
+		}
+	}
+	return nil
+}
+
+func isAlphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+// CheckSpec checks everything about a task but its id and its time.
+func CheckSpec(s *fsmpb.Spec) *FieldError {
+	if s.Queue != "" {
+		if err := CheckName("queue", s.Queue); err != nil {
+			return err
+		}
+	}
+	if n := len(s.Payload); n > MaxPayloadBytes {
+		return tooLarge("payload", n, MaxPayloadBytes)
+	}
+	if n := len(s.ContentType); n > MaxContentType {
+		return tooLarge("content_type", n, MaxContentType)
+	}
+	if bad := strings.IndexFunc(s.ContentType, isControl); bad >= 0 {
+		return &FieldError{Field: "content_type", Detail: "has a control character"}
+	}
+	if s.ExpiresAfterMs < 0 || s.ExpiresAfterMs > MaxDelay.Milliseconds() {
+		return &FieldError{Field: "expires_after", Detail: "is out of range", Limit: "0s to 100 years"}
+	}
+	if err := checkTarget(s.Target); err != nil {
+		return err
+	}
+	if err := checkRetry(s.Retry); err != nil {
+		return err
+	}
+	return checkLabels(s.Labels)
+}
+
+func checkTarget(t *fsmpb.Target) *FieldError {
+	if t == nil {
+		return nil
+	}
+	if n := len(t.Url); n > MaxURLBytes {
+		return tooLarge("target.url", n, MaxURLBytes)
+	}
+	if _, err := Destination(t.Url); err != nil {
+		return &FieldError{Field: "target.url", Detail: err.Error()}
+	}
+	if t.TimeoutMs < 0 || t.TimeoutMs > MaxTimeout.Milliseconds() {
+		return &FieldError{Field: "target.timeout", Detail: "is out of range", Limit: "more than 0s, at most " + MaxTimeout.String()}
+	}
+	return checkHeaders(t.Headers)
+}
+
+func checkHeaders(headers []*fsmpb.Header) *FieldError {
+	const field = "target.headers"
+	if n := len(headers); n > MaxHeaders {
+		return &FieldError{Field: field, Detail: fmt.Sprintf("has %d headers", n), Limit: fmt.Sprint(MaxHeaders)}
+	}
+	total := 0
+	for _, h := range headers {
+		total += len(h.Name) + len(h.Value)
+		if err := checkHeader(h); err != nil {
+			return err
+		}
+	}
+	if total > MaxHeaderBytes {
+		return tooLarge(field, total, MaxHeaderBytes)
+	}
+	return nil
+}
+
+func checkHeader(h *fsmpb.Header) *FieldError {
+	field := "target.headers." + h.Name
+	if h.Name == "" || strings.IndexFunc(h.Name, notToken) >= 0 {
+		return &FieldError{Field: field, Detail: "is not a header name"}
+	}
+	if strings.IndexFunc(h.Value, func(r rune) bool { return r != '\t' && isControl(r) }) >= 0 {
+		return &FieldError{Field: field, Detail: "has a control character in its value"}
+	}
+	if reservedHeader(strings.ToLower(h.Name)) {
+		return &FieldError{Field: field, Detail: "is reserved: webhook-*, ce-*, belfry-*, host, content-type, content-length, traceparent and hop-by-hop headers may not be set"}
+	}
+	return nil
+}
+
+// reservedHeader tells whether Belfry, or the connection, sets this header itself.
+func reservedHeader(name string) bool {
+	for _, prefix := range []string{"webhook-", "ce-", "belfry-", "proxy-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	switch name {
+	case "host", "content-type", "content-length", "traceparent",
+		"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "expect":
+		return true
+	}
+	return false
+}
+
+func checkRetry(r *fsmpb.Retry) *FieldError {
+	if r == nil {
+		return nil
+	}
+	if r.MaxAttempts > MaxAttempts {
+		return &FieldError{Field: "retry.max_attempts", Detail: fmt.Sprintf("is %d", r.MaxAttempts), Limit: fmt.Sprintf("1 to %d", MaxAttempts)}
+	}
+	for _, b := range []struct {
+		field string
+		ms    int64
+	}{{"retry.min_backoff", r.MinBackoffMs}, {"retry.max_backoff", r.MaxBackoffMs}} {
+		if b.ms < 0 || b.ms > MaxBackoff.Milliseconds() {
+			return &FieldError{Field: b.field, Detail: "is out of range", Limit: "more than 0s, at most 7d"}
+		}
+	}
+	if r.MinBackoffMs > 0 && r.MaxBackoffMs > 0 && r.MinBackoffMs > r.MaxBackoffMs {
+		return &FieldError{Field: "retry.min_backoff", Detail: "is longer than retry.max_backoff"}
+	}
+	return nil
+}
+
+func checkLabels(labels []*fsmpb.Label) *FieldError {
+	if n := len(labels); n > MaxLabels {
+		return &FieldError{Field: "labels", Detail: fmt.Sprintf("has %d labels", n), Limit: fmt.Sprint(MaxLabels)}
+	}
+	for _, l := range labels {
+		switch {
+		case l.Name == "":
+			return &FieldError{Field: "labels", Detail: "has an empty name"}
+		case len(l.Name) > MaxLabelNameBytes:
+			return tooLarge("labels."+l.Name, len(l.Name), MaxLabelNameBytes)
+		case len(l.Value) > MaxLabelValueBytes:
+			return tooLarge("labels."+l.Name, len(l.Value), MaxLabelValueBytes)
+		}
+	}
+	return nil
+}
+
+// Destination is where a target's URL leads: scheme://host:port in lower case, the port always written.
+// It is the unit of isolation between receivers.
+func Destination(rawURL string) (string, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "", fmt.Errorf("is not a URL: %w", err)
+	}
+	port := u.Port()
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "", fmt.Errorf("has scheme %q: only http and https are delivered to", u.Scheme)
+	case u.Hostname() == "":
+		return "", fmt.Errorf("has no host")
+	case u.User != nil:
+		return "", fmt.Errorf("has credentials in it: send them in a header")
+	case u.Fragment != "":
+		return "", fmt.Errorf("has a fragment")
+	case port == "" && u.Scheme == "http":
+		port = "80"
+	case port == "":
+		port = "443"
+	}
+	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port, nil
+}
+
+func tooLarge(field string, n, limit int) *FieldError {
+	return &FieldError{Field: field, Detail: fmt.Sprintf("is %d bytes", n), Limit: fmt.Sprintf("%d bytes", limit)}
+}
+
+func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
+
+// notToken follows RFC 9110, section 5.6.2.
+func notToken(r rune) bool {
+	return r >= 0x80 || !isAlphanumeric(byte(r)) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+}
