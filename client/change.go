@@ -1,0 +1,134 @@
+package client
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Touch says how a task's delay starts again.
+type Touch struct {
+	Delay time.Duration // 0: the task's last one
+	// At most one of these two bounds how far touching can push a task.
+	NoLaterThan time.Time     // an instant
+	NoOlderThan time.Duration // counted from the task's creation
+	OrSchedule  *Task         // what to schedule if there is no task, or it is done or firing
+}
+
+func (t Touch) encode() (any, error) {
+	var w struct {
+		Delay       duration        `json:"delay,omitzero"`
+		NoLaterThan any             `json:"no_later_than,omitempty"`
+		OrSchedule  json.RawMessage `json:"or_schedule,omitempty"`
+	}
+	w.Delay = duration(t.Delay)
+	switch {
+	case !t.NoLaterThan.IsZero():
+		w.NoLaterThan = optionalTime(t.NoLaterThan)
+	case t.NoOlderThan != 0:
+		w.NoLaterThan = duration(t.NoOlderThan)
+	}
+	if t.OrSchedule == nil {
+		return w, nil
+	}
+	task := newWireTask(*t.OrSchedule)
+	task.ID = "" // the call's
+	var err error
+	w.OrSchedule, err = encode(task, t.OrSchedule.Payload)
+	return w, err
+}
+
+// Patch is a change to a waiting task. Zero fields are left as they are; Clear brings defaults back.
+type Patch struct {
+	FireAt      time.Time
+	Delay       time.Duration   // counted from receipt
+	Payload     json.RawMessage // swapped whole
+	ContentType string
+	Target      *Target           // its zero fields are left; headers are merged, and one with an empty value removed
+	Retry       *Retry            // its zero fields are left
+	Labels      map[string]string // merged; one with an empty value is removed
+	// Clear names fields to set back, dotted where they are inside another: "target", "target.timeout", "labels".
+	Clear []string
+}
+
+// fields is the merge patch of RFC 7396, without the payload.
+func (p Patch) fields() (map[string]any, error) {
+	m := map[string]any{}
+	if !p.FireAt.IsZero() {
+		m["fire_at"] = optionalTime(p.FireAt)
+	}
+	setDuration(m, "delay", p.Delay)
+	setText(m, "content_type", p.ContentType)
+	if p.Target != nil {
+		m["target"] = p.Target.patch()
+	}
+	if p.Retry != nil {
+		m["retry"] = newWireRetry(*p.Retry)
+	}
+	if p.Labels != nil {
+		m["labels"] = mergeText(p.Labels)
+	}
+	for _, name := range p.Clear {
+		if err := clearField(m, name); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+func (t Target) patch() map[string]any {
+	m := map[string]any{}
+	setText(m, "url", t.URL)
+	setDuration(m, "timeout", t.Timeout)
+	if t.Headers != nil {
+		m["headers"] = mergeText(t.Headers)
+	}
+	return m
+}
+
+func setText(m map[string]any, name, value string) {
+	if value != "" {
+		m[name] = value
+	}
+}
+
+func setDuration(m map[string]any, name string, d time.Duration) {
+	if d != 0 {
+		m[name] = duration(d)
+	}
+}
+
+// mergeText makes nulls, which remove, of empty values.
+func mergeText(values map[string]string) map[string]*string {
+	m := make(map[string]*string, len(values))
+	for name, value := range values {
+		if value == "" {
+			m[name] = nil
+			continue
+		}
+		m[name] = &value
+	}
+	return m
+}
+
+func clearField(m map[string]any, name string) error {
+	outer, inner, nested := strings.Cut(name, ".")
+	if !nested {
+		if _, set := m[name]; set {
+			return fmt.Errorf("belfry: patch: %s is both set and cleared", name)
+		}
+		m[name] = nil
+		return nil
+	}
+	object, ok := m[outer].(map[string]any)
+	if !ok {
+		if m[outer] != nil {
+			return fmt.Errorf("belfry: patch: %s cannot be cleared while %s is set", name, outer)
+		}
+		object = map[string]any{}
+		m[outer] = object
+	}
+	object[inner] = nil
+	return nil
+}

@@ -1,0 +1,106 @@
+package client
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+func TestPatchBody(t *testing.T) {
+	tests := []struct {
+		name  string
+		patch Patch
+		want  string
+	}{
+		{"time", Patch{Delay: time.Minute}, `{"delay":"1m0s"}`},
+		{"payload alone", Patch{Payload: json.RawMessage(`[1, 2]`)}, `{"payload":[1, 2]}`},
+		{"target merged", Patch{Target: &Target{Headers: map[string]string{"a": "1", "b": ""}}},
+			`{"target":{"headers":{"a":"1","b":null}}}`},
+		{"cleared", Patch{Clear: []string{"retry", "target.timeout"}}, `{"retry":null,"target":{"timeout":null}}`},
+		{"set and cleared inside", Patch{Target: &Target{URL: "http://x/"}, Clear: []string{"target.timeout"}},
+			`{"target":{"timeout":null,"url":"http://x/"}}`},
+		{"labels and payload", Patch{Labels: map[string]string{"a": ""}, Payload: json.RawMessage(`1`)},
+			`{"labels":{"a":null},"payload":1}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, s := start(t, Config{}, answer(200, `{}`))
+			if _, err := c.Patch(t.Context(), "a", tt.patch, IfRevision(7)); err != nil {
+				t.Fatal(err)
+			}
+			got := s.requests()[0]
+			if got.body != tt.want || got.method != "PATCH" || got.header.Get("If-Match") != `"7"` {
+				t.Errorf("sent %+v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPatchRefusesContradictions(t *testing.T) {
+	c, s := start(t, Config{})
+	for _, p := range []Patch{
+		{Delay: 1, Clear: []string{"delay"}},
+		{Retry: &Retry{MaxAttempts: 1}, Clear: []string{"retry.min_backoff"}},
+	} {
+		if _, err := c.Patch(t.Context(), "a", p); err == nil || len(s.requests()) != 0 {
+			t.Errorf("took %+v: %v", p, err)
+		}
+	}
+}
+
+func TestTouchBody(t *testing.T) {
+	tests := []struct {
+		name  string
+		touch Touch
+		want  string
+	}{
+		{"again", Touch{}, `{}`},
+		{"until an instant", Touch{Delay: time.Second, NoLaterThan: time.Unix(0, 0)},
+			`{"delay":"1s","no_later_than":"1970-01-01T00:00:00Z"}`},
+		{"until an age", Touch{NoOlderThan: time.Hour}, `{"no_later_than":"1h0m0s"}`},
+		{"or schedule", Touch{OrSchedule: &Task{Delay: time.Second, Payload: json.RawMessage(`{"a":1}`)}},
+			`{"or_schedule":{"delay":"1s","payload":{"a":1}}}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, s := start(t, Config{}, answer(200, `{}`))
+			if _, err := c.Touch(t.Context(), "a", tt.touch); err != nil {
+				t.Fatal(err)
+			}
+			if got := s.requests()[0]; got.body != tt.want || got.uri != "/v1/tasks/a/touch" {
+				t.Errorf("sent %+v, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseDuration(t *testing.T) {
+	tests := map[string]time.Duration{
+		"500ms": 500 * time.Millisecond, "48h": 48 * time.Hour, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "0s": 0,
+		"-1s": -time.Second,
+	}
+	for text, want := range tests {
+		if got, err := ParseDuration(text); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "d", "-1d", "1.5d", "1dd", "1d2", "99999999d", "x"} {
+		if got, err := ParseDuration(text); err == nil {
+			t.Errorf("took %q for %v", text, got)
+		}
+	}
+}
+
+func TestTaskKeepsItsJSON(t *testing.T) {
+	in := `{"id":"a","queue":"q","fire_at":"2026-11-21T10:00:00Z","payload":{"n":1},"target":{"url":"http://x/",` +
+		`"timeout":"1s"},"expires_after":"1h0m0s","state":"dead","attempts":3,"next_attempt_at":null,` +
+		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00Z"}`
+	var task Task
+	if err := json.Unmarshal([]byte(in), &task); err != nil {
+		t.Fatal(err)
+	}
+	out, err := json.Marshal(task)
+	if err != nil || string(out) != in {
+		t.Errorf("%v\n got %s\nwant %s", err, out, in)
+	}
+}

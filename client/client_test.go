@@ -1,0 +1,355 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// script answers the requests of a test one after the other and keeps them.
+type script struct {
+	mu      sync.Mutex
+	steps   []http.HandlerFunc
+	got     []request
+	server  *httptest.Server
+	waits   []time.Duration
+	exhaust http.HandlerFunc // answers what comes after the last step; nil: an error
+}
+
+type request struct {
+	method, uri, key, body string
+	header                 http.Header
+}
+
+func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	s.got = append(s.got, request{r.Method, r.RequestURI, r.Header.Get("Idempotency-Key"), string(body), r.Header})
+	step := s.exhaust
+	if n := len(s.got); n <= len(s.steps) {
+		step = s.steps[n-1]
+	}
+	s.mu.Unlock()
+	if step == nil {
+		http.Error(w, "the script has ended", http.StatusTeapot)
+		return
+	}
+	step(w, r)
+}
+
+func (s *script) requests() []request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.got)
+}
+
+func answer(status int, body string, header ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		for i := 0; i+1 < len(header); i += 2 {
+			w.Header().Set(header[i], header[i+1])
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// hangUp breaks the connection without an answer.
+func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+
+// start serves the steps and returns a client of them whose waits take no time.
+func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *script) {
+	t.Helper()
+	s := &script{steps: steps}
+	s.server = httptest.NewServer(s)
+	t.Cleanup(s.server.Close)
+	cfg.Addrs = append(cfg.Addrs, s.server.URL)
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wait = func(ctx context.Context, d time.Duration) error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.waits = append(s.waits, d)
+		return ctx.Err()
+	}
+	return c, s
+}
+
+// deadAddr is an address at which nobody listens.
+func deadAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return "http://" + l.Addr().String()
+}
+
+func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
+	c, s := start(t, Config{}, answer(201, `{"id":"a","fire_at":"2026-11-21T10:00:00.000Z","state":"scheduled",
+		"payload":{"x": "<&>"},"retry":{"max_backoff":"7d"},"revision":18446744073709551615,"shard":5}`))
+	task, err := c.Schedule(t.Context(), Task{
+		ID: "a", Queue: "q", Delay: 30 * time.Minute,
+		Payload: json.RawMessage("{\"x\": \"<&>\",\n \"n\": 1e2}"),
+		Target:  &Target{URL: "http://x/", Headers: map[string]string{"x-a": "1"}, Timeout: 15 * time.Second},
+		Retry:   &Retry{MaxAttempts: 3, MinBackoff: time.Second},
+		Labels:  map[string]string{"tenant": "acme"},
+		State:   Dead, Attempts: 7, // the service's: not sent
+	}, IfAbsent())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.requests()[0]
+	want := `{"queue":"q","delay":"30m0s","target":{"url":"http://x/","headers":{"x-a":"1"},"timeout":"15s"},` +
+		`"retry":{"max_attempts":3,"min_backoff":"1s"},"labels":{"tenant":"acme"},` +
+		"\"payload\":{\"x\": \"<&>\",\n \"n\": 1e2}}"
+	if got.method != "PUT" || got.uri != "/v1/tasks/a" || got.body != want {
+		t.Errorf("sent %s %s\n%s\nwant\n%s", got.method, got.uri, got.body, want)
+	}
+	if len(got.key) != 32 || got.header.Get("If-None-Match") != "*" || got.header.Get("Content-Type") != jsonType {
+		t.Errorf("headers: %v", got.header)
+	}
+	if task.Revision != 1<<64-1 || task.Shard != 5 || task.State != Scheduled || task.Retry.MaxBackoff != 7*24*time.Hour {
+		t.Errorf("read %+v", task)
+	}
+	if string(task.Payload) != `{"x": "<&>"}` {
+		t.Errorf("payload %s", task.Payload)
+	}
+}
+
+func TestScheduleWithoutIDPosts(t *testing.T) {
+	at := time.Date(2026, 11, 21, 10, 0, 0, 1e6, time.FixedZone("", 3600))
+	c, s := start(t, Config{}, answer(201, `{"id":"made"}`))
+	task, err := c.Schedule(t.Context(), Task{FireAt: at, PayloadBytes: []byte{0, 1}}, WithKey("k"))
+	if err != nil || task.ID != "made" {
+		t.Fatal(task, err)
+	}
+	got := s.requests()[0]
+	want := `{"fire_at":"2026-11-21T09:00:00.001Z","payload_base64":"AAE="}`
+	if got.method != "POST" || got.uri != "/v1/tasks" || got.key != "k" || got.body != want {
+		t.Errorf("sent %+v", got)
+	}
+}
+
+func TestPayloadThatIsNotJSONIsNotSent(t *testing.T) {
+	c, s := start(t, Config{})
+	_, err := c.Schedule(t.Context(), Task{ID: "a", Payload: json.RawMessage(`{"x":`)})
+	if err == nil || len(s.requests()) != 0 || errors.Is(err, ErrUnknown) {
+		t.Fatalf("err %v, %d requests", err, len(s.requests()))
+	}
+}
+
+func TestRepeats(t *testing.T) {
+	ok := answer(200, `{"id":"a"}`)
+	tests := []struct {
+		name  string
+		steps []http.HandlerFunc
+		calls int
+	}{
+		{"no leader", []http.HandlerFunc{answer(503, `{"committed":"no"}`), ok}, 2},
+		{"unknown outcome", []http.HandlerFunc{answer(504, `{"committed":"unknown"}`), ok}, 2},
+		{"a proxy's", []http.HandlerFunc{answer(502, `oops`), ok}, 2},
+		{"broken connection", []http.HandlerFunc{hangUp, hangUp, ok}, 3},
+		{"torn answer", []http.HandlerFunc{answer(200, `{"id":`, "Content-Length", "50"), ok}, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, s := start(t, Config{}, tt.steps...)
+			if _, err := c.FireNow(t.Context(), "a"); err != nil {
+				t.Fatal(err)
+			}
+			got := s.requests()
+			if len(got) != tt.calls {
+				t.Fatalf("%d requests, want %d", len(got), tt.calls)
+			}
+			for _, r := range got {
+				if r.key == "" || r.key != got[0].key || r.body != got[0].body {
+					t.Errorf("the repeat differs: %+v, %+v", got[0], r)
+				}
+			}
+		})
+	}
+}
+
+func TestRefusalsAreFinal(t *testing.T) {
+	for status, want := range map[int]error{404: ErrNotFound, 409: ErrConflict, 412: ErrPrecondition, 422: ErrKeyReused} {
+		c, s := start(t, Config{}, answer(status, `{"type":"x","title":"Not so","detail":"because","field":"delay",
+			"limit":16,"state":"firing","attempts":2}`))
+		_, err := c.FireNow(t.Context(), "a")
+		var refusal *Error
+		if !errors.Is(err, want) || !errors.As(err, &refusal) || errors.Is(err, ErrUnknown) {
+			t.Fatalf("%d: %v", status, err)
+		}
+		if refusal.State != Firing || refusal.Attempts != 2 || refusal.Limit != "16" || refusal.Field != "delay" {
+			t.Errorf("%+v", refusal)
+		}
+		if len(s.requests()) != 1 {
+			t.Errorf("%d was sent %d times", status, len(s.requests()))
+		}
+	}
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	c, s := start(t, Config{}, answer(429, `{}`, "Retry-After", "7"), answer(200, `{}`))
+	if _, err := c.FireNow(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.waits, []time.Duration{7 * time.Second}) {
+		t.Errorf("waited %v", s.waits)
+	}
+}
+
+func TestNextAddress(t *testing.T) {
+	c, s := start(t, Config{Addrs: []string{deadAddr(t), deadAddr(t)}}, answer(200, `{}`), answer(200, `{}`))
+	for range 2 {
+		if _, err := c.Cancel(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := []time.Duration{0, 0}; !slices.Equal(s.waits, want) {
+		t.Errorf("waited %v, want %v: the live node is remembered", s.waits, want)
+	}
+}
+
+func TestSilentNodeIsLeft(t *testing.T) {
+	released := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
+	defer silent.Close()
+	defer close(released)
+	c, _ := start(t, Config{Addrs: []string{silent.URL}, AttemptTimeout: 50 * time.Millisecond},
+		answer(200, `{"outcome":"stopped"}`))
+	outcome, err := c.Cancel(t.Context(), "a")
+	if err != nil || outcome != OutcomeStopped {
+		t.Fatal(outcome, err)
+	}
+}
+
+func TestCallEndsWithItsTime(t *testing.T) {
+	c, s := start(t, Config{Timeout: 30 * time.Millisecond})
+	s.exhaust = answer(503, `{"committed":"no"}`)
+	_, err := c.Get(t.Context(), "a")
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.Status != 503 || !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestMaxAttempts(t *testing.T) {
+	c, s := start(t, Config{MaxAttempts: 2})
+	s.exhaust = answer(503, `{"committed":"no"}`)
+	if _, err := c.Get(t.Context(), "a"); err == nil || len(s.requests()) != 2 {
+		t.Fatalf("%v after %d requests", err, len(s.requests()))
+	}
+}
+
+func TestWhatIsKnownOfAFailedCall(t *testing.T) {
+	no, unknown := &Error{Status: 503, Committed: "no"}, &Error{Status: 504, Committed: "unknown"}
+	refused, busy := &Error{Status: 412}, &Error{Status: 429}
+	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	read := &net.OpError{Op: "read", Err: errors.New("reset")}
+	tests := []struct {
+		name    string
+		errs    []error
+		unknown bool
+	}{
+		{"said so", []error{unknown}, true},
+		{"said no", []error{no}, false},
+		{"no, after unknown", []error{unknown, no}, true},
+		{"refused, after unknown", []error{unknown, refused}, false},
+		{"busy, after unknown", []error{unknown, busy}, true},
+		{"never connected", []error{dial, dial}, false},
+		{"connection lost", []error{read}, true},
+		{"never connected, after connection lost", []error{read, dial}, true},
+		{"any other 5xx", []error{&Error{Status: 500}}, true},
+		{"not sendable", []error{&unsendableError{errors.New("x")}}, false},
+		{"garbled", []error{&garbledError{errors.New("x")}}, true},
+		{"a call inside", []error{&callError{last: dial, unknown: true}}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var e callError
+			for _, err := range tt.errs {
+				e.add(err)
+			}
+			if got := errors.Is(&e, ErrUnknown); got != tt.unknown {
+				t.Errorf("unknown %v, want %v", got, tt.unknown)
+			}
+		})
+	}
+}
+
+func TestListWalksPages(t *testing.T) {
+	c, s := start(t, Config{},
+		answer(200, `{"tasks":[{"id":"a"},{"id":"b"}],"next_cursor":"one"}`),
+		answer(200, `{"tasks":[],"next_cursor":"two"}`),
+		answer(200, `{"tasks":[{"id":"c"}],"next_cursor":null}`))
+	filter := Filter{States: []State{Scheduled, Dead}, Labels: map[string]string{"k": "v"}, PageSize: 2}
+	var ids []string
+	for task, err := range c.List(t.Context(), filter) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, task.ID)
+	}
+	if !slices.Equal(ids, []string{"a", "b", "c"}) {
+		t.Errorf("listed %v", ids)
+	}
+	want := "/v1/tasks?cursor=two&label=k%3Av&limit=2&state=scheduled&state=dead"
+	if got := s.requests()[2].uri; got != want {
+		t.Errorf("asked %s, want %s", got, want)
+	}
+}
+
+func TestListEndsWithItsError(t *testing.T) {
+	c, _ := start(t, Config{}, answer(200, `{"tasks":[{"id":"a"}],"next_cursor":"one"}`), answer(400, `{"field":"cursor"}`))
+	var seen []string
+	for task, err := range c.List(t.Context(), Filter{}) {
+		if err != nil {
+			seen = append(seen, "error")
+			continue
+		}
+		seen = append(seen, task.ID)
+	}
+	if fmt.Sprint(seen) != "[a error]" {
+		t.Errorf("saw %v", seen)
+	}
+}
+
+func TestClusterView(t *testing.T) {
+	c, _ := start(t, Config{}, answer(200, `{"cluster_id":"c","nodes":[{"id":"n1","name":"node-1","alive":true,
+		"clock_offset_ms":-0.5}],"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4}]}`))
+	view, err := c.Cluster(t.Context())
+	if err != nil || view.Node("n1").Name != "node-1" || view.Node("n2") != nil || view.Shards[0].Term != 7 {
+		t.Fatal(view, err)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, cfg := range []Config{
+		{}, {Addrs: []string{"ftp://x"}}, {Addrs: []string{"http://"}}, {Addrs: []string{"x"}, Timeout: -1},
+		{Addrs: []string{"x"}, MaxAttempts: -1}, {Addrs: []string{"http://a b"}},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("took %+v", cfg)
+		}
+	}
+	c, err := New(Config{Addrs: []string{"127.0.0.1:8400", "https://x/belfry/"}})
+	if err != nil || !slices.Equal(c.nodes.bases, []string{"http://127.0.0.1:8400", "https://x/belfry"}) {
+		t.Errorf("%v, %v", c, err)
+	}
+}

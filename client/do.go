@@ -1,0 +1,149 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// call is one call, in the form in which it can be sent any number of times.
+type call struct {
+	method      string
+	path        string // with its query
+	body        []byte
+	contentType string
+	header      http.Header
+}
+
+// newKey returns a fresh idempotency key of 128 random bits.
+func newKey() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program rather
+	return hex.EncodeToString(b[:])
+}
+
+// do sends the call until it is answered for good, and decodes the answer with read.
+func (c *Client) do(ctx context.Context, call call, read func(io.Reader) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	defer cancel()
+	failed := &callError{method: call.method, path: call.path}
+	node := c.nodes.first()
+	for {
+		err := c.send(ctx, c.nodes.base(node), call, read)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			failed.end(err, ctx.Err())
+			return failed
+		}
+		failed.add(err)
+		if !retryable(err) || failed.attempts == c.cfg.MaxAttempts {
+			return failed
+		}
+		node = c.nodes.after(node)
+		if failed.ended = c.wait(ctx, c.pause(failed.attempts, err)); failed.ended != nil {
+			return failed
+		}
+	}
+}
+
+// errSilent: the node took the request, or not even that, and then was not heard of.
+var errSilent = errors.New("no answer in time")
+
+// send makes one request and reads its answer. It is given up when nothing has come for Config.AttemptTimeout.
+func (c *Client) send(ctx context.Context, base string, call call, read func(io.Reader) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silence := time.AfterFunc(c.cfg.AttemptTimeout, func() { cancel(errSilent) })
+	defer silence.Stop()
+	err := c.exchange(ctx, base, call, func(body io.Reader) error {
+		return read(&heard{body, silence, c.cfg.AttemptTimeout})
+	})
+	if err != nil && context.Cause(ctx) == errSilent {
+		return fmt.Errorf("%s: %w", base, errSilent)
+	}
+	return err
+}
+
+// heard winds the timer up again whenever something was read.
+type heard struct {
+	io.Reader
+	silence *time.Timer
+	limit   time.Duration
+}
+
+func (h *heard) Read(p []byte) (int, error) {
+	n, err := h.Reader.Read(p)
+	h.silence.Reset(h.limit)
+	return n, err
+}
+
+func (c *Client) exchange(ctx context.Context, base string, call call, read func(io.Reader) error) error {
+	req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
+	if err != nil {
+		return &unsendableError{err}
+	}
+	for name, values := range call.header {
+		req.Header[name] = values
+	}
+	if call.body != nil {
+		req.Header.Set("Content-Type", call.contentType)
+	}
+	resp, err := c.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer closeBody(resp.Body)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return readError(resp)
+	}
+	return read(resp.Body)
+}
+
+// closeBody empties what little may be left, so that the connection can be used again.
+func closeBody(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 4<<10) // a lost connection is only not used again
+	_ = body.Close()
+}
+
+const (
+	minBackoff = 20 * time.Millisecond
+	maxBackoff = time.Second
+)
+
+// pause is how long to wait before the next attempt. As long as there is a node that was not asked yet, a failure of
+// one is no reason to wait for another.
+func (c *Client) pause(attempt int, err error) time.Duration {
+	var refusal *Error
+	if errors.As(err, &refusal) && refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0 {
+		return refusal.RetryAfter
+	}
+	if refusal == nil && attempt < len(c.nodes.bases) {
+		return 0
+	}
+	limit := min(minBackoff<<min(attempt-1, 10), maxBackoff)
+	return limit/2 + mathrand.N(limit/2)
+}
+
+// readJSON decodes an answer into out. Fields that this version does not know are passed over.
+func readJSON(out any) func(io.Reader) error {
+	return func(r io.Reader) error {
+		data, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
+		if err := json.Unmarshal(data, out); err != nil {
+			return &garbledError{err}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,223 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What a caller most often asks of an error, by errors.Is.
+var (
+	ErrNotFound     = errors.New("no such task")
+	ErrConflict     = errors.New("the task's state does not allow the call")
+	ErrPrecondition = errors.New("the condition did not hold")
+	ErrKeyReused    = errors.New("the idempotency key was used with another call")
+	ErrOverloaded   = errors.New("too many calls")
+	// ErrUnknown: the call may or may not have happened. A repeat with the same key finds out.
+	ErrUnknown = errors.New("it is unknown whether the call happened")
+)
+
+// Error is the service's refusal of a call: a problem of RFC 9457.
+type Error struct {
+	Status     int           // the HTTP status, or the status of one line of a batch
+	Type       string        // a stable name of the problem
+	Title      string        // the same for every problem of this type
+	Detail     string        // what was wrong this time
+	Field      string        // the field that is wrong; empty if it is about none
+	Limit      string        // the limit that it breaks; empty if it breaks none
+	Committed  string        // of 5xx: "no" or "unknown"
+	State      State         // of a conflict: the task's
+	Attempts   int           // of a conflict: the task's
+	RetryAfter time.Duration // when the service asks to be called again; 0: it does not say
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s", e.Status, e.headline())
+	if e.Field != "" && !strings.HasPrefix(e.Detail, e.Field) {
+		fmt.Fprintf(&b, ": %s", e.Field)
+	}
+	if e.Detail != "" {
+		fmt.Fprintf(&b, ": %s", e.Detail)
+	}
+	if e.Limit != "" {
+		fmt.Fprintf(&b, " (limit %s)", e.Limit)
+	}
+	return b.String()
+}
+
+func (e *Error) headline() string {
+	if e.Title != "" {
+		return e.Title
+	}
+	return strings.ToLower(http.StatusText(e.Status))
+}
+
+// Is makes the error one of the package's named ones, by its status.
+func (e *Error) Is(target error) bool {
+	switch target {
+	case ErrNotFound:
+		return e.Status == http.StatusNotFound
+	case ErrConflict:
+		return e.Status == http.StatusConflict
+	case ErrPrecondition:
+		return e.Status == http.StatusPreconditionFailed
+	case ErrKeyReused:
+		return e.Status == http.StatusUnprocessableEntity
+	case ErrOverloaded:
+		return e.Status == http.StatusTooManyRequests
+	case ErrUnknown:
+		return e.Status >= 500 && e.Committed != "no"
+	}
+	return false
+}
+
+// transient tells whether the same call may do better a little later. A changing call carries a key, so that even
+// one whose outcome is unknown may be sent again.
+func (e *Error) transient() bool {
+	switch e.Status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// callError is a call that failed after all its attempts.
+type callError struct {
+	method, path string
+	attempts     int
+	last         error
+	ended        error // the context's; nil: the call did not run out of time
+	unknown      bool  // an attempt may have done what it was to do
+}
+
+func (e *callError) Error() string {
+	times := ""
+	if e.attempts > 1 {
+		times = fmt.Sprintf(" (%d attempts)", e.attempts)
+	}
+	why := ""
+	if e.ended != nil && !errors.Is(e.last, e.ended) {
+		why = e.ended.Error() + "; before that: "
+	}
+	return fmt.Sprintf("belfry: %s %s%s: %s%v", e.method, e.path, times, why, e.last)
+}
+
+func (e *callError) Unwrap() []error {
+	if e.ended == nil {
+		return []error{e.last}
+	}
+	return []error{e.last, e.ended}
+}
+
+// end takes the failure of an attempt that ran out of the call's time. What went wrong before says more.
+func (e *callError) end(err, ended error) {
+	before := e.last
+	e.add(err)
+	e.ended = ended
+	if before != nil {
+		e.last = before
+	}
+}
+
+func (e *callError) Is(target error) bool { return target == ErrUnknown && e.unknown }
+
+// add takes the failure of one more attempt. A refusal for good settles what attempts before it left open: all carry
+// one key, so had one of them happened, this one would have been told its answer.
+func (e *callError) add(err error) {
+	e.attempts++
+	e.last = err
+	var refusal *Error
+	switch {
+	case errors.As(err, &refusal) && refusal.Status < 500 && !refusal.transient():
+		e.unknown = false
+	case errors.As(err, &refusal):
+		e.unknown = e.unknown || errors.Is(err, ErrUnknown)
+	default:
+		e.unknown = e.unknown || errors.Is(err, ErrUnknown) || !neverSent(err)
+	}
+}
+
+// neverSent: there was nothing to send, or not even a connection was made.
+func neverSent(err error) bool {
+	var op *net.OpError
+	var unsendable *unsendableError
+	return errors.As(err, &unsendable) || errors.As(err, &op) && op.Op == "dial"
+}
+
+// unsendableError: what the caller gave makes no request.
+type unsendableError struct{ err error }
+
+func (e *unsendableError) Error() string { return e.err.Error() }
+func (e *unsendableError) Unwrap() error { return e.err }
+
+// garbledError: the service answered, with something else than it should.
+type garbledError struct{ err error }
+
+func (e *garbledError) Error() string { return "cannot read the answer: " + e.err.Error() }
+func (e *garbledError) Unwrap() error { return e.err }
+
+// retryable: all failures of the network, torn answers among them, and the service's own "not now".
+func retryable(err error) bool {
+	var refusal *Error
+	var unsendable *unsendableError
+	var garbled *garbledError
+	if errors.As(err, &refusal) {
+		return refusal.transient()
+	}
+	return !errors.As(err, &unsendable) && !errors.As(err, &garbled)
+}
+
+// problem is Error on the wire. Limit may be a number or words.
+type problem struct {
+	Type      string          `json:"type"`
+	Title     string          `json:"title"`
+	Status    int             `json:"status"`
+	Detail    string          `json:"detail"`
+	Field     string          `json:"field"`
+	Limit     json.RawMessage `json:"limit"`
+	Committed string          `json:"committed"`
+	State     State           `json:"state"`
+	Attempts  int             `json:"attempts"`
+}
+
+func (p problem) asError(status int) *Error {
+	limit := string(p.Limit)
+	if words := ""; json.Unmarshal(p.Limit, &words) == nil {
+		limit = words
+	}
+	return &Error{
+		Status: status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field, Limit: limit,
+		Committed: p.Committed, State: p.State, Attempts: p.Attempts,
+	}
+}
+
+const maxProblemBytes = 64 << 10
+
+// readError makes an Error of an answer that is no success. A body that is no problem, of some proxy perhaps, becomes
+// the detail.
+func readError(resp *http.Response) *Error {
+	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
+	var p problem
+	if readErr != nil || json.Unmarshal(body, &p) != nil {
+		p = problem{Detail: strings.TrimSpace(string(body))}
+	}
+	e := p.asError(resp.StatusCode)
+	e.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"))
+	return e
+}
+
+// parseRetryAfter reads whole seconds, the form that the service uses; anything else counts as not given.
+func parseRetryAfter(value string) time.Duration {
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Filter selects tasks. Its zero value selects all.
+type Filter struct {
+	States    []State
+	Queue     string
+	Prefix    string // of the id
+	Labels    map[string]string
+	DueBefore time.Time
+	Payload   bool // read the payloads too
+	PageSize  int  // how many to ask for at a time, 1000 at most; 0: the service's default
+}
+
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	for _, s := range f.States {
+		q.Add("state", string(s))
+	}
+	for name, value := range f.Labels {
+		q.Add("label", name+":"+value)
+	}
+	if f.Queue != "" {
+		q.Set("queue", f.Queue)
+	}
+	if f.Prefix != "" {
+		q.Set("prefix", f.Prefix)
+	}
+	if !f.DueBefore.IsZero() {
+		q.Set("due_before", f.DueBefore.UTC().Format(time.RFC3339Nano))
+	}
+	if f.Payload {
+		q.Set("include", "payload")
+	}
+	if f.PageSize != 0 {
+		q.Set("limit", strconv.Itoa(f.PageSize))
+	}
+	return q
+}
+
+// List walks all tasks that the filter selects, page by page as the loop goes on. A task that is there all the while
+// comes exactly once. An error is the last thing it yields.
+func (c *Client) List(ctx context.Context, filter Filter) iter.Seq2[*Task, error] {
+	return func(yield func(*Task, error) bool) {
+		for page, err := range c.Pages(ctx, filter) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page {
+				if !yield(&page[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Pages is List, a page at a time. A page may be empty and still have another after it.
+func (c *Client) Pages(ctx context.Context, filter Filter) iter.Seq2[[]Task, error] {
+	return func(yield func([]Task, error) bool) {
+		query := filter.query()
+		for {
+			var page struct {
+				Tasks      []Task  `json:"tasks"`
+				NextCursor *string `json:"next_cursor"`
+			}
+			call := call{method: http.MethodGet, path: "/v1/tasks?" + query.Encode()}
+			if err := c.do(ctx, call, readJSON(&page)); err != nil {
+				yield(nil, err)
+				return
+			}
+			if !yield(page.Tasks, nil) || page.NextCursor == nil || *page.NextCursor == "" {
+				return
+			}
+			query.Set("cursor", *page.NextCursor)
+		}
+	}
+}

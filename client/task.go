@@ -1,0 +1,95 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// State is where a task is in its life.
+type State string
+
+// The states of a task. The last three are tombstones.
+const (
+	Scheduled State = "scheduled" // waits for its time
+	Ready     State = "ready"     // due, and no attempt has begun
+	Firing    State = "firing"    // an attempt is granted
+	Retrying  State = "retrying"  // between attempts
+	Delivered State = "delivered"
+	Dead      State = "dead"
+	Cancelled State = "cancelled"
+)
+
+// Outcome is the final answer to a cancel.
+type Outcome string
+
+// The outcomes of a cancel.
+const (
+	OutcomeCancelled    Outcome = "cancelled"     // no attempt was ever begun, and none will be
+	OutcomeStopped      Outcome = "stopped"       // one was begun and may have been delivered; no further one will be
+	OutcomeAlreadyFired Outcome = "already_fired" // it was delivered or dead before
+)
+
+// Task is a task, as it is scheduled and as it is read. What the service sets is not sent in requests.
+type Task struct {
+	ID    string // empty in Schedule: the service makes one
+	Queue string // empty: "default"
+
+	// FireAt is when it is due; kept in whole milliseconds, rounded up. If zero, Delay counts from receipt.
+	FireAt time.Time
+	Delay  time.Duration
+
+	Payload      json.RawMessage // any JSON, delivered byte for byte; see Batch for the one exception
+	PayloadBytes []byte          // in place of Payload: any bytes
+	ContentType  string          // empty: application/json
+
+	Target       *Target // nil: the queue's
+	Retry        *Retry  // nil: the queue's
+	ExpiresAfter time.Duration
+	Labels       map[string]string
+
+	// Set by the service.
+	State         State
+	Attempts      int       // begun so far
+	NextAttemptAt time.Time // zero: none is set
+	LastError     string
+	Revision      uint64
+	Shard         uint32
+	CreatedAt     time.Time
+	Outcome       Outcome // of a cancelled task
+	Previous      State   // in Schedule's answer: the state of the task that it replaced; empty: there was none
+}
+
+// Target is where a task is delivered.
+type Target struct {
+	URL     string
+	Headers map[string]string
+	Timeout time.Duration // of one attempt; 0: the queue's
+}
+
+// Retry says how often and how soon a task is attempted; a zero field is the queue's.
+type Retry struct {
+	MaxAttempts int
+	MinBackoff  time.Duration
+	MaxBackoff  time.Duration
+}
+
+// UnmarshalJSON reads a task as the service writes it.
+func (t *Task) UnmarshalJSON(data []byte) error {
+	var w wireAnswer
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*t = w.task()
+	return nil
+}
+
+// MarshalJSON writes a task as the service does, with the fields that the service sets.
+func (t Task) MarshalJSON() ([]byte, error) {
+	w := wireAnswer{newWireTask(t), wireStatus{
+		State: t.State, Attempts: t.Attempts, NextAttemptAt: optionalTime(t.NextAttemptAt), LastError: t.LastError,
+		Revision: t.Revision, Shard: t.Shard, CreatedAt: optionalTime(t.CreatedAt),
+		Outcome: t.Outcome, Previous: t.Previous,
+	}}
+	w.Payload = t.Payload
+	return json.Marshal(w)
+}

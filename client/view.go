@@ -1,0 +1,57 @@
+package client
+
+import (
+	"context"
+	"net/http"
+)
+
+// Cluster is who is there, and which shard lives where, as one node sees it.
+type Cluster struct {
+	ID     string  `json:"cluster_id"`
+	Nodes  []Node  `json:"nodes"`
+	Shards []Shard `json:"shards"`
+}
+
+// Node is one member of the cluster.
+type Node struct {
+	ID            string  `json:"id"`
+	Name          string  `json:"name"`
+	HTTPAddr      string  `json:"http_addr"`
+	Alive         bool    `json:"alive"`
+	ClockOffsetMs float64 `json:"clock_offset_ms"`
+}
+
+// Shard is one Raft group with the tasks whose ids hash to it.
+type Shard struct {
+	ID       uint32    `json:"id"`
+	Leader   string    `json:"leader"` // a node's ID; empty: none is known
+	Term     uint64    `json:"term"`
+	Replicas []Replica `json:"replicas"`
+	Tasks    int64     `json:"tasks"`
+}
+
+// Replica is one copy of a shard.
+type Replica struct {
+	Node    string `json:"node"` // a node's ID
+	Applied uint64 `json:"applied"`
+	State   string `json:"state"`
+}
+
+// Node finds a node by its ID; nil if there is none.
+func (c *Cluster) Node(id string) *Node {
+	for i := range c.Nodes {
+		if c.Nodes[i].ID == id {
+			return &c.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// Cluster asks a node how it sees the cluster.
+func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
+	view := new(Cluster)
+	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/cluster"}, readJSON(view)); err != nil {
+		return nil, err
+	}
+	return view, nil
+}

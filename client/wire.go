@@ -1,0 +1,180 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// duration is a time.Duration as the contract writes it: as Go does, plus days.
+type duration time.Duration
+
+func (d duration) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Duration(d).String())
+}
+
+func (d *duration) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	parsed, err := ParseDuration(text)
+	*d = duration(parsed)
+	return err
+}
+
+// ParseDuration reads a duration as the service does: as Go writes them, and with days in front ("7d", "1d12h").
+func ParseDuration(text string) (time.Duration, error) {
+	days, rest, found := strings.Cut(text, "d")
+	if !found {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.ParseUint(days, 10, 16)
+	if err != nil {
+		return 0, fmt.Errorf("duration %q: what stands before d is not a number of days", text)
+	}
+	whole := time.Duration(n) * 24 * time.Hour
+	if rest == "" {
+		return whole, nil
+	}
+	part, err := time.ParseDuration(rest)
+	if err != nil {
+		return 0, fmt.Errorf("duration %q: %w", text, err)
+	}
+	return whole + part, nil
+}
+
+// wireTask is what a caller says of a task, in JSON. It is a whole request: those refuse the fields of wireStatus.
+type wireTask struct {
+	ID            string            `json:"id,omitempty"`
+	Queue         string            `json:"queue,omitempty"`
+	FireAt        *time.Time        `json:"fire_at,omitempty"`
+	Delay         *duration         `json:"delay,omitempty"`
+	Payload       json.RawMessage   `json:"payload,omitempty"`
+	PayloadBase64 []byte            `json:"payload_base64,omitempty"`
+	ContentType   string            `json:"content_type,omitempty"`
+	Target        *wireTarget       `json:"target,omitempty"`
+	Retry         *wireRetry        `json:"retry,omitempty"`
+	ExpiresAfter  duration          `json:"expires_after,omitzero"`
+	Labels        map[string]string `json:"labels,omitempty"`
+}
+
+// wireAnswer is a task as the service writes it.
+type wireAnswer struct {
+	wireTask
+	wireStatus
+}
+
+type wireStatus struct {
+	State         State      `json:"state"`
+	Attempts      int        `json:"attempts"`
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	LastError     string     `json:"last_error"`
+	Revision      uint64     `json:"revision"`
+	Shard         uint32     `json:"shard"`
+	CreatedAt     *time.Time `json:"created_at"`
+	Outcome       Outcome    `json:"outcome,omitempty"`
+	Previous      State      `json:"previous,omitempty"`
+}
+
+type wireTarget struct {
+	URL     string            `json:"url"`
+	Headers map[string]string `json:"headers,omitempty"`
+	Timeout duration          `json:"timeout,omitzero"`
+}
+
+type wireRetry struct {
+	MaxAttempts int      `json:"max_attempts,omitempty"`
+	MinBackoff  duration `json:"min_backoff,omitzero"`
+	MaxBackoff  duration `json:"max_backoff,omitzero"`
+}
+
+// newWireTask takes what a caller says about a task, the payload aside: see appendPayload.
+func newWireTask(t Task) wireTask {
+	w := wireTask{
+		ID: t.ID, Queue: t.Queue, FireAt: optionalTime(t.FireAt), PayloadBase64: t.PayloadBytes,
+		ContentType: t.ContentType, ExpiresAfter: duration(t.ExpiresAfter), Labels: t.Labels,
+	}
+	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
+		w.Delay = (*duration)(&t.Delay)
+	}
+	if t.Target != nil {
+		w.Target = &wireTarget{t.Target.URL, t.Target.Headers, duration(t.Target.Timeout)}
+	}
+	if t.Retry != nil {
+		w.Retry = newWireRetry(*t.Retry)
+	}
+	return w
+}
+
+func newWireRetry(r Retry) *wireRetry {
+	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff)}
+}
+
+func (w wireAnswer) task() Task {
+	t := Task{
+		ID: w.ID, Queue: w.Queue, FireAt: timeOrZero(w.FireAt), Payload: w.Payload, PayloadBytes: w.PayloadBase64,
+		ContentType: w.ContentType, ExpiresAfter: time.Duration(w.ExpiresAfter), Labels: w.Labels,
+		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
+		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
+		Outcome: w.Outcome, Previous: w.Previous,
+	}
+	if w.Delay != nil {
+		t.Delay = time.Duration(*w.Delay)
+	}
+	if w.Target != nil {
+		t.Target = &Target{w.Target.URL, w.Target.Headers, time.Duration(w.Target.Timeout)}
+	}
+	if r := w.Retry; r != nil {
+		t.Retry = &Retry{r.MaxAttempts, time.Duration(r.MinBackoff), time.Duration(r.MaxBackoff)}
+	}
+	return t
+}
+
+func optionalTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}
+
+func timeOrZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// encode writes v as an object of JSON and puts the payload in as it is. The encoder would rewrite it, without its
+// white space and with its < escaped, and a payload is to be delivered byte for byte.
+func encode(v any, payload json.RawMessage) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil || payload == nil {
+		return data, err
+	}
+	if !json.Valid(payload) {
+		return nil, fmt.Errorf("payload is not JSON; other bytes belong into PayloadBytes")
+	}
+	data = data[:len(data)-1] // the object's closing brace
+	if len(data) > 1 {
+		data = append(data, ',')
+	}
+	data = append(data, `"payload":`...)
+	return append(append(data, payload...), '}'), nil
+}
+
+// oneLine keeps a payload as it is unless it would break its line in two; then it is compacted.
+func oneLine(payload json.RawMessage) json.RawMessage {
+	if !bytes.ContainsAny(payload, "\r\n") {
+		return payload
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, payload) != nil {
+		return payload // not JSON: encode says so
+	}
+	return b.Bytes()
+}
