@@ -1,0 +1,328 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The tests' nodes are this test program again, playing `belfry serve`.
+const (
+	playNode   = "LOCAL_TEST_PLAYS_NODE"
+	playParent = "BELFRY_TEST_PLAYS_PARENT" // its value: the data folder; children do not inherit it
+)
+
+func TestMain(m *testing.M) {
+	switch {
+	case os.Getenv(playParent) != "":
+		os.Exit(parent(os.Getenv(playParent)))
+	case os.Getenv(playNode) != "":
+		os.Exit(serve(os.Args[1:]))
+	}
+	os.Exit(m.Run())
+}
+
+// serve is a node without a clock or a memory: it is ready, and it stops.
+func serve(args []string) int {
+	flags := flag.NewFlagSet("serve", flag.ExitOnError)
+	for _, name := range []string{"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "join"} {
+		flags.String(name, "", "")
+	}
+	addr := flags.String("http", "", "")
+	mood := flags.String("mood", "", "die, deaf or unready")
+	if err := flags.Parse(args[1:]); err != nil {
+		return 2
+	}
+	stop := make(chan os.Signal, 1)
+	if *mood == "deaf" {
+		signal.Ignore(syscall.SIGTERM)
+	} else {
+		signal.Notify(stop, syscall.SIGTERM)
+	}
+	if *mood == "die" {
+		fmt.Println("I was not meant to live")
+		return 3
+	}
+	l, err := net.Listen("tcp", *addr)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	go func() {
+		_ = http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if *mood == "unready" {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			_ = json.NewEncoder(w).Encode(map[string]any{"args": args, "env": os.Environ()})
+		}))
+	}()
+	<-stop
+	return 0
+}
+
+func start(t *testing.T, cfg Config) *Cluster {
+	t.Helper()
+	c, err := Start(t.Context(), playing(t, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Stop)
+	return c
+}
+
+func playing(t *testing.T, cfg Config) Config {
+	t.Helper()
+	t.Setenv(playNode, "1")
+	if cfg.DataDir == "" {
+		cfg.DataDir = t.TempDir()
+	}
+	return cfg
+}
+
+func next(t *testing.T, c *Cluster) Event {
+	t.Helper()
+	select {
+	case e := <-c.Events():
+		return e
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing happened")
+		return Event{}
+	}
+}
+
+// skip reads the events of the start.
+func skip(t *testing.T, c *Cluster) {
+	t.Helper()
+	for range c.Nodes() {
+		next(t, c)
+	}
+}
+
+func TestNodesGetTheirFlags(t *testing.T) {
+	t.Setenv("BELFRY_SHARDS", "7")
+	c := start(t, Config{Nodes: 2, ExtraArgs: []string{"--mood", "good"}})
+	nodes := c.Nodes()
+	resp, err := http.Get(c.URLs()[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var told struct{ Args, Env []string }
+	if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
+		t.Fatal(err)
+	}
+	n := nodes[1]
+	want := []string{"serve", "--name", "node-2", "--data", n.Dir, "--http", n.HTTPAddr, "--peer", n.PeerAddr,
+		"--bootstrap-expect", "2", "--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
+		"--join", nodes[0].PeerAddr, "--mood", "good"}
+	if !slices.Equal(told.Args, want) {
+		t.Errorf("arguments\n%v\nwant\n%v", told.Args, want)
+	}
+	if slices.Contains(told.Env, "BELFRY_SHARDS=7") {
+		t.Error("the child sees the parent's variables")
+	}
+}
+
+func TestPIDFileFollowsTheNode(t *testing.T) {
+	c := start(t, Config{Nodes: 1})
+	n := c.Nodes()[0]
+	data, err := os.ReadFile(filepath.Join(n.Dir, "belfry.pid"))
+	if err != nil || strings.TrimSpace(string(data)) != strconv.Itoa(n.PID) {
+		t.Fatalf("pid file %q, %v; pid %d", data, err, n.PID)
+	}
+	if err := c.Kill("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(n.Dir, "belfry.pid")); !os.IsNotExist(err) {
+		t.Errorf("the pid file outlives the node: %v", err)
+	}
+	if pid := c.Nodes()[0].PID; pid != 0 {
+		t.Errorf("a killed node has pid %d", pid)
+	}
+}
+
+func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
+	c := start(t, Config{Nodes: 2, Restart: true})
+	skip(t, c)
+	if err := c.Kill("node-2"); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(t, c); e.Kind != Killed || e.Node != "node-2" {
+		t.Errorf("event %v", e)
+	}
+	if err := c.Kill("node-2"); err == nil {
+		t.Error("a dead node was killed")
+	}
+	if err := c.StartNode(t.Context(), "node-2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StartNode(t.Context(), "node-2"); err == nil {
+		t.Error("a running node was started")
+	}
+	if e := next(t, c); e.Kind != Started || e.PID != c.Nodes()[1].PID {
+		t.Errorf("event %v", e)
+	}
+}
+
+func TestDeathIsReportedAndNothingElseHappens(t *testing.T) {
+	var out lockedBuffer
+	c := start(t, Config{Nodes: 2, Out: &out})
+	skip(t, c)
+	if err := syscall.Kill(c.Nodes()[0].PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := next(t, c); e.Kind != Died || e.Node != "node-1" || !strings.Contains(e.Err.Error(), "killed") {
+		t.Errorf("event %v", e)
+	}
+	if nodes := c.Nodes(); nodes[0].PID != 0 || nodes[1].PID == 0 {
+		t.Errorf("nodes %+v", nodes)
+	}
+	if !strings.Contains(out.String(), "node-1 died") {
+		t.Errorf("said %q", out.String())
+	}
+}
+
+func TestRestartAfterDeath(t *testing.T) {
+	c := start(t, Config{Nodes: 1, Restart: true})
+	skip(t, c)
+	if err := c.Signal("node-1", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if died, started := next(t, c), next(t, c); died.Kind != Died || started.Kind != Started {
+		t.Errorf("events %v, %v", died, started)
+	}
+}
+
+func TestStopEndsAPendingRestart(t *testing.T) {
+	c := start(t, Config{Nodes: 1, Restart: true})
+	skip(t, c)
+	if err := c.Signal("node-1", syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	next(t, c)
+	c.Stop()
+	if pid := c.Nodes()[0].PID; pid != 0 {
+		t.Errorf("pid %d after Stop", pid)
+	}
+	if err := c.StartNode(t.Context(), "node-1"); err == nil {
+		t.Error("started after Stop")
+	}
+}
+
+func TestStopIsInOrderAndReachesPausedNodes(t *testing.T) {
+	c := start(t, Config{Nodes: 3})
+	skip(t, c)
+	if err := c.Pause("node-2"); err != nil {
+		t.Fatal(err)
+	}
+	c.Stop()
+	for _, want := range []string{"node-3", "node-2", "node-1"} {
+		if e := next(t, c); e.Node != want || e.Kind != Stopped || e.Err != nil {
+			t.Errorf("event %v, want %s stopped", e, want)
+		}
+	}
+	c.Stop()
+}
+
+func TestDeafNodeIsKilledAfterTheGrace(t *testing.T) {
+	var out lockedBuffer
+	c := start(t, Config{Nodes: 1, ExtraArgs: []string{"--mood", "deaf"}, Grace: 50 * time.Millisecond, Out: &out})
+	c.Stop()
+	if !strings.Contains(out.String(), "has not stopped within 50ms") {
+		t.Errorf("said %q", out.String())
+	}
+}
+
+func TestFolderIsTheCluster(t *testing.T) {
+	dir := t.TempDir()
+	first := start(t, Config{Nodes: 2, DataDir: dir})
+	first.Stop()
+	second := start(t, Config{Nodes: 2, DataDir: dir})
+	second.Stop()
+	for i, n := range second.Nodes() {
+		if before := first.Nodes()[i]; n != before {
+			t.Errorf("was %+v, is %+v", before, n)
+		}
+	}
+	if _, err := Start(t.Context(), playing(t, Config{Nodes: 3, DataDir: dir})); err == nil {
+		t.Error("three nodes started in a folder of two")
+	}
+}
+
+func TestHTTPPortsCountUp(t *testing.T) {
+	ports, err := freePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := openLayout(Config{Nodes: 3, DataDir: t.TempDir(), HTTPPort: ports[0]})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range l.Nodes {
+		if a.HTTP != hostPort(ports[0]+i) {
+			t.Errorf("node %d listens on %s", i, a.HTTP)
+		}
+	}
+}
+
+func TestStartTellsWhyItFailed(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	tests := []struct {
+		name string
+		cfg  Config
+		want string
+	}{
+		{"death", Config{Nodes: 2, ExtraArgs: []string{"--mood", "die"}}, "I was not meant to live"},
+		{"time", Config{Nodes: 1, ExtraArgs: []string{"--mood", "unready"}, StartTimeout: 200 * time.Millisecond}, "not ready"},
+		{"port", Config{Nodes: 1, HTTPPort: taken.Addr().(*net.TCPAddr).Port}, "taken"},
+		{"binary", Config{Nodes: 1, Binary: "/does/not/exist"}, "/does/not/exist"},
+		{"nodes", Config{Nodes: -1}, "-1 nodes"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := Start(t.Context(), playing(t, tt.cfg))
+			if err == nil {
+				c.Stop()
+				t.Fatal("started")
+			}
+			if !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want it to say %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// lockedBuffer may be written to by the cluster while the test reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

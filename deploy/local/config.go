@@ -1,0 +1,65 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// Config describes a local cluster. Only DataDir must be given.
+type Config struct {
+	Nodes     int       // default 3
+	DataDir   string    // the cluster's folder; made if it is not there
+	HTTPPort  int       // of the first node, the others count up; 0: free ones, picked once and remembered
+	Binary    string    // of belfry; empty: the running program's own
+	Restart   bool      // start a node again that died by itself
+	ExtraArgs []string  // further arguments of each node's serve
+	Out       io.Writer // told about starts and deaths, a line each; nil: nobody
+
+	StartTimeout time.Duration // until a started node is ready; default 60 s
+	Grace        time.Duration // for a node to stop by itself, before it is killed; default 10 s
+}
+
+const (
+	defaultNodes        = 3
+	maxNodes            = 50
+	defaultStartTimeout = 60 * time.Second
+	defaultGrace        = 10 * time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Nodes == 0 {
+		c.Nodes = defaultNodes
+	}
+	if c.Out == nil {
+		c.Out = io.Discard
+	}
+	if c.StartTimeout == 0 {
+		c.StartTimeout = defaultStartTimeout
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	if c.Binary == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return c, fmt.Errorf("finding this program's file: %w", err)
+		}
+		c.Binary = self
+	}
+	return c, c.validate()
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.DataDir == "":
+		return errors.New("the data folder is not given")
+	case c.Nodes < 1 || c.Nodes > maxNodes:
+		return fmt.Errorf("%d nodes: 1 to %d can be run", c.Nodes, maxNodes)
+	case c.HTTPPort < 0 || c.HTTPPort+c.Nodes-1 > 65535:
+		return fmt.Errorf("HTTP port %d: the ports of %d nodes do not fit", c.HTTPPort, c.Nodes)
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// parent runs a cluster of one, says where it is and waits to be killed.
+func parent(dataDir string) int {
+	c, err := Start(context.Background(), Config{Nodes: 1, DataDir: dataDir})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(c.Nodes()[0].HTTPAddr)
+	select {}
+}
+
+func TestChildrenDieWithTheirParent(t *testing.T) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), playNode+"=1", playParent+"="+t.TempDir())
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A connection that the child holds open ends when the child does.
+	conn, err := net.Dial("tcp", strings.TrimSpace(line))
+	if err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
+	defer func() { _ = conn.Close() }()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the parent was not killed")
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
+		t.Errorf("the child lives on: %v", err)
+	}
+}
