@@ -1,0 +1,227 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+// Config says where the group lives.
+type Config struct {
+	NodeID    string
+	Dir       string
+	Existing  bool     // the node's own record says that the group was opened here before
+	Bootstrap []string // begin a new group with these voters; empty: wait to be told by its leader
+	Plan      Plan
+
+	Transport raft.Transport // addresses are node ids; without a fast path for heartbeats
+	LogStore  logstore.Kind
+	Heartbeat time.Duration // see Timing of hashicorp/raft; 0: 1 s. This group need not be quick: shards go on without it
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+	Fatal      func(error) // the group cannot go on
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Heartbeat == 0 {
+		c.Heartbeat = time.Second
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	switch {
+	case c.NodeID == "" || c.Dir == "" || c.Transport == nil || c.Fatal == nil:
+		return c, errors.New("control group: node id, folder, transport and Fatal are needed")
+	case len(c.Plan.ClusterID) == 0:
+		return c, errors.New("control group: no cluster id")
+	}
+	return c, nil
+}
+
+// Group is this node's replica of the control group.
+type Group struct {
+	cfg     Config
+	machine *machine
+	raft    *raft.Raft
+	stores  *logstore.Stores
+	leads   chan bool // the newest news of leadership
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when both goroutines and Raft have ended
+	stopped error         // how Raft ended; read after done
+}
+
+// Open starts the replica.
+func Open(cfg Config) (*Group, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &Group{cfg: cfg, machine: newMachine(cfg.Fatal), leads: make(chan bool, 1), done: make(chan struct{})}
+	notify := make(chan bool)
+	if err := g.start(notify); err != nil {
+		return nil, fmt.Errorf("control group: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	listening := make(chan struct{})
+	go func() { defer close(listening); g.listen(ctx, notify) }()
+	go func() { defer close(g.done); g.lead(ctx); <-listening }()
+	return g, nil
+}
+
+func (g *Group) start(notify chan bool) error {
+	logger := logs.Raft(g.cfg.Logger)
+	snapshots, err := raft.NewFileSnapshotStoreWithLogger(g.cfg.Dir, 2, logger)
+	if err != nil {
+		return err
+	}
+	newest, err := newestSnapshot(snapshots)
+	if err != nil {
+		return err
+	}
+	g.stores, err = logstore.Open(logstore.Config{
+		Dir: g.cfg.Dir, Kind: g.cfg.LogStore, Existing: g.cfg.Existing,
+		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term,
+		Fatal: g.cfg.Fatal, Logger: g.cfg.Logger, Registerer: g.cfg.Registerer,
+	})
+	if err != nil {
+		return err
+	}
+	conf := g.raftConfig(notify)
+	if err := g.bootstrap(conf, snapshots); err != nil {
+		return errors.Join(err, g.stores.Close())
+	}
+	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), snapshots, g.cfg.Transport)
+	if err != nil {
+		return errors.Join(err, g.stores.Close())
+	}
+	return nil
+}
+
+func newestSnapshot(s raft.SnapshotStore) (raft.SnapshotMeta, error) {
+	list, err := s.List()
+	if err != nil || len(list) == 0 {
+		return raft.SnapshotMeta{}, err
+	}
+	return *list[0], nil
+}
+
+func (g *Group) raftConfig(notify chan bool) *raft.Config {
+	c := raft.DefaultConfig()
+	c.LocalID = raft.ServerID(g.cfg.NodeID)
+	c.HeartbeatTimeout, c.ElectionTimeout = g.cfg.Heartbeat, g.cfg.Heartbeat
+	c.LeaderLeaseTimeout = g.cfg.Heartbeat * 3 / 4
+	c.CommitTimeout = g.cfg.Heartbeat / 3 // how late an idle node hears of the last change
+	c.TrailingLogs, c.SnapshotThreshold = 256, 1024
+	c.ShutdownOnRemove = false
+	c.NoLegacyTelemetry = true
+	c.NotifyCh = notify
+	c.Logger = logs.Raft(g.cfg.Logger)
+	return c
+}
+
+// bootstrap writes the first configuration of a new group, once.
+func (g *Group) bootstrap(conf *raft.Config, snapshots raft.SnapshotStore) error {
+	if len(g.cfg.Bootstrap) == 0 {
+		return nil
+	}
+	var voters raft.Configuration
+	for _, id := range g.cfg.Bootstrap {
+		voters.Servers = append(voters.Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
+	}
+	err := raft.BootstrapCluster(conf, g.stores.Log(), g.stores.Stable(), snapshots, g.cfg.Transport, voters)
+	if errors.Is(err, raft.ErrCantBootstrap) {
+		return nil // it was done before
+	}
+	return err
+}
+
+// State is the newest state that this replica has applied. It must not be changed.
+func (g *Group) State() *clusterpb.ControlState {
+	state, _ := g.machine.watch()
+	return state
+}
+
+// Watch is State, and a channel that is closed when there is a newer one.
+func (g *Group) Watch() (*clusterpb.ControlState, <-chan struct{}) { return g.machine.watch() }
+
+// Leader is who leads, as far as this replica knows; empty: nobody.
+func (g *Group) Leader() (nodeID string, term uint64) {
+	_, id := g.raft.LeaderWithID()
+	return string(id), g.raft.CurrentTerm()
+}
+
+// Applied is the last index applied, and RaftState what the replica is at the moment.
+func (g *Group) Applied() uint64 { return g.raft.AppliedIndex() }
+
+// RaftState is what the replica is at the moment.
+func (g *Group) RaftState() raft.RaftState { return g.raft.State() }
+
+// Register adds the node, or refreshes what is known about it, and waits until that is committed. Only the leader can:
+// elsewhere the error is an fsm.NotLeaderError.
+func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
+	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.raft.State() == raft.Leader {
+		return nil
+	}
+	return g.propose(ctx, &clusterpb.ControlEntry{
+		Version: Version, Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
+	})
+}
+
+func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
+	data, err := proto.Marshal(entry)
+	if err != nil {
+		return err
+	}
+	future := g.raft.Apply(data, 10*time.Second)
+	answered := make(chan error, 1)
+	go func() { answered <- future.Error() }()
+	select {
+	case err = <-answered:
+	case <-ctx.Done():
+		return fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, ctx.Err())
+	}
+	if err != nil {
+		return g.explain(err)
+	}
+	if refusal, ok := future.Response().(error); ok {
+		return refusal
+	}
+	return nil
+}
+
+func (g *Group) explain(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader):
+		leader, _ := g.Leader()
+		return &fsm.NotLeaderError{Leader: leader}
+	case errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, raft.ErrLeadershipTransferInProgress):
+		return fmt.Errorf("control group: %w: %w", fsm.ErrNotProposed, err)
+	default:
+		return fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, err)
+	}
+}
+
+// Close gives leadership away if it can, and stops the replica.
+func (g *Group) Close() error {
+	if g.raft.State() == raft.Leader && len(g.servers()) > 1 {
+		if err := g.raft.LeadershipTransfer().Error(); err != nil {
+			g.cfg.Logger.Debug("the control group's leadership could not be given away", "err", err)
+		}
+	}
+	g.cancel()
+	<-g.done
+	return errors.Join(g.stopped, g.stores.Close())
+}

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// replica opens one on an in-memory transport, connected to the others'.
+func replica(t *testing.T, dir, id string, existing bool, bootstrap []string, others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
+	t.Helper()
+	_, tr := raft.NewInmemTransport(raft.ServerAddress(id))
+	for _, o := range others {
+		tr.Connect(o.LocalAddr(), o)
+		o.Connect(tr.LocalAddr(), tr)
+	}
+	g, err := Open(Config{
+		NodeID: id, Dir: filepath.Join(dir, id), Existing: existing, Bootstrap: bootstrap, Plan: plan, Transport: tr,
+		Heartbeat: 150 * time.Millisecond, Fatal: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g, tr
+}
+
+func closeGroup(t *testing.T, g *Group) {
+	t.Helper()
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// until waits for a state that satisfies the condition.
+func until(t *testing.T, g *Group, what string, ok func(*clusterpb.ControlState) bool) {
+	t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		state, changed := g.Watch()
+		if ok(state) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("%s: not within ten seconds; the state is %v", what, state)
+		}
+	}
+}
+
+func placed(s *clusterpb.ControlState) bool {
+	return len(s.Shards) == 12 && len(s.Shards[11].Replicas) > 0
+}
+
+func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
+	dir := t.TempDir()
+	voter, tr := replica(t, dir, "a", false, []string{"a"})
+	defer closeGroup(t, voter)
+	until(t, voter, "placed", placed)
+	joiner, _ := replica(t, dir, "b", false, nil, tr)
+	defer closeGroup(t, joiner)
+
+	var notLeader *fsm.NotLeaderError
+	node := &clusterpb.Node{Id: "b", PeerAddr: "b:1", CommandVersion: 1, Boot: 1}
+	if err := joiner.Register(t.Context(), node); !errors.As(err, &notLeader) {
+		t.Fatalf("registered by itself: %v", err)
+	}
+	if err := voter.Register(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool { return placed(s) && Node(s, "b") != nil })
+	servers := voter.servers()
+	if len(servers) != 2 || servers[1] != server("b", raft.Nonvoter) {
+		t.Fatalf("servers %v", servers)
+	}
+}
+
+func TestGroupOutlivesARestart(t *testing.T) {
+	dir := t.TempDir()
+	g, _ := replica(t, dir, "a", false, []string{"a"})
+	until(t, g, "placed", placed)
+	before := g.State().ClusterId
+	closeGroup(t, g)
+	again, _ := replica(t, dir, "a", true, nil)
+	defer closeGroup(t, again)
+	until(t, again, "still placed", placed)
+	if again.State().ClusterId != before {
+		t.Fatalf("cluster %s became %s", before, again.State().ClusterId)
+	}
+}
+
+func TestWipedFolderIsNoticed(t *testing.T) {
+	_, tr := raft.NewInmemTransport("a")
+	_, err := Open(Config{NodeID: "a", Dir: t.TempDir(), Existing: true, Plan: plan, Transport: tr, Fatal: func(error) {}})
+	if err == nil {
+		t.Fatal("a replica that forgot its vote was opened")
+	}
+}
+
+func TestLeadershipMovesOn(t *testing.T) {
+	dir, ids := t.TempDir(), []string{"a", "b", "c"}
+	a, ta := replica(t, dir, "a", false, ids)
+	b, tb := replica(t, dir, "b", false, nil, ta)
+	c, _ := replica(t, dir, "c", false, nil, ta, tb)
+	groups := map[string]*Group{"a": a, "b": b, "c": c}
+	until(t, c, "placed", placed)
+	leader, _ := c.Leader()
+	if groups[leader] == nil {
+		t.Fatalf("led by %q", leader)
+	}
+	closeGroup(t, groups[leader])
+	delete(groups, leader)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	node := &clusterpb.Node{Id: "z", CommandVersion: 1}
+	for registered := false; !registered && ctx.Err() == nil; {
+		for _, g := range groups {
+			registered = registered || g.Register(ctx, node) == nil
+		}
+	}
+	for _, g := range groups {
+		until(t, g, "registered", func(s *clusterpb.ControlState) bool { return Node(s, "z") != nil })
+		defer closeGroup(t, g)
+	}
+}

@@ -1,0 +1,80 @@
+package control
+
+import (
+	"slices"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// Plan is what a new cluster is to be like. Once it is, the plan is no longer looked at.
+type Plan struct {
+	ClusterID   string
+	Shards      int
+	Replication int // replicas of each shard; fewer if the cluster is smaller
+}
+
+// step is one thing to do next: to propose an entry, or to add a non-voter.
+type step struct {
+	what     string
+	entry    *clusterpb.ControlEntry
+	nonvoter string
+}
+
+// next compares what is with what should be. It returns false when there is nothing left to do. Every step may be
+// repeated without harm, and none depends on memory of the last one.
+func next(state *clusterpb.ControlState, servers []raft.Server, plan Plan) (step, bool, error) {
+	if state.ClusterId == "" {
+		s, err := initialise(plan)
+		return s, err == nil, err
+	}
+	if unplaced := slices.IndexFunc(state.Shards, isUnplaced); unplaced >= 0 {
+		s, err := place(state, servers, plan)
+		return s, err == nil, err
+	}
+	for _, n := range state.Nodes {
+		known := func(s raft.Server) bool { return string(s.ID) == n.Id }
+		if !slices.ContainsFunc(servers, known) {
+			return step{what: "add non-voter " + n.Id, nonvoter: n.Id}, true, nil
+		}
+	}
+	return step{}, false, nil
+}
+
+func initialise(plan Plan) (step, error) {
+	ranges, err := placement.Split(fsm.Slots, plan.Shards)
+	if err != nil {
+		return step{}, err
+	}
+	op := &clusterpb.Init{ClusterId: plan.ClusterID}
+	for i, r := range ranges {
+		op.Slots = append(op.Slots, &clusterpb.SlotRange{First: r.First, End: r.End, Shard: uint32(i) + 1})
+	}
+	entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Init{Init: op}}
+	return step{what: "initialise the cluster", entry: entry}, nil
+}
+
+func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
+
+// place puts the shards on the control group's voters: the nodes that formed the cluster.
+func place(state *clusterpb.ControlState, servers []raft.Server, plan Plan) (step, error) {
+	var voters []string
+	for _, s := range servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, string(s.ID))
+		}
+	}
+	placed, err := placement.Place(len(state.Shards), plan.Replication, voters)
+	if err != nil {
+		return step{}, err
+	}
+	op := &clusterpb.Place{}
+	for i, s := range state.Shards {
+		op.Shards = append(op.Shards, &clusterpb.Shard{Id: s.Id, Replicas: placed[i].Nodes, Preferred: placed[i].Preferred})
+	}
+	entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Place{Place: op}}
+	return step{what: "place the shards", entry: entry}, nil
+}

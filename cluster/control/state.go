@@ -1,0 +1,142 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// Version is the newest version of control entries that this build writes and reads.
+const Version = 1
+
+// ErrRefused is a change that the state does not allow.
+var ErrRefused = errors.New("refused by the control group")
+
+// errUnreadable means that applying must stop: guessing would let replicas differ.
+var errUnreadable = errors.New("the control group's log has an entry that this build cannot read")
+
+// apply returns the state after the entry; the given one stays as it is. A refusal changes nothing and is the caller's
+// answer; an errUnreadable ends the group here.
+func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, error) {
+	var entry clusterpb.ControlEntry
+	if err := proto.Unmarshal(data, &entry); err != nil {
+		return state, fmt.Errorf("%w: %w", errUnreadable, err)
+	}
+	if entry.Version > Version {
+		return state, fmt.Errorf("%w: it is of version %d, this build reads %d", errUnreadable, entry.Version, Version)
+	}
+	next := proto.CloneOf(state)
+	var refusal error
+	switch op := entry.Op.(type) {
+	case *clusterpb.ControlEntry_Init:
+		refusal = applyInit(next, op.Init)
+	case *clusterpb.ControlEntry_Register:
+		refusal = applyRegister(next, op.Register.GetNode())
+	case *clusterpb.ControlEntry_Place:
+		refusal = applyPlace(next, op.Place)
+	default:
+		return state, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+	}
+	if refusal != nil {
+		return state, fmt.Errorf("%w: %w", ErrRefused, refusal)
+	}
+	return next, nil
+}
+
+func applyInit(s *clusterpb.ControlState, init *clusterpb.Init) error {
+	if s.ClusterId != "" {
+		return nil // decided before
+	}
+	shards, err := shardsOf(init.Slots)
+	if err != nil {
+		return err
+	}
+	s.ClusterId, s.Slots, s.Shards = init.ClusterId, init.Slots, shards
+	return nil
+}
+
+// shardsOf checks that the ranges cover every slot once, and that the shards are numbered from 1.
+func shardsOf(slots []*clusterpb.SlotRange) ([]*clusterpb.Shard, error) {
+	next := uint32(0)
+	var ids []uint32
+	for _, r := range slots {
+		if r.First != next || r.End <= r.First || r.Shard == 0 {
+			return nil, fmt.Errorf("the slot map is broken at %v", r)
+		}
+		next = r.End
+		ids = append(ids, r.Shard)
+	}
+	if next != fsm.Slots {
+		return nil, fmt.Errorf("the slot map ends at %d", next)
+	}
+	slices.Sort(ids)
+	var shards []*clusterpb.Shard
+	for i, id := range ids {
+		if id != uint32(i)+1 {
+			return nil, fmt.Errorf("the slot map names shards %v", ids)
+		}
+		shards = append(shards, &clusterpb.Shard{Id: id})
+	}
+	return shards, nil
+}
+
+func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
+	if s.ClusterId == "" || node.GetId() == "" {
+		return errors.New("a node registers by its id, with a cluster that has one")
+	}
+	if node.CommandVersion < s.CommandVersion {
+		return fmt.Errorf("node %s reads commands up to version %d, and the shards may hold version %d already",
+			node.Id, node.CommandVersion, s.CommandVersion)
+	}
+	at, found := slices.BinarySearchFunc(s.Nodes, node.Id, byID)
+	switch {
+	case !found:
+		s.Nodes = slices.Insert(s.Nodes, at, node)
+	case s.Nodes[at].Boot > node.Boot:
+		return nil // it came late; the node has started again since
+	default:
+		s.Nodes[at] = node
+	}
+	s.CommandVersion = s.Nodes[0].CommandVersion
+	for _, n := range s.Nodes {
+		s.CommandVersion = min(s.CommandVersion, n.CommandVersion)
+	}
+	return nil
+}
+
+func byID(n *clusterpb.Node, id string) int { return strings.Compare(n.Id, id) }
+
+func applyPlace(s *clusterpb.ControlState, place *clusterpb.Place) error {
+	for _, p := range place.Shards {
+		shard := Shard(s, p.Id)
+		if shard == nil || len(p.Replicas) == 0 || !slices.IsSorted(p.Replicas) || !slices.Contains(p.Replicas, p.Preferred) {
+			return fmt.Errorf("%v is no placement", p)
+		}
+		if len(shard.Replicas) == 0 {
+			shard.Replicas, shard.Preferred = p.Replicas, p.Preferred
+		}
+	}
+	return nil
+}
+
+// Node finds a node of the state; nil: there is none.
+func Node(s *clusterpb.ControlState, id string) *clusterpb.Node {
+	if at, found := slices.BinarySearchFunc(s.Nodes, id, byID); found {
+		return s.Nodes[at]
+	}
+	return nil
+}
+
+// Shard finds a shard of the state; nil: there is none.
+func Shard(s *clusterpb.ControlState, id uint32) *clusterpb.Shard {
+	if id == 0 || int(id) > len(s.Shards) {
+		return nil
+	}
+	return s.Shards[id-1]
+}

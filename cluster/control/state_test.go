@@ -1,0 +1,219 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+func server(id string, suffrage raft.ServerSuffrage) raft.Server {
+	return raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id), Suffrage: suffrage}
+}
+
+var plan = Plan{ClusterID: "cluster123456789", Shards: 12, Replication: 3}
+
+func mustApply(t interface{ Fatalf(string, ...any) }, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
+	data, err := proto.Marshal(e)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	before := proto.CloneOf(s)
+	next, err := apply(s, data)
+	if !proto.Equal(before, s) {
+		t.Fatalf("the state that readers hold was changed by %v", e)
+	}
+	if err != nil {
+		t.Fatalf("%v: %v", e, err)
+	}
+	return next
+}
+
+func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
+	node := &clusterpb.Node{Id: id, Boot: boot, CommandVersion: version, PeerAddr: fmt.Sprintf("%s:%d", id, boot)}
+	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Register{
+		Register: &clusterpb.Register{Node: node}}}
+}
+
+// settle takes every step there is, each twice: a step may be repeated after a crash or a change of leader.
+func settle(t *testing.T, s *clusterpb.ControlState, servers []raft.Server) (*clusterpb.ControlState, []raft.Server) {
+	for range 100 {
+		todo, more, err := next(s, servers, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			return s, servers
+		}
+		if todo.nonvoter != "" {
+			servers = append(servers, server(todo.nonvoter, raft.Nonvoter))
+			continue
+		}
+		s = mustApply(t, s, todo.entry)
+		if again := mustApply(t, s, todo.entry); !proto.Equal(s, again) {
+			t.Fatalf("%s, twice: %v then %v", todo.what, s, again)
+		}
+	}
+	t.Fatal("the reconciler does not come to an end")
+	return nil, nil
+}
+
+func TestReconcilerFormsACluster(t *testing.T) {
+	voters := []raft.Server{server("c", raft.Voter), server("a", raft.Voter), server("b", raft.Voter)}
+	s, servers := settle(t, &clusterpb.ControlState{}, voters)
+	if s.ClusterId != plan.ClusterID || len(s.Shards) != 12 || len(s.Slots) != 12 {
+		t.Fatalf("formed %v", s)
+	}
+	for _, shard := range s.Shards {
+		if !slices.Equal(shard.Replicas, []string{"a", "b", "c"}) {
+			t.Fatalf("shard %v", shard)
+		}
+	}
+	for _, id := range []string{"a", "b", "c", "d"} {
+		s = mustApply(t, s, register(id, 1, 1))
+	}
+	after, servers := settle(t, s, servers)
+	if len(servers) != 4 || servers[3] != server("d", raft.Nonvoter) {
+		t.Fatalf("servers %v", servers)
+	}
+	if !proto.Equal(after, s) {
+		t.Fatal("a node that came later changed the placement")
+	}
+}
+
+func TestRegistrations(t *testing.T) {
+	s, _ := settle(t, &clusterpb.ControlState{}, []raft.Server{server("a", raft.Voter)})
+	s = mustApply(t, s, register("b", 3, 2))
+	s = mustApply(t, s, register("a", 1, 3))
+	if s.CommandVersion != 2 || s.Nodes[0].Id != "a" || s.Nodes[1].Id != "b" {
+		t.Fatalf("registered %v", s)
+	}
+	s = mustApply(t, s, register("b", 2, 2)) // late: of an earlier start
+	if Node(s, "b").Boot != 3 {
+		t.Error("an earlier start replaced a later one")
+	}
+	s = mustApply(t, s, register("b", 4, 3))
+	if s.CommandVersion != 3 || Node(s, "b").PeerAddr != "b:4" {
+		t.Errorf("after a new start: %v", s)
+	}
+	data, err := proto.Marshal(register("c", 1, 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if same, err := apply(s, data); !errors.Is(err, ErrRefused) || !proto.Equal(same, s) {
+		t.Errorf("a node that cannot read the log was let in: %v", err)
+	}
+}
+
+func TestBrokenEntriesAreRefused(t *testing.T) {
+	entries := map[string]*clusterpb.ControlEntry{
+		"gap": {Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
+			{First: 0, End: 10, Shard: 1}, {First: 11, End: 4096, Shard: 2}}}}},
+		"short": {Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
+			{First: 0, End: 10, Shard: 1}}}}},
+		"numbers": {Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
+			{First: 0, End: 4096, Shard: 2}}}}},
+		"early":   register("a", 1, 1),
+		"unknown": {Op: &clusterpb.ControlEntry_Place{Place: &clusterpb.Place{Shards: []*clusterpb.Shard{{Id: 1}}}}},
+	}
+	for name, e := range entries {
+		data, err := proto.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := apply(&clusterpb.ControlState{}, data); !errors.Is(err, ErrRefused) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestUnreadableEntryStopsTheGroup(t *testing.T) {
+	newer, err := proto.Marshal(&clusterpb.ControlEntry{Version: Version + 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"newer": newer, "no operation": {}, "garbage": {0xff, 0xff}} {
+		told := make(chan error, 2)
+		m := newMachine(func(err error) { told <- err })
+		if answer := m.Apply(&raft.Log{Index: 7, Data: data}); answer == nil {
+			t.Errorf("%s: applied", name)
+		}
+		if err := <-told; !isUnreadable(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+		good, err := proto.Marshal(register("a", 1, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer := m.Apply(&raft.Log{Index: 8, Data: good}); answer == nil {
+			t.Errorf("%s: went on after it", name)
+		}
+	}
+}
+
+type sink struct{ bytes.Buffer }
+
+func (*sink) ID() string    { return "" }
+func (*sink) Cancel() error { return nil }
+func (*sink) Close() error  { return nil }
+
+// Two replicas of one log are equal, also when one of them began from a snapshot taken anywhere.
+func TestReplicasAreEqual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		one := newMachine(func(err error) { t.Fatal(err) })
+		two := newMachine(func(err error) { t.Fatal(err) })
+		voters := []raft.Server{server("a", raft.Voter), server("b", raft.Voter), server("c", raft.Voter)}
+		steps := rapid.IntRange(1, 30).Draw(t, "steps")
+		at := rapid.IntRange(0, steps-1).Draw(t, "snapshot")
+		for i := range steps {
+			state, _ := one.watch()
+			todo, more, err := next(state, voters, plan)
+			entry := todo.entry
+			if err != nil || !more || entry == nil {
+				entry = register(rapid.StringMatching("[a-f]").Draw(t, "node"), rapid.Uint64Range(1, 5).Draw(t, "boot"),
+					rapid.Uint32Range(1, 3).Draw(t, "version"))
+			}
+			data, err := proto.Marshal(entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := &raft.Log{Index: uint64(i + 1), Data: data}
+			a, b := one.ApplyBatch([]*raft.Log{log})[0], two.ApplyBatch([]*raft.Log{log})[0]
+			if fmt.Sprint(a) != fmt.Sprint(b) {
+				t.Fatalf("answers %v and %v", a, b)
+			}
+			if i == at {
+				two = restored(t, one)
+			}
+		}
+		a, _ := one.watch()
+		b, _ := two.watch()
+		if !proto.Equal(a, b) {
+			t.Fatalf("%v and %v", a, b)
+		}
+	})
+}
+
+func restored(t *rapid.T, from *machine) *machine {
+	snap, err := from.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out sink
+	if err := snap.Persist(&out); err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(func(err error) { t.Fatal(err) })
+	if err := m.Restore(io.NopCloser(&out.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

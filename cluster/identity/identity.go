@@ -1,0 +1,217 @@
+package identity
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// IDBytes is the length of every node id and cluster id: 80 random bits in lower-case base32.
+const IDBytes = 16
+
+const (
+	fileName   = "node.json"
+	groupsName = "groups"
+	version    = 1
+)
+
+// NewID mints an id.
+func NewID() string {
+	var raw [IDBytes * 5 / 8]byte
+	_, _ = rand.Read(raw[:]) // never fails
+	return strings.ToLower(base32.StdEncoding.EncodeToString(raw[:]))
+}
+
+// Promise is a node's word to be part of one cluster, formed by these nodes.
+type Promise struct {
+	ClusterID string   `json:"cluster_id"`
+	Nodes     []string `json:"nodes"` // sorted
+}
+
+// Equal tells whether both promise the same.
+func (p Promise) Equal(o Promise) bool {
+	return p.ClusterID == o.ClusterID && slices.Equal(p.Nodes, o.Nodes)
+}
+
+// ErrPromised is a promise refused because another was given before, or because the node is in another cluster.
+var ErrPromised = errors.New("this data folder is promised to another cluster")
+
+// record is what the file holds.
+type record struct {
+	Version   int      `json:"version"`
+	NodeID    string   `json:"node_id"`
+	Boot      uint64   `json:"boot"`
+	Promise   *Promise `json:"promise,omitempty"`    // once given, never changed
+	ClusterID string   `json:"cluster_id,omitempty"` // once set, never changed
+	Groups    []uint32 `json:"groups,omitempty"`     // sorted; those whose folder has been in use
+}
+
+// Identity is an opened data folder. Its methods are safe for concurrent use.
+type Identity struct {
+	dir  string
+	lock *os.File
+	step func(string) error // tests stop the writing of the file here
+
+	mu  sync.Mutex
+	now record // what is on disk
+}
+
+// Open locks the folder, making it if need be, and counts one more start.
+func Open(dir string) (*Identity, error) { return open(dir, func(string) error { return nil }) }
+
+func open(dir string, step func(string) error) (*Identity, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	id := &Identity{dir: dir, lock: lock, step: step}
+	if err := id.load(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if err := id.change(func(r *record) { r.Boot++ }); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return id, nil
+}
+
+// load reads the file, or mints an id if the folder is a new one.
+func (id *Identity) load() error {
+	data, err := os.ReadFile(filepath.Join(id.dir, fileName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return id.mint()
+	}
+	if err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	if err := json.Unmarshal(data, &id.now); err != nil {
+		return fmt.Errorf("identity: %s: %w", fileName, err)
+	}
+	if id.now.Version != version {
+		return fmt.Errorf("identity: %s is of version %d, this build reads %d", fileName, id.now.Version, version)
+	}
+	if len(id.now.NodeID) != IDBytes {
+		return fmt.Errorf("identity: %s has no valid node id", fileName)
+	}
+	return nil
+}
+
+func (id *Identity) mint() error {
+	if _, err := os.Stat(filepath.Join(id.dir, groupsName)); err == nil {
+		return fmt.Errorf("identity: %s holds Raft groups but no %s: whose they were is not known, so they cannot be used",
+			id.dir, fileName)
+	}
+	id.now = record{Version: version, NodeID: NewID()}
+	return nil
+}
+
+// change edits a copy, makes it durable, and only then shows it.
+func (id *Identity) change(edit func(*record)) error {
+	next := id.now
+	edit(&next)
+	if err := id.save(next); err != nil {
+		return fmt.Errorf("identity: %w", err)
+	}
+	id.now = next
+	return nil
+}
+
+// NodeID is the folder's id.
+func (id *Identity) NodeID() string {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.now.NodeID
+}
+
+// Boot counts the folder's starts, this one included.
+func (id *Identity) Boot() uint64 {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.now.Boot
+}
+
+// ClusterID is the cluster the node is in; empty: none yet.
+func (id *Identity) ClusterID() string {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.now.ClusterID
+}
+
+// Promised is the promise given; false: none.
+func (id *Identity) Promised() (Promise, bool) {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if id.now.Promise == nil {
+		return Promise{}, false
+	}
+	return *id.now.Promise, true
+}
+
+// Give gives the promise and makes it durable. Giving the same one again succeeds; another one is ErrPromised.
+func (id *Identity) Give(p Promise) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	switch {
+	case id.now.Promise != nil && id.now.Promise.Equal(p):
+		return nil
+	case id.now.Promise != nil || id.now.ClusterID != "":
+		return ErrPromised
+	case len(p.ClusterID) != IDBytes || !slices.IsSorted(p.Nodes) || !slices.Contains(p.Nodes, id.now.NodeID):
+		return fmt.Errorf("identity: not a promise that this node can give: %+v", p)
+	}
+	return id.change(func(r *record) { r.Promise = &Promise{ClusterID: p.ClusterID, Nodes: slices.Clone(p.Nodes)} })
+}
+
+// Enter makes the node a member of the cluster, for good. Entering the same one again succeeds. A node that is promised
+// to another cluster may enter this one only if its promise is void: see the caller.
+func (id *Identity) Enter(clusterID string) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	switch {
+	case id.now.ClusterID == clusterID:
+		return nil
+	case id.now.ClusterID != "":
+		return fmt.Errorf("identity: this data folder belongs to cluster %s, not to %s", id.now.ClusterID, clusterID)
+	case len(clusterID) != IDBytes:
+		return fmt.Errorf("identity: %q is no cluster id", clusterID)
+	}
+	return id.change(func(r *record) { r.ClusterID = clusterID })
+}
+
+// Opened tells whether the group has lived in this folder before.
+func (id *Identity) Opened(group uint32) bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return slices.Contains(id.now.Groups, group)
+}
+
+// RecordOpened notes, durably, that the group lives in this folder from now on.
+func (id *Identity) RecordOpened(group uint32) error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if slices.Contains(id.now.Groups, group) {
+		return nil
+	}
+	return id.change(func(r *record) {
+		r.Groups = append(slices.Clone(r.Groups), group)
+		slices.Sort(r.Groups)
+	})
+}
+
+// GroupDir is where the group's files belong. It is not made here.
+func (id *Identity) GroupDir(group uint32) string {
+	return filepath.Join(id.dir, groupsName, fmt.Sprintf("%04d", group))
+}
+
+// Close gives the folder free.
+func (id *Identity) Close() error { return id.lock.Close() }

@@ -1,0 +1,185 @@
+package identity
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func reopen(t *testing.T, dir string) *Identity {
+	t.Helper()
+	id, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = id.Close() })
+	return id
+}
+
+func closeIdentity(t *testing.T, id *Identity) {
+	t.Helper()
+	if err := id.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestIdentityOutlivesRestarts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	first := reopen(t, dir)
+	if len(first.NodeID()) != IDBytes || first.Boot() != 1 || first.ClusterID() != "" || first.Opened(3) {
+		t.Fatalf("a new folder: %+v", first.now)
+	}
+	promise := Promise{ClusterID: NewID(), Nodes: []string{first.NodeID()}}
+	for _, err := range []error{
+		first.Give(promise), first.Enter(promise.ClusterID), first.RecordOpened(3), first.RecordOpened(0), first.Close(),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := reopen(t, dir)
+	given, ok := second.Promised()
+	if second.NodeID() != first.NodeID() || second.Boot() != 2 || second.ClusterID() != promise.ClusterID ||
+		!ok || !given.Equal(promise) || !second.Opened(3) || !second.Opened(0) || second.Opened(1) {
+		t.Fatalf("after a restart: %+v", second.now)
+	}
+}
+
+func TestFolderIsLocked(t *testing.T) {
+	dir := t.TempDir()
+	first := reopen(t, dir)
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Fatalf("opened twice: %v", err)
+	}
+	closeIdentity(t, first)
+	reopen(t, dir)
+}
+
+func TestOnePromiseOnly(t *testing.T) {
+	id := reopen(t, t.TempDir())
+	mine := Promise{ClusterID: NewID(), Nodes: []string{id.NodeID(), "zzzz"}}
+	if err := id.Give(mine); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Give(mine); err != nil {
+		t.Errorf("the same again: %v", err)
+	}
+	for _, other := range []Promise{
+		{ClusterID: NewID(), Nodes: mine.Nodes},
+		{ClusterID: mine.ClusterID, Nodes: []string{id.NodeID()}},
+	} {
+		if err := id.Give(other); !errors.Is(err, ErrPromised) {
+			t.Errorf("a second promise: %v", err)
+		}
+	}
+}
+
+func TestImpossiblePromises(t *testing.T) {
+	id := reopen(t, t.TempDir())
+	for _, p := range []Promise{
+		{ClusterID: "short", Nodes: []string{id.NodeID()}},
+		{ClusterID: NewID(), Nodes: []string{"someone else"}},
+		{ClusterID: NewID(), Nodes: []string{"~", id.NodeID()}},
+	} {
+		if err := id.Give(p); err == nil {
+			t.Errorf("%+v was given", p)
+		}
+	}
+	if err := id.Enter(NewID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.Give(Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}); !errors.Is(err, ErrPromised) {
+		t.Errorf("a member promised itself: %v", err)
+	}
+	if err := id.Enter(NewID()); err == nil {
+		t.Error("entered a second cluster")
+	}
+}
+
+// A crash at any line of the writing leaves the promise either given, whole, or not given at all; and once Give has
+// answered, it is there for ever.
+func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
+	crash := errors.New("crash")
+	for _, line := range []string{"create", "write", "sync", "rename", "sync folder", ""} {
+		t.Run("at "+line, func(t *testing.T) {
+			dir := t.TempDir()
+			armed := false
+			id, err := open(dir, func(step string) error {
+				if armed && step == line {
+					return crash
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			promise := Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}
+			armed = true
+			err = id.Give(promise)
+			if (err == nil) != (line == "") || (err != nil && !errors.Is(err, crash)) {
+				t.Fatalf("Give: %v", err)
+			}
+			closeIdentity(t, id)
+
+			again := reopen(t, dir)
+			given, ok := again.Promised()
+			if again.NodeID() != id.NodeID() {
+				t.Fatalf("became %s, was %s", again.NodeID(), id.NodeID())
+			}
+			if err == nil && !ok {
+				t.Fatal("the promise was answered and is gone")
+			}
+			if ok && !given.Equal(promise) {
+				t.Fatalf("promised %+v, found %+v", promise, given)
+			}
+		})
+	}
+}
+
+// An identity that has not been made durable is not shown either.
+func TestFailedWriteChangesNothing(t *testing.T) {
+	armed := false
+	id, err := open(t.TempDir(), func(string) error {
+		if armed {
+			return errors.New("no room")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeIdentity(t, id)
+	armed = true
+	if err := id.Enter(NewID()); err == nil || id.ClusterID() != "" {
+		t.Errorf("entered %q: %v", id.ClusterID(), err)
+	}
+	if err := id.RecordOpened(1); err == nil || id.Opened(1) {
+		t.Errorf("opened: %v", err)
+	}
+}
+
+func TestLostOrBrokenFileIsNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	id := reopen(t, dir)
+	if err := os.MkdirAll(id.GroupDir(1), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, id)
+	path := filepath.Join(dir, fileName)
+	for name, content := range map[string]string{"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Open(dir); err == nil {
+			t.Errorf("%s file: opened", name)
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "holds Raft groups") {
+		t.Errorf("groups without an identity: %v", err)
+	}
+}

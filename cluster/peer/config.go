@@ -1,0 +1,109 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Target is where a node can be reached.
+type Target struct {
+	Addr string // host:port
+	Name string // what its certificate must name; empty: any node of the cluster
+}
+
+// Config says how to open the port.
+type Config struct {
+	NodeID        string
+	NodeName      string // what this node's certificate names
+	BindAddr      string // host:port; port 0 picks one
+	AdvertiseAddr string // host:port that others dial; empty: where it is bound. Port 0 there: the bound one
+
+	// Lookup resolves a node id at each dial; false: not known.
+	Lookup func(nodeID string) (Target, bool)
+	// Member tells whether a node of the cluster has this name; only members reach the Raft groups. nil: do not ask.
+	// Without keys nobody is asked for a name.
+	Member func(name string) bool
+
+	Keys *Keys // nil: everything in the clear, and on loopback only
+
+	HeaderTimeout time.Duration // how long a connection may take to say what it is, TLS included; 0: 5 s
+	DialTimeout   time.Duration // also Raft's timeout for one exchange; 0: 5 s
+	MaxSilent     int           // connections that have not yet said what they are; 0: 1024
+	MaxConns      int           // of one kind: gRPC, gossip, each Raft group; 0: 512
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
+}
+
+func (c Config) withDefaults() Config {
+	if c.HeaderTimeout == 0 {
+		c.HeaderTimeout = 5 * time.Second
+	}
+	if c.DialTimeout == 0 {
+		c.DialTimeout = 5 * time.Second
+	}
+	if c.MaxSilent == 0 {
+		c.MaxSilent = 1024
+	}
+	if c.MaxConns == 0 {
+		c.MaxConns = 512
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Lookup == nil {
+		c.Lookup = func(string) (Target, bool) { return Target{}, false }
+	}
+	return c
+}
+
+func (c Config) validate() error {
+	if len(c.NodeID) != idBytes {
+		return fmt.Errorf("peer: node id %q has not %d bytes", c.NodeID, idBytes)
+	}
+	host, _, err := net.SplitHostPort(c.BindAddr)
+	if err != nil {
+		return fmt.Errorf("peer address to bind: %w", err)
+	}
+	if c.Keys == nil && !isLoopback(host) {
+		return fmt.Errorf("peer address %s is not on loopback, and there are no keys: between machines nodes speak only with "+
+			"TLS both ways and a gossip key, because whoever reaches this port unasked could write to every shard", c.BindAddr)
+	}
+	if c.AdvertiseAddr == "" {
+		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+			return fmt.Errorf("peer address %s is every address of this machine: say which one others should dial (advertise)",
+				c.BindAddr)
+		}
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(c.AdvertiseAddr); err != nil || host == "" {
+		return errors.Join(fmt.Errorf("peer address to advertise, %q, is not host:port", c.AdvertiseAddr), err)
+	}
+	return nil
+}
+
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// advertised is what others dial, given the port that was bound.
+func (c Config) advertised(bound *net.TCPAddr) string {
+	if c.AdvertiseAddr == "" {
+		return bound.String()
+	}
+	host, port, err := net.SplitHostPort(c.AdvertiseAddr)
+	if err != nil || port != "0" {
+		return c.AdvertiseAddr
+	}
+	return net.JoinHostPort(host, strconv.Itoa(bound.Port))
+}

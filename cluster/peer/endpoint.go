@@ -1,0 +1,155 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// Endpoint is the opened port.
+type Endpoint struct {
+	cfg     Config
+	tls     *tlsConfigs // nil: in the clear
+	tcp     *net.TCPListener
+	udp     *net.UDPConn
+	addr    string // advertised
+	silent  *connSet
+	grpc    *room
+	gossip  *Gossip
+	metrics *metrics
+	done    chan struct{}
+	once    sync.Once
+	wg      sync.WaitGroup
+
+	mu     sync.Mutex
+	groups map[uint32]*group
+}
+
+// Listen opens the port, TCP and UDP of one number.
+func Listen(cfg Config) (*Endpoint, error) {
+	cfg = cfg.withDefaults()
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	e := &Endpoint{
+		cfg:     cfg,
+		silent:  newConnSet(cfg.MaxSilent),
+		metrics: newMetrics(cfg.Registerer),
+		done:    make(chan struct{}),
+		groups:  make(map[uint32]*group),
+	}
+	var err error
+	if cfg.Keys != nil {
+		if e.tls, err = cfg.Keys.load(cfg.NodeName); err != nil {
+			return nil, err
+		}
+	}
+	if e.tcp, e.udp, err = bind(cfg.BindAddr); err != nil {
+		return nil, err
+	}
+	e.addr = cfg.advertised(e.tcp.Addr().(*net.TCPAddr))
+	e.grpc = newRoom(e.tcp.Addr(), cfg.MaxConns)
+	e.gossip = newGossip(e)
+	e.wg.Go(e.accept)
+	e.wg.Go(e.gossip.receive)
+	return e, nil
+}
+
+// bind opens both protocols. With port 0 the system picks the TCP port, whose number may be taken in UDP: then again.
+func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
+	const attempts = 16
+	want, err := net.ResolveTCPAddr("tcp", addr)
+	if err != nil {
+		return nil, nil, fmt.Errorf("peer address to bind: %w", err)
+	}
+	for attempt := 1; ; attempt++ {
+		tcp, err := net.ListenTCP("tcp", want)
+		if err != nil {
+			return nil, nil, fmt.Errorf("peer port: %w", err)
+		}
+		bound := tcp.Addr().(*net.TCPAddr)
+		udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: bound.IP, Port: bound.Port, Zone: bound.Zone})
+		if err == nil {
+			return tcp, udp, nil
+		}
+		err = errors.Join(err, tcp.Close())
+		if want.Port != 0 || attempt == attempts {
+			return nil, nil, fmt.Errorf("peer port, for packets: %w", err)
+		}
+	}
+}
+
+// Addr is the address that other nodes dial.
+func (e *Endpoint) Addr() string { return e.addr }
+
+// GRPC accepts the gRPC connections of other nodes.
+func (e *Endpoint) GRPC() net.Listener { return e.grpc }
+
+// Gossip is memberlist's way over this port.
+func (e *Endpoint) Gossip() *Gossip { return e.gossip }
+
+// DialNode connects to a node for gRPC, wherever it is now.
+func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error) {
+	target, ok := e.cfg.Lookup(nodeID)
+	if !ok {
+		return nil, fmt.Errorf("peer: no address is known for node %s", nodeID)
+	}
+	return e.dial(ctx, target)
+}
+
+// DialAddr connects for gRPC to whatever node listens at the address.
+func (e *Endpoint) DialAddr(ctx context.Context, addr string) (net.Conn, error) {
+	return e.dial(ctx, Target{Addr: addr})
+}
+
+// Close hangs up on everybody and gives the port free.
+func (e *Endpoint) Close() error {
+	var err error
+	e.once.Do(func() {
+		close(e.done)
+		err = errors.Join(e.tcp.Close(), e.udp.Close(), e.grpc.Close(), e.gossip.Shutdown())
+		for _, g := range e.openGroups() {
+			err = errors.Join(err, g.Close())
+		}
+		e.silent.closeAll()
+		e.wg.Wait()
+	})
+	return err
+}
+
+func (e *Endpoint) openGroups() []*group {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	groups := make([]*group, 0, len(e.groups))
+	for _, g := range e.groups {
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+// accept survives whatever the system says short of the listener's end, waiting a little longer each time.
+func (e *Endpoint) accept() {
+	const first, most = 5 * time.Millisecond, time.Second
+	wait := first
+	for {
+		conn, err := e.tcp.Accept()
+		if err == nil {
+			wait = first
+			e.wg.Go(func() { e.admit(conn) })
+			continue
+		}
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		e.cfg.Logger.Warn("cannot accept connections from other nodes", "err", err, "again_in", wait)
+		select {
+		case <-time.After(wait):
+			wait = min(2*wait, most)
+		case <-e.done:
+			return
+		}
+	}
+}

@@ -1,0 +1,377 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// book is an address book that tests write in.
+type book struct {
+	mu    sync.Mutex
+	nodes map[string]Target
+}
+
+func (b *book) lookup(id string) (Target, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t, ok := b.nodes[id]
+	return t, ok
+}
+
+func (b *book) set(id, addr string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.nodes[id] = Target{Addr: addr}
+}
+
+func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
+
+const cluster = "cluster123456789"
+
+func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
+	t.Helper()
+	cfg := Config{NodeID: nodeID(n), BindAddr: "127.0.0.1:0", Lookup: b.lookup, HeaderTimeout: 10 * time.Second}
+	for _, f := range edit {
+		f(&cfg)
+	}
+	e, err := Listen(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.set(cfg.NodeID, e.Addr())
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+func newBook() *book { return &book{nodes: make(map[string]Target)} }
+
+func transport(t *testing.T, e *Endpoint, group uint32, clusterID string) *RaftTransport {
+	t.Helper()
+	tr, err := e.Raft(group, clusterID, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tr.Close() })
+	return tr
+}
+
+// answer replies to every RPC of the transport with the term.
+func answer(tr raft.Transport, term uint64, done <-chan struct{}) {
+	for {
+		select {
+		case rpc := <-tr.Consumer():
+			rpc.Respond(&raft.RequestVoteResponse{Term: term, Granted: true}, nil)
+		case <-done:
+			return
+		}
+	}
+}
+
+func vote(tr *RaftTransport, n int) (uint64, error) {
+	var resp raft.RequestVoteResponse
+	id := nodeID(n)
+	err := tr.RequestVote(raft.ServerID(id), raft.ServerAddress(id), &raft.RequestVoteRequest{Term: 1}, &resp)
+	return resp.Term, err
+}
+
+func TestGroupsShareThePort(t *testing.T) {
+	b := newBook()
+	one, two := listen(t, b, 1), listen(t, b, 2)
+	for group := range uint32(20) {
+		from, to := transport(t, one, group, cluster), transport(t, two, group, cluster)
+		go answer(to, uint64(100+group), t.Context().Done())
+		if term, err := vote(from, 2); err != nil || term != uint64(100+group) {
+			t.Fatalf("group %d: term %d, %v", group, term, err)
+		}
+		if from.LocalAddr() != raft.ServerAddress(nodeID(1)) {
+			t.Fatalf("local address %s", from.LocalAddr())
+		}
+	}
+}
+
+func TestGRPCAndGossipShareThePort(t *testing.T) {
+	b := newBook()
+	one, two := listen(t, b, 1), listen(t, b, 2)
+	conn, err := one.DialNode(t.Context(), nodeID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "PRI * HTTP"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, accept(t, two.GRPC()), "PRI * HTTP")
+
+	stream, err := one.Gossip().DialTimeout(two.Addr(), time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if _, err := io.WriteString(stream, "hello"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, <-two.Gossip().StreamCh(), "hello")
+
+	if _, err := one.Gossip().WriteTo([]byte("packet"), two.Addr()); err != nil {
+		t.Fatal(err)
+	}
+	if p := <-two.Gossip().PacketCh(); string(p.Buf) != "packet" || p.From.String() != one.Addr() {
+		t.Fatalf("%q from %s", p.Buf, p.From)
+	}
+}
+
+func accept(t *testing.T, l net.Listener) net.Conn {
+	t.Helper()
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func expect(t *testing.T, conn net.Conn, want string) {
+	t.Helper()
+	buf := make([]byte, len(want))
+	if _, err := io.ReadFull(conn, buf); err != nil || string(buf) != want {
+		t.Fatalf("read %q, %v; want %q", buf, err, want)
+	}
+}
+
+// Whoever sits at a stale address must not answer for the node that was meant.
+func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
+	b := newBook()
+	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
+	from, to, other := transport(t, one, 7, cluster), transport(t, two, 7, cluster), transport(t, three, 7, "another-cluster-")
+	go answer(to, 2, t.Context().Done())
+	go answer(other, 3, t.Context().Done())
+	if _, err := vote(from, 3); err == nil {
+		t.Error("another cluster's node gave its vote")
+	}
+	b.set(nodeID(3), two.Addr())
+	if _, err := vote(from, 3); err == nil {
+		t.Error("node 2 voted as node 3")
+	}
+	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedMisled)); n != 1 {
+		t.Errorf("%v misled connections", n)
+	}
+}
+
+// A peer that comes back, even elsewhere, is reached by the first exchange, though the pooled connection is dead.
+func TestPooledConnectionIsDialledAgain(t *testing.T) {
+	b := newBook()
+	one := listen(t, b, 1)
+	from := transport(t, one, 1, cluster)
+	for round := range 3 {
+		two, err := Listen(Config{NodeID: nodeID(2), BindAddr: "127.0.0.1:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.set(nodeID(2), two.Addr())
+		to, err := two.Raft(1, cluster, hclog.NewNullLogger())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go answer(to, uint64(round), t.Context().Done())
+		if term, err := vote(from, 2); err != nil || term != uint64(round) {
+			t.Fatalf("round %d: term %d, %v", round, term, err)
+		}
+		if err := two.Close(); err != nil {
+			t.Fatal(err)
+		}
+		restPooled(one, 1)
+	}
+}
+
+// restPooled makes every connection of the group look as if it had been idle for long.
+func restPooled(e *Endpoint, group uint32) {
+	e.mu.Lock()
+	g := e.groups[group]
+	e.mu.Unlock()
+	g.conns.mu.Lock()
+	defer g.conns.mu.Unlock()
+	for c := range g.conns.conns {
+		if p, ok := c.Conn.(*pooled); ok {
+			p.mu.Lock()
+			p.used = p.used.Add(-time.Hour)
+			p.mu.Unlock()
+		}
+	}
+}
+
+func TestHeartbeatsTakeNoFastPath(t *testing.T) {
+	b := newBook()
+	one, two := listen(t, b, 1), listen(t, b, 2)
+	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+	to.SetHeartbeatHandler(func(raft.RPC) { t.Error("the fast path was taken") })
+	go func() {
+		rpc := <-to.Consumer()
+		rpc.Respond(&raft.AppendEntriesResponse{Term: 9}, nil)
+	}()
+	heartbeat := raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{Addr: []byte(nodeID(1))}, Term: 9}
+	var resp raft.AppendEntriesResponse
+	err := from.AppendEntries(raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2)), &heartbeat, &resp)
+	if err != nil || resp.Term != 9 {
+		t.Fatalf("term %d, %v", resp.Term, err)
+	}
+}
+
+// Two thousand connections that say nothing are neither kept beyond the bound nor in anybody's way for long.
+func TestSilentConnectionsDoNoHarm(t *testing.T) {
+	b := newBook()
+	one := listen(t, b, 1)
+	two := listen(t, b, 2, func(c *Config) { c.MaxSilent, c.HeaderTimeout = 100, 300*time.Millisecond })
+	var silent []net.Conn
+	defer func() {
+		for _, c := range silent {
+			_ = c.Close()
+		}
+	}()
+	for range 2000 {
+		c, err := net.Dial("tcp", two.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		silent = append(silent, c)
+	}
+	for _, c := range silent { // each is hung up on
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			t.Fatal("a silent connection was answered")
+		}
+	}
+	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+	go answer(to, 5, t.Context().Done())
+	if term, err := vote(from, 2); err != nil || term != 5 {
+		t.Fatalf("term %d, %v", term, err)
+	}
+	crowd := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedCrowd))
+	quiet := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedSilent))
+	if crowd+quiet != 2000 || quiet < 100 {
+		t.Errorf("%v dropped as a crowd, %v as silent", crowd, quiet)
+	}
+}
+
+func TestEachKindHasABound(t *testing.T) {
+	b := newBook()
+	two := listen(t, b, 2, func(c *Config) { c.MaxConns = 3 })
+	transport(t, two, 1, cluster)
+	header, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		c, err := net.Dial("tcp", two.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := c.Write(header); err != nil {
+			t.Fatal(err)
+		}
+		if i == 3 { // the last of them is one too many, whichever that is
+			break
+		}
+	}
+	for testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)) != 1 {
+		if t.Context().Err() != nil {
+			t.Fatal("nobody was turned away")
+		}
+	}
+}
+
+func TestClosedEndpointHangsUp(t *testing.T) {
+	b := newBook()
+	one := listen(t, b, 1)
+	two, err := Listen(Config{NodeID: nodeID(2), BindAddr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.set(nodeID(2), two.Addr())
+	conn, err := one.DialNode(context.Background(), nodeID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "P"); err != nil {
+		t.Fatal(err)
+	}
+	accept(t, two.GRPC())
+	if err := two.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := two.GRPC().Accept(); err == nil {
+		t.Error("accepted after the end")
+	}
+	if _, err := two.Raft(1, cluster, hclog.NewNullLogger()); err == nil {
+		t.Error("a group opened after the end")
+	}
+}
+
+func TestBindRules(t *testing.T) {
+	for _, c := range []struct{ bind, advertise, want string }{
+		{"0.0.0.0:0", "", "no keys"},
+		{"192.0.2.1:0", "", "no keys"},
+		{":0", "", "no keys"},
+		{"example.com:1", "", "no keys"},
+		{"127.0.0.1", "", "address to bind"},
+		{"127.0.0.1:0", "nonsense", "not host:port"},
+		{"127.0.0.1:0", ":9", "not host:port"},
+	} {
+		_, err := Listen(Config{NodeID: nodeID(1), BindAddr: c.bind, AdvertiseAddr: c.advertise})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s as %s: %v", c.bind, c.advertise, err)
+		}
+	}
+	if _, err := Listen(Config{NodeID: nodeID(1), BindAddr: "0.0.0.0:0", Keys: &Keys{}}); err == nil ||
+		!strings.Contains(err.Error(), "advertise") {
+		t.Errorf("everywhere, and nothing to advertise: %v", err)
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	bound := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}
+	for advertise, want := range map[string]string{"": "127.0.0.1:9", "host:0": "host:9", "host:80": "host:80"} {
+		if got := (Config{AdvertiseAddr: advertise}).advertised(bound); got != want {
+			t.Errorf("%q: %q, want %q", advertise, got, want)
+		}
+	}
+}
+
+// FuzzFirstBytes: whatever a stranger says, the endpoint lives on and nobody gets a connection that was not meant so.
+func FuzzFirstBytes(f *testing.F) {
+	valid, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, seed := range [][]byte{nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20]} {
+		f.Add(seed)
+	}
+	b := newBook()
+	e := listen(f, b, 2)
+	f.Fuzz(func(t *testing.T, said []byte) {
+		here, there := net.Pipe()
+		go func() {
+			_, _ = here.Write(said)
+			_ = here.Close()
+		}()
+		conn, r, reason, err := e.sort(there, "")
+		if (reason == "") != (conn != nil && r != nil) {
+			t.Fatalf("%q: room %v, reason %q, %v", said, r, reason, err)
+		}
+		if reason == "" && said[0] != grpcByte && said[0] != gossipByte {
+			t.Fatalf("%q was taken for a group's", said)
+		}
+	})
+}

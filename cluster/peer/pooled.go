@@ -1,0 +1,138 @@
+package peer
+
+import (
+	"net"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pooled is a connection that Raft keeps between exchanges. A peer that has restarted meanwhile has hung up on it, which
+// Raft would find out by losing one exchange: if that is a request for a vote, an election, and with it some hundred
+// milliseconds. So before it is used after a rest, it is looked at, and dialled again if it is dead.
+type pooled struct {
+	again func() (net.Conn, error)
+
+	mu       sync.Mutex
+	conn     net.Conn
+	used     time.Time // of the last Read or Write
+	reading  int       // Reads that are under way
+	awaited  bool      // something was written and nothing read since: an answer is still to come
+	deadline func(net.Conn) error
+	closed   bool
+}
+
+// rest is how long a connection must have been idle to be looked at: while it is busy, Raft notices by itself.
+const rest = 200 * time.Millisecond
+
+func (p *pooled) Write(b []byte) (int, error) {
+	conn, err := p.forWriting()
+	if err != nil {
+		return 0, err
+	}
+	return conn.Write(b)
+}
+
+func (p *pooled) forWriting() (net.Conn, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rested := !p.awaited && p.reading == 0 && time.Since(p.used) > rest
+	if rested && !p.closed && isDead(p.conn) {
+		if err := p.replace(); err != nil {
+			return nil, err
+		}
+	}
+	p.used = time.Now()
+	p.awaited = true
+	return p.conn, nil
+}
+
+// replace dials anew. It holds the lock: nobody can use the connection meanwhile, and Close waits for the dial.
+func (p *pooled) replace() error {
+	conn, err := p.again()
+	if err != nil {
+		return err
+	}
+	_ = p.conn.Close() // it is dead
+	p.conn = conn
+	if p.deadline != nil {
+		return p.deadline(conn)
+	}
+	return nil
+}
+
+func (p *pooled) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	conn := p.conn
+	p.reading++
+	p.mu.Unlock()
+	n, err := conn.Read(b)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reading--
+	p.used = time.Now()
+	if n > 0 {
+		p.awaited = false
+	}
+	return n, err
+}
+
+func (p *pooled) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	return p.conn.Close()
+}
+
+func (p *pooled) setDeadline(set func(net.Conn) error) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.deadline = set
+	return set(p.conn)
+}
+
+func (p *pooled) SetDeadline(t time.Time) error {
+	return p.setDeadline(func(c net.Conn) error { return c.SetDeadline(t) })
+}
+
+func (p *pooled) SetReadDeadline(t time.Time) error {
+	return p.setDeadline(func(c net.Conn) error { return c.SetReadDeadline(t) })
+}
+
+func (p *pooled) SetWriteDeadline(t time.Time) error {
+	return p.setDeadline(func(c net.Conn) error { return c.SetWriteDeadline(t) })
+}
+
+func (p *pooled) LocalAddr() net.Addr  { return p.current().LocalAddr() }
+func (p *pooled) RemoteAddr() net.Addr { return p.current().RemoteAddr() }
+
+func (p *pooled) current() net.Conn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.conn
+}
+
+// isDead peeks at a connection on which nothing is expected: an end, an error, or bytes out of turn (TLS says goodbye
+// with some) mean that it is of no more use. It never waits.
+func isDead(conn net.Conn) bool {
+	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
+		conn = t.NetConn()
+	}
+	sc, ok := conn.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return true
+	}
+	dead := false
+	err = raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		dead = err != unix.EAGAIN && err != unix.EINTR
+	})
+	return dead || err != nil
+}

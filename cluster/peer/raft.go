@@ -1,0 +1,102 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+)
+
+// RaftTransport is one Raft group's way over the port. Its addresses are node ids.
+type RaftTransport struct {
+	*raft.NetworkTransport
+}
+
+// SetHeartbeatHandler does nothing, so that every heartbeat goes through Raft's main loop: see the package's comment.
+func (RaftTransport) SetHeartbeatHandler(func(raft.RPC)) {}
+
+// Raft opens the transport of one group of one cluster. Close it to take the group off the port.
+func (e *Endpoint) Raft(number uint32, clusterID string, logger hclog.Logger) (*RaftTransport, error) {
+	if len(clusterID) != idBytes {
+		return nil, fmt.Errorf("peer: group %d without a cluster id", number)
+	}
+	g := &group{room: newRoom(nodeAddr(e.cfg.NodeID), e.cfg.MaxConns), endpoint: e, number: number, cluster: clusterID}
+	g.leave = func() { e.removeGroup(g) }
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.groups[number] != nil {
+		return nil, fmt.Errorf("peer: group %d is open already", number)
+	}
+	select {
+	case <-e.done:
+		return nil, net.ErrClosed
+	default:
+	}
+	e.groups[number] = g
+	return &RaftTransport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+		Stream:  g,
+		MaxPool: 3,
+		Timeout: e.cfg.DialTimeout,
+		Logger:  logger,
+	})}, nil
+}
+
+func (e *Endpoint) removeGroup(g *group) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.groups[g.number] == g {
+		delete(e.groups, g.number)
+	}
+}
+
+// group is a raft.StreamLayer: the room where a group's connections arrive, and the way to dial its peers.
+type group struct {
+	*room
+	endpoint *Endpoint
+	number   uint32
+	cluster  string
+}
+
+// nodeAddr makes the transport call itself by its node id.
+type nodeAddr string
+
+func (nodeAddr) Network() string  { return "node" }
+func (a nodeAddr) String() string { return string(a) }
+
+// Dial connects to the group's replica on a node, wherever that node is now.
+func (g *group) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	conn, err := g.connect(node, timeout)
+	if err != nil {
+		return nil, err
+	}
+	again := func() (net.Conn, error) { return g.connect(node, timeout) }
+	t, ok := g.conns.add(&pooled{conn: conn, again: again, used: time.Now()})
+	if !ok {
+		return nil, errors.Join(net.ErrClosed, conn.Close())
+	}
+	return t, nil
+}
+
+func (g *group) connect(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	header, err := groupHeader{group: g.number, to: string(node), cluster: g.cluster}.encode()
+	if err != nil {
+		return nil, fmt.Errorf("peer: node %q: %w", node, err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	conn, err := g.endpoint.DialNode(ctx, string(node))
+	if err != nil {
+		return nil, err
+	}
+	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if _, err := conn.Write(header); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, conn.SetWriteDeadline(time.Time{})
+}
