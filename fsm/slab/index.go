@@ -1,0 +1,120 @@
+package slab
+
+import (
+	"iter"
+	"unsafe"
+)
+
+// slots bounds the slot numbers of an [Index]: they are below it.
+const slots = 4096
+
+// Index finds handles by (slot, hash), where slots are numbers below 4096. Each slot has a small table of its own,
+// made when it is first used: one that grows or shrinks makes nobody wait for the others, and a slot can be walked by
+// itself.
+//
+// It knows handles and 32 bits of each hash, no ids: two ids may share a hash, and the caller compares. Hashes come
+// seeded per process, or ids could be chosen to collide.
+type Index struct {
+	tables [slots]*table // nil: never used
+	used   int           // tables that are not nil
+	live   int
+	cells  int // of all tables
+}
+
+// NewIndex returns an empty index.
+func NewIndex() *Index { return new(Index) }
+
+// Probe begins a search for the handles that may have been inserted with this slot and hash.
+func (x *Index) Probe(slot uint32, hash uint64) Probe {
+	t := x.tables[slot]
+	if t == nil || len(t.cells) == 0 {
+		return Probe{}
+	}
+	f := fragmentOf(hash)
+	return Probe{cells: t.cells, at: t.home(f), fragment: f}
+}
+
+// Insert adds a handle, which is not 0 and not there yet under the same slot and hash.
+func (x *Index) Insert(slot uint32, hash uint64, h uint32) {
+	if h == 0 {
+		panic("slab: handle 0 is indexed")
+	}
+	t := x.tables[slot]
+	if t == nil {
+		t = &table{start: startCells(slot)}
+		x.tables[slot] = t
+		x.used++
+	}
+	before := len(t.cells)
+	t.insert(newCell(fragmentOf(hash), h))
+	x.live++
+	x.cells += len(t.cells) - before
+}
+
+// Delete removes a handle. It panics if it is not there under this slot and hash.
+func (x *Index) Delete(slot uint32, hash uint64, h uint32) {
+	t := x.tables[slot]
+	if t == nil || t.live == 0 {
+		panic(notIndexed)
+	}
+	before := len(t.cells)
+	t.remove(newCell(fragmentOf(hash), h))
+	x.live--
+	x.cells += len(t.cells) - before
+}
+
+// Len returns the number of handles.
+func (x *Index) Len() int { return x.live }
+
+// SlotLen returns the number of handles of one slot.
+func (x *Index) SlotLen(slot uint32) int {
+	if t := x.tables[slot]; t != nil {
+		return t.live
+	}
+	return 0
+}
+
+// Each yields the handles of one slot, in no order that means anything. The index must not change meanwhile.
+func (x *Index) Each(slot uint32) iter.Seq[uint32] {
+	return func(yield func(uint32) bool) {
+		t := x.tables[slot]
+		if t == nil {
+			return
+		}
+		for _, c := range t.cells {
+			if c != 0 && !yield(c.handle()) {
+				return
+			}
+		}
+	}
+}
+
+// Bytes returns what the index holds, free cells included.
+func (x *Index) Bytes() int64 {
+	return int64(unsafe.Sizeof(*x)) + int64(x.used)*int64(unsafe.Sizeof(table{})) +
+		int64(x.cells)*int64(unsafe.Sizeof(cell(0)))
+}
+
+// Probe is a search under way. It is good until the index changes.
+type Probe struct {
+	cells    []cell
+	at       int
+	fragment uint32
+}
+
+// Next returns the next candidate, whose hash matches in the 32 bits that are kept, and 0 when there is none.
+func (p *Probe) Next() uint32 {
+	if len(p.cells) == 0 {
+		return 0
+	}
+	for {
+		c := p.cells[p.at]
+		if c == 0 {
+			return 0 // and again, if asked again
+		}
+		p.at = follow(p.cells, p.at)
+		if c.fragment() == p.fragment {
+			return c.handle()
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package slab
+
+import "slices"
+
+const notIndexed = "slab: a handle is removed from an index that does not have it"
+
+// cell is a handle below and 32 bits of its hash above. Zero, as no handle is 0, is an empty cell.
+type cell uint64
+
+func newCell(fragment, h uint32) cell { return cell(fragment)<<32 | cell(h) }
+
+func (c cell) fragment() uint32 { return uint32(c >> 32) }
+func (c cell) handle() uint32   { return uint32(c) }
+
+// fragmentOf returns the bits of a hash that are kept. They are also all that places a cell, so that tables can be
+// rebuilt without the hashes. The low bits are left out because slot numbers are often made of them.
+func fragmentOf(hash uint64) uint32 { return uint32(hash >> 32) }
+
+// table is a hash table with open addressing: linear probing, and deletion that shifts back what follows (Knuth, The
+// Art of Computer Programming, volume 3, section 6.4, algorithms L and R), so that there are no tombstones.
+//
+// It grows by half when five sixths full, and shrinks by a third when a third full.
+type table struct {
+	cells []cell // at least one is empty, unless there are none
+	live  int
+	start int // the smallest size
+	// size is what cells were asked for; the allocator gives up to an eighth more, and all of it is used. Steps are
+	// counted from size, or the rounding would soon bring tables of different starts to the same length.
+	size int
+}
+
+// startCells differs from slot to slot by up to a half, which is one step of growth. Slots fill evenly, and would
+// otherwise all grow within a moment, and all be sparse right after it. The number is scrambled (Fibonacci hashing),
+// for the slots of one index may well be every twelfth.
+func startCells(slot uint32) int { return 16 + int(slot*0x9e3779b9>>29) }
+
+// home maps a fragment to a cell by multiplying and shifting, for any number of cells (Lemire, Fast Random Integer
+// Generation in an Interval, 2019). It keeps the order of fragments, and so rebuilding a table writes it in order.
+func (t *table) home(fragment uint32) int {
+	return int(uint64(fragment) * uint64(len(t.cells)) >> 32)
+}
+
+// follow returns the cell after i.
+func follow(cells []cell, i int) int {
+	if i++; i < len(cells) {
+		return i
+	}
+	return 0
+}
+
+func (t *table) insert(c cell) {
+	if (t.live+1)*6 > len(t.cells)*5 {
+		t.resize(max(t.start, t.size+t.size/2))
+	}
+	t.place(c)
+	t.live++
+}
+
+// place writes a cell into the first empty one from its home on.
+func (t *table) place(c cell) {
+	i := t.home(c.fragment())
+	for t.cells[i] != 0 {
+		i = follow(t.cells, i)
+	}
+	t.cells[i] = c
+}
+
+func (t *table) remove(c cell) {
+	i := t.home(c.fragment())
+	for t.cells[i] != c {
+		if t.cells[i] == 0 {
+			panic(notIndexed)
+		}
+		i = follow(t.cells, i)
+	}
+	t.close(i)
+	t.live--
+	t.shrink()
+}
+
+// close empties cell gap by moving back what probing from its home would no longer reach.
+func (t *table) close(gap int) {
+	for i := follow(t.cells, gap); t.cells[i] != 0; i = follow(t.cells, i) {
+		if between(t.home(t.cells[i].fragment()), gap, i) {
+			continue // its home is after the gap
+		}
+		t.cells[gap] = t.cells[i]
+		gap = i
+	}
+	t.cells[gap] = 0
+}
+
+// between tells whether home lies in the cells after gap up to i, around the end if need be.
+func between(home, gap, i int) bool {
+	if gap <= i {
+		return gap < home && home <= i
+	}
+	return gap < home || home <= i
+}
+
+func (t *table) shrink() {
+	switch {
+	case t.live == 0:
+		t.cells, t.size = nil, 0
+	case t.live*3 < len(t.cells) && t.size > t.start:
+		t.resize(max(t.start, t.size*2/3))
+	}
+}
+
+// resize rebuilds the table with at least size cells, as many as the allocator gives for that.
+func (t *table) resize(size int) {
+	old := t.cells
+	t.size = size
+	t.cells = slices.Grow([]cell(nil), size)
+	t.cells = t.cells[:cap(t.cells)]
+	clear(t.cells)
+	for _, c := range old {
+		if c != 0 {
+			t.place(c)
+		}
+	}
+}
