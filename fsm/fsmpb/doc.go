@@ -2,4 +2,4 @@
 // sees it. Protobuf because unknown fields survive a rolling upgrade; see the comments in fsm.proto.
 package fsmpb
 
-//go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative fsm/fsmpb/fsm.proto
+//go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative fsm/fsmpb/fsm.proto fsm/fsmpb/store.proto

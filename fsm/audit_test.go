@@ -1,0 +1,155 @@
+package fsm
+
+import (
+	"bytes"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// failer is a *testing.T, B, F or a *rapid.T.
+type failer interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// restored returns a machine restored from a snapshot of m.
+func restored(t failer, m *Machine) *Machine {
+	t.Helper()
+	return restoredFrom(t, m.Snapshot(), m.shard)
+}
+
+func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
+	t.Helper()
+	defer snapshot.Release()
+	var buf bytes.Buffer
+	if _, err := snapshot.WriteTo(&buf); err != nil {
+		t.Fatalf("snapshot: %v", err)
+	}
+	fresh := New(shard)
+	if err := fresh.Restore(&buf); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	return fresh
+}
+
+// audit walks the whole state and checks what must always hold: the incremental hash and counts are those of a full
+// walk, every begun task is in exactly the list that its state names, and the wheel holds exactly those that wait.
+func audit(t failer, m *Machine) {
+	t.Helper()
+	a := auditor{t: t, m: m, listed: map[handle]string{}}
+	a.walkLists()
+	a.walkTasks()
+	if a.sum != m.sum {
+		t.Errorf("the hash kept is %x, that of a full walk %x", m.sum, a.sum)
+	}
+	if a.counts != m.counts {
+		t.Errorf("counts kept are %v, those of a full walk %v", m.counts, a.counts)
+	}
+	if a.waiting != m.wheel.Len() {
+		t.Errorf("%d tasks wait, and the wheel holds %d", a.waiting, m.wheel.Len())
+	}
+	if a.bytes != m.tombstoneBytes {
+		t.Errorf("tombstone bytes kept are %d, those of a full walk %d", m.tombstoneBytes, a.bytes)
+	}
+}
+
+type auditor struct {
+	t       failer
+	m       *Machine
+	listed  map[handle]string
+	counts  [fsmpb.State_STATE_CANCELLED + 1]int
+	sum     uint64
+	waiting int
+	bytes   int64
+}
+
+func (a *auditor) walkLists() {
+	a.walkList("tombstones", &a.m.tombstones)
+	for n, l := range a.m.lanes.lanes {
+		if l == nil {
+			continue
+		}
+		if a.m.lanes.numbers[l.Lane] != uint32(n) {
+			a.t.Errorf("lane %v is not found by its name", l.Lane)
+		}
+		if l.ready.len+l.firing.len == 0 {
+			a.t.Errorf("lane %v is empty and still open", l.Lane)
+		}
+		a.walkList("ready", &l.ready)
+		a.walkList("firing", &l.firing)
+	}
+}
+
+func (a *auditor) walkList(name string, l *list) {
+	n, last := 0, handle(0)
+	for h := l.head; h != 0; h = a.m.links().read(h).next {
+		p := a.m.links().read(h)
+		if p.prev != last {
+			a.t.Errorf("%s: the list is torn at task %d", name, h)
+		}
+		if last != 0 && a.m.links().read(last).order >= p.order {
+			a.t.Errorf("%s: order does not rise", name)
+		}
+		if a.listed[h] != "" {
+			a.t.Errorf("task %d is in %s and in %s", h, a.listed[h], name)
+		}
+		a.listed[h] = name
+		last = h
+		n++
+	}
+	if n != l.len || last != l.tail {
+		a.t.Errorf("%s: has %d tasks, and says %d", name, n, l.len)
+	}
+}
+
+func (a *auditor) walkTasks() {
+	for slot := range uint32(Slots) {
+		for h := range a.m.index.Each(slot) {
+			a.walkTask(slot, h)
+		}
+	}
+}
+
+func (a *auditor) walkTask(slot uint32, h handle) {
+	m := a.m
+	r := m.tasks.Read(h)
+	namespace, id := m.idOf(r)
+	if m.find(namespace, id) != h || Slot(namespace, id) != slot {
+		a.t.Errorf("%q is not found by its id", id)
+	}
+	a.counts[r.state]++
+	c := readCold(m.blobs.Get(r.cold))
+	a.sum += m.digest(h) + m.digestCold(r, &c)
+	if r.keys != 0 {
+		a.sum += m.digestKeys(r, m.keysOf(r))
+	}
+	if r.waits {
+		a.waiting++
+	}
+	if r.waits != r.Linked() {
+		a.t.Errorf("%q: waits is %v, and in the wheel is %v", id, r.waits, r.Linked())
+	}
+	a.checkState(id, h, r)
+}
+
+func (a *auditor) checkState(id string, h handle, r *record) {
+	want := map[fsmpb.State]string{
+		fsmpb.State_STATE_READY: "ready", fsmpb.State_STATE_FIRING: "firing",
+		fsmpb.State_STATE_DELIVERED: "tombstones", fsmpb.State_STATE_CANCELLED: "tombstones",
+	}[fsmpb.State(r.state)]
+	if a.listed[h] != want {
+		a.t.Errorf("%q is %s and in the list %q", id, stateName(fsmpb.State(r.state)), a.listed[h])
+	}
+	if scheduled := r.is(fsmpb.State_STATE_SCHEDULED); scheduled != (r.progress == 0) {
+		a.t.Errorf("%q is %s and has progress record %d", id, stateName(fsmpb.State(r.state)), r.progress)
+	}
+	if r.progress == 0 {
+		return
+	}
+	p := a.m.progress.Read(r.progress)
+	a.bytes += int64(p.size)
+	if p.fence > a.m.number || p.revision > a.m.number {
+		a.t.Errorf("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.m.number)
+	}
+}

@@ -1,0 +1,127 @@
+package fsm
+
+import (
+	"encoding/binary"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// cold is what a caller said about a task, as its blob holds it. The blob never changes; a change writes a new one.
+// Its encoding lives and dies with the process: the log and the snapshot are protobuf.
+type cold struct {
+	namespace  string // "" and id "" if the record has the id inline
+	id         string
+	created    int64
+	occurrence uint64
+	queue      uint32 // interned; 0: the default queue
+	target     uint32 // interned; 0: none, or in extra
+	delay      int64  // of the last call that gave one; noDelay if none did
+	extra      []byte // marshalled fsmpb.Extra; empty: nothing in it
+	asBytes    bool   // the payload came as payload_base64
+	payload    []byte // to the end of the blob
+}
+
+const noDelay = -1
+
+const (
+	coldHasID = 1 << iota
+	coldHasQueue
+	coldHasTarget
+	coldHasDelay
+	coldHasExtra
+	coldAsBytes
+)
+
+// appendTo writes c: flags, 6 bytes of created, occurrence, the parts that the flags name, payload.
+func (c *cold) appendTo(b []byte) []byte {
+	at := len(b)
+	b = append(b, 0)
+	b = append(b, byte(c.created), byte(c.created>>8), byte(c.created>>16), byte(c.created>>24), byte(c.created>>32), byte(c.created>>40))
+	b = binary.AppendUvarint(b, c.occurrence)
+	if c.id != "" {
+		b[at] |= coldHasID
+		b = appendSized(appendSized(b, c.namespace), c.id)
+	}
+	if c.queue != 0 {
+		b[at] |= coldHasQueue
+		b = binary.AppendUvarint(b, uint64(c.queue))
+	}
+	if c.target != 0 {
+		b[at] |= coldHasTarget
+		b = binary.AppendUvarint(b, uint64(c.target))
+	}
+	if c.delay != noDelay {
+		b[at] |= coldHasDelay
+		b = binary.AppendUvarint(b, uint64(c.delay))
+	}
+	if len(c.extra) > 0 {
+		b[at] |= coldHasExtra
+		b = appendSized(b, c.extra)
+	}
+	if c.asBytes {
+		b[at] |= coldAsBytes
+	}
+	return append(b, c.payload...)
+}
+
+func appendSized[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// readCold reads a blob; extra and payload alias it.
+func readCold(b []byte) cold {
+	flags := b[0]
+	c := cold{delay: noDelay, asBytes: flags&coldAsBytes != 0}
+	c.created = int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32 | int64(b[6])<<40
+	in := coldReader{b[7:]}
+	c.occurrence = in.uvarint()
+	if flags&coldHasID != 0 {
+		c.namespace, c.id = string(in.sized()), string(in.sized())
+	}
+	if flags&coldHasQueue != 0 {
+		c.queue = uint32(in.uvarint())
+	}
+	if flags&coldHasTarget != 0 {
+		c.target = uint32(in.uvarint())
+	}
+	if flags&coldHasDelay != 0 {
+		c.delay = int64(in.uvarint())
+	}
+	if flags&coldHasExtra != 0 {
+		c.extra = in.sized()
+	}
+	c.payload = in.rest
+	return c
+}
+
+// coldIs tells whether the blob holds this id; it allocates nothing.
+func coldIs(b []byte, namespace, id string) bool {
+	if b[0]&coldHasID == 0 {
+		return false
+	}
+	in := coldReader{b[7:]}
+	in.uvarint()
+	return string(in.sized()) == namespace && string(in.sized()) == id
+}
+
+// coldReader reads a blob that this process wrote: it need not fear malformed ones.
+type coldReader struct{ rest []byte }
+
+func (r *coldReader) uvarint() uint64 {
+	v, n := binary.Uvarint(r.rest)
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *coldReader) sized() []byte {
+	n := r.uvarint()
+	s := r.rest[:n:n]
+	r.rest = r.rest[n:]
+	return s
+}
+
+// isEmpty tells whether an extra says nothing, so that none need be kept.
+func isEmptyExtra(e *fsmpb.Extra) bool {
+	return e.ContentType == "" && e.Retry == nil && e.ExpiresAfterMs == 0 && len(e.Labels) == 0 &&
+		e.Traceparent == "" && e.Target == nil && e.Queue == ""
+}

@@ -1,0 +1,215 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// The same log on two machines, one of them restored from a snapshot somewhere on the way, and now and then again:
+// the same results, the same grants, the same hash, and a state that passes the audit.
+func TestReplicasAreEqual(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
+		follower := New(3)
+		for range rapid.IntRange(1, 60).Draw(t, "entries") {
+			data := g.entry()
+			applied := applyTo(t, g.m, data, true)
+			g.learn(applied)
+			again := applyTo(t, follower, data, rapid.Bool().Draw(t, "full"))
+			if len(again.Results) > 0 && fmt.Sprint(printApplied(applied)) != fmt.Sprint(printApplied(again)) {
+				t.Fatalf("results differ:\n%v\n%v", printApplied(applied), printApplied(again))
+			}
+			if rapid.IntRange(0, 9).Draw(t, "snapshot") == 0 {
+				follower = restored(t, follower)
+			}
+			sameHash(t, g.m, follower)
+		}
+		audit(t, g.m)
+		audit(t, follower)
+	})
+}
+
+// A snapshot that is written while the machine goes on holds what was there when it was taken, and nothing else.
+func TestSnapshotIsOfItsMoment(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
+		for range rapid.IntRange(1, 30).Draw(t, "before") {
+			g.learn(applyTo(t, g.m, g.entry(), true))
+		}
+		_, want := g.m.Hash()
+		snapshot := g.m.Snapshot()
+		for range rapid.IntRange(1, 30).Draw(t, "after") {
+			g.learn(applyTo(t, g.m, g.entry(), true))
+		}
+		late := restoredFrom(t, snapshot, 3)
+		if _, sum := late.Hash(); sum != want {
+			t.Fatalf("restored to %x, and it was taken at %x", sum, want)
+		}
+		audit(t, late)
+		audit(t, g.m)
+	})
+}
+
+// A follower is told nothing: results and grants are for the leader.
+func TestFollowerBuildsNoResults(t *testing.T) {
+	m := New(1)
+	entry := &fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}}
+	data, err := proto.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := m.Apply(data, false)
+	if err != nil || len(applied.Results)+len(applied.Grants) != 0 {
+		t.Fatalf("got %v, %v", applied, err)
+	}
+	if task := m.Get("", "a"); task.State != fsmpb.State_STATE_FIRING {
+		t.Fatalf("the entry was not applied: %v", task)
+	}
+}
+
+// Something newer stops the replica, and nothing of the entry is applied.
+func TestNewerEntriesAreRefusedWhole(t *testing.T) {
+	for name, entry := range map[string]*fsmpb.Entry{
+		"version": {Version: CommandVersion + 1, Commands: []*fsmpb.Command{scheduleCommand("a", 5)}},
+		"command": {Version: CommandVersion, Commands: []*fsmpb.Command{scheduleCommand("a", 5), {Id: "b"}}},
+	} {
+		data, err := proto.Marshal(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := New(1)
+		if _, err := m.Apply(data, true); err == nil {
+			t.Errorf("%s: applied", name)
+		}
+		if m.Get("", "a") != nil {
+			t.Errorf("%s: a part of it was applied", name)
+		}
+	}
+}
+
+// logGenerator draws entries that make sense together: few ids, so that they meet in every state.
+type logGenerator struct {
+	t      *rapid.T
+	m      *Machine
+	now    int64
+	grants []Grant
+}
+
+func (g *logGenerator) learn(a Applied) {
+	g.grants = append(g.grants, a.Grants...)
+	if len(g.grants) > 8 {
+		g.grants = g.grants[len(g.grants)-8:]
+	}
+}
+
+func (g *logGenerator) entry() []byte {
+	g.now += int64(rapid.SampledFrom([]int{0, 1, 20, 900, 30_000, 700_000}).Draw(g.t, "passes"))
+	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: g.now}
+	for range rapid.IntRange(1, 6).Draw(g.t, "commands") {
+		entry.Commands = append(entry.Commands, g.command())
+	}
+	data, err := proto.Marshal(entry)
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return data
+}
+
+func (g *logGenerator) command() *fsmpb.Command {
+	verb := rapid.SampledFrom([]string{
+		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "settle", "settle", "takeover",
+	}).Draw(g.t, "verb")
+	c := &fsmpb.Command{Id: g.id(), Answer: fsmpb.Answer_ANSWER_FULL}
+	if verb == "settle" {
+		return g.settle(c)
+	}
+	a := g.args()
+	if rapid.IntRange(0, 2).Draw(g.t, "keyed") == 0 && verb != "advance" {
+		c.Key = &fsmpb.Key{Hash: rapid.Uint64Range(1, 4).Draw(g.t, "key"), Call: rapid.Uint64Range(1, 2).Draw(g.t, "call")}
+	}
+	if !setOp(c, verb, a, g.now) {
+		g.t.Fatalf("no verb %q", verb)
+	}
+	return c
+}
+
+func (g *logGenerator) id() string {
+	return rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "an-id-that-is-too-long-for-the-record"}).Draw(g.t, "id")
+}
+
+// args draws every argument that some verb takes; each takes what it knows.
+func (g *logGenerator) args() args {
+	near := func(name string) string {
+		return fmt.Sprint(g.now + int64(rapid.SampledFrom([]int{-5000, 0, 1, 15, 70, 5000, 4_000_000}).Draw(g.t, name)))
+	}
+	a := args{named: map[string]string{
+		"at": near("at"), "to": fmt.Sprint(g.now + 20), "payload": rapid.SampledFrom([]string{"", "p", "payload"}).Draw(g.t, "payload"),
+		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": "default|http://x:80",
+		"window": fmt.Sprint(rapid.IntRange(0, 3).Draw(g.t, "window")), "keep": fmt.Sprint(rapid.IntRange(0, 900_000).Draw(g.t, "keep")),
+		"attempts": fmt.Sprint(rapid.IntRange(0, 2).Draw(g.t, "attempts")), "expires": fmt.Sprint(rapid.SampledFrom([]int{0, 0, 30, 50_000}).Draw(g.t, "expires")),
+		"tombstones": fmt.Sprint(rapid.SampledFrom([]int{0, 400}).Draw(g.t, "tombstones")), "origin": "77",
+		"queue": rapid.SampledFrom([]string{"", "default", "q1", "q2"}).Draw(g.t, "queue"),
+	}}
+	g.maybe(a, "url", "http://x/1", "http://x/2", "https://y/")
+	g.maybe(a, "delay", "0", "40", "60000")
+	g.maybe(a, "no_later_than", near("bound"))
+	g.maybe(a, "or_schedule", "30")
+	g.maybe(a, "label", "red", "blue")
+	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2")
+	g.maybe(a, "clear", "target", "payload", "labels")
+	g.maybe(a, "generated", "1")
+	g.maybe(a, "header", "v")
+	return a
+}
+
+func (g *logGenerator) maybe(a args, name string, values ...string) {
+	if rapid.Bool().Draw(g.t, name+"?") {
+		a.named[name] = rapid.SampledFrom(values).Draw(g.t, name)
+	}
+}
+
+// settle draws the outcome of one of the last grants, or of one that never was.
+func (g *logGenerator) settle(c *fsmpb.Command) *fsmpb.Command {
+	op := &fsmpb.Settle{
+		Verdict:     fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),
+		RetryAtMs:   g.now + 50,
+		KeepUntilMs: g.now + 1234,
+		Error:       rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
+		Fence:       3, Occurrence: 2,
+	}
+	if len(g.grants) > 0 {
+		grant := rapid.SampledFrom(g.grants).Draw(g.t, "grant")
+		c.Id, op.Fence, op.Occurrence = grant.ID, grant.Fence, grant.Occurrence
+	}
+	c.Op = &fsmpb.Command_Settle{Settle: op}
+	return c
+}
+
+func applyTo(t *rapid.T, m *Machine, data []byte, full bool) Applied {
+	applied, err := m.Apply(data, full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+func sameHash(t *rapid.T, a, b *Machine) {
+	if x, y := a.hash(), b.hash(); x != y {
+		t.Fatalf("hashes differ: %x and %x", x, y)
+	}
+}
+
+func scheduleCommand(id string, at int64) *fsmpb.Command {
+	spec := &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://x/"}}
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: at, Spec: spec}}}
+}
+
+func advanceCommand(to int64) *fsmpb.Command {
+	policy := &fsmpb.Policy{Window: 1 << 20, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3}
+	return &fsmpb.Command{Op: &fsmpb.Command_Advance{Advance: &fsmpb.Advance{ToMs: to, Max: 2048, Policy: policy}}}
+}

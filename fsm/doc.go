@@ -1,0 +1,36 @@
+// Package fsm is the state machine of one shard: committed commands in, the same state everywhere out.
+//
+// It holds the shard's tasks in memory, the timing wheel that says which of them is due, the lanes that due tasks wait
+// in, the keys it remembers, and the tombstones. It also owns the vocabulary that other packages share: the commands
+// and results (fsmpb), the contract's limits, the hash that maps ids to slots, and the errors.
+//
+// # Rules
+//
+// Nothing here reads a clock, a random number or a Go map's order: applying the same entries gives the same state,
+// byte for byte where it counts, whatever the process, the build or the snapshot it was restored from. "Now" is the
+// instant in the entry. Policy arrives in the commands as plain numbers that the leader wrote. The wheel's handles,
+// the slab's and the intern tables' numbers differ between replicas and never leave this package.
+//
+// Every change of a task takes a number from one counter. It is the task's revision, its place among tasks of equal due
+// time, and, when the change is a grant, its fence. A command that changes many tasks takes one number for each, so
+// that no two changes share one: the order in the wheel is then total, and a replica restored from a snapshot pops
+// equal dues in the order in which the others do.
+//
+// # Memory
+//
+// A pending task is one 64-byte record (ids up to 24 bytes inline), an 8-byte index entry and one blob with the rest.
+// What only begun or finished tasks need (attempts, fence, places in lists) is a second record, made when a task comes
+// due. None of this holds a pointer, so that the garbage collector has nothing to scan: see the slab package. Queues
+// and targets are interned; the table of targets is bounded, because a target for each task would fill it.
+//
+// # State hash
+//
+// Hash is a sum of one hash a task, kept up to date change by change, so that replicas can be compared at any time at
+// no cost. It is computed from field values, never from marshalled bytes. A snapshot carries it and a restore checks it.
+//
+// # Not here
+//
+// Raft, disks, the clock and the network are the shard's. How long a backoff is, how many attempts a lane may have in
+// flight and how long a tombstone stays are the leader's, who writes them down as instants and numbers: replicas of
+// different builds could otherwise differ.
+package fsm

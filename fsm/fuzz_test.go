@@ -1,0 +1,79 @@
+package fsm
+
+import (
+	"bytes"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Whatever the bytes of an entry are: refused whole, or applied to a state that still passes the audit.
+func FuzzApply(f *testing.F) {
+	for _, entry := range []*fsmpb.Entry{
+		{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}},
+		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 3, Occurrence: 1, Verdict: 4}}}}},
+		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{ClearTarget: true}}}}},
+	} {
+		data, err := proto.Marshal(entry)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := New(1)
+		if _, err := m.Apply(mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}}), true); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Apply(data, true); err != nil {
+			return
+		}
+		audit(t, m)
+	})
+}
+
+// Whatever the bytes of a snapshot are: restored to a state that passes the audit, or refused with the old one intact.
+func FuzzRestore(f *testing.F) {
+	m := New(1)
+	applyBytes(f, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10), scheduleCommand("b", 99)}}))
+	var whole bytes.Buffer
+	snapshot := m.Snapshot()
+	if _, err := snapshot.WriteTo(&whole); err != nil {
+		f.Fatal(err)
+	}
+	snapshot.Release()
+	f.Add(whole.Bytes())
+	f.Add(whole.Bytes()[:whole.Len()-3])
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m := New(1)
+		applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("kept", 5)}}))
+		before := m.hash()
+		err := m.Restore(bytes.NewReader(data))
+		if err != nil && m.hash() != before {
+			t.Fatalf("refused with %v, and the state is another", err)
+		}
+		audit(t, m)
+	})
+}
+
+// A snapshot cut off anywhere is refused.
+func TestTruncatedSnapshotIsRefused(t *testing.T) {
+	m := New(1)
+	applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), scheduleCommand("b", 99)}}))
+	var whole bytes.Buffer
+	snapshot := m.Snapshot()
+	if _, err := snapshot.WriteTo(&whole); err != nil {
+		t.Fatal(err)
+	}
+	snapshot.Release()
+	for n := range whole.Len() {
+		if err := New(1).Restore(bytes.NewReader(whole.Bytes()[:n])); err == nil {
+			t.Fatalf("cut at byte %d of %d: restored", n, whole.Len())
+		}
+	}
+	if err := New(2).Restore(&whole); err == nil {
+		t.Fatal("a snapshot of another shard was restored")
+	}
+}

@@ -1,0 +1,94 @@
+package fsm
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// grantReady gives a lane's first ready tasks their grants, as far as max and the window last.
+func (m *Machine) grantReady(op *fsmpb.Grant) *fsmpb.Result {
+	m.bind(op.Policy)
+	key, window := laneKey(op.Lane), int(op.Policy.GetWindow())
+	for range op.Max {
+		n, ok := m.lanes.numbers[key] // looked up again: the lane closes with its last task
+		if !ok {
+			break
+		}
+		l := m.lanes.lanes[n]
+		if l.ready.len == 0 || l.firing.len >= window {
+			break
+		}
+		m.grantFirst(l, op.Policy)
+	}
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
+}
+
+func (m *Machine) grantFirst(l *lane, policy *fsmpb.Policy) {
+	h := l.ready.head
+	m.number++
+	m.lift(h)
+	if expiry := m.expiryOf(h); expiry != 0 && m.now >= expiry {
+		m.bury(h, expired)
+	} else {
+		l.ready.remove(m.links(), h)
+		m.startAttempt(h, l, 0, policy)
+	}
+	m.land(h)
+}
+
+func laneKey(l *fsmpb.Lane) Lane {
+	key := Lane{canonicalNamespace(l.GetNamespace()), l.GetQueue(), l.GetDestination()}
+	if key.Queue == "" {
+		key.Queue = DefaultQueue
+	}
+	return key
+}
+
+// takeover renews the webhook grants of the leadership before, in the order in which they were given. Consumers'
+// leases stay as they are: the consumers are still at work.
+func (m *Machine) takeover(op *fsmpb.Takeover) *fsmpb.Result {
+	m.bind(op.Policy)
+	if m.origin == 0 {
+		m.origin = op.Origin
+	}
+	for _, h := range m.firingWebhooks() {
+		m.number++
+		m.lift(h)
+		m.lease(h, m.lanes.lanes[m.progressOf(h).lane], 0, op.Policy)
+		m.land(h)
+	}
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
+}
+
+// firingWebhooks returns the tasks with a webhook attempt under way, in the order in which the attempts began. The
+// order of the lanes themselves differs between replicas.
+func (s *state) firingWebhooks() []handle {
+	var firing []handle
+	for _, l := range s.lanes.lanes {
+		if l == nil || l.pulled() {
+			continue
+		}
+		for h := l.firing.head; h != 0; h = s.links().read(h).next {
+			firing = append(firing, h)
+		}
+	}
+	slices.SortFunc(firing, func(a, b handle) int {
+		return cmp.Compare(s.links().read(a).order, s.links().read(b).order)
+	})
+	return firing
+}
+
+// Waiting returns the webhook lanes that have ready tasks, in no particular order.
+func (m *Machine) Waiting() []LaneLoad {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var waiting []LaneLoad
+	for _, l := range m.lanes.lanes {
+		if l != nil && !l.pulled() && l.ready.len > 0 {
+			waiting = append(waiting, LaneLoad{l.Lane, l.ready.len, l.firing.len})
+		}
+	}
+	return waiting
+}

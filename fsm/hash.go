@@ -1,0 +1,214 @@
+package fsm
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+)
+
+// The state hash is a sum, modulo 2^64, of three hashes a task: its record and progress, its blob, its remembered keys.
+// A change takes the old one out (lift) and puts the new one in (land), so that keeping it costs what the change costs
+// and no order of tasks enters into it. It finds replicas that went apart, not forgers.
+
+// Hash returns the state hash, and the number of the last change that is in it.
+func (m *Machine) Hash() (number, sum uint64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.number, m.hash()
+}
+
+// hash adds to the tasks' sum what belongs to the shard as a whole.
+func (s *state) hash() uint64 {
+	d := digester{}
+	d.uint(s.sum)
+	d.uint(s.number)
+	d.int(s.now)
+	d.int(s.wheel.Position())
+	d.uint(s.origin)
+	d.int(s.tombstoneBound)
+	d.int(s.horizon)
+	return d.sum()
+}
+
+// lift takes a task's record out of the state hash, before it is changed.
+func (s *state) lift(h handle) { s.sum -= s.digest(h) }
+
+// land puts it back, changed.
+func (s *state) land(h handle) { s.sum += s.digest(h) }
+
+// digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
+func (s *state) digest(h handle) uint64 {
+	r := s.tasks.Read(h)
+	d := digester{}
+	d.uint(s.idDigest(r))
+	d.uint(uint64(r.state))
+	if r.waits {
+		d.int(r.Due())
+		d.uint(r.Seq())
+	}
+	if r.progress != 0 {
+		p := s.progress.Read(r.progress)
+		d.int(p.fireAt)
+		d.uint(p.revision)
+		d.uint(p.fence)
+		d.int(p.order)
+		d.uint(uint64(p.attempts))
+		d.uint(uint64(p.outcome))
+		d.bytes(s.blob(p.lastErr))
+	}
+	return d.sum()
+}
+
+// idDigest is the same for the same namespace and id everywhere.
+func (s *state) idDigest(r *record) uint64 {
+	d := digester{}
+	if r.idLen != 0 {
+		d.string(DefaultNamespace)
+		d.bytes(r.id[:r.idLen])
+	} else {
+		namespace, id := s.idOf(r)
+		d.string(namespace)
+		d.string(id)
+	}
+	return d.sum()
+}
+
+// digestCold hashes what a blob says, shared values included by content.
+func (s *state) digestCold(r *record, c *cold) uint64 {
+	d := digester{}
+	if c.id != "" {
+		d.string(c.namespace)
+		d.string(c.id)
+	} else {
+		d.bytes(r.id[:r.idLen])
+	}
+	d.int(c.created)
+	d.uint(c.occurrence)
+	d.int(c.delay)
+	d.bool(c.asBytes)
+	d.uint(xxhash.Sum64(c.payload))
+	extra := s.extraOf(c)
+	d.string(s.queueOf(c, extra))
+	if t := s.targetOf(c, extra).spec; t != nil {
+		d.target(t)
+	}
+	if len(c.extra) > 0 {
+		d.extra(extra)
+	}
+	return d.sum()
+}
+
+func (s *state) digestKeys(r *record, keys *fsmpb.Remembered) uint64 {
+	d := digester{}
+	d.uint(s.idDigest(r))
+	for _, k := range keys.Keys {
+		d.uint(k.Key.GetHash())
+		d.uint(k.Key.GetCall())
+		d.uint(uint64(k.Code))
+		d.uint(k.Revision)
+		d.uint(uint64(k.Previous))
+		d.uint(uint64(k.Outcome))
+		d.uint(uint64(k.State))
+		d.uint(uint64(k.Attempts))
+		d.int(k.FireAtMs)
+		d.int(k.CreatedAtMs)
+	}
+	return d.sum()
+}
+
+func (s *state) blob(ref slab.Ref) []byte {
+	return s.blobs.Get(ref)
+}
+
+// digester hashes fields one after another. Most digests fit the buffer and are hashed in one go.
+type digester struct {
+	buf [192]byte
+	n   int
+	d   xxhash.Digest
+	big bool // buf has been flushed into d
+}
+
+func (d *digester) room(n int) {
+	if d.n+n <= len(d.buf) {
+		return
+	}
+	d.flush()
+}
+
+func (d *digester) flush() {
+	if !d.big {
+		d.d.Reset()
+		d.big = true
+	}
+	_, _ = d.d.Write(d.buf[:d.n]) // never fails
+	d.n = 0
+}
+
+func (d *digester) uint(v uint64) {
+	d.room(8)
+	binary.LittleEndian.PutUint64(d.buf[d.n:], v)
+	d.n += 8
+}
+
+func (d *digester) int(v int64) { d.uint(uint64(v)) }
+
+func (d *digester) bool(v bool) {
+	if v {
+		d.uint(1)
+	} else {
+		d.uint(0)
+	}
+}
+
+func (d *digester) bytes(b []byte) {
+	d.uint(uint64(len(b)))
+	for len(b) > 0 {
+		d.room(1)
+		k := copy(d.buf[d.n:], b)
+		d.n += k
+		b = b[k:]
+	}
+}
+
+func (d *digester) string(v string) {
+	d.uint(uint64(len(v)))
+	for len(v) > 0 {
+		d.room(1)
+		k := copy(d.buf[d.n:], v)
+		d.n += k
+		v = v[k:]
+	}
+}
+
+func (d *digester) target(t *fsmpb.Target) {
+	d.string(t.Url)
+	d.int(t.TimeoutMs)
+	for _, h := range t.Headers {
+		d.string(h.Name)
+		d.string(h.Value)
+	}
+}
+
+func (d *digester) extra(e *fsmpb.Extra) {
+	d.string(e.ContentType)
+	d.uint(uint64(e.Retry.GetMaxAttempts()))
+	d.int(e.Retry.GetMinBackoffMs())
+	d.int(e.Retry.GetMaxBackoffMs())
+	d.int(e.ExpiresAfterMs)
+	d.string(e.Traceparent)
+	for _, l := range e.Labels {
+		d.string(l.Name)
+		d.string(l.Value)
+	}
+}
+
+func (d *digester) sum() uint64 {
+	if !d.big {
+		return xxhash.Sum64(d.buf[:d.n])
+	}
+	d.flush()
+	return d.d.Sum64()
+}

@@ -1,0 +1,84 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// listWork bounds how many tasks one page looks at, so that a filter that matches nothing holds no lock for long.
+const listWork = 4096
+
+// List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. A page may be short, or
+// empty, and still have more after it.
+func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	page := &fsmpb.ListPage{}
+	after, looked := q.AfterId, 0
+	for slot := q.Slot; slot < end; slot++ {
+		if looked >= listWork {
+			page.More, page.Slot = true, slot
+			return page
+		}
+		looked += m.index.SlotLen(slot)
+		if m.listSlot(slot, after, q, page) {
+			return page
+		}
+		after = ""
+	}
+	return page
+}
+
+// listSlot adds a slot's tasks to the page; true if the page is full, its cursor set.
+func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage) bool {
+	type found struct {
+		id string
+		h  handle
+	}
+	var tasks []found
+	for h := range m.index.Each(slot) {
+		r := m.tasks.Read(h)
+		namespace, id := m.idOf(r)
+		if namespace == canonicalNamespace(q.Namespace) && id > after && strings.HasPrefix(id, q.Prefix) && m.matches(r, q) {
+			tasks = append(tasks, found{id, h})
+		}
+	}
+	slices.SortFunc(tasks, func(a, b found) int { return strings.Compare(a.id, b.id) })
+	for _, t := range tasks {
+		if uint32(len(page.Tasks)) >= q.Limit {
+			page.More, page.Slot, page.AfterId = true, slot, after
+			return true
+		}
+		page.Tasks = append(page.Tasks, m.view(t.h, q.IncludePayload))
+		after = t.id
+	}
+	return false
+}
+
+// matches tells whether a task passes the filters other than those on its id.
+func (m *Machine) matches(r *record, q *fsmpb.ListQuery) bool {
+	if len(q.States) > 0 && !slices.Contains(q.States, fsmpb.State(r.state)) {
+		return false
+	}
+	if q.DueBeforeMs != 0 && m.fireAtOf(r) >= q.DueBeforeMs {
+		return false
+	}
+	if q.Queue == "" && len(q.Labels) == 0 {
+		return true
+	}
+	c := readCold(m.blobs.Get(r.cold))
+	extra := m.extraOf(&c)
+	if q.Queue != "" && m.queueOf(&c, extra) != q.Queue {
+		return false
+	}
+	for _, want := range q.Labels {
+		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool {
+			return l.Name == want.Name && l.Value == want.Value
+		}) {
+			return false
+		}
+	}
+	return true
+}

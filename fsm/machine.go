@@ -1,0 +1,169 @@
+package fsm
+
+import (
+	"fmt"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// CommandVersion is the newest command version that this build writes and reads.
+const CommandVersion = 1
+
+// Machine is the state machine of one shard. One goroutine applies, any number read.
+type Machine struct {
+	shard uint32
+
+	mu sync.RWMutex // guards all below
+	*state
+}
+
+// New returns an empty machine.
+func New(shard uint32) *Machine {
+	return &Machine{shard: shard, state: newState()}
+}
+
+// Applied is what the commands of one entry did.
+type Applied struct {
+	Results []*fsmpb.Result // one a command, in order
+	Grants  []Grant         // in the order in which they were made
+}
+
+// Grant is a granted attempt. Which task it is of is looked up again when it starts: see Machine.Attempt.
+type Grant struct {
+	Namespace, ID     string
+	Fence, Occurrence uint64
+	StartMs           int64 // not before this instant on the leader's clock; 0: at once
+	Lane              Lane
+}
+
+// Apply applies one entry, a marshalled fsmpb.Entry. The results and grants are built only if full is set: only the
+// leader has a use for them. An error means that the entry cannot be read, or is of a newer command version: nothing of
+// it was applied, and the replica must stop rather than guess.
+func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
+	var entry fsmpb.Entry
+	if err := proto.Unmarshal(data, &entry); err != nil {
+		return Applied{}, fmt.Errorf("entry cannot be read: %w", err)
+	}
+	if err := checkEntry(&entry); err != nil {
+		return Applied{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = max(m.now, entry.AtMs)
+	m.full, m.grants = full, nil
+	var applied Applied
+	for _, c := range entry.Commands {
+		if result := m.apply(c); full {
+			applied.Results = append(applied.Results, result)
+		}
+	}
+	applied.Grants, m.grants = m.grants, nil
+	return applied, nil
+}
+
+func checkEntry(e *fsmpb.Entry) error {
+	if e.Version > CommandVersion {
+		return fmt.Errorf("entry has command version %d, and this build knows %d at most: upgrade this node", e.Version, CommandVersion)
+	}
+	for i, c := range e.Commands {
+		if c.Op == nil {
+			return fmt.Errorf("command %d of %d is of a kind unknown to this build: upgrade this node", i+1, len(e.Commands))
+		}
+	}
+	return nil
+}
+
+// apply carries out one command.
+func (m *Machine) apply(c *fsmpb.Command) *fsmpb.Result {
+	m.number++
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Advance:
+		return m.advance(op.Advance)
+	case *fsmpb.Command_Grant:
+		return m.grantReady(op.Grant)
+	case *fsmpb.Command_Settle:
+		return m.settle(c, op.Settle)
+	case *fsmpb.Command_Takeover:
+		return m.takeover(op.Takeover)
+	}
+	return m.applyCall(c)
+}
+
+// applyCall carries out a user's call: a repeat of a remembered one changes nothing, a failed condition neither.
+func (m *Machine) applyCall(c *fsmpb.Command) *fsmpb.Result {
+	h := m.find(c.Namespace, c.Id)
+	if result := m.recall(h, c); result != nil {
+		return result
+	}
+	if !m.holds(h, c.Condition) {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: m.revisionOf(h)}
+	}
+	result := m.change(h, c)
+	if done := result.Code; done == fsmpb.Code_CODE_OK || done == fsmpb.Code_CODE_CREATED {
+		h = m.find(c.Namespace, c.Id)
+		result.Revision = m.revisionOf(h)
+		m.remember(h, c.Key, result)
+		m.answer(result, h, c.Answer)
+	}
+	return result
+}
+
+func (m *Machine) change(h handle, c *fsmpb.Command) *fsmpb.Result {
+	if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
+		return m.schedule(h, c, op.Schedule)
+	}
+	if op, ok := c.Op.(*fsmpb.Command_Touch); ok {
+		return m.touch(h, c, op.Touch)
+	}
+	if h == 0 {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	}
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Cancel:
+		return m.cancel(h, op.Cancel)
+	case *fsmpb.Command_Patch:
+		return m.patch(h, op.Patch)
+	case *fsmpb.Command_FireNow:
+		return m.fireNow(h)
+	}
+	panic(fmt.Sprintf("fsm: no code for %T", c.Op)) // checkEntry lets none through
+}
+
+// holds tells whether the condition of a call is met by the task h, 0 for none.
+func (m *Machine) holds(h handle, c *fsmpb.Condition) bool {
+	switch {
+	case c == nil:
+		return true
+	case c.Absent && h != 0, c.Present && h == 0:
+		return false
+	case len(c.Revisions) == 0:
+		return true
+	}
+	for _, revision := range c.Revisions {
+		if h != 0 && revision == m.revisionOf(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// conflict answers a call that the task's state does not allow.
+func (m *Machine) conflict(h handle) *fsmpb.Result {
+	r := m.tasks.Read(h)
+	task := &fsmpb.Task{State: fsmpb.State(r.state)}
+	if r.progress != 0 {
+		task.Attempts = m.progress.Read(r.progress).attempts
+	}
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_CONFLICT, Revision: m.revisionOf(h), Task: task}
+}
+
+// answer adds the task to a result, as far as its caller wants it.
+func (m *Machine) answer(result *fsmpb.Result, h handle, want fsmpb.Answer) {
+	if !m.full || want == fsmpb.Answer_ANSWER_BRIEF {
+		return
+	}
+	result.Task = m.view(h, want == fsmpb.Answer_ANSWER_FULL)
+}

@@ -1,0 +1,188 @@
+package fsm
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/wheel"
+)
+
+// maxSnapshotRecord bounds what a length in a damaged snapshot can make us allocate. The largest task is its payload,
+// its headers and labels, and the repeats of neither.
+const maxSnapshotRecord = 1 << 20
+
+// Restore replaces the state by a snapshot's. The new state is built aside and checked against the snapshot's own state
+// hash; after an error the old one is untouched.
+func (m *Machine) Restore(r io.Reader) error {
+	in := &snapshotReader{r: bufio.NewReaderSize(r, 256<<10)}
+	fresh := &Machine{shard: m.shard, state: newState()}
+	if err := fresh.restore(in); err != nil {
+		return fmt.Errorf("snapshot of shard %d: %w", m.shard, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.state = fresh.state
+	return nil
+}
+
+func (m *Machine) restore(in *snapshotReader) error {
+	if err := m.restoreHeader(in); err != nil {
+		return err
+	}
+	var listed []listedTask
+	for count := uint64(0); ; count++ {
+		var rec fsmpb.SnapshotRecord
+		if err := in.get(&rec); err != nil {
+			return fmt.Errorf("after %d tasks: %w", count, err)
+		}
+		if trailer := rec.GetTrailer(); trailer != nil {
+			m.restoreLists(listed)
+			return m.checkRestored(trailer, count)
+		}
+		h, err := m.restoreTask(rec.GetTask())
+		if err != nil {
+			return fmt.Errorf("task %d: %w", count+1, err)
+		}
+		if m.tasks.Read(h).progress != 0 {
+			listed = append(listed, listedTask{h, rec.GetTask().Order})
+		}
+	}
+}
+
+func (m *Machine) restoreHeader(in *snapshotReader) error {
+	var header fsmpb.SnapshotHeader
+	if err := in.get(&header); err != nil {
+		return fmt.Errorf("header: %w", err)
+	}
+	switch {
+	case header.Version > CommandVersion:
+		return fmt.Errorf("command version %d, and this build knows %d at most: upgrade this node", header.Version, CommandVersion)
+	case header.Number > wheel.MaxSeq || header.NowMs < 0:
+		return errors.New("header has a number out of range")
+	case header.Shard != m.shard:
+		return fmt.Errorf("it is of shard %d", header.Shard)
+	}
+	m.number, m.now, m.origin = header.Number, header.NowMs, header.Origin
+	m.tombstoneBound, m.horizon = header.TombstoneBytes, header.HorizonMs
+	m.wheel = wheel.New(nodes{m.tasks}, header.PositionMs)
+	return nil
+}
+
+func (m *Machine) checkRestored(trailer *fsmpb.SnapshotTrailer, count uint64) error {
+	if trailer.Tasks != count {
+		return fmt.Errorf("has %d tasks where its trailer says %d", count, trailer.Tasks)
+	}
+	if sum := m.hash(); sum != trailer.Sum {
+		return fmt.Errorf("its tasks hash to %x where its trailer says %x", sum, trailer.Sum)
+	}
+	return nil
+}
+
+func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
+	if err := m.checkSnapshotTask(t); err != nil {
+		return 0, err
+	}
+	task := t.Task
+	spec := task.Spec
+	if spec == nil {
+		spec = &fsmpb.Spec{}
+	}
+	h := m.add(task.Namespace, task.Id, m.newCold(spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs)))
+	if task.State != fsmpb.State_STATE_SCHEDULED {
+		m.restoreProgress(h, task)
+	}
+	if t.InWheel {
+		m.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
+		m.tasks.Write(h).waits = true
+	}
+	if t.Remembered != nil {
+		m.setKeys(h, t.Remembered)
+	}
+	return h, nil
+}
+
+func (m *Machine) checkSnapshotTask(t *fsmpb.SnapshotTask) error {
+	task := t.GetTask()
+	switch {
+	case task.GetId() == "":
+		return errors.New("has no id")
+	case task.State < fsmpb.State_STATE_SCHEDULED || task.State > fsmpb.State_STATE_CANCELLED:
+		return fmt.Errorf("%q is in state %d, which there is not", task.Id, task.State)
+	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel:
+		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
+	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > m.number:
+		return fmt.Errorf("%q has a number out of range", task.Id)
+	case m.find(task.Namespace, task.Id) != 0:
+		return fmt.Errorf("%q is there twice", task.Id)
+	}
+	return nil
+}
+
+func (m *Machine) restoreProgress(h handle, task *fsmpb.Task) {
+	p := m.progressOf(h)
+	p.fireAt, p.fence, p.attempts = task.FireAtMs, task.Fence, task.Attempts
+	p.outcome = uint8(task.Outcome)
+	m.setLastError(p, task.LastError)
+	m.setState(h, task.State)
+	p.revision = task.Revision
+}
+
+type listedTask struct {
+	h     handle
+	order int64
+}
+
+// restoreLists puts begun tasks back into their lists, in the order in which they were there.
+func (m *Machine) restoreLists(listed []listedTask) {
+	slices.SortFunc(listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
+	for _, t := range listed {
+		r := m.tasks.Read(t.h)
+		switch fsmpb.State(r.state) {
+		case fsmpb.State_STATE_READY:
+			l := m.restoreLane(t.h)
+			l.ready.pushBack(m.links(), t.h, t.order)
+		case fsmpb.State_STATE_FIRING:
+			l := m.restoreLane(t.h)
+			l.firing.pushBack(m.links(), t.h, t.order)
+		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
+			p := m.progressOf(t.h)
+			m.tombstones.pushBack(m.links(), t.h, t.order)
+			p.size = m.footprint(t.h)
+			m.tombstoneBytes += int64(p.size)
+		}
+	}
+	m.landAll()
+}
+
+func (m *Machine) restoreLane(h handle) *lane {
+	l := m.lanes.open(m.laneOf(m.tasks.Read(h)))
+	m.progressOf(h).lane = l.number
+	return l
+}
+
+// landAll adds every record to the state hash, now that each is whole.
+func (m *Machine) landAll() {
+	for slot := uint32(0); slot < Slots; slot++ {
+		for h := range m.index.Each(slot) {
+			m.land(h)
+		}
+	}
+}
+
+type snapshotReader struct{ r *bufio.Reader }
+
+func (s *snapshotReader) get(m proto.Message) error {
+	err := protodelim.UnmarshalOptions{MaxSize: maxSnapshotRecord}.UnmarshalFrom(s.r, m)
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF // a snapshot ends with its trailer, and not before
+	}
+	return err
+}

@@ -1,0 +1,76 @@
+package fsm
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// schedule creates the task, or replaces the one that h is, in whatever state that is.
+func (m *Machine) schedule(h handle, c *fsmpb.Command, op *fsmpb.Schedule) *fsmpb.Result {
+	if h == 0 {
+		m.create(c, op)
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
+	}
+	if op.GeneratedId {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_KEY_FORGOTTEN, Revision: m.revisionOf(h)}
+	}
+	previous := fsmpb.State(m.tasks.Read(h).state)
+	m.replace(h, op)
+	if isTombstone(previous) {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Previous: previous}
+	}
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Previous: previous}
+}
+
+func (m *Machine) create(c *fsmpb.Command, op *fsmpb.Schedule) {
+	h := m.add(c.Namespace, c.Id, m.newCold(specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs)))
+	m.waitUntil(h, op.FireAtMs)
+	m.land(h)
+}
+
+// replace starts a new occurrence under the same id. The keys it remembers stay: they are the id's, not the occurrence's.
+func (m *Machine) replace(h handle, op *fsmpb.Schedule) {
+	created := op.ReceivedAtMs
+	if !m.begun(h) {
+		c := readCold(m.blobs.Get(m.tasks.Read(h).cold))
+		created = c.created
+	}
+	m.lift(h)
+	m.replaceCold(h, m.newCold(specOrEmpty(op), created, m.number, delayOf(op.DelayMs)))
+	m.reschedule(h, op.FireAtMs)
+	m.land(h)
+}
+
+// reschedule puts a task back into the wheel as if nothing had begun.
+func (m *Machine) reschedule(h handle, fireAt int64) {
+	m.leaveList(h)
+	m.dropProgress(h)
+	r := m.tasks.Write(h)
+	m.counts[r.state]--
+	m.counts[fsmpb.State_STATE_SCHEDULED]++
+	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
+	m.waitUntil(h, fireAt)
+}
+
+// begun tells whether an attempt of the current occurrence was ever begun.
+func (s *state) begun(h handle) bool {
+	r := s.tasks.Read(h)
+	switch fsmpb.State(r.state) {
+	case fsmpb.State_STATE_SCHEDULED:
+		return false
+	case fsmpb.State_STATE_READY:
+		return s.progress.Read(r.progress).attempts > 0
+	}
+	return true
+}
+
+func specOrEmpty(op *fsmpb.Schedule) *fsmpb.Spec {
+	if op.Spec == nil {
+		return &fsmpb.Spec{}
+	}
+	return op.Spec
+}
+
+func delayOf(ms *int64) int64 {
+	if ms == nil {
+		return noDelay
+	}
+	return *ms
+}

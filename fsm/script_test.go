@@ -1,0 +1,434 @@
+package fsm
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+var update = flag.Bool("update", false, "write what the scripts in testdata print as what they shall print")
+
+// The behaviour of the machine is told in testdata/*.txt. A block is one or more lines of commands, a line ----, and
+// what they print; the commands of one block are one entry of the log. Every script runs on two machines, the second of
+// which is restored from a snapshot of the first before every block: both must print the same and end in the same hash.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no scripts: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) { runScript(t, file) })
+	}
+}
+
+func runScript(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &script{t: t, m: New(7)}
+	var printed strings.Builder
+	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
+		printed.WriteString(s.block(block) + "\n\n")
+	}
+	got := strings.TrimSpace(printed.String()) + "\n"
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s (- told, + happened):\n%s", file, diff)
+	}
+}
+
+type script struct {
+	t   *testing.T
+	m   *Machine
+	now int64
+}
+
+// block runs one block and returns it with what it printed.
+func (s *script) block(block string) string {
+	commands, _, _ := strings.Cut(block, "\n----")
+	var entry fsmpb.Entry
+	var looks []string
+	for _, line := range strings.Split(commands, "\n") {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		c, look := s.parse(line)
+		if c != nil {
+			entry.Commands = append(entry.Commands, c)
+		}
+		if look != "" {
+			looks = append(looks, look)
+		}
+	}
+	out := s.apply(&entry)
+	for _, look := range looks {
+		out = append(out, s.look(look))
+	}
+	if len(entry.Commands)+len(looks) == 0 {
+		return commands
+	}
+	return commands + "\n----\n" + strings.Join(out, "\n")
+}
+
+// apply applies the entry to the machine and to a copy of it restored from a snapshot.
+func (s *script) apply(entry *fsmpb.Entry) []string {
+	if len(entry.Commands) == 0 {
+		return nil
+	}
+	entry.Version, entry.AtMs = CommandVersion, s.now
+	data, err := proto.Marshal(entry)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	copied := restored(s.t, s.m)
+	applied := applyBytes(s.t, s.m, data)
+	again := applyBytes(s.t, copied, data)
+	out, outCopied := printApplied(applied), printApplied(again)
+	if diff := cmp.Diff(out, outCopied); diff != "" {
+		s.t.Errorf("a machine restored from a snapshot went another way (- first, + restored):\n%s", diff)
+	}
+	audit(s.t, s.m)
+	audit(s.t, copied)
+	if a, b := s.m.hash(), copied.hash(); a != b {
+		s.t.Errorf("after %v: the hash is %x, and %x on a machine restored from a snapshot", out, a, b)
+	}
+	return out
+}
+
+func applyBytes(t testing.TB, m *Machine, data []byte) Applied {
+	t.Helper()
+	applied, err := m.Apply(data, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+func printApplied(a Applied) []string {
+	var out []string
+	for _, r := range a.Results {
+		out = append(out, printResult(r))
+	}
+	for _, g := range a.Grants {
+		out = append(out, fmt.Sprintf("  grant %s fence=%d start=%d lane=%s|%s", g.ID, g.Fence, g.StartMs, g.Lane.Queue, g.Lane.Destination))
+	}
+	return out
+}
+
+func printResult(r *fsmpb.Result) string {
+	out := strings.TrimPrefix(r.Code.String(), "CODE_")
+	if r.Revision != 0 {
+		out += fmt.Sprintf(" rev=%d", r.Revision)
+	}
+	if r.Previous != 0 {
+		out += " previous=" + stateName(r.Previous)
+	}
+	if r.Outcome != 0 {
+		out += " outcome=" + strings.ToLower(strings.TrimPrefix(r.Outcome.String(), "CANCEL_OUTCOME_"))
+	}
+	if r.Task != nil {
+		out += fmt.Sprintf(" state=%s attempts=%d", stateName(r.Task.State), r.Task.Attempts)
+	}
+	if r.Field != "" {
+		out += fmt.Sprintf(" field=%s detail=%q", r.Field, r.Detail)
+	}
+	if r.Repeated {
+		out += " repeated"
+	}
+	if r.More {
+		out += " more"
+	}
+	return out
+}
+
+func stateName(s fsmpb.State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
+}
+
+// look prints what a reader sees.
+func (s *script) look(line string) string {
+	verb, rest, _ := strings.Cut(line, " ")
+	switch verb {
+	case "get":
+		return printTask(s.m.Get("", rest))
+	case "next":
+		if due, ok := s.m.Next(); ok {
+			return fmt.Sprintf("next %d", due)
+		}
+		return "next never"
+	case "counts":
+		var out []string
+		for state, n := range s.m.Counts().ByState {
+			if n != 0 {
+				out = append(out, fmt.Sprintf("%s=%d", stateName(fsmpb.State(state)), n))
+			}
+		}
+		return strings.Join(append(out, fmt.Sprintf("lanes=%d", s.m.Counts().Lanes)), " ")
+	case "waiting":
+		out := []string{"waiting"}
+		for _, l := range s.m.Waiting() {
+			out = append(out, fmt.Sprintf("%s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing))
+		}
+		return strings.Join(out, " ")
+	case "attempt":
+		a := arguments(rest)
+		fence, _ := s.current(a)
+		task, end, ok := s.m.Attempt("", a.id, fence)
+		return fmt.Sprintf("attempt ok=%v lease_end=%d payload=%q", ok, end, task.GetSpec().GetPayload())
+	}
+	s.t.Fatalf("no verb %q", verb)
+	return ""
+}
+
+func printTask(t *fsmpb.Task) string {
+	if t == nil {
+		return "none"
+	}
+	out := fmt.Sprintf("%s %s fire_at=%d rev=%d occurrence=%d created=%d", t.Id, stateName(t.State), t.FireAtMs, t.Revision, t.Occurrence, t.CreatedAtMs)
+	if t.Attempts != 0 || t.Fence != 0 {
+		out += fmt.Sprintf(" attempts=%d fence=%d", t.Attempts, t.Fence)
+	}
+	if t.NextAttemptAtMs != 0 {
+		out += fmt.Sprintf(" next_attempt=%d", t.NextAttemptAtMs)
+	}
+	if t.LastError != "" {
+		out += fmt.Sprintf(" last_error=%q", t.LastError)
+	}
+	if t.Outcome != 0 {
+		out += " outcome=" + strings.ToLower(strings.TrimPrefix(t.Outcome.String(), "CANCEL_OUTCOME_"))
+	}
+	if len(t.Spec.Payload) > 0 {
+		out += fmt.Sprintf(" payload=%q", t.Spec.Payload)
+	}
+	if t.Spec.Target != nil {
+		out += " url=" + t.Spec.Target.Url
+	}
+	for _, h := range t.Spec.GetTarget().GetHeaders() {
+		out += fmt.Sprintf(" header.%s=%s", h.Name, h.Value)
+	}
+	for _, l := range t.Spec.Labels {
+		out += fmt.Sprintf(" label.%s=%s", l.Name, l.Value)
+	}
+	return out
+}
+
+// parse reads one line: a command, or a look that is printed after the entry.
+func (s *script) parse(line string) (*fsmpb.Command, string) {
+	verb, rest, _ := strings.Cut(line, " ")
+	a := arguments(rest)
+	switch verb {
+	case "now":
+		s.now = a.int("")
+		return nil, ""
+	case "get", "next", "counts", "waiting", "attempt":
+		return nil, line
+	}
+	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_BRIEF}
+	if v, ok := a.named["key"]; ok {
+		c.Key = &fsmpb.Key{Hash: hashOf(v), Call: hashOf(a.named["call"])}
+	}
+	c.Condition = a.condition()
+	if !setOp(c, verb, a, s.now) {
+		s.t.Fatalf("no verb %q", verb)
+	}
+	if op := c.GetSettle(); op != nil {
+		op.Fence, op.Occurrence = s.current(a)
+	}
+	return c, ""
+}
+
+// current returns the fence and occurrence that a settle names: the task's as they stand before the block, or, with
+// fence=old or occurrence=old, others.
+func (s *script) current(a args) (fence, occurrence uint64) {
+	task := s.m.Get("", a.id)
+	fence, occurrence = task.GetFence(), task.GetOccurrence()
+	if a.named["fence"] == "old" {
+		fence--
+	}
+	if a.named["occurrence"] == "old" {
+		occurrence--
+	}
+	return fence, occurrence
+}
+
+func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
+	switch verb {
+	case "schedule":
+		c.Op = &fsmpb.Command_Schedule{Schedule: a.schedule(now)}
+	case "cancel":
+		c.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{KeepUntilMs: now + a.intOr("keep", 600_000)}}
+	case "patch":
+		c.Op = &fsmpb.Command_Patch{Patch: a.patch(now)}
+	case "touch":
+		op := &fsmpb.Touch{ReceivedAtMs: now, DelayMs: a.optional("delay"), NoLaterThanMs: a.optional("no_later_than"), NoLaterThanAgeMs: a.optional("max_age")}
+		if _, ok := a.named["or_schedule"]; ok {
+			op.OrSchedule = &fsmpb.Schedule{FireAtMs: now + a.int("or_schedule"), ReceivedAtMs: now, Spec: a.spec()}
+		}
+		c.Op = &fsmpb.Command_Touch{Touch: op}
+	case "fire":
+		c.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
+	case "advance":
+		op := &fsmpb.Advance{ToMs: a.int("to"), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now)}
+		if v, ok := a.named["credit"]; ok {
+			lane, grants, _ := strings.Cut(v, "=")
+			n, _ := strconv.Atoi(grants)
+			op.Credits = append(op.Credits, &fsmpb.LaneCredit{Lane: laneOf(lane), Grants: uint32(n)})
+		}
+		c.Op = &fsmpb.Command_Advance{Advance: op}
+	case "grant":
+		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneOf(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now)}}
+	case "settle":
+		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"],
+			KeepUntilMs: now + a.intOr("keep", 600_000), Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
+		}}
+	case "takeover":
+		c.Op = &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: a.uint("origin"), Policy: a.policy(now)}}
+	default:
+		return false
+	}
+	return true
+}
+
+// args are the words of a line: an id, and name=value.
+type args struct {
+	id    string
+	named map[string]string
+}
+
+func arguments(rest string) args {
+	a := args{named: map[string]string{}}
+	for _, word := range strings.Fields(rest) {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			a.named[name] = value
+		} else {
+			a.id = word
+		}
+	}
+	return a
+}
+
+func (a args) int(name string) int64 {
+	v := a.named[name]
+	if name == "" {
+		v = a.id
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", name, err))
+	}
+	return n
+}
+
+func (a args) intOr(name string, or int64) int64 {
+	if _, ok := a.named[name]; ok {
+		return a.int(name)
+	}
+	return or
+}
+
+func (a args) uint(name string) uint64 { return uint64(a.intOr(name, 0)) }
+
+func (a args) optional(name string) *int64 {
+	if _, ok := a.named[name]; !ok {
+		return nil
+	}
+	return proto.Int64(a.int(name))
+}
+
+func (a args) condition() *fsmpb.Condition {
+	var c fsmpb.Condition
+	switch v := a.named["if"]; v {
+	case "":
+		return nil
+	case "absent":
+		c.Absent = true
+	case "present":
+		c.Present = true
+	default:
+		c.Revisions = []uint64{a.uint("if")}
+	}
+	return &c
+}
+
+func (a args) schedule(now int64) *fsmpb.Schedule {
+	op := &fsmpb.Schedule{Spec: a.spec(), ReceivedAtMs: now, DelayMs: a.optional("delay"), GeneratedId: a.named["generated"] != ""}
+	if op.DelayMs != nil {
+		op.FireAtMs = now + *op.DelayMs
+	} else {
+		op.FireAtMs = a.int("at")
+	}
+	return op
+}
+
+func (a args) spec() *fsmpb.Spec {
+	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
+	if url, ok := a.named["url"]; ok {
+		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
+	}
+	if n := a.intOr("attempts", 0); n > 0 {
+		spec.Retry = &fsmpb.Retry{MaxAttempts: uint32(n)}
+	}
+	if v, ok := a.named["label"]; ok {
+		spec.Labels = []*fsmpb.Label{{Name: "l", Value: v}}
+	}
+	return spec
+}
+
+func (a args) patch(now int64) *fsmpb.Patch {
+	op := &fsmpb.Patch{FireAtMs: a.optional("at"), DelayMs: a.optional("delay")}
+	if op.DelayMs != nil {
+		op.FireAtMs = proto.Int64(now + *op.DelayMs)
+	}
+	if v, ok := a.named["payload"]; ok {
+		op.Payload = &fsmpb.Payload{Data: []byte(v)}
+	}
+	if v, ok := a.named["url"]; ok {
+		op.Target = &fsmpb.TargetPatch{Url: &v}
+	}
+	if v, ok := a.named["header"]; ok {
+		if op.Target == nil {
+			op.Target = &fsmpb.TargetPatch{}
+		}
+		op.Target.Headers = []*fsmpb.HeaderPatch{{Name: "x-h", Value: &v}}
+	}
+	if v, ok := a.named["label"]; ok {
+		op.Labels = []*fsmpb.LabelPatch{{Name: "l", Value: &v}}
+	}
+	op.ClearTarget, op.ClearPayload, op.ClearLabels = a.named["clear"] == "target", a.named["clear"] == "payload", a.named["clear"] == "labels"
+	return op
+}
+
+func (a args) policy(now int64) *fsmpb.Policy {
+	return &fsmpb.Policy{
+		Window: uint32(a.intOr("window", 2)), AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3,
+		KeepUntilMs: now + 600_000, HorizonMs: 20, TombstoneBytes: a.intOr("tombstones", 0),
+	}
+}
+
+// laneOf reads queue|destination.
+func laneOf(text string) *fsmpb.Lane {
+	queue, destination, _ := strings.Cut(text, "|")
+	return &fsmpb.Lane{Queue: queue, Destination: destination}
+}
+
+func hashOf(s string) uint64 {
+	d := digester{}
+	d.string(s)
+	return d.sum()
+}

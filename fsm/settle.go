@@ -1,0 +1,74 @@
+package fsm
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// settle ends an attempt. A success counts under any fence of the current occurrence: it was delivered, whoever
+// delivered it. Anything else counts only under the current fence.
+func (m *Machine) settle(c *fsmpb.Command, op *fsmpb.Settle) *fsmpb.Result {
+	h := m.find(c.Namespace, c.Id)
+	if h == 0 {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	}
+	if !m.accepts(h, op) {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
+	}
+	m.lift(h)
+	if op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED {
+		m.setLastError(m.progressOf(h), "")
+		m.entomb(h, fsmpb.State_STATE_DELIVERED, op.KeepUntilMs)
+	} else {
+		m.settleFailure(h, op)
+	}
+	m.land(h)
+	m.trimTombstones()
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+}
+
+func (s *state) accepts(h handle, op *fsmpb.Settle) bool {
+	r := s.tasks.Read(h)
+	c := readCold(s.blobs.Get(r.cold))
+	if r.progress == 0 || c.occurrence != op.Occurrence {
+		return false
+	}
+	p := s.progress.Read(r.progress)
+	if op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED {
+		return op.Fence != 0 && op.Fence <= p.fence && !r.is(fsmpb.State_STATE_DELIVERED)
+	}
+	return op.Fence == p.fence && r.is(fsmpb.State_STATE_FIRING)
+}
+
+func (m *Machine) settleFailure(h handle, op *fsmpb.Settle) {
+	p := m.progressOf(h)
+	switch {
+	case op.Verdict == fsmpb.Verdict_VERDICT_RELEASED:
+		m.release(h, op)
+	case p.outcome != 0:
+		m.setLastError(p, op.Error)
+		m.entomb(h, fsmpb.State_STATE_CANCELLED, op.KeepUntilMs)
+	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY:
+		m.setLastError(p, op.Error)
+		m.leaveList(h)
+		m.setState(h, fsmpb.State_STATE_RETRYING)
+		m.waitUntil(h, op.RetryAtMs)
+	default:
+		m.bury(h, op.Error)
+	}
+}
+
+// release takes back an attempt that was never started: uncounted, and before all others of its lane.
+func (m *Machine) release(h handle, op *fsmpb.Settle) {
+	p := m.progressOf(h)
+	p.attempts--
+	if p.outcome != 0 {
+		m.entomb(h, fsmpb.State_STATE_CANCELLED, op.KeepUntilMs)
+		return
+	}
+	l := m.lanes.lanes[p.lane]
+	m.stopWaiting(h)
+	l.firing.remove(m.links(), h)
+	m.setState(h, fsmpb.State_STATE_READY)
+	l.ready.pushFront(m.links(), h, int64(m.number))
+	if expiry := m.expiryOf(h); expiry != 0 {
+		m.waitUntil(h, expiry+m.horizon)
+	}
+}

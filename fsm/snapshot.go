@@ -1,0 +1,151 @@
+package fsm
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"google.golang.org/protobuf/encoding/protodelim"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+)
+
+// Snapshot is the state as it was at one moment. Taking it costs microseconds; what changes afterwards keeps its
+// before-image until the snapshot is released.
+type Snapshot struct {
+	header   *fsmpb.SnapshotHeader
+	sum      uint64
+	tasks    *slab.Frozen[record]
+	progress *slab.Frozen[progress]
+	blobs    *slab.FrozenArena
+	values   state // the shared values of then, and nothing else
+}
+
+// Snapshot takes one. There can be one at a time: Release it.
+func (m *Machine) Snapshot() *Snapshot {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return &Snapshot{
+		header: &fsmpb.SnapshotHeader{
+			Version:        CommandVersion,
+			Shard:          m.shard,
+			Number:         m.number,
+			NowMs:          m.now,
+			PositionMs:     m.wheel.Position(),
+			Origin:         m.origin,
+			TombstoneBytes: m.tombstoneBound,
+			HorizonMs:      m.horizon,
+		},
+		sum:      m.hash(),
+		tasks:    m.tasks.Freeze(),
+		progress: m.progress.Freeze(),
+		blobs:    m.blobs.Freeze(),
+		values:   state{queues: m.queues.copyForReading(), targets: m.targets.copyForReading()},
+	}
+}
+
+// Release ends the snapshot. It may be called from any goroutine, again, and without a WriteTo.
+func (s *Snapshot) Release() {
+	s.tasks.Release()
+	s.progress.Release()
+	s.blobs.Release()
+}
+
+// WriteTo writes the snapshot: header, tasks, trailer, each a length-delimited message. It may run on any goroutine
+// while the machine goes on.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	out := countingWriter{w: bufio.NewWriterSize(w, 256<<10)}
+	if err := out.put(s.header); err != nil {
+		return out.n, err
+	}
+	var written uint64
+	var page []record
+	for i := range s.tasks.Pages() {
+		page = s.tasks.Page(i, page)
+		for j := range page {
+			if page[j].state == 0 {
+				continue
+			}
+			if err := out.put(&fsmpb.SnapshotRecord{Record: &fsmpb.SnapshotRecord_Task{Task: s.task(&page[j])}}); err != nil {
+				return out.n, err
+			}
+			written++
+		}
+	}
+	trailer := &fsmpb.SnapshotTrailer{Tasks: written, Sum: s.sum}
+	if err := out.put(&fsmpb.SnapshotRecord{Record: &fsmpb.SnapshotRecord_Trailer{Trailer: trailer}}); err != nil {
+		return out.n, err
+	}
+	return out.n, out.w.Flush()
+}
+
+// task builds the record of one task from what it was at the moment of the snapshot.
+func (s *Snapshot) task(r *record) *fsmpb.SnapshotTask {
+	c := readCold(s.blobs.Get(r.cold))
+	out := &fsmpb.SnapshotTask{
+		Task: &fsmpb.Task{
+			Namespace:   c.namespace,
+			Id:          c.id,
+			Spec:        s.values.specOf(&c, true),
+			FireAtMs:    r.Due(),
+			CreatedAtMs: c.created,
+			State:       fsmpb.State(r.state),
+			Revision:    r.Seq(),
+			Occurrence:  c.occurrence,
+		},
+		InWheel: r.waits,
+	}
+	if r.idLen != 0 {
+		out.Task.Id = string(r.id[:r.idLen])
+	}
+	if c.delay != noDelay {
+		out.DelayMs = &c.delay
+	}
+	if r.waits {
+		out.WheelDueMs, out.WheelSeq = r.Due(), r.Seq()
+	}
+	if r.progress != 0 {
+		s.addProgress(out, r)
+	}
+	if r.keys != 0 {
+		out.Remembered = s.remembered(r)
+	}
+	return out
+}
+
+func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
+	p := s.progress.At(r.progress)
+	t := out.Task
+	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
+	t.Outcome = fsmpb.CancelOutcome(p.outcome)
+	if p.lastErr != 0 {
+		t.LastError = string(s.blobs.Get(p.lastErr))
+	}
+	out.Order = p.order
+}
+
+func (s *Snapshot) remembered(r *record) *fsmpb.Remembered {
+	var keys fsmpb.Remembered
+	if err := proto.Unmarshal(s.blobs.Get(r.keys), &keys); err != nil {
+		panic(fmt.Sprintf("fsm: remembered keys of this process cannot be read: %v", err))
+	}
+	return &keys
+}
+
+// copyForReading returns a table of the same numbers and values, for a snapshot to read while this one changes.
+func (t *internTable[V]) copyForReading() *internTable[V] {
+	return &internTable[V]{entries: append([]*interned[V](nil), t.entries...)}
+}
+
+type countingWriter struct {
+	w *bufio.Writer
+	n int64
+}
+
+func (c *countingWriter) put(m proto.Message) error {
+	n, err := protodelim.MarshalTo(c.w, m)
+	c.n += int64(n)
+	return err
+}

@@ -1,0 +1,151 @@
+package fsm
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+)
+
+// newCold makes the cold part of a task from what a caller said, and counts its uses of shared values.
+func (s *state) newCold(spec *fsmpb.Spec, created int64, occurrence uint64, delay int64) *cold {
+	c := &cold{
+		created:    created,
+		occurrence: occurrence,
+		delay:      delay,
+		asBytes:    spec.PayloadIsBytes,
+		payload:    spec.Payload,
+	}
+	extra := fsmpb.Extra{
+		ContentType:    spec.ContentType,
+		Retry:          spec.Retry,
+		ExpiresAfterMs: spec.ExpiresAfterMs,
+		Labels:         spec.Labels,
+		Traceparent:    spec.Traceparent,
+	}
+	if spec.Queue != "" && spec.Queue != DefaultQueue {
+		if c.queue = s.queues.acquire(spec.Queue, func() string { return spec.Queue }); c.queue == 0 {
+			extra.Queue = spec.Queue
+		}
+	}
+	if spec.Target != nil {
+		if c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(spec.Target) }); c.target == 0 {
+			extra.Target = spec.Target
+		}
+	}
+	if !isEmptyExtra(&extra) {
+		c.extra = mustMarshal(&extra)
+	}
+	return c
+}
+
+// putCold stores a blob and adds it to the state hash.
+func (s *state) putCold(r *record, c *cold) slab.Ref {
+	s.sum += s.digestCold(r, c)
+	s.scratch = c.appendTo(s.scratch[:0])
+	return s.blobs.Put(s.scratch)
+}
+
+// dropCold frees a task's blob and its uses of shared values.
+func (s *state) dropCold(r *record) {
+	c := readCold(s.blobs.Get(r.cold))
+	s.sum -= s.digestCold(r, &c)
+	s.queues.release(c.queue)
+	s.targets.release(c.target)
+	s.blobs.Free(r.cold)
+}
+
+// replaceCold gives a task another blob. The new one takes its shared values before the old one lets go of them.
+func (s *state) replaceCold(h handle, c *cold) {
+	r := s.tasks.Write(h)
+	if r.idLen == 0 {
+		c.namespace, c.id = s.idOf(r)
+	}
+	ref := s.putCold(r, c)
+	s.dropCold(r)
+	r.cold = ref
+}
+
+// rewriteCold replaces a task's blob by a changed copy of it, shared values staying as they are.
+func (s *state) rewriteCold(h handle, change func(*cold)) {
+	r := s.tasks.Write(h)
+	c := readCold(s.blobs.Get(r.cold))
+	old := r.cold
+	s.sum -= s.digestCold(r, &c)
+	change(&c)
+	r.cold = s.putCold(r, &c)
+	s.blobs.Free(old)
+}
+
+// specOf rebuilds what the caller said.
+func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
+	extra := s.extraOf(c)
+	spec := &fsmpb.Spec{
+		Queue:          s.queueOf(c, extra),
+		Target:         s.targetOf(c, extra).spec,
+		ContentType:    extra.ContentType,
+		Retry:          extra.Retry,
+		ExpiresAfterMs: extra.ExpiresAfterMs,
+		Labels:         extra.Labels,
+		Traceparent:    extra.Traceparent,
+		PayloadIsBytes: c.asBytes,
+	}
+	if withPayload && len(c.payload) > 0 {
+		spec.Payload = append([]byte(nil), c.payload...)
+	}
+	return spec
+}
+
+var noExtra = &fsmpb.Extra{} // never written to
+
+func (s *state) extraOf(c *cold) *fsmpb.Extra {
+	if len(c.extra) == 0 {
+		return noExtra
+	}
+	var extra fsmpb.Extra
+	if err := proto.Unmarshal(c.extra, &extra); err != nil {
+		panic(fmt.Sprintf("fsm: a blob of this process cannot be read: %v", err))
+	}
+	return &extra
+}
+
+func (s *state) queueOf(c *cold, extra *fsmpb.Extra) string {
+	switch {
+	case c.queue != 0:
+		return s.queues.entries[c.queue].value
+	case extra.Queue != "":
+		return extra.Queue
+	}
+	return DefaultQueue
+}
+
+func (s *state) targetOf(c *cold, extra *fsmpb.Extra) target {
+	switch {
+	case c.target != 0:
+		return s.targets.entries[c.target].value
+	case extra.Target != nil:
+		return newTarget(extra.Target)
+	}
+	return target{}
+}
+
+// laneOf returns the lane that a task is delivered through.
+func (s *state) laneOf(r *record) Lane {
+	c := readCold(s.blobs.Get(r.cold))
+	extra := s.extraOf(&c)
+	namespace := c.namespace
+	if r.idLen != 0 {
+		namespace = DefaultNamespace
+	}
+	return Lane{namespace, s.queueOf(&c, extra), s.targetOf(&c, extra).destination}
+}
+
+func mustMarshal(m proto.Message) []byte {
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic(fmt.Sprintf("fsm: %T cannot be marshalled: %v", m, err)) // a string that is not UTF-8: refused before
+	}
+	return b
+}

@@ -1,0 +1,53 @@
+package fsm
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// A task that ended stays readable: its record is the memory of what its calls and cancels answered. A delivered or
+// cancelled one stays without its payload until an instant that the leader wrote down, or until tombstones as a whole
+// hold more than their bound. A dead one stays whole until somebody replays or drops it.
+
+// entomb ends a lifted task as delivered or cancelled.
+func (m *Machine) entomb(h handle, as fsmpb.State, keepUntil int64) {
+	p := m.progressOf(h)
+	m.stopWaiting(h)
+	m.leaveList(h)
+	m.rewriteCold(h, func(c *cold) { c.payload, c.asBytes = nil, false })
+	m.setState(h, as)
+	m.waitUntil(h, roundUpToSecond(keepUntil))
+	m.tombstones.pushBack(m.links(), h, int64(m.number))
+	p.size = m.footprint(h)
+	m.tombstoneBytes += int64(p.size)
+}
+
+// bury makes a lifted task a dead letter.
+func (m *Machine) bury(h handle, reason string) {
+	p := m.progressOf(h)
+	m.stopWaiting(h)
+	m.leaveList(h)
+	m.setLastError(p, reason)
+	m.setState(h, fsmpb.State_STATE_DEAD)
+}
+
+// footprint is about how many bytes a tombstone holds. It must be the same on every replica.
+func (s *state) footprint(h handle) uint32 {
+	const recordAndProgressAndIndex = 64 + 64 + 13
+	r := s.tasks.Read(h)
+	c := readCold(s.blobs.Get(r.cold))
+	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + len(c.extra))
+}
+
+func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }
+
+// bind takes what stays in force until the next command that carries a policy.
+func (m *Machine) bind(policy *fsmpb.Policy) {
+	if policy != nil {
+		m.tombstoneBound, m.horizon = policy.TombstoneBytes, policy.HorizonMs
+	}
+}
+
+// trimTombstones drops the oldest ones over the bound.
+func (m *Machine) trimTombstones() {
+	for m.tombstoneBound > 0 && m.tombstoneBytes > m.tombstoneBound && m.tombstones.head != 0 {
+		m.drop(m.tombstones.head)
+	}
+}
