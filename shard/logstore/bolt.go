@@ -1,0 +1,120 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// openBolt opens a raft-boltdb file, making it first if it is absent, and reads all of it once: bbolt checks nothing
+// but its two meta pages at open, and panics later on what it cannot read.
+func openBolt(path string) (*raftboltdb.BoltStore, error) {
+	if err := createBolt(path); err != nil {
+		return nil, fmt.Errorf("making %s: %w", path, err)
+	}
+	var store *raftboltdb.BoltStore
+	err := withoutPanic(func() (err error) {
+		if err = walkBolt(path); err != nil {
+			return err
+		}
+		store, err = raftboltdb.New(boltOptions(path))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", path, boltError(err))
+	}
+	return store, nil
+}
+
+func boltOptions(path string) raftboltdb.Options {
+	return raftboltdb.Options{Path: path, NoSync: false, BoltOptions: &bbolt.Options{
+		Timeout:      lockTimeout,
+		FreelistType: bbolt.FreelistMapType,
+	}}
+}
+
+// walkBolt visits every page that a read could visit.
+func walkBolt(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.Size() == 0 { // bbolt would begin a new database in it
+		return fmt.Errorf("%w: the file is empty", ErrDamaged)
+	}
+	db, err := bbolt.Open(path, 0, &bbolt.Options{Timeout: lockTimeout, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	err = db.View(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, bucket *bbolt.Bucket) error {
+			return bucket.ForEach(touch)
+		})
+	})
+	return errors.Join(err, db.Close())
+}
+
+// touch reads the first and last byte of what lies in mapped pages, so that a page that is not there faults here.
+func touch(key, value []byte) error {
+	if len(key) == 0 {
+		return fmt.Errorf("%w: a key is empty", ErrDamaged)
+	}
+	if n := len(value); n > 0 {
+		_ = value[0] ^ value[n-1]
+	}
+	return nil
+}
+
+// createBolt makes a file under another name and renames it, because bbolt cannot open a file whose making was
+// interrupted; and it syncs the folder, so that the first vote is not in a file that a power loss makes vanish.
+func createBolt(path string) error {
+	exists, err := fileExists(path)
+	if exists || err != nil {
+		return err
+	}
+	tmp := path + ".tmp"
+	if err := os.Remove(tmp); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	store, err := raftboltdb.New(boltOptions(tmp))
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// boltError gives bbolt's findings our names.
+func boltError(err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return fmt.Errorf("%w: %w", ErrInUse, err)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum),
+		errors.Is(err, berrors.ErrVersionMismatch):
+		return fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	return err
+}
+
+// withoutPanic turns a panic, and a fault on a page that the file no longer has, into an error. What fn had open at
+// that moment stays open; the caller gives up on it.
+func withoutPanic(fn func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", ErrDamaged, p)
+		}
+	}()
+	return fn()
+}

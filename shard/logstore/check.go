@@ -1,0 +1,155 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+)
+
+// checkFiles refuses a folder in which one of the two, log and votes, is there without the other, or that is empty
+// though the group lives elsewhere. It says whether the log's file is there. A first start makes the votes' file first,
+// so a crash in it leaves no log without votes.
+func (f folder) checkFiles(cfg Config) (logFound bool, err error) {
+	logFound, err = fileExists(f.log(cfg.Kind))
+	if err != nil {
+		return false, err
+	}
+	votesFound, err := fileExists(f.stable())
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case !votesFound && logFound:
+		err = fmt.Errorf("%w: %s has a log, and %s is missing", ErrLostLog, f, f.stable())
+	case !votesFound && cfg.SnapshotIndex > 0:
+		err = fmt.Errorf("%w: there is a snapshot to entry %d, and %s is missing", ErrLostLog, cfg.SnapshotIndex, f.stable())
+	case !votesFound && cfg.Existing:
+		err = fmt.Errorf("%w: this node has opened the group before, and %s is missing", ErrLostLog, f.stable())
+	case !logFound && cfg.Existing:
+		err = fmt.Errorf("%w: this node has opened the group before, and %s is missing", ErrLostLog, f.log(cfg.Kind))
+	}
+	return logFound, err
+}
+
+func logBegan(stable raft.StableStore) (bool, error) {
+	n, err := stable.GetUint64(keyBegan)
+	if errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading the votes' file: %w", err)
+	}
+	return n > 0, nil
+}
+
+// settle brings log and snapshot together and reads the whole log once.
+func (s *Stores) settle(cfg Config) error {
+	if err := s.checkBegun(cfg); err != nil {
+		return err
+	}
+	if err := s.alignWithSnapshot(cfg); err != nil {
+		return err
+	}
+	return readThrough(s.inner, cfg.SnapshotIndex)
+}
+
+// checkBegun refuses a log that has acknowledged entries and is empty without a snapshot that stands for them.
+func (s *Stores) checkBegun(cfg Config) error {
+	last, err := s.inner.LastIndex()
+	if err != nil {
+		return err
+	}
+	if last > 0 || cfg.SnapshotIndex > 0 {
+		return s.guard.run("mark the log", s.log.markBegan)
+	}
+	if s.log.began {
+		return fmt.Errorf("%w: the log in %s had entries, and there are none, nor a snapshot", ErrLostLog, cfg.Dir)
+	}
+	return nil
+}
+
+// alignWithSnapshot ends what Raft does after it installed a snapshot, had it crashed before the end: a log that the
+// snapshot does not continue goes. Appending behind the gap would fail for ever in a wal, and entries that contradict
+// the snapshot were never committed.
+func (s *Stores) alignWithSnapshot(cfg Config) error {
+	if cfg.SnapshotIndex == 0 {
+		return nil
+	}
+	first, last, err := bounds(s.inner)
+	if err != nil || last == 0 {
+		return err
+	}
+	continues, err := continuesSnapshot(s.inner, first, last, cfg)
+	if err != nil || continues {
+		return err
+	}
+	cfg.Logger.Warn("the log does not continue the newest snapshot and is emptied",
+		"dir", cfg.Dir, "first", first, "last", last, "snapshot", cfg.SnapshotIndex)
+	return s.log.DeleteRange(first, last)
+}
+
+func continuesSnapshot(log raft.LogStore, first, last uint64, cfg Config) (bool, error) {
+	if last < cfg.SnapshotIndex {
+		return false, nil
+	}
+	if first > cfg.SnapshotIndex || cfg.SnapshotTerm == 0 {
+		return true, nil
+	}
+	var entry raft.Log
+	err := log.GetLog(cfg.SnapshotIndex, &entry)
+	if errors.Is(err, raft.ErrLogNotFound) {
+		return true, nil // a bolt log may have a gap there
+	}
+	if err != nil {
+		return false, damagedEntry(cfg.SnapshotIndex, err)
+	}
+	return entry.Term == cfg.SnapshotTerm, nil
+}
+
+// readThrough reads every entry. Raft needs all that follow the snapshot, and panics if one is missing; before it, a
+// bolt log may have a gap.
+func readThrough(log raft.LogStore, snapshot uint64) error {
+	first, last, err := bounds(log)
+	if err != nil || last == 0 {
+		return err
+	}
+	if first > snapshot+1 {
+		return fmt.Errorf("%w: the log begins at entry %d, and the newest valid snapshot ends at %d",
+			ErrLostLog, first, snapshot)
+	}
+	for index := first; index <= last; index++ {
+		if err := readEntry(log, index, snapshot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func readEntry(log raft.LogStore, index, snapshot uint64) error {
+	var entry raft.Log
+	err := log.GetLog(index, &entry)
+	if errors.Is(err, raft.ErrLogNotFound) && index <= snapshot {
+		return nil
+	}
+	if err != nil {
+		return damagedEntry(index, err)
+	}
+	if entry.Index != index {
+		return fmt.Errorf("%w: in place of entry %d there is entry %d", ErrDamaged, index, entry.Index)
+	}
+	return nil
+}
+
+func damagedEntry(index uint64, err error) error {
+	return fmt.Errorf("%w: reading entry %d of the log: %w", ErrDamaged, index, err)
+}
+
+func bounds(log raft.LogStore) (first, last uint64, err error) {
+	if first, err = log.FirstIndex(); err != nil {
+		return 0, 0, err
+	}
+	last, err = log.LastIndex()
+	return first, last, err
+}

@@ -1,0 +1,270 @@
+package logstore
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+)
+
+// whole makes a folder with some segments, entries 1 to `last` in batches of five, and returns its files by path
+// below it.
+func whole(t *testing.T, kind Kind, last uint64) map[string][]byte {
+	t.Helper()
+	dir := t.TempDir()
+	s := mustOpen(t, Config{Dir: dir, Kind: kind})
+	for from := uint64(1); from <= last; from += 5 {
+		mustStore(t, s, entries(from, from+4, 1))
+	}
+	mustClose(t, s)
+	files := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			files[path] = readFile(t, filepath.Join(dir, path))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func writeFiles(t *testing.T, files map[string][]byte) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "wal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for path, b := range files {
+		writeFile(t, filepath.Join(dir, path), b)
+	}
+	return dir
+}
+
+func segmentNames(files map[string][]byte) []string {
+	var names []string
+	for path := range files {
+		if filepath.Ext(path) == ".wal" {
+			names = append(names, path)
+		}
+	}
+	for i := range names { // by first index, which leads the name
+		for j := range i {
+			if names[i] < names[j] {
+				names[i], names[j] = names[j], names[i]
+			}
+		}
+	}
+	return names
+}
+
+// TestFlippedByteInSegment: whichever byte of whichever segment is not what it was, Open either says so or gives the
+// log back as it was; only the last batch may be missing, since a torn write looks the same.
+func TestFlippedByteInSegment(t *testing.T) {
+	const last = 100
+	files := whole(t, WAL, last)
+	names := segmentNames(files)
+	if len(names) < 3 {
+		t.Fatalf("only %d segments", len(names))
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		name := rapid.SampledFrom(names).Draw(rt, "segment")
+		used := len(bytes.TrimRight(files[name], "\x00"))
+		at := rapid.IntRange(0, min(used, len(files[name])-1)).Draw(rt, "at")
+		dir := writeFiles(t, files)
+		b := bytes.Clone(files[name])
+		b[at] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
+		writeFile(t, filepath.Join(dir, name), b)
+		s, err := Open(testConfig(t, Config{Dir: dir}))
+		if err != nil {
+			if !errors.Is(err, ErrDamaged) {
+				rt.Fatalf("error %v", err)
+			}
+			return
+		}
+		defer mustClose(t, s)
+		_, got, err := bounds(s.Log())
+		if err != nil || got != last && got != last-5 {
+			rt.Fatalf("log ends at %d, %v", got, err)
+		}
+		mustHold(t, s.Log(), 1, got, 1)
+		mustStore(t, s, entries(got+1, got+100, 1))
+		mustHold(t, s.Log(), 1, got+100, 1)
+	})
+}
+
+// TestFlippedByteInBolt: bolt has no checksums on its pages, so content may change; but nothing panics.
+func TestFlippedByteInBolt(t *testing.T) {
+	for kind, name := range map[Kind]string{WAL: "wal/wal-meta.db", BoltDB: "log.db"} {
+		for _, name := range []string{name, "stable.db"} {
+			t.Run(string(kind)+" "+filepath.Base(name), func(t *testing.T) {
+				files := whole(t, kind, 100)
+				rapid.Check(t, func(rt *rapid.T) {
+					dir := writeFiles(t, files)
+					b := bytes.Clone(files[name])
+					b[rapid.IntRange(0, len(b)-1).Draw(rt, "at")] ^= byte(rapid.IntRange(1, 255).Draw(rt, "bits"))
+					writeFile(t, filepath.Join(dir, name), b)
+					if s, err := Open(testConfig(t, Config{Dir: dir, Kind: kind})); err == nil {
+						mustClose(t, s)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestShortenedFileIsDamage(t *testing.T) {
+	const anySegment = ""
+	for kind, names := range map[Kind][]string{
+		WAL:    {"wal/wal-meta.db", "stable.db", anySegment},
+		BoltDB: {"log.db", "stable.db"},
+	} {
+		files := whole(t, kind, 100)
+		for _, name := range names {
+			if name == anySegment {
+				name = segmentNames(files)[0]
+			}
+			for _, keep := range []int{0, 100, len(files[name]) / 2} {
+				dir := writeFiles(t, files)
+				writeFile(t, filepath.Join(dir, name), files[name][:keep])
+				s, err := Open(testConfig(t, Config{Dir: dir, Kind: kind}))
+				if err == nil { // bolt allocates ahead: the half that is gone was not used
+					mustHold(t, s.Log(), 1, 100, 1)
+					mustClose(t, s)
+				} else if !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrLostLog) {
+					t.Errorf("%s, %d bytes of %s: %v", kind, keep, name, err)
+				}
+			}
+		}
+	}
+}
+
+func TestMissingSegmentIsDamage(t *testing.T) {
+	files := whole(t, WAL, 100)
+	delete(files, segmentNames(files)[1])
+	if _, err := Open(testConfig(t, Config{Dir: writeFiles(t, files)})); !errors.Is(err, ErrDamaged) {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+// newestOf returns the newest segment and where its batches end.
+func newestOf(t *testing.T, files map[string][]byte) (name string, ends []int) {
+	t.Helper()
+	names := segmentNames(files)
+	name = names[len(names)-1]
+	for off := segmentHeaderLen; ; {
+		f, ok := frameAt(files[name], off)
+		if !ok {
+			break
+		}
+		if off = f.end; f.typ == frameCommit {
+			ends = append(ends, off)
+		}
+	}
+	if len(ends) < 3 {
+		t.Fatalf("only %d batches in the newest segment", len(ends))
+	}
+	return name, ends
+}
+
+// TestDamagedBatchIsNoTornWrite: raft-wal takes the first frame it cannot read for the end of the log.
+func TestDamagedBatchIsNoTornWrite(t *testing.T) {
+	files := whole(t, WAL, 110)
+	name, ends := newestOf(t, files)
+	n := len(ends)
+	cases := []struct {
+		name     string
+		from, to int // what is zeroed
+		want     error
+		last     uint64
+	}{
+		{"the last batch", ends[n-2], ends[n-1], nil, 105},
+		{"the last batch's start", ends[n-2], ends[n-2] + 8, nil, 105},
+		{"the last batch's end", ends[n-1] - 8, ends[n-1], nil, 105},
+		{"the batch before, whole", ends[n-3], ends[n-2], ErrDamaged, 0},
+		{"the batch before, its start", ends[n-3], ends[n-3] + 8, ErrDamaged, 0},
+		{"the batch before, its end", ends[n-2] - 8, ends[n-2], ErrDamaged, 0},
+		{"the segment's header", 0, 8, ErrDamaged, 0},
+		{"all but the last batch", 0, ends[n-2], ErrDamaged, 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir := writeFiles(t, files)
+			b := bytes.Clone(files[name])
+			clear(b[c.from:c.to])
+			writeFile(t, filepath.Join(dir, name), b)
+			s, err := Open(testConfig(t, Config{Dir: dir}))
+			if !errors.Is(err, c.want) {
+				t.Fatalf("Open: %v, want %v", err, c.want)
+			}
+			if err != nil {
+				return
+			}
+			defer mustClose(t, s)
+			mustHold(t, s.Log(), 1, c.last, 1)
+			rest := readFile(t, filepath.Join(dir, name))[ends[n-2]:]
+			if len(bytes.TrimRight(rest, "\x00")) > 0 {
+				t.Error("the torn write was left in the file")
+			}
+		})
+	}
+}
+
+// TestChecksumOnRead: what goes bad while the log is open is found when it is read.
+func TestChecksumOnRead(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, Config{Dir: dir})
+	mustStore(t, s, entries(1, 5, 1))
+	newest := segmentFiles(t, dir)[0]
+	f, err := os.OpenFile(newest, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{0xff}, int64(bytes.Index(readFile(t, newest), content(3, 1)))); err != nil {
+		t.Fatal(err)
+	}
+	var got raft.Log
+	if err := s.Log().GetLog(3, &got); !errors.Is(err, ErrDamaged) {
+		t.Errorf("read %+v, %v", got, err)
+	}
+	mustRead(t, s.Log(), 4, 1)
+}
+
+func FuzzDecode(f *testing.F) {
+	var b bytes.Buffer
+	if err := new(codec).Encode(entry(3, 2), &b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, record []byte) {
+		var got raft.Log
+		if err := new(codec).Decode(record, &got); err != nil {
+			return
+		}
+		var again bytes.Buffer
+		c := codec{durable: durableBefore(record)}
+		if err := c.Encode(&got, &again); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzScan(f *testing.F) {
+	f.Add(make([]byte, 64))
+	f.Add(append(make([]byte, 32), 3, 0, 0, 0, 1, 2, 3, 4))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := scanSegment(b)
+		if s.end > len(b) {
+			t.Fatalf("whole to %d of %d bytes", s.end, len(b))
+		}
+		lostEntry(b[s.end:], s.entries)
+	})
+}

@@ -1,0 +1,71 @@
+//go:build linux
+
+package logstore
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// smallDisk mounts a file system of that many bytes, which takes root.
+func smallDisk(t *testing.T, options string) (dir string, remount func(options string)) {
+	t.Helper()
+	dir = t.TempDir()
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skipf("SKIPPED, the full disk is NOT tested: mounting a tmpfs needs root: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmounting %s: %v", dir, err)
+		}
+	})
+	return dir, func(options string) {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, options); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFullDisk: the write that finds no room is fatal, nothing that was acknowledged is lost, and with room it goes on.
+func TestFullDisk(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		disk, remount := smallDisk(t, "size=3m")
+		rec := newRecorder()
+		cfg := Config{Dir: filepath.Join(disk, "group"), Kind: kind, Fatal: rec.fatal, segmentSize: 512 << 10}
+		s := mustOpen(t, cfg)
+		var acked uint64
+		for {
+			if err := s.Log().StoreLogs(entries(acked+1, acked+500, 1)); err != nil {
+				break
+			}
+			if acked += 500; acked > 1e6 {
+				t.Fatal("the disk never filled")
+			}
+		}
+		<-rec.told
+		if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], unix.ENOSPC) {
+			t.Errorf("fatal errors: %v", errs)
+		}
+		if err := s.Stable().SetUint64([]byte("CurrentTerm"), 2); !errors.Is(err, unix.ENOSPC) {
+			t.Errorf("a vote after the failure: %v", err)
+		}
+		_ = s.Close()
+
+		remount("size=16m")
+		cfg.Fatal = noFatal(t)
+		s = mustOpen(t, cfg)
+		_, last, err := bounds(s.Log())
+		if err != nil || last < acked {
+			t.Fatalf("%d entries were acknowledged, the log ends at %d, %v", acked, last, err)
+		}
+		mustHold(t, s.Log(), 1, last, 1)
+		mustStore(t, s, entries(last+1, last+5000, 1))
+	})
+}

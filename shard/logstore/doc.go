@@ -1,0 +1,55 @@
+// Package logstore keeps what a Raft group must not forget beside its snapshots: the log, and the term and vote.
+//
+// A group owns one folder:
+//
+//	LOCK        held while the folder is open, so that two processes never share it
+//	stable.db   term and vote (raft-boltdb); small, because an election writes it three times
+//	wal/        the log, as segments of 4 MiB and their meta database (raft-wal), or
+//	log.db      the log in raft-boltdb, for those who prefer it
+//
+// # What it promises
+//
+// A write that returned nil is on the disk. The first write that fails, or that takes longer than the timeout, is the
+// last one: every later write fails with the same error and Config.Fatal ends the process. A second fsync after a
+// failed one may succeed without the data (the kernel drops the pages that it could not write), and hashicorp/raft
+// itself only steps down on a failed append, to be elected again later. A disk that hangs is worse, since heartbeats
+// go on. What is true of the group's own writes is true of those that raft-wal makes behind its caller's back, and
+// only logs: rotating a segment, and deleting one.
+//
+// Open returns a log that Raft can start from, or an error that says why there is none. It refuses a folder that has
+// lost something: a voter that forgot its log or its vote can undo what a majority acknowledged, so such a replica must
+// be removed by a membership change and come back empty. It refuses damage as well, since hashicorp/raft panics on an
+// entry that it cannot read, and raft-wal takes a damaged batch in its newest segment for the end of the log. A torn
+// last write is no damage: it was never acknowledged, and is cut off.
+//
+// To tell the two apart, every entry carries a checksum and the last index that was on disk before its own write began.
+// An intact entry beyond the readable end of the log, written when more was on disk than can be read now, proves that
+// acknowledged entries are gone. What cannot be proved: that the very last write, whole, was lost after its fsync; and
+// that somebody deleted the file of the newest segment, which looks like a crash just before that file was made.
+//
+// # What it works round in raft-wal v0.4.0
+//
+//   - Cutting the tail of the newest segment leaves it sealed without an index: after a restart it cannot be read
+//     (hashicorp/raft-wal issue 31). Such a segment is opened by scanning it.
+//   - A crash after a segment is sealed and before the rotation is recorded leaves a log that refuses every append.
+//     So does a torn write of a sealing batch. Open finishes such a rotation and cuts off what is torn.
+//   - A deletion that overtakes the rotation of the segment it empties ruins the order of the segments. Deletions wait.
+//   - Errors of a rotation are only logged. Here they end the process.
+//   - Close leaves the meta database open. Here both are closed.
+//   - An entry that was deleted from the head of the newest segment stays readable. Here it is not found.
+//   - A read that meets a deletion may find its file closed. It is tried again.
+//   - A log with a codec of one's own is recorded as one with raft-wal's, and cannot be opened again. Here it can.
+//   - Entries are read back without any check of their content. Here each carries a checksum.
+//
+// # What it leaves to others
+//
+// Snapshots: the caller says in Config how far the newest valid one reaches. Whether the group was ever opened on this
+// node: the caller's own record says so in Config.Existing, for an emptied folder looks like a new one. And what ending
+// the process means.
+//
+// # Why not otherwise
+//
+// Not one bolt file for all groups: each election would wait for the others'. Not the wal's own stable store: its meta
+// database is rewritten by every rotation. Not a goroutine that owns the disk: a timer per write costs a fraction of a
+// microsecond, two goroutine switches would cost several.
+package logstore

@@ -1,0 +1,111 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/hashicorp/raft-wal/metadb"
+)
+
+// folder knows what is where in a group's folder.
+type folder string
+
+func (f folder) lock() string   { return filepath.Join(string(f), "LOCK") }
+func (f folder) stable() string { return filepath.Join(string(f), "stable.db") }
+func (f folder) wal() string    { return filepath.Join(string(f), "wal") }
+func (f folder) bolt() string   { return filepath.Join(string(f), "log.db") }
+
+// log is the file whose presence says that a log of that kind was made here.
+func (f folder) log(kind Kind) string {
+	if kind == BoltDB {
+		return f.bolt()
+	}
+	return filepath.Join(f.wal(), metadb.FileName)
+}
+
+// checkKind refuses a folder that holds a log of the other kind.
+func (f folder) checkKind(kind Kind) error {
+	other := WAL
+	if kind == WAL {
+		other = BoltDB
+	}
+	exists, err := fileExists(f.log(other))
+	if err != nil {
+		return err
+	}
+	if exists {
+		return fmt.Errorf("%w: %s was asked for, and %s holds a %s log", ErrKindMismatch, kind, f, other)
+	}
+	return nil
+}
+
+// size is how many bytes the files take, those allocated ahead included.
+func (f folder) size() (int64, error) {
+	var total int64
+	for _, dir := range []string{string(f), f.wal()} {
+		n, err := filesSize(dir)
+		if err != nil {
+			return 0, err
+		}
+		total += n
+	}
+	return total, nil
+}
+
+// filesSize sums the files right in dir. Files and the whole folder may vanish meanwhile.
+func filesSize(dir string) (int64, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	var total int64
+	for _, e := range entries {
+		info, err := e.Info()
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
+			continue
+		}
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size()
+	}
+	return total, nil
+}
+
+func fileExists(path string) (bool, error) {
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// makeDir makes a folder and syncs what holds it. Several levels may be missing.
+func makeDir(dir string) error {
+	exists, err := fileExists(dir)
+	if exists || err != nil {
+		return err
+	}
+	parent := filepath.Dir(dir)
+	if err := makeDir(parent); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return syncDir(parent)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

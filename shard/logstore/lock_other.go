@@ -1,0 +1,14 @@
+//go:build !unix || solaris || aix
+
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+// lockFile refuses: without a lock two processes could write one log.
+func lockFile(path string) (*os.File, error) {
+	return nil, fmt.Errorf("locking %s: %w", path, errors.ErrUnsupported)
+}

@@ -1,0 +1,123 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// backend is one way of keeping a log.
+type backend interface {
+	raft.LogStore
+	io.Closer
+}
+
+// keyBegan is set in the stable store once the log has acknowledged its first entry. A group with a term, no log and no
+// such mark has voted and never stored anything; with it, it has lost its log.
+var keyBegan = []byte("belfry/log-began")
+
+// entryOverhead is what an entry costs on disk beside its data, in bytes, roughly.
+const entryOverhead = 48
+
+// guardedLog is the raft.LogStore that the group sees.
+type guardedLog struct {
+	inner   backend
+	stable  raft.StableStore // bare: writes to it happen inside a guarded write
+	guard   *guard
+	metrics *metrics
+	bytes   atomic.Uint64 // appended since open
+	began   bool          // keyBegan is set; changes only inside a guarded write
+}
+
+var (
+	_ raft.LogStore          = (*guardedLog)(nil)
+	_ raft.MonotonicLogStore = (*guardedLog)(nil)
+)
+
+// IsMonotonic tells Raft whether the log beneath refuses gaps, so that it must be emptied when a snapshot is installed.
+func (l *guardedLog) IsMonotonic() bool {
+	inner, ok := l.inner.(raft.MonotonicLogStore)
+	return ok && inner.IsMonotonic()
+}
+
+func (l *guardedLog) FirstIndex() (uint64, error) { return l.inner.FirstIndex() }
+
+func (l *guardedLog) LastIndex() (uint64, error) { return l.inner.LastIndex() }
+
+// GetLog answers raft.ErrLogNotFound bare, because Raft compares it with ==.
+func (l *guardedLog) GetLog(index uint64, entry *raft.Log) error {
+	err := l.inner.GetLog(index, entry)
+	if errors.Is(err, os.ErrClosed) {
+		// The segment was deleted between finding it and reading it. The next look finds what is there now.
+		err = l.inner.GetLog(index, entry)
+	}
+	return err
+}
+
+func (l *guardedLog) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
+
+func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	done := l.metrics.appending()
+	err := l.guard.run("append to the log", func() error { return l.store(entries) })
+	if err != nil {
+		return err
+	}
+	n := entryBytes(entries)
+	l.bytes.Add(n)
+	done(n)
+	return nil
+}
+
+// store runs in a guarded write. The mark comes after the entries, so that a crash between the two leaves a log without
+// mark, which is seen, and not a mark without log, which would be taken for a loss.
+func (l *guardedLog) store(entries []*raft.Log) error {
+	if err := l.inner.StoreLogs(entries); err != nil {
+		return err
+	}
+	return l.markBegan()
+}
+
+func (l *guardedLog) markBegan() error {
+	if l.began {
+		return nil
+	}
+	if err := l.stable.SetUint64(keyBegan, 1); err != nil {
+		return fmt.Errorf("marking that the log has begun: %w", err)
+	}
+	l.began = true
+	return nil
+}
+
+func (l *guardedLog) DeleteRange(first, last uint64) error {
+	return l.guard.run("delete from the log", func() error { return l.inner.DeleteRange(first, last) })
+}
+
+func entryBytes(entries []*raft.Log) uint64 {
+	var n uint64
+	for _, e := range entries {
+		n += uint64(len(e.Data)+len(e.Extensions)) + entryOverhead
+	}
+	return n
+}
+
+// guardedStable is the raft.StableStore that the group sees. Reads answer "not found" bare, because Raft compares the
+// text.
+type guardedStable struct {
+	raft.StableStore
+	guard *guard
+}
+
+func (s *guardedStable) Set(key, val []byte) error {
+	return s.guard.run("write the vote", func() error { return s.StableStore.Set(key, val) })
+}
+
+func (s *guardedStable) SetUint64(key []byte, val uint64) error {
+	return s.guard.run("write the term", func() error { return s.StableStore.SetUint64(key, val) })
+}

@@ -1,0 +1,93 @@
+package logstore
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// counter is a state machine that counts commands.
+type counter struct{ n int }
+
+func (c *counter) Apply(*raft.Log) any { c.n++; return c.n }
+
+func (c *counter) Snapshot() (raft.FSMSnapshot, error) { return counted(c.n), nil }
+
+func (c *counter) Restore(r io.ReadCloser) error {
+	_, err := fmt.Fscan(r, &c.n)
+	return err
+}
+
+type counted int
+
+func (c counted) Persist(sink raft.SnapshotSink) error {
+	if _, err := fmt.Fprint(sink, int(c)); err != nil {
+		return err
+	}
+	return sink.Close()
+}
+
+func (counted) Release() {}
+
+// TestRaftRuns: a group of one starts from what Open returns, cuts its log behind a snapshot, and finds all of it
+// again.
+func TestRaftRuns(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		dir := t.TempDir()
+		snaps, err := raft.NewFileSnapshotStore(t.TempDir(), 2, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for life := range 4 {
+			cfg := Config{Dir: dir, Kind: kind, Existing: life > 0}
+			if metas, err := snaps.List(); err == nil && len(metas) > 0 {
+				cfg.SnapshotIndex, cfg.SnapshotTerm = metas[0].Index, metas[0].Term
+			}
+			live(t, mustOpen(t, cfg), snaps, life)
+		}
+	})
+}
+
+// live runs the group for a while: each life finds what the earlier ones applied, and applies a hundred more.
+func live(t *testing.T, s *Stores, snaps raft.SnapshotStore, life int) {
+	t.Helper()
+	cfg := raft.DefaultConfig()
+	cfg.LocalID, cfg.LogOutput, cfg.NoLegacyTelemetry = "n1", io.Discard, true
+	cfg.HeartbeatTimeout, cfg.ElectionTimeout = 20*time.Millisecond, 20*time.Millisecond
+	cfg.LeaderLeaseTimeout, cfg.TrailingLogs = 20*time.Millisecond, 16
+	addr, transport := raft.NewInmemTransport("")
+	if life == 0 {
+		members := raft.Configuration{Servers: []raft.Server{{ID: cfg.LocalID, Address: addr}}}
+		if err := raft.BootstrapCluster(cfg, s.Log(), s.Stable(), snaps, transport, members); err != nil {
+			t.Fatal(err)
+		}
+	}
+	machine := &counter{}
+	r, err := raft.NewRaft(cfg, machine, s.Log(), s.Stable(), snaps, transport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for leads := false; !leads; leads = <-r.LeaderCh() {
+	}
+	for i := range 100 {
+		f := r.Apply([]byte("x"), time.Second)
+		if err := f.Error(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := f.Response(), life*100+i+1; got != want {
+			t.Fatalf("command %d of life %d is counted as %v, want %d", i, life, got, want)
+		}
+	}
+	if life%2 == 0 {
+		if err := r.Snapshot().Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Shutdown().Error(); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+}

@@ -1,0 +1,142 @@
+package logstore
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+)
+
+// Stores is a group's open folder.
+type Stores struct {
+	folder  folder
+	guard   *guard
+	lock    *os.File
+	stable  *raftboltdb.BoltStore
+	inner   backend
+	log     *guardedLog
+	votes   *guardedStable
+	metrics *metrics
+
+	closing  sync.Once
+	closeErr error
+}
+
+// Open opens the group's folder, making what a new group needs, and returns stores that raft.NewRaft can start from.
+//
+// Its errors wrap ErrLostLog, ErrDamaged, ErrInUse or ErrKindMismatch where they apply. No error of Open calls
+// Config.Fatal, and none changes the folder for the worse: with the cause removed, Open can be tried again.
+func Open(cfg Config) (*Stores, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Stores{folder: folder(cfg.Dir), guard: newGuard(cfg.WriteTimeout, cfg.Fatal)}
+	if err := s.open(cfg); err != nil {
+		return nil, errors.Join(fmt.Errorf("log store: %w", err), s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stores) open(cfg Config) error {
+	if err := makeDir(cfg.Dir); err != nil {
+		return err
+	}
+	var err error
+	if s.lock, err = lockFile(s.folder.lock()); err != nil {
+		return err
+	}
+	if err := s.folder.checkKind(cfg.Kind); err != nil {
+		return err
+	}
+	found, err := s.folder.checkFiles(cfg)
+	if err != nil {
+		return err
+	}
+	if s.stable, err = openBolt(s.folder.stable()); err != nil {
+		return err
+	}
+	began, err := logBegan(s.stable)
+	if err != nil {
+		return err
+	}
+	if began && !found {
+		return fmt.Errorf("%w: %s has begun a log, and %s is missing", ErrLostLog, cfg.Dir, s.folder.log(cfg.Kind))
+	}
+	if s.inner, err = openLog(s.folder, cfg, s.guard); err != nil {
+		return err
+	}
+	if s.metrics, err = newMetrics(cfg.Registerer, s.DiskBytes); err != nil {
+		return err
+	}
+	s.log = &guardedLog{inner: s.inner, stable: s.stable, guard: s.guard, metrics: s.metrics, began: began}
+	s.votes = &guardedStable{StableStore: s.stable, guard: s.guard}
+	if err := s.settle(cfg); err != nil {
+		return err
+	}
+	return s.guard.arm()
+}
+
+func openLog(f folder, cfg Config, g *guard) (backend, error) {
+	if cfg.Kind == BoltDB {
+		store, err := openBolt(f.bolt())
+		if err != nil {
+			return nil, err // not a nil *BoltStore in an interface
+		}
+		return store, nil
+	}
+	if err := makeDir(f.wal()); err != nil {
+		return nil, err
+	}
+	log, err := openWAL(f.wal(), cfg, g)
+	if err != nil {
+		return nil, err
+	}
+	return log, nil
+}
+
+// Log is the group's log. It is a raft.MonotonicLogStore; wrap it only in what forwards that, as raft.LogCache does.
+func (s *Stores) Log() raft.LogStore { return s.log }
+
+// Stable holds the group's term and vote.
+func (s *Stores) Stable() raft.StableStore { return s.votes }
+
+// Bytes is how many bytes of entries were appended since Open, their overhead on disk roughly included. It only rises:
+// take a snapshot when it has risen far enough.
+func (s *Stores) Bytes() uint64 { return s.log.bytes.Load() }
+
+// DiskBytes is how many bytes the folder's files take, segments that are allocated ahead included and whatever else
+// lies right in the folder; snapshots lie in a folder of their own. Bolt files never shrink.
+func (s *Stores) DiskBytes() (int64, error) { return s.folder.size() }
+
+// Close closes everything and gives the folder free. Call it after raft's shutdown has ended; a write that is under
+// way is waited for. Later writes fail with ErrClosed. It may be called again. Under a write that hangs nothing can
+// be closed: then the folder stays locked, and the error says so.
+func (s *Stores) Close() error {
+	s.closing.Do(func() { s.closeErr = s.close() })
+	return s.closeErr
+}
+
+func (s *Stores) close() error {
+	idle := s.guard.shut()
+	if s.metrics != nil {
+		s.metrics.unregister()
+	}
+	if !idle {
+		return fmt.Errorf("log store: a write still hangs, the folder stays open: %w", s.guard.failure())
+	}
+	var errs []error
+	if s.inner != nil {
+		errs = append(errs, s.inner.Close())
+	}
+	if s.stable != nil {
+		errs = append(errs, s.stable.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}

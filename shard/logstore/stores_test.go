@@ -1,0 +1,221 @@
+package logstore
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+func TestParseKind(t *testing.T) {
+	for in, want := range map[string]Kind{"": WAL, "wal": WAL, "boltdb": BoltDB} {
+		if got, err := ParseKind(in); err != nil || got != want {
+			t.Errorf("ParseKind(%q) = %q, %v; want %q", in, got, err, want)
+		}
+	}
+	if _, err := ParseKind("Bolt"); err == nil {
+		t.Error("an unknown kind was accepted")
+	}
+}
+
+func TestOpenRefusesBadConfig(t *testing.T) {
+	fatal := func(error) {}
+	for name, cfg := range map[string]Config{
+		"no folder": {Fatal: fatal},
+		"no fatal":  {Dir: t.TempDir()},
+		"kind":      {Dir: t.TempDir(), Fatal: fatal, Kind: "x"},
+		"timeout":   {Dir: t.TempDir(), Fatal: fatal, WriteTimeout: -1},
+	} {
+		if _, err := Open(cfg); err == nil {
+			t.Errorf("%s: opened", name)
+		}
+	}
+}
+
+func TestLogIsMonotonicAsItsKind(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		cache, err := raft.NewLogCache(16, mustOpen(t, Config{Dir: t.TempDir(), Kind: kind}).Log())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := cache.IsMonotonic(), kind == WAL; got != want {
+			t.Errorf("behind raft's cache IsMonotonic is %v, want %v", got, want)
+		}
+	})
+}
+
+func TestLogSemantics(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		dir := t.TempDir()
+		s := mustOpen(t, Config{Dir: dir, Kind: kind})
+		steps := []struct {
+			name        string
+			do          func(raft.LogStore) error
+			first, last uint64
+			snapshot    uint64
+		}{
+			{"new", func(raft.LogStore) error { return nil }, 0, 0, 0},
+			{"store nothing", func(l raft.LogStore) error { return l.StoreLogs(nil) }, 0, 0, 0},
+			{"store one", func(l raft.LogStore) error { return l.StoreLog(entry(1, 1)) }, 1, 1, 0},
+			{"store many", func(l raft.LogStore) error { return l.StoreLogs(entries(2, 200, 1)) }, 1, 200, 0},
+			{"cut the head", func(l raft.LogStore) error { return l.DeleteRange(1, 50) }, 51, 200, 50},
+			{"cut the head again", func(l raft.LogStore) error { return l.DeleteRange(1, 60) }, 61, 200, 60},
+			{"cut the tail", func(l raft.LogStore) error { return l.DeleteRange(151, 200) }, 61, 150, 60},
+			{"cut nothing", func(l raft.LogStore) error { return l.DeleteRange(151, 200) }, 61, 150, 60},
+			{"store again", func(l raft.LogStore) error { return l.StoreLogs(entries(151, 300, 1)) }, 61, 300, 60},
+			{"cut head to the last", func(l raft.LogStore) error { return l.DeleteRange(61, 299) }, 300, 300, 299},
+			{"cut all", func(l raft.LogStore) error { return l.DeleteRange(300, 300) }, 0, 0, 300},
+			{"store behind a gap", func(l raft.LogStore) error { return l.StoreLogs(entries(500, 510, 1)) }, 500, 510, 499},
+		}
+		for _, step := range steps {
+			if err := step.do(s.Log()); err != nil {
+				t.Fatalf("%s: %v", step.name, err)
+			}
+			mustHold(t, s.Log(), step.first, step.last, 1)
+			mustClose(t, s)
+			s = mustOpen(t, Config{Dir: dir, Kind: kind, SnapshotIndex: step.snapshot})
+			mustHold(t, s.Log(), step.first, step.last, 1)
+		}
+	})
+}
+
+func TestStableSurvives(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		dir := t.TempDir()
+		s := mustOpen(t, Config{Dir: dir, Kind: kind})
+		if _, err := s.Stable().Get([]byte("x")); err == nil || err.Error() != "not found" {
+			t.Errorf("absent key: %v; raft looks for the text \"not found\"", err)
+		}
+		err := errors.Join(s.Stable().SetUint64([]byte("term"), 7), s.Stable().Set([]byte("for"), []byte("n1")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, s)
+		s = mustOpen(t, Config{Dir: dir, Kind: kind})
+		term, err := s.Stable().GetUint64([]byte("term"))
+		if err != nil || term != 7 {
+			t.Errorf("term %d, %v", term, err)
+		}
+		if who, err := s.Stable().Get([]byte("for")); err != nil || string(who) != "n1" {
+			t.Errorf("vote %q, %v", who, err)
+		}
+	})
+}
+
+func TestCloseIsFinalAndRepeatable(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		s := mustOpen(t, Config{Dir: t.TempDir(), Kind: kind})
+		mustClose(t, s)
+		mustClose(t, s)
+		if err := s.Log().StoreLog(entry(1, 1)); !errors.Is(err, ErrClosed) {
+			t.Errorf("append after Close: %v", err)
+		}
+		if err := s.Stable().SetUint64([]byte("term"), 1); !errors.Is(err, ErrClosed) {
+			t.Errorf("vote after Close: %v", err)
+		}
+	})
+}
+
+func TestSecondOpenIsRefused(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		cfg := testConfig(t, Config{Dir: t.TempDir(), Kind: kind})
+		s := mustOpen(t, cfg)
+		if _, err := Open(cfg); !errors.Is(err, ErrInUse) {
+			t.Fatalf("second Open: %v", err)
+		}
+		mustStore(t, s, entries(1, 3, 1)) // the refused one has taken nothing away
+		mustClose(t, s)
+		mustHold(t, mustOpen(t, cfg).Log(), 1, 3, 1)
+	})
+}
+
+func TestOtherKindIsRefused(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		dir := t.TempDir()
+		mustClose(t, mustOpen(t, Config{Dir: dir, Kind: kind}))
+		other := map[Kind]Kind{WAL: BoltDB, BoltDB: WAL}[kind]
+		if _, err := Open(testConfig(t, Config{Dir: dir, Kind: other})); !errors.Is(err, ErrKindMismatch) {
+			t.Fatalf("opened as %s: %v", other, err)
+		}
+		mustOpen(t, Config{Dir: dir, Kind: kind})
+	})
+}
+
+func TestBytes(t *testing.T) {
+	bothKinds(t, func(t *testing.T, kind Kind) {
+		reg := prometheus.NewRegistry()
+		cfg := Config{Dir: t.TempDir(), Kind: kind, Registerer: reg}
+		s := mustOpen(t, cfg)
+		logs := entries(1, 100, 1)
+		mustStore(t, s, logs)
+		var data uint64
+		for _, e := range logs {
+			data += uint64(len(e.Data))
+		}
+		before := s.Bytes()
+		if before < data || before > data+100*100 {
+			t.Errorf("%d bytes for %d of data in 100 entries", before, data)
+		}
+		if err := s.Log().DeleteRange(1, 100); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Bytes(); got != before {
+			t.Errorf("a deletion changed the bytes appended from %d to %d", before, got)
+		}
+		disk, err := s.DiskBytes()
+		if err != nil || disk < 4096 {
+			t.Errorf("disk bytes %d, %v", disk, err)
+		}
+		if n, err := testutil.GatherAndCount(reg); err != nil || n != 3 {
+			t.Errorf("%d metrics, %v", n, err)
+		}
+		mustClose(t, s)
+		cfg.SnapshotIndex = 100
+		mustOpen(t, cfg) // registers again
+	})
+}
+
+func TestForeignMetricsAreLeftAlone(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	mustOpen(t, Config{Dir: t.TempDir(), Registerer: reg})
+	if _, err := Open(testConfig(t, Config{Dir: t.TempDir(), Registerer: reg})); err == nil {
+		t.Fatal("two groups registered the same metrics")
+	}
+	if n, err := testutil.GatherAndCount(reg); err != nil || n != 3 {
+		t.Errorf("%d metrics of the first are left, %v", n, err)
+	}
+}
+
+func TestSegmentsAreSmall(t *testing.T) {
+	s, err := Open(Config{Dir: t.TempDir(), Fatal: noFatal(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, s)
+	disk, err := s.DiskBytes()
+	if err != nil || disk > 6<<20 {
+		t.Errorf("a new group takes %d bytes, %v", disk, err)
+	}
+}
+
+// The lock holds by itself: bbolt's own would not keep two processes from making the first files side by side.
+func TestLockFile(t *testing.T) {
+	path := folder(t.TempDir()).lock()
+	f, err := lockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lockFile(path); !errors.Is(err, ErrInUse) {
+		t.Errorf("locked twice: %v", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err = lockFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+}
