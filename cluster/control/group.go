@@ -110,12 +110,18 @@ func (g *Group) start(notify chan bool) error {
 	return nil
 }
 
+// newestSnapshot is the one that Raft will start from: the newest whose content is whole. Zeros: there is none.
 func newestSnapshot(s raft.SnapshotStore) (raft.SnapshotMeta, error) {
 	list, err := s.List()
 	if err != nil || len(list) == 0 {
 		return raft.SnapshotMeta{}, err
 	}
-	return *list[0], nil
+	for _, meta := range list {
+		if _, content, err := s.Open(meta.ID); err == nil { // it compares checksums
+			return *meta, content.Close()
+		}
+	}
+	return raft.SnapshotMeta{}, fmt.Errorf("none of %d snapshots can be read", len(list))
 }
 
 func (g *Group) raftConfig(notify chan bool) *raft.Config {

@@ -1,0 +1,133 @@
+package clocks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// The true offset is within the bound, however unequal the two ways are.
+func TestOffsetIsWithinItsBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ms := func(name string, low, high int64) time.Duration {
+			return time.Duration(rapid.Int64Range(low, high).Draw(t, name)) * time.Microsecond
+		}
+		offset := ms("offset", -1e9, 1e9)
+		there, work, back := ms("there", 0, 1e6), ms("work", 0, 1e6), ms("back", 0, 1e6)
+		asked := time.UnixMilli(1_800_000_000_000)
+		received := asked.Add(there + offset)
+		answered := received.Add(work)
+		s := sampleOf(asked, received, answered, answered.Add(back-offset))
+		if s.trip != there+back {
+			t.Fatalf("trip %v, not %v", s.trip, there+back)
+		}
+		if (s.offset - offset).Abs() > s.trip/2+1 {
+			t.Fatalf("offset %v ± %v, in truth %v", s.offset, s.trip/2, offset)
+		}
+	})
+}
+
+func TestBestSampleUntilContradicted(t *testing.T) {
+	var h history
+	h.add(sample{offset: 5 * time.Millisecond, trip: 2 * time.Millisecond})
+	for range 3 {
+		h.add(sample{offset: 40 * time.Millisecond, trip: 100 * time.Millisecond})
+	}
+	if got := h.best().offset; got != 5*time.Millisecond {
+		t.Errorf("best is %v", got)
+	}
+	h.add(sample{offset: time.Second, trip: 50 * time.Millisecond}) // the clock was set
+	if got := h.best().offset; got != time.Second || len(h.samples) != 1 {
+		t.Errorf("after a step: %v of %v", got, h.samples)
+	}
+	for range 2 * kept {
+		h.add(sample{offset: time.Second, trip: 50 * time.Millisecond})
+	}
+	if len(h.samples) != kept {
+		t.Errorf("%d samples kept", len(h.samples))
+	}
+}
+
+// clocksOf runs a node among others with such offsets; a node without one does not answer.
+func clocksOf(offsets map[string]time.Duration, peers ...string) *Clocks {
+	return Start(Config{
+		Self: "self", Clock: time.Now, Peers: func() []string { return append(peers, "self") },
+		Ask: func(ctx context.Context, node string) (time.Time, time.Time, error) {
+			offset, ok := offsets[node]
+			if !ok {
+				<-ctx.Done()
+				return time.Time{}, time.Time{}, ctx.Err()
+			}
+			time.Sleep(time.Millisecond) // of the bubble's clock
+			at := time.Now().Add(offset)
+			time.Sleep(time.Millisecond)
+			return at, at, nil
+		},
+	})
+}
+
+func TestAgreement(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		offsets map[string]time.Duration
+		agrees  bool
+		apart   bool
+	}{
+		{"all near", map[string]time.Duration{"a": 10 * time.Millisecond, "b": -10 * time.Millisecond}, true, false},
+		{"one far, one near", map[string]time.Duration{"a": time.Hour, "b": time.Millisecond}, true, false},
+		{"one silent, one near", map[string]time.Duration{"b": time.Millisecond}, true, false},
+		{"both far", map[string]time.Duration{"a": time.Hour, "b": time.Hour}, false, true},
+		{"both silent", nil, false, false},
+		{"one silent, one far", map[string]time.Duration{"b": time.Hour}, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				clocks := clocksOf(c.offsets, "a", "b")
+				defer clocks.Close()
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := clocks.Agrees(ctx, []string{"self", "a", "b"})
+				if took := time.Since(began); c.agrees && took > 10*time.Millisecond {
+					t.Errorf("a silent voter was waited for: %v", took)
+				}
+				if (err == nil) != c.agrees || err != nil && !errors.Is(err, ErrApart) {
+					t.Errorf("agrees: %v", err)
+				}
+				if by, apart := clocks.Apart(); apart != c.apart {
+					t.Errorf("apart: %v, by %v", apart, by)
+				}
+				for node, want := range c.offsets {
+					if got, bound, known := clocks.Offset(node); !known || (got-want).Abs() > bound {
+						t.Errorf("%s: %v ± %v, %v; want %v", node, got, bound, known, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestNodesThatLeftAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		peers := []string{"a"}
+		clocks := Start(Config{
+			Self: "self", Clock: time.Now, Peers: func() []string { return peers },
+			Ask: func(context.Context, string) (time.Time, time.Time, error) { return time.Now(), time.Now(), nil },
+		})
+		defer clocks.Close()
+		synctest.Wait()
+		if _, _, known := clocks.Offset("a"); !known {
+			t.Fatal("a is not known")
+		}
+		peers = nil
+		time.Sleep(2 * time.Second) // of the bubble's clock
+		synctest.Wait()
+		if _, _, known := clocks.Offset("a"); known {
+			t.Fatal("a is still known")
+		}
+	})
+}

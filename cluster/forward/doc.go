@@ -1,0 +1,16 @@
+// Package forward takes calls from a node that cannot answer them to one that can: the one hop that a call may make.
+//
+// Between two nodes there is one gRPC stream for each direction of asking, and many shards' calls share it. It clocks
+// itself: what waits while a message is being sent rides in the next one, so an idle node adds no delay and a busy one
+// sends few messages. Every call has a number and its answer carries it; answers come as they are ready, in any order.
+//
+// The receiving side gives calls to the shards on its own node and to nothing else, so no call can go round in circles.
+//
+// What is certain is kept certain. A call that was not yet handed to the stream when it broke, or that the other side
+// refused before it read any, was certainly not proposed. One that was handed over is, for a command, unknown; for a
+// read that is no question, and it may be asked again.
+//
+// What may be outstanding towards one node is bounded in bytes, so that a node which hangs costs its callers no more
+// than that. One unary call per forwarded call was turned down: it costs several times as much at the rates that
+// matter, and the batches that form here are those that the proposer wants anyway.
+package forward

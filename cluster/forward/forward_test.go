@@ -1,0 +1,336 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// pipe is one stream in memory, of which a test can break either end.
+type pipe struct {
+	ctx      context.Context
+	cancel   context.CancelCauseFunc
+	requests chan *clusterpb.ForwardRequest
+	replies  chan *clusterpb.ForwardReply
+}
+
+var errBroken = errors.New("the wire broke")
+
+func newPipe(ctx context.Context) *pipe {
+	ctx, cancel := context.WithCancelCause(ctx)
+	return &pipe{ctx: ctx, cancel: cancel,
+		requests: make(chan *clusterpb.ForwardRequest), replies: make(chan *clusterpb.ForwardReply)}
+}
+
+type askingEnd struct{ *pipe }
+
+func (p askingEnd) Send(m *clusterpb.ForwardRequest) error {
+	select {
+	case p.requests <- m:
+		return nil
+	case <-p.ctx.Done():
+		return io.EOF
+	}
+}
+
+func (p askingEnd) Recv() (*clusterpb.ForwardReply, error) {
+	select {
+	case m := <-p.replies:
+		return m, nil
+	case <-p.ctx.Done():
+		return nil, context.Cause(p.ctx)
+	}
+}
+
+type answeringEnd struct{ *pipe }
+
+func (p answeringEnd) Context() context.Context { return p.ctx }
+
+func (p answeringEnd) Send(m *clusterpb.ForwardReply) error {
+	select {
+	case p.replies <- m:
+		return nil
+	case <-p.ctx.Done():
+		return context.Cause(p.ctx)
+	}
+}
+
+func (p answeringEnd) Recv() (*clusterpb.ForwardRequest, error) {
+	select {
+	case m := <-p.requests:
+		return m, nil
+	case <-p.ctx.Done():
+		return nil, io.EOF
+	}
+}
+
+// localFunc answers commands one by one; reads as its fields say.
+type local struct {
+	do func(ctx context.Context, shard uint32, id string) fsm.Reply
+}
+
+func (l local) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply {
+	var replies []fsm.Reply
+	for _, c := range cmds {
+		replies = append(replies, l.do(ctx, shard, c.Id))
+	}
+	return replies
+}
+
+func (l local) Get(ctx context.Context, shard uint32, _, id string, _ bool) (*fsmpb.Task, error) {
+	r := l.do(ctx, shard, id)
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	return &fsmpb.Task{Id: id, Shard: shard}, nil
+}
+
+func (l local) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ bool) (*fsmpb.ListPage, error) {
+	r := l.do(ctx, shard, q.Prefix)
+	return &fsmpb.ListPage{Slot: shard}, r.Err
+}
+
+func echo(_ context.Context, shard uint32, id string) fsm.Reply {
+	return fsm.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
+}
+
+// served is a client whose streams are answered by the local shards; the newest stream is kept for the test to break.
+type served struct {
+	*Client
+	mu     sync.Mutex
+	stream *pipe
+	opened int
+	wg     sync.WaitGroup
+}
+
+func serve(t *testing.T, l Local, edit ...func(*ClientConfig)) *served {
+	s := &served{}
+	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
+		p := newPipe(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.stream = p
+		s.opened++
+		s.wg.Go(func() { p.cancel(Serve(answeringEnd{p}, l)) })
+		return askingEnd{p}, nil
+	}}
+	for _, f := range edit {
+		f(&cfg)
+	}
+	s.Client = NewClient(cfg)
+	t.Cleanup(func() {
+		s.Close()
+		s.wg.Wait()
+	})
+	return s
+}
+
+func (s *served) breakWire(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream.cancel(cause)
+}
+
+func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
+
+func TestAnswersFindTheirCalls(t *testing.T) {
+	s := serve(t, local{echo})
+	var wg sync.WaitGroup
+	for i := range 200 {
+		wg.Go(func() {
+			id, shard := fmt.Sprint(i), uint32(i%7)
+			r := s.Do(t.Context(), shard, []*fsmpb.Command{{Id: id}, {Id: id + "b"}})
+			if r[0].Err != nil || r[0].Result.Detail != fmt.Sprintf("%d/%s", shard, id) || r[1].Result.Detail != fmt.Sprintf("%d/%sb", shard, id) {
+				t.Errorf("call %d: %v", i, r)
+			}
+			if task, err := s.Get(t.Context(), shard, "", id, false); err != nil || task.Id != id || task.Shard != shard {
+				t.Errorf("get %d: %v, %v", i, task, err)
+			}
+			if page, err := s.List(t.Context(), shard, &fsmpb.ListQuery{}, false); err != nil || page.Slot != shard {
+				t.Errorf("list %d: %v, %v", i, page, err)
+			}
+		})
+	}
+	wg.Wait()
+	if s.opened != 1 || s.outstanding != 0 {
+		t.Errorf("%d streams, %d bytes outstanding", s.opened, s.outstanding)
+	}
+}
+
+// What comes while a message is being sent rides in the next one, in the order in which it came.
+func TestWaitingCallsShareAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipe(t.Context())
+		c := NewClient(ClientConfig{Node: "b", Open: func(context.Context) (Stream, error) { return askingEnd{p}, nil }})
+		defer c.Close()
+		defer p.cancel(errBroken)
+		for i := range 10 {
+			go c.Do(t.Context(), 1, command(fmt.Sprint(i)))
+			synctest.Wait() // so that they come in this order; the first is being sent all the time
+		}
+		var sizes []int
+		var order []string
+		for len(order) < 10 {
+			msg := <-p.requests
+			sizes = append(sizes, len(msg.Calls))
+			for _, call := range msg.Calls {
+				order = append(order, call.GetCommands().Commands[0].Id)
+			}
+		}
+		if !slices.Equal(sizes, []int{1, 9}) || !slices.IsSorted(order) {
+			t.Errorf("messages of %v calls: %v", sizes, order)
+		}
+	})
+}
+
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	for name, c := range map[string]struct{ made, want error }{
+		"not proposed": {fmt.Errorf("x: %w", fsm.ErrNotProposed), fsm.ErrNotProposed},
+		"unknown":      {fsm.ErrUnknown, fsm.ErrUnknown},
+		"overloaded":   {fsm.ErrOverloaded, fsm.ErrOverloaded},
+		"deadline":     {context.DeadlineExceeded, fsm.ErrUnknown},
+		"not leader":   {&fsm.NotLeaderError{Shard: 3, Leader: "c"}, fsm.ErrNotProposed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, local{func(context.Context, uint32, string) fsm.Reply { return fsm.Reply{Err: c.made} }})
+			r := s.Do(t.Context(), 3, command("x"))
+			if !errors.Is(r[0].Err, c.want) || r[0].Result != nil {
+				t.Errorf("command: %v", r[0])
+			}
+			var notLeader *fsm.NotLeaderError
+			if errors.As(c.made, &notLeader) && (!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
+				t.Errorf("hint: %v", r[0].Err)
+			}
+			if _, err := s.Get(t.Context(), 3, "", "x", false); !errors.Is(err, c.want) {
+				t.Errorf("get: %v", err)
+			}
+		})
+	}
+}
+
+// begun is a local whose calls say that they have begun, and then hang.
+func begun(started chan<- string) local {
+	return local{func(ctx context.Context, _ uint32, id string) fsm.Reply {
+		started <- id
+		<-ctx.Done()
+		return fsm.Reply{Err: ctx.Err()}
+	}}
+}
+
+func TestStreamBrokenMidCall(t *testing.T) {
+	refused := errors.New("the wrong node")
+	for name, c := range map[string]struct{ cause, command, read error }{
+		"broken":  {errBroken, fsm.ErrUnknown, fsm.ErrNotProposed},
+		"refused": {refused, fsm.ErrNotProposed, fsm.ErrNotProposed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			started := make(chan string)
+			s := serve(t, begun(started), func(cfg *ClientConfig) {
+				cfg.Refused = func(err error) bool { return errors.Is(err, refused) }
+			})
+			errs := make(chan error, 2)
+			go func() { errs <- s.Do(t.Context(), 1, command("x"))[0].Err }()
+			<-started
+			s.breakWire(c.cause)
+			if err := <-errs; !errors.Is(err, c.command) || !errors.Is(err, c.cause) {
+				t.Errorf("command: %v", err)
+			}
+			go func() { _, err := s.Get(t.Context(), 1, "", "x", false); errs <- err }()
+			<-started // on a new stream
+			s.breakWire(c.cause)
+			if err := <-errs; !errors.Is(err, c.read) {
+				t.Errorf("read: %v", err)
+			}
+			if s.outstanding != 0 {
+				t.Errorf("%d bytes outstanding", s.outstanding)
+			}
+		})
+	}
+}
+
+func TestUnreachableNodeIsNoticedAtOnce(t *testing.T) {
+	c := NewClient(ClientConfig{Node: "b", Open: func(context.Context) (Stream, error) { return nil, errBroken }})
+	defer c.Close()
+	for range 3 {
+		if err := c.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) || !errors.Is(err, errBroken) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestCallerGivesUp(t *testing.T) {
+	started := make(chan string)
+	s := serve(t, begun(started))
+	ctx, cancel := context.WithCancel(t.Context())
+	errs := make(chan error, 1)
+	go func() { errs <- s.Do(ctx, 1, command("x"))[0].Err }()
+	<-started
+	cancel()
+	if err := <-errs; !errors.Is(err, fsm.ErrUnknown) || !errors.Is(err, context.Canceled) {
+		t.Errorf("sent: %v", err)
+	}
+
+	never := NewClient(ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}})
+	defer never.Close()
+	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+		t.Errorf("not sent: %v", err)
+	}
+	if never.outstanding != 0 || len(never.waiting) != 0 {
+		t.Errorf("%d bytes outstanding", never.outstanding)
+	}
+}
+
+func TestDeadlineTravels(t *testing.T) {
+	s := serve(t, local{func(ctx context.Context, _ uint32, _ string) fsm.Reply {
+		until, ok := ctx.Deadline()
+		return fsm.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute)}}
+	}})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if r := s.Do(ctx, 1, command("x")); r[0].Err != nil || r[0].Result.Detail != "true" {
+		t.Errorf("%v", r)
+	}
+}
+
+func TestOutstandingBytesAreBounded(t *testing.T) {
+	started := make(chan string)
+	s := serve(t, begun(started), func(cfg *ClientConfig) { cfg.MaxOutstanding = 1000 })
+	big := []*fsmpb.Command{{Id: "x", Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec: &fsmpb.Spec{Payload: make([]byte, 2000)}}}}}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); s.Do(ctx, 1, big) }() // one call may exceed the bound, alone
+	<-started
+	if err := s.Do(t.Context(), 1, command("y"))[0].Err; !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("beside it: %v", err)
+	}
+	cancel()
+	<-ended
+	go s.Do(t.Context(), 1, command("z"))
+	if id := <-started; id != "z" {
+		t.Errorf("%s began", id)
+	}
+}
+
+func TestClosedClientAnswers(t *testing.T) {
+	s := serve(t, local{echo})
+	s.Close()
+	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,136 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Local is the shards on this node, and only those.
+type Local interface {
+	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
+	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
+	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+}
+
+// ServerStream is the answering end of the Forward call.
+type ServerStream interface {
+	Context() context.Context
+	Send(*clusterpb.ForwardReply) error
+	Recv() (*clusterpb.ForwardRequest, error)
+}
+
+// maxServed bounds the bytes of calls that one stream has under way here; beyond that it is not read from.
+const maxServed = 64 << 20
+
+// Serve answers a stream's calls until it ends.
+func Serve(stream ServerStream, local Local) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	s := &server{ctx: ctx, local: local, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64)}
+	sent := make(chan error, 1)
+	go func() { sent <- s.sendAll(stream); cancel() }()
+	err := s.receiveAll(stream)
+	cancel() // the asker is gone: nobody waits for what is under way
+	s.calls.Wait()
+	close(s.replies)
+	return errors.Join(err, <-sent)
+}
+
+type server struct {
+	ctx     context.Context
+	local   Local
+	room    *semaphore.Weighted
+	calls   sync.WaitGroup
+	replies chan *clusterpb.CallReply
+}
+
+func (s *server) receiveAll(stream ServerStream) error {
+	for {
+		msg, err := stream.Recv()
+		if errors.Is(err, io.EOF) || s.ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, call := range msg.Calls {
+			size := int64(min(proto.Size(call), maxServed))
+			if err := s.room.Acquire(s.ctx, size); err != nil {
+				return nil // the stream has ended
+			}
+			s.calls.Go(func() {
+				defer s.room.Release(size)
+				s.reply(s.answer(call))
+			})
+		}
+	}
+}
+
+func (s *server) reply(r *clusterpb.CallReply) {
+	select {
+	case s.replies <- r:
+	case <-s.ctx.Done():
+	}
+}
+
+// sendAll sends what is ready while the last message was being sent.
+func (s *server) sendAll(stream ServerStream) error {
+	for reply := range s.replies {
+		msg := &clusterpb.ForwardReply{Replies: []*clusterpb.CallReply{reply}}
+		s.fill(msg, proto.Size(reply))
+		if err := stream.Send(msg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *server) fill(msg *clusterpb.ForwardReply, bytes int) {
+	for bytes < messageBytes {
+		select {
+		case reply, ok := <-s.replies:
+			if !ok {
+				return
+			}
+			bytes += proto.Size(reply)
+			msg.Replies = append(msg.Replies, reply)
+		default:
+			return
+		}
+	}
+}
+
+func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
+	ctx := s.ctx
+	if call.TimeoutMs > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(call.TimeoutMs)*time.Millisecond)
+		defer cancel()
+	}
+	reply := &clusterpb.CallReply{Number: call.Number}
+	var err error
+	switch op := call.Op.(type) {
+	case *clusterpb.Call_Commands:
+		for _, r := range s.local.Do(ctx, call.Shard, op.Commands.GetCommands()) {
+			reply.Commands = append(reply.Commands, &clusterpb.CommandReply{Result: r.Result, Error: encodeError(r.Err)})
+		}
+	case *clusterpb.Call_Get:
+		reply.Task, err = s.local.Get(ctx, call.Shard, op.Get.Namespace, op.Get.Id, op.Get.Stale)
+	case *clusterpb.Call_List:
+		reply.Page, err = s.local.List(ctx, call.Shard, op.List.Query, op.List.Stale)
+	default:
+		err = fmt.Errorf("%w: a call of a kind that this build does not know", fsm.ErrNotProposed)
+	}
+	reply.Error = encodeError(err)
+	return reply
+}

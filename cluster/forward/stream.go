@@ -1,0 +1,115 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// run keeps a stream open while there is something to ask, one after the other.
+func (c *Client) run(ctx context.Context) {
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			c.failAll(ctx.Err())
+			return
+		}
+		c.failAll(c.stream(ctx))
+	}
+}
+
+// stream opens a stream and uses it until it breaks; it returns why.
+func (c *Client) stream(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s, err := c.cfg.Open(ctx)
+	if err != nil {
+		return err
+	}
+	received := make(chan struct{})
+	go func() { defer close(received); cancel(c.receive(s)) }()
+	defer func() { <-received }() // so that no answer of this stream meets a call of the next
+	for {
+		msg := c.take()
+		if msg == nil {
+			select {
+			case <-c.wake:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		c.cfg.Metrics.message(len(msg.Calls))
+		if err := s.Send(msg); err != nil {
+			// The stream's own end says more than the failure to send, if there was one.
+			cancel(err)
+			<-received
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// take moves what waits, up to one message's worth, to what is sent. nil: nothing waits.
+func (c *Client) take() *clusterpb.ForwardRequest {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 {
+		return nil
+	}
+	msg := &clusterpb.ForwardRequest{}
+	n, bytes := 0, 0
+	for ; n < len(c.waiting) && bytes < messageBytes; n++ {
+		k := c.waiting[n]
+		if !k.until.IsZero() {
+			k.msg.TimeoutMs = max(time.Until(k.until).Milliseconds(), 1)
+		}
+		bytes += k.size
+		msg.Calls = append(msg.Calls, k.msg)
+		c.sent[k.msg.Number] = k
+	}
+	c.waiting = append(c.waiting[:0:0], c.waiting[n:]...)
+	return msg
+}
+
+// receive gives answers to their calls until the stream ends; it returns why.
+func (c *Client) receive(s Stream) error {
+	for {
+		msg, err := s.Recv()
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		for _, reply := range msg.Replies {
+			if k := c.sent[reply.Number]; k != nil {
+				delete(c.sent, reply.Number)
+				c.finish(k, reply, nil)
+			}
+		}
+		c.mu.Unlock()
+	}
+}
+
+// failAll ends every call after a stream has: also those that only waited, so that their callers may look elsewhere.
+func (c *Client) failAll(cause error) {
+	if cause == nil {
+		cause = errors.New("the stream ended")
+	}
+	refused := c.cfg.Refused(cause)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for number, k := range c.sent {
+		delete(c.sent, number)
+		if refused {
+			c.finish(k, nil, notSent(c.cfg.Node, cause))
+		} else {
+			c.finish(k, nil, unanswered(c.cfg.Node, k.read, cause))
+		}
+	}
+	for _, k := range c.waiting {
+		c.finish(k, nil, notSent(c.cfg.Node, cause))
+	}
+	c.waiting = nil
+}

@@ -1,0 +1,68 @@
+package forward
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// encodeError names the error for the other side. What has no name there is unknown: nothing is safer to believe.
+func encodeError(err error) *clusterpb.CallError {
+	if err == nil {
+		return nil
+	}
+	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: err.Error()}
+	var notLeader *fsm.NotLeaderError
+	switch {
+	case errors.As(err, &notLeader):
+		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
+	case errors.Is(err, fsm.ErrOverloaded):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_OVERLOADED
+	case errors.Is(err, fsm.ErrNotProposed):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
+	}
+	return e
+}
+
+func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
+	if e == nil {
+		return nil
+	}
+	kind := fsm.ErrUnknown
+	switch e.Kind {
+	case clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER:
+		return &fsm.NotLeaderError{Shard: shard, Leader: e.Leader}
+	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
+		kind = fsm.ErrOverloaded
+	case clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED:
+		kind = fsm.ErrNotProposed
+	}
+	return remoteError{kind: kind, node: node, detail: e.Detail}
+}
+
+// remoteError is an error that was made on another node.
+type remoteError struct {
+	kind   error
+	node   string
+	detail string
+}
+
+func (e remoteError) Error() string { return fmt.Sprintf("node %s: %s", e.node, e.detail) }
+func (e remoteError) Unwrap() error { return e.kind }
+
+// notSent is the error of a call that has certainly not left this node.
+func notSent(node string, cause error) error {
+	return fmt.Errorf("%w: not sent to node %s: %w", fsm.ErrNotProposed, node, cause)
+}
+
+// unanswered is the error of a call that was sent and not answered. Asking again does no harm to a read.
+func unanswered(node string, read bool, cause error) error {
+	kind := fsm.ErrUnknown
+	if read && !errors.Is(cause, context.Canceled) {
+		kind = fsm.ErrNotProposed
+	}
+	return fmt.Errorf("%w: node %s did not answer: %w", kind, node, cause)
+}

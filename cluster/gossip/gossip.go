@@ -1,0 +1,213 @@
+package gossip
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/logs"
+)
+
+// Config says who this node is and how to find others.
+type Config struct {
+	Self      *clusterpb.GossipMeta
+	Transport memberlist.NodeAwareTransport
+	Key       []byte          // 32 bytes; nil: packets are in the clear
+	Join      func() []string // addresses to try: those given, and those of nodes known before
+
+	// Hints gives all that this node believes about leaders; OnHint takes what another believes, and says whether that
+	// was news. Neither may block.
+	Hints  func() []*clusterpb.LeaderHint
+	OnHint func(*clusterpb.LeaderHint) bool
+
+	Logger *slog.Logger
+}
+
+// The mesh must not meet that of another product, or of a later, incompatible build.
+const label = "belfry-1"
+
+// How often the join addresses are tried: while nobody else is known, and later, to mend a mesh that fell apart.
+const (
+	lonelyEvery = 500 * time.Millisecond
+	mendEvery   = 10 * time.Second
+)
+
+// Gossip is this node in the mesh.
+type Gossip struct {
+	cfg    Config
+	list   *memberlist.Memberlist
+	queue  *memberlist.TransmitLimitedQueue
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	self    *clusterpb.GossipMeta
+	members map[string]*clusterpb.GossipMeta // by memberlist's name, self included
+	changed chan struct{}                    // closed at the next change of members
+}
+
+// Start enters the mesh, and goes on looking for others until Close.
+func Start(cfg Config) (*Gossip, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	g := &Gossip{
+		cfg:     cfg,
+		self:    proto.CloneOf(cfg.Self),
+		members: make(map[string]*clusterpb.GossipMeta),
+		changed: make(chan struct{}),
+	}
+	if n := proto.Size(g.self) + len(g.self.Id); n > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("gossip: name and addresses are too long: %d bytes of %d", n, memberlist.MetaMaxSize)
+	}
+	// Its size follows the mesh, which it may be asked about before Create has returned.
+	g.queue = &memberlist.TransmitLimitedQueue{RetransmitMult: 4, NumNodes: g.size}
+	list, err := memberlist.Create(g.memberlistConfig())
+	if err != nil {
+		return nil, fmt.Errorf("gossip: %w", err)
+	}
+	g.list = list
+	ctx, cancel := context.WithCancel(context.Background())
+	g.cancel = cancel
+	g.wg.Go(func() { g.keepJoining(ctx) })
+	return g, nil
+}
+
+func (g *Gossip) memberlistConfig() *memberlist.Config {
+	c := memberlist.DefaultLANConfig()
+	c.Name = fmt.Sprintf("%s.%d", g.self.Id, g.self.Boot)
+	c.Transport = g.cfg.Transport
+	c.Label = label
+	c.SecretKey = g.cfg.Key
+	c.TCPTimeout = 3 * time.Second
+	c.SuspicionMult = 3
+	c.PushPullInterval = 15 * time.Second
+	c.Delegate = delegate{g}
+	c.Events = events{g}
+	c.Logger = logs.Memberlist(g.cfg.Logger)
+	return c
+}
+
+// keepJoining tries the addresses of nodes that are not in the mesh.
+func (g *Gossip) keepJoining(ctx context.Context) {
+	for {
+		if missing := g.missing(); len(missing) > 0 {
+			if n, err := g.list.Join(missing); err != nil {
+				g.cfg.Logger.Debug("nobody to join", "addresses", missing, "joined", n, "err", err)
+			}
+		}
+		wait := mendEvery
+		if g.size() <= 1 {
+			wait = lonelyEvery
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (g *Gossip) missing() []string {
+	present := make(map[string]bool)
+	for _, m := range g.Members() {
+		present[m.PeerAddr] = true
+	}
+	addrs := slices.Compact(slices.Sorted(slices.Values(g.cfg.Join())))
+	return slices.DeleteFunc(addrs, func(a string) bool { return present[a] })
+}
+
+func (g *Gossip) size() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.members)
+}
+
+// Members are the nodes that seem alive, self included, each by its latest start, sorted by id. Those of other clusters
+// are left out once this node is in one.
+func (g *Gossip) Members() []*clusterpb.GossipMeta {
+	members, _ := g.Watch()
+	return members
+}
+
+// Watch is Members, and a channel that is closed when that changes.
+func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	latest := make(map[string]*clusterpb.GossipMeta)
+	for _, m := range g.members {
+		foreign := g.self.ClusterId != "" && m.ClusterId != "" && m.ClusterId != g.self.ClusterId
+		if known := latest[m.Id]; !foreign && (known == nil || known.Boot < m.Boot) {
+			latest[m.Id] = m
+		}
+	}
+	var members []*clusterpb.GossipMeta
+	for _, m := range latest {
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b *clusterpb.GossipMeta) int {
+		if a.Id < b.Id {
+			return -1
+		}
+		return 1
+	})
+	return members, g.changed
+}
+
+// Member finds a node that seems alive; nil: it does not.
+func (g *Gossip) Member(id string) *clusterpb.GossipMeta {
+	for _, m := range g.Members() {
+		if m.Id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// EnterCluster tells the others which cluster this node is in from now on.
+func (g *Gossip) EnterCluster(id string) error {
+	g.mu.Lock()
+	self := proto.CloneOf(g.self)
+	self.ClusterId = id
+	g.self = self
+	g.mu.Unlock()
+	if err := g.list.UpdateNode(time.Second); err != nil {
+		return fmt.Errorf("gossip: %w", err)
+	}
+	return nil
+}
+
+// Announce tells the others who leads a shard.
+func (g *Gossip) Announce(hint *clusterpb.LeaderHint) {
+	msg, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: g.clusterID(), Hints: []*clusterpb.LeaderHint{hint}})
+	if err != nil {
+		g.cfg.Logger.Error("a leader could not be announced", "shard", hint.Shard, "err", err)
+		return
+	}
+	g.queue.QueueBroadcast(broadcast{shard: hint.Shard, msg: msg})
+}
+
+func (g *Gossip) clusterID() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.self.ClusterId
+}
+
+// Close says goodbye and leaves.
+func (g *Gossip) Close() error {
+	g.cancel()
+	err := g.list.Leave(500 * time.Millisecond)
+	err = errors.Join(err, g.list.Shutdown())
+	g.wg.Wait()
+	return err
+}

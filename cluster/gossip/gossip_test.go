@@ -1,0 +1,167 @@
+package gossip
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/peer"
+)
+
+// table is what a node of a test believes about leaders.
+type table struct {
+	mu    sync.Mutex
+	terms map[uint32]uint64
+	news  chan struct{}
+}
+
+func newTable() *table { return &table{terms: make(map[uint32]uint64), news: make(chan struct{}, 100)} }
+
+func (t *table) learn(h *clusterpb.LeaderHint) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h.Term <= t.terms[h.Shard] {
+		return false
+	}
+	t.terms[h.Shard] = h.Term
+	t.news <- struct{}{}
+	return true
+}
+
+func (t *table) all() []*clusterpb.LeaderHint {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var hints []*clusterpb.LeaderHint
+	for shard, term := range t.terms {
+		hints = append(hints, &clusterpb.LeaderHint{Shard: shard, Term: term, Leader: "x"})
+	}
+	return hints
+}
+
+type node struct {
+	*Gossip
+	*table
+	addr string
+	stop func()
+}
+
+const clusterID = "cluster123456789"
+
+func start(t *testing.T, id string, boot uint64, cluster string, join ...string) *node {
+	t.Helper()
+	e, err := peer.Listen(peer.Config{NodeID: fmt.Sprintf("%016s", id), BindAddr: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &node{table: newTable(), addr: e.Addr()}
+	n.Gossip, err = Start(Config{
+		Self:      &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: cluster, PeerAddr: e.Addr(), Name: "n" + id},
+		Transport: e.Gossip(), Key: make([]byte, 32), Join: func() []string { return join },
+		Hints: n.all, OnHint: n.learn,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.stop = sync.OnceFunc(func() {
+		_ = n.Close() // a node may leave when nobody is left to hear it
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(n.stop)
+	return n
+}
+
+// sees waits until the node sees these members, each as "id.boot".
+func (n *node) sees(t *testing.T, want ...string) {
+	t.Helper()
+	timeout := time.After(15 * time.Second)
+	for {
+		members, changed := n.Watch()
+		var seen []string
+		for _, m := range members {
+			seen = append(seen, fmt.Sprintf("%s.%d", m.Id, m.Boot))
+		}
+		if strings.Join(seen, " ") == strings.Join(want, " ") {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("sees %v, not %v", seen, want)
+		}
+	}
+}
+
+func TestNodesFindEachOther(t *testing.T) {
+	a := start(t, "a", 1, clusterID)
+	b := start(t, "b", 1, clusterID, a.addr)
+	c := start(t, "c", 1, clusterID, b.addr)
+	for _, n := range []*node{a, b, c} {
+		n.sees(t, "a.1", "b.1", "c.1")
+	}
+	if m := c.Member("a"); m == nil || m.PeerAddr != a.addr || m.Name != "na" {
+		t.Fatalf("c sees a as %v", m)
+	}
+	c.stop()
+	a.sees(t, "a.1", "b.1")
+}
+
+// A node that comes back at another address is seen there at once, though nobody has noticed that it was gone.
+func TestNodeComesBackElsewhere(t *testing.T) {
+	a := start(t, "a", 1, clusterID)
+	b := start(t, "b", 1, clusterID, a.addr)
+	a.sees(t, "a.1", "b.1")
+	again := start(t, "b", 2, clusterID, a.addr)
+	a.sees(t, "a.1", "b.2")
+	if m := a.Member("b"); m.PeerAddr != again.addr {
+		t.Fatalf("b is at %s, not %s", m.PeerAddr, again.addr)
+	}
+	b.stop()
+	a.sees(t, "a.1", "b.2")
+}
+
+func TestOtherClustersAreNotSeen(t *testing.T) {
+	a := start(t, "a", 1, clusterID)
+	b := start(t, "b", 1, "another-cluster-", a.addr)
+	c := start(t, "c", 1, "", a.addr)
+	a.sees(t, "a.1", "c.1")
+	b.sees(t, "b.1", "c.1")
+	c.sees(t, "a.1", "b.1", "c.1")
+	if err := c.EnterCluster(clusterID); err != nil {
+		t.Fatal(err)
+	}
+	c.sees(t, "a.1", "c.1")
+	b.sees(t, "b.1")
+	b.Announce(&clusterpb.LeaderHint{Shard: 1, Term: 9})
+	a.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 1})
+	<-c.news
+	if got := c.all(); len(got) != 1 || got[0].Shard != 2 {
+		t.Fatalf("c believes %v", got)
+	}
+}
+
+func TestLeadersAreTold(t *testing.T) {
+	a := start(t, "a", 1, clusterID)
+	a.learn(&clusterpb.LeaderHint{Shard: 1, Term: 4})
+	b := start(t, "b", 1, clusterID, a.addr)
+	<-b.news // with the whole state
+	b.sees(t, "a.1", "b.1")
+	a.sees(t, "a.1", "b.1")
+	b.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 7})
+	<-a.news
+	<-a.news
+	if a.terms[2] != 7 {
+		t.Fatalf("a believes %v", a.all())
+	}
+}
+
+func TestTooLongToSay(t *testing.T) {
+	_, err := Start(Config{Self: &clusterpb.GossipMeta{Id: "a", HttpAddr: strings.Repeat("x", 600)}})
+	if err == nil {
+		t.Fatal("600 bytes fit into 512")
+	}
+}

@@ -1,0 +1,146 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// A read that hangs at one node for this long is asked of whoever then leads.
+const readPatience = time.Second
+
+// What one page may cost, however little it finds. A page may be short.
+const (
+	shardsAPage      = 16
+	payloadTasksPage = 64 // tasks with their payload, in one answer between nodes: 16 MiB
+)
+
+// Get returns the task, or nil if there is none. It is linearizable; with stale the nearest replica answers from what
+// it has applied.
+func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	l := r.layout()
+	if l == nil {
+		return nil, errNoMap
+	}
+	shard := l.slots[fsm.Slot(namespace, id)].Shard
+	return read(ctx, r, shard, stale, func(ctx context.Context, s Shards) (*fsmpb.Task, error) {
+		return s.Get(ctx, shard, namespace, id, stale)
+	})
+}
+
+// List returns one page, from the query's slot on, over all shards. Each shard's part is linearizable by itself, or
+// stale. ListPage.More says that there may be more, from its slot and id on, also when the page is short or empty.
+func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	l := r.layout()
+	if l == nil {
+		return nil, errNoMap
+	}
+	page := &fsmpb.ListPage{More: true, Slot: q.Slot, AfterId: q.AfterId}
+	limit := int(q.Limit)
+	if limit == 0 {
+		limit = fsm.DefaultListLimit
+	}
+	if q.IncludePayload {
+		limit = min(limit, payloadTasksPage)
+	}
+	for range shardsAPage {
+		if page.Slot >= fsm.Slots {
+			page.More, page.Slot, page.AfterId = false, 0, ""
+			return page, nil
+		}
+		if len(page.Tasks) >= limit {
+			return page, nil
+		}
+		if err := r.listShard(ctx, l.slots[page.Slot], q, limit, stale, page); err != nil {
+			return nil, err
+		}
+	}
+	return page, nil
+}
+
+// listShard adds what one shard has to the page, and moves its cursor on.
+func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *fsmpb.ListQuery, limit int, stale bool,
+	page *fsmpb.ListPage) error {
+	ask := proto.CloneOf(q)
+	ask.Slot, ask.AfterId, ask.Limit = page.Slot, page.AfterId, uint32(limit-len(page.Tasks))
+	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s Shards) (*fsmpb.ListPage, error) {
+		return s.List(ctx, slots.Shard, ask, stale)
+	})
+	if err != nil {
+		return err
+	}
+	page.Tasks = append(page.Tasks, got.GetTasks()...)
+	page.Slot, page.AfterId = slots.End, ""
+	if got.GetMore() {
+		page.Slot, page.AfterId = got.Slot, got.AfterId
+	}
+	return nil
+}
+
+// read asks until somebody answers, or the caller's time is over.
+func read[T any](ctx context.Context, r *Router, shard uint32, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
+	t := r.newTry(shard)
+	for {
+		answer, err := readOnce(ctx, t, stale, ask)
+		if err == nil || !retryable(err) {
+			return answer, err
+		}
+		if err := t.again(ctx, err); err != nil {
+			return answer, err
+		}
+	}
+}
+
+func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
+	var none T
+	s := t.shards
+	if stale {
+		s = t.anyReplica
+	}
+	shards := s()
+	if shards == nil {
+		return none, t.nobody()
+	}
+	once, cancel := context.WithTimeout(ctx, readPatience)
+	defer cancel()
+	answer, err := ask(once, shards)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsm.ErrUnknown) {
+		err = fmt.Errorf("%w: a read: %v", fsm.ErrNotProposed, err) // it changes nothing: it may be asked again
+	}
+	return answer, err
+}
+
+// anyReplica gives this node's shards if it holds a replica, else those of some node that does.
+func (t *try) anyReplica() Shards {
+	shard := control.Shard(t.r.cfg.State(), t.shard)
+	t.count++
+	_, t.changed = t.r.cfg.Leaders.Watch(t.shard)
+	for _, id := range shard.GetReplicas() {
+		if id == t.r.cfg.Self && t.count == 1 {
+			t.asked = id
+			t.r.metrics.local.Inc()
+			return t.r.cfg.Local
+		}
+	}
+	if t.asked = t.replica(); t.asked == "" {
+		return nil
+	}
+	if t.asked == t.r.cfg.Self {
+		t.r.metrics.local.Inc()
+		return t.r.cfg.Local
+	}
+	t.r.metrics.hops.Inc()
+	return t.r.cfg.Remote(t.asked)
+}

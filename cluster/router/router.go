@@ -1,0 +1,184 @@
+package router
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Shards answers calls for shards: those of this node, or those of another one. Errors are the ones of package fsm; what
+// is wrapped in fsm.ErrNotProposed may be asked again elsewhere. A shard that is not there is an *fsm.NotLeaderError.
+type Shards interface {
+	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
+	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
+	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+}
+
+// Config says what the router can ask, and whom.
+type Config struct {
+	Self    string // node id
+	State   func() *clusterpb.ControlState
+	Local   Shards
+	Remote  func(nodeID string) Shards
+	Leaders *Leaders
+	Alive   func(nodeID string) bool // a hint; nil: everybody
+
+	Patience   time.Duration // of a call whose context has no deadline; 0: 10 s
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer
+}
+
+// Router takes calls about any task.
+type Router struct {
+	cfg     Config
+	metrics *metrics
+
+	mu  sync.Mutex
+	of  *clusterpb.ControlState // what layout was made of
+	now *layout
+}
+
+// New makes a router. It needs no closing.
+func New(cfg Config) *Router {
+	if cfg.Patience == 0 {
+		cfg.Patience = 10 * time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Alive == nil {
+		cfg.Alive = func(string) bool { return true }
+	}
+	return &Router{cfg: cfg, metrics: newMetrics(cfg.Registerer)}
+}
+
+// layout is the slot map of one control state, ready for lookups.
+type layout struct {
+	slots [fsm.Slots]*clusterpb.SlotRange
+}
+
+// layout returns the current one, or nil before the cluster has any.
+func (r *Router) layout() *layout {
+	state := r.cfg.State()
+	if len(state.Slots) == 0 {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.of != state {
+		l := &layout{}
+		for _, s := range state.Slots {
+			for slot := s.First; slot < s.End && slot < fsm.Slots; slot++ {
+				l.slots[slot] = s
+			}
+		}
+		r.of, r.now = state, l
+	}
+	return r.now
+}
+
+var errNoMap = fmt.Errorf("%w: this node does not know the shards yet", fsm.ErrNotProposed)
+
+// patient bounds a call that has no deadline of its own.
+func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, r.cfg.Patience)
+}
+
+// Do has the leaders commit commands, each of which must be about a task, and answers each, in order. Commands about
+// one id are proposed in their order; shards are asked side by side. The commands belong to the router until it
+// answers, and after fsm.ErrUnknown for good.
+func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	replies := make([]fsm.Reply, len(cmds))
+	l := r.layout()
+	if l == nil {
+		for i := range replies {
+			replies[i].Err = errNoMap
+		}
+		return replies
+	}
+	parts := split(l, cmds)
+	if len(parts) == 1 {
+		r.doShard(ctx, parts[0], replies)
+		return replies
+	}
+	var wg sync.WaitGroup
+	for _, p := range parts {
+		wg.Go(func() { r.doShard(ctx, p, replies) })
+	}
+	wg.Wait()
+	return replies
+}
+
+// part is the commands of one shard, and where their replies belong.
+type part struct {
+	shard uint32
+	cmds  []*fsmpb.Command
+	at    []int
+}
+
+func split(l *layout, cmds []*fsmpb.Command) []*part {
+	var parts []*part
+	byShard := make(map[uint32]*part)
+	for i, c := range cmds {
+		shard := l.slots[fsm.Slot(c.Namespace, c.Id)].Shard
+		p := byShard[shard]
+		if p == nil {
+			p = &part{shard: shard}
+			byShard[shard] = p
+			parts = append(parts, p)
+		}
+		p.cmds = append(p.cmds, c)
+		p.at = append(p.at, i)
+	}
+	return parts
+}
+
+// One call to a shard carries commands up to this size, and one more: a larger part is done piece after piece.
+const pieceBytes = 4 << 20
+
+func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
+	for len(p.cmds) > 0 {
+		n, bytes := 0, 0
+		for n < len(p.cmds) && bytes < pieceBytes {
+			bytes += proto.Size(p.cmds[n])
+			n++
+		}
+		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
+		p.cmds, p.at = p.cmds[n:], p.at[n:]
+	}
+}
+
+// doPiece tries until every command has an answer that stays.
+func (r *Router) doPiece(ctx context.Context, p *part, replies []fsm.Reply) {
+	t := r.newTry(p.shard)
+	for {
+		answers := t.do(ctx, p.cmds)
+		for i, a := range answers {
+			replies[p.at[i]] = a
+		}
+		var why error
+		if p, why = unsettled(p, answers); len(p.cmds) == 0 {
+			return
+		}
+		if err := t.again(ctx, why); err != nil {
+			for _, at := range p.at {
+				replies[at].Err = err
+			}
+			return
+		}
+	}
+}

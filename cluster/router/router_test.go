@@ -1,0 +1,406 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// world is a cluster of nodes a, b, c (replicas) and d (none), as the router at one of them meets it.
+type world struct {
+	mu     sync.Mutex
+	leader map[uint32]string
+	down   map[string]bool // does not answer: certainly not proposed
+	log    []string        // "node shard id" of what was carried out
+	fail   func(node string, cmd *fsmpb.Command) error
+	tasks  []*fsmpb.Task // sorted by slot and id
+}
+
+// node is one node's shards.
+type node struct {
+	w    *world
+	name string
+}
+
+func (n node) check(shard uint32, stale bool) error {
+	switch leader := n.w.leader[shard]; {
+	case n.w.down[n.name]:
+		return fmt.Errorf("%w: %s is down", fsm.ErrNotProposed, n.name)
+	case n.name == "d":
+		return &fsm.NotLeaderError{Shard: shard}
+	case leader != n.name && !stale:
+		return &fsm.NotLeaderError{Shard: shard, Leader: leader}
+	}
+	return nil
+}
+
+func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	replies := make([]fsm.Reply, len(cmds))
+	for i, c := range cmds {
+		err := n.check(shard, false)
+		if err == nil && n.w.fail != nil {
+			err = n.w.fail(n.name, c)
+		}
+		if replies[i].Err = err; err == nil {
+			n.w.log = append(n.w.log, c.Id)
+			replies[i].Result = &fsmpb.Result{Detail: fmt.Sprintf("%s %d %s", n.name, shard, c.Id)}
+		}
+	}
+	return replies
+}
+
+func (n node) Get(ctx context.Context, shard uint32, _, id string, stale bool) (*fsmpb.Task, error) {
+	n.w.mu.Lock()
+	err := n.check(shard, stale)
+	n.w.mu.Unlock()
+	if err == nil && n.w.fail != nil {
+		if err := n.w.fail(n.name, nil); err != nil {
+			<-ctx.Done()
+			return nil, err
+		}
+	}
+	return &fsmpb.Task{Id: id, LastError: n.name}, err
+}
+
+func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, stale); err != nil {
+		return nil, err
+	}
+	page := &fsmpb.ListPage{}
+	for _, task := range n.w.tasks {
+		slot := fsm.Slot("", task.Id)
+		if shardOf(slot) != shard || slot < q.Slot || slot == q.Slot && task.Id <= q.AfterId {
+			continue
+		}
+		if len(page.Tasks) == int(q.Limit) {
+			page.More = true
+			break
+		}
+		page.Tasks = append(page.Tasks, task)
+		page.Slot, page.AfterId = slot, task.Id
+	}
+	return page, nil
+}
+
+const shardCount = 4
+
+func shardOf(slot uint32) uint32 { return slot/(fsm.Slots/shardCount) + 1 }
+
+func newWorld() *world {
+	w := &world{leader: make(map[uint32]string), down: make(map[string]bool)}
+	for shard := range uint32(shardCount) {
+		w.leader[shard+1] = "a"
+	}
+	return w
+}
+
+func (w *world) state() *clusterpb.ControlState {
+	s := &clusterpb.ControlState{ClusterId: "c"}
+	for i := range uint32(shardCount) {
+		size := uint32(fsm.Slots / shardCount)
+		s.Slots = append(s.Slots, &clusterpb.SlotRange{First: i * size, End: (i + 1) * size, Shard: i + 1})
+		s.Shards = append(s.Shards, &clusterpb.Shard{Id: i + 1, Replicas: []string{"a", "b", "c"}, Preferred: "a"})
+	}
+	return s
+}
+
+// at makes the router of a node that knows every leader.
+func (w *world) at(name string) *Router {
+	state := w.state()
+	r := New(Config{
+		Self: name, State: func() *clusterpb.ControlState { return state }, Local: node{w, name},
+		Remote: func(id string) Shards { return node{w, id} }, Leaders: NewLeaders(),
+	})
+	for shard, leader := range w.leader {
+		r.cfg.Leaders.Note(shard, 1, leader)
+	}
+	return r
+}
+
+func (r *Router) counts() [3]float64 {
+	return [3]float64{testutil.ToFloat64(r.metrics.local), testutil.ToFloat64(r.metrics.hops), testutil.ToFloat64(r.metrics.retries)}
+}
+
+// id is a name that falls on the shard.
+func id(shard uint32, n int) string {
+	for i := 0; ; i++ {
+		if name := fmt.Sprintf("t%d-%d", n, i); shardOf(fsm.Slot("", name)) == shard {
+			return name
+		}
+	}
+}
+
+func cmds(ids ...string) []*fsmpb.Command {
+	var c []*fsmpb.Command
+	for _, id := range ids {
+		c = append(c, &fsmpb.Command{Id: id})
+	}
+	return c
+}
+
+func TestHops(t *testing.T) {
+	w := newWorld()
+	for name, want := range map[string][3]float64{"a": {1, 0, 0}, "b": {0, 1, 0}, "d": {0, 1, 0}} {
+		r := w.at(name)
+		reply := r.Do(t.Context(), cmds(id(2, 1)))[0]
+		if reply.Err != nil || reply.Result.Detail != "a 2 "+id(2, 1) {
+			t.Errorf("at %s: %v", name, reply)
+		}
+		if got := r.counts(); got != want {
+			t.Errorf("at %s: local, hops, retries %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestStaleHintCostsOneRetry(t *testing.T) {
+	w := newWorld()
+	r := w.at("d")
+	w.leader[2] = "c"
+	began := time.Now()
+	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil || reply.Result.Detail[0] != 'c' {
+		t.Fatalf("%v", reply)
+	}
+	if got := r.counts(); got != [3]float64{0, 2, 1} {
+		t.Errorf("local, hops, retries %v after %v", got, time.Since(began))
+	}
+}
+
+func TestWithoutAnyHintAReplicaIsAsked(t *testing.T) {
+	w := newWorld()
+	w.leader[2] = "b"
+	r := w.at("d")
+	r.cfg.Leaders = NewLeaders()
+	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
+		t.Fatalf("%v", reply)
+	}
+	if got := r.counts(); got != [3]float64{0, 2, 1} { // the preferred one, who knows better
+		t.Errorf("local, hops, retries %v", got)
+	}
+}
+
+func TestAnswersAreInOrderOverShards(t *testing.T) {
+	w := newWorld()
+	var ids []string
+	for i := range 100 {
+		ids = append(ids, id(uint32(i%shardCount)+1, i))
+	}
+	for i, reply := range w.at("b").Do(t.Context(), cmds(ids...)) {
+		if want := fmt.Sprintf("a %d %s", i%shardCount+1, ids[i]); reply.Err != nil || reply.Result.Detail != want {
+			t.Fatalf("%d: %v, want %s", i, reply, want)
+		}
+	}
+}
+
+func TestCallWaitsForAnElection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("d")
+		w.leader[2], w.down["a"] = "", true
+		time.AfterFunc(700*time.Millisecond, func() {
+			w.mu.Lock()
+			w.leader[2] = "b"
+			w.mu.Unlock()
+			r.cfg.Leaders.Note(2, 2, "b")
+		})
+		began := time.Now()
+		reply := r.Do(t.Context(), cmds(id(2, 1)))[0]
+		if took := time.Since(began); reply.Err != nil || took > 701*time.Millisecond {
+			t.Errorf("%v after %v", reply, took)
+		}
+		if retries := r.counts()[2]; retries > 30 {
+			t.Errorf("%v retries", retries)
+		}
+	})
+}
+
+func TestCallGivesUpAtItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.leader[2] = ""
+		r := w.at("b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := r.Do(ctx, cmds(id(2, 1)))[0].Err
+		if !errors.Is(err, fsm.ErrNotProposed) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsm.ErrUnknown) {
+			t.Errorf("command: %v", err)
+		}
+		if _, err := r.Get(ctx, "", id(2, 1), false); !errors.Is(err, fsm.ErrNotProposed) {
+			t.Errorf("read: %v", err)
+		}
+		began := time.Now()
+		if err := r.Do(t.Context(), cmds(id(2, 1)))[0].Err; err == nil || time.Since(began) != r.cfg.Patience {
+			t.Errorf("without a deadline: %v after %v", err, time.Since(began))
+		}
+	})
+}
+
+func TestUnknownAndOverloadedAreFinal(t *testing.T) {
+	for _, final := range []error{fsm.ErrUnknown, fsm.ErrOverloaded} {
+		w := newWorld()
+		asked := 0
+		w.fail = func(string, *fsmpb.Command) error { asked++; return final }
+		if err := w.at("b").Do(t.Context(), cmds(id(2, 1)))[0].Err; !errors.Is(err, final) || asked != 1 {
+			t.Errorf("%v after %d times", err, asked)
+		}
+	}
+}
+
+// Only what may be repeated is, and nothing overtakes an earlier command about the same id.
+func TestRetryKeepsOrder(t *testing.T) {
+	x, y, z := id(2, 1), id(2, 2), id(2, 3)
+	w := newWorld()
+	first := map[string]int{x: 1, y: 0, z: 2} // how many of the commands about it are not proposed the first time
+	w.fail = func(_ string, c *fsmpb.Command) error {
+		if first[c.Id] > 0 {
+			first[c.Id]--
+			return fsm.ErrNotProposed
+		}
+		return nil
+	}
+	replies := w.at("b").Do(t.Context(), cmds(x, x, y, z, z))
+	// The first x fails and the second does not: trying the first again would make it the last word.
+	var failed []int
+	for i, r := range replies {
+		if r.Err != nil {
+			failed = append(failed, i)
+		}
+	}
+	if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, fsm.ErrNotProposed) {
+		t.Errorf("failed %v: %v", failed, replies)
+	}
+	if !slices.Equal(w.log, []string{x, y, z, z}) {
+		t.Errorf("carried out %v", w.log)
+	}
+}
+
+func TestReads(t *testing.T) {
+	w := newWorld()
+	for _, c := range []struct {
+		at    string
+		stale bool
+		want  string
+	}{{"a", false, "a"}, {"b", false, "a"}, {"d", false, "a"}, {"b", true, "b"}, {"d", true, "a"}} {
+		task, err := w.at(c.at).Get(t.Context(), "", id(2, 1), c.stale)
+		if err != nil || task.LastError != c.want {
+			t.Errorf("%+v: answered by %v, %v", c, task, err)
+		}
+	}
+	w.down["a"] = true
+	if task, err := w.at("d").Get(t.Context(), "", id(2, 1), true); err != nil || task.LastError == "a" {
+		t.Errorf("stale, a down: %v, %v", task, err)
+	}
+}
+
+func TestHangingReadIsAskedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("d")
+		w.fail = func(name string, _ *fsmpb.Command) error {
+			if name == "a" {
+				return fsm.ErrUnknown
+			}
+			return nil
+		}
+		time.AfterFunc(500*time.Millisecond, func() {
+			w.mu.Lock()
+			w.leader[2] = "b"
+			w.mu.Unlock()
+			r.cfg.Leaders.Note(2, 2, "b")
+		})
+		task, err := r.Get(t.Context(), "", id(2, 1), false)
+		if err != nil || task.LastError != "b" {
+			t.Errorf("%v, %v", task, err)
+		}
+	})
+}
+
+func TestListWalksAllShards(t *testing.T) {
+	w := newWorld()
+	for i := range 300 {
+		w.tasks = append(w.tasks, &fsmpb.Task{Id: fmt.Sprint("task", i)})
+	}
+	slices.SortFunc(w.tasks, func(a, b *fsmpb.Task) int {
+		if d := int(fsm.Slot("", a.Id)) - int(fsm.Slot("", b.Id)); d != 0 {
+			return d
+		}
+		return slices.Compare([]byte(a.Id), []byte(b.Id))
+	})
+	for _, limit := range []uint32{1, 7, 100, 300, 1000} {
+		r := w.at("d")
+		var seen []*fsmpb.Task
+		q := &fsmpb.ListQuery{Limit: limit}
+		for pages := 0; ; pages++ {
+			page, err := r.List(t.Context(), q, false)
+			if err != nil || len(page.Tasks) > int(limit) || pages > 310 {
+				t.Fatalf("page %d of %d: %v", pages, limit, err)
+			}
+			seen = append(seen, page.Tasks...)
+			if !page.More {
+				break
+			}
+			q.Slot, q.AfterId = page.Slot, page.AfterId
+		}
+		if !slices.Equal(seen, w.tasks) {
+			t.Errorf("limit %d: %d tasks seen, or in another order", limit, len(seen))
+		}
+	}
+}
+
+func TestBeforeThereIsAMap(t *testing.T) {
+	w := newWorld()
+	r := w.at("a")
+	r.cfg.State = func() *clusterpb.ControlState { return &clusterpb.ControlState{} }
+	if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+		t.Error(err)
+	}
+	if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, fsm.ErrNotProposed) {
+		t.Error(err)
+	}
+	if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, fsm.ErrNotProposed) {
+		t.Error(err)
+	}
+}
+
+func TestLeadersBelieveLaterTerms(t *testing.T) {
+	l := NewLeaders()
+	_, changed := l.Watch(1)
+	for _, c := range []struct {
+		term   uint64
+		leader string
+		news   bool
+		now    string
+	}{
+		{2, "", true, ""}, {2, "a", true, "a"}, {2, "a", false, "a"}, {2, "", false, "a"}, {1, "b", false, "a"},
+		{3, "", true, ""}, {3, "b", true, "b"}, {2, "a", false, "b"},
+	} {
+		if news := l.Note(1, c.term, c.leader); news != c.news {
+			t.Errorf("%+v: news %v", c, news)
+		}
+		if now, _ := l.Leader(1); now != c.now {
+			t.Errorf("%+v: now %q", c, now)
+		}
+	}
+	select {
+	case <-changed:
+	default:
+		t.Error("whoever watched was not told")
+	}
+	if all := l.All(); len(all) != 1 || all[0].Leader != "b" || all[0].Term != 3 {
+		t.Errorf("all: %v", all)
+	}
+}
