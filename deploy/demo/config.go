@@ -1,0 +1,44 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Config says how big the demo is. Only Out must be given.
+type Config struct {
+	Tasks   int           // default 5000
+	Spread  time.Duration // the tasks are due within so long of each other; default 20 s
+	DataDir string        // the nodes' data; empty: a temporary folder, removed at the end
+	Binary  string        // of belfry; empty: the running program's own
+	Stay    bool          // keep the cluster after the verdict, until the context ends
+	Live    bool          // Out is a terminal: redraw one line of progress
+	Out     io.Writer
+}
+
+const (
+	nodes         = 3
+	defaultTasks  = 5000
+	maxTasks      = 1_000_000
+	defaultSpread = 20 * time.Second
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Tasks == 0 {
+		c.Tasks = defaultTasks
+	}
+	if c.Spread == 0 {
+		c.Spread = defaultSpread
+	}
+	switch {
+	case c.Out == nil:
+		return c, errors.New("demo: no output")
+	case c.Tasks < 1 || c.Tasks > maxTasks:
+		return c, fmt.Errorf("demo: %d tasks: 1 to %d can be scheduled", c.Tasks, maxTasks)
+	case c.Spread < time.Second:
+		return c, fmt.Errorf("demo: the spread of %v leaves no time to kill a node in", c.Spread)
+	}
+	return c, nil
+}
