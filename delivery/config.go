@@ -1,0 +1,71 @@
+package delivery
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Config is all that a Webhook is made of. The zero value works: it reaches public addresses only.
+type Config struct {
+	AllowCIDRs []netip.Prefix // of otherwise refused addresses; see Guard
+	Version    string         // for the user-agent, "belfry/<version>"; default "dev"
+
+	ConnectTimeout time.Duration  // for look-up, TCP and TLS together, within the attempt's own timeout; default 10 s
+	IdleTimeout    time.Duration  // how long a connection without a request is kept; default 4 s
+	MaxIdle        int            // connections kept in all, each about 20 KB; default 1024
+	MaxIdlePerHost int            // of these, for one scheme, host and port; default 256
+	RootCAs        *x509.CertPool // whom to trust; default: the system's
+	Resolver       *net.Resolver  // default: Go's own
+
+	Now        func() time.Time      // default time.Now
+	Logger     *slog.Logger          // default: none. Payloads, headers, paths and queries are never logged
+	Registerer prometheus.Registerer // default: none
+}
+
+// withDefaults returns a validated copy of c in which every field is set.
+func (c Config) withDefaults() (Config, error) {
+	if err := c.validate(); err != nil {
+		return c, err
+	}
+	setDefault(&c.Version, "dev")
+	setDefault(&c.ConnectTimeout, 10*time.Second)
+	setDefault(&c.IdleTimeout, 4*time.Second)
+	setDefault(&c.MaxIdle, 1024)
+	setDefault(&c.MaxIdlePerHost, 256)
+	if c.Resolver == nil {
+		c.Resolver = &net.Resolver{PreferGo: true}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, nil
+}
+
+func (c *Config) validate() error {
+	if c.ConnectTimeout < 0 || c.IdleTimeout < 0 || c.MaxIdle < 0 || c.MaxIdlePerHost < 0 {
+		return errors.New("delivery: a limit is negative")
+	}
+	for _, p := range c.AllowCIDRs {
+		if !p.IsValid() {
+			return fmt.Errorf("delivery: %v is not an address range", p)
+		}
+	}
+	return nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

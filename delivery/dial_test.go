@@ -1,0 +1,260 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// nameServer is a DNS server on loopback.
+type nameServer struct {
+	addr    string
+	lookups atomic.Int64 // of IPv4 addresses
+}
+
+// fixed answers every look-up with the same addresses.
+func fixed(addrs ...string) func(int64) []string { return func(int64) []string { return addrs } }
+
+// dnsServer answers the nth look-up (from 1) of any name's addresses with answer(n).
+func dnsServer(t testing.TB, answer func(n int64) []string) *nameServer {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	s := &nameServer{addr: conn.LocalAddr().String()}
+	go s.serve(conn, answer)
+	return s
+}
+
+// resolver asks this server and no other.
+func (s *nameServer) resolver() *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "udp", s.addr)
+	}}
+}
+
+// deafResolver asks a server that never answers.
+func deafResolver(t testing.TB) *net.Resolver {
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	return (&nameServer{addr: conn.LocalAddr().String()}).resolver()
+}
+
+func (s *nameServer) serve(conn net.PacketConn, answer func(int64) []string) {
+	buf := make([]byte, 1500)
+	for {
+		n, from, err := conn.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		var m dnsmessage.Message
+		if m.Unpack(buf[:n]) != nil || len(m.Questions) != 1 {
+			continue
+		}
+		if reply, err := s.reply(m, answer); err == nil {
+			_, _ = conn.WriteTo(reply, from)
+		}
+	}
+}
+
+func (s *nameServer) reply(m dnsmessage.Message, answer func(int64) []string) ([]byte, error) {
+	q := m.Questions[0]
+	out := dnsmessage.Message{
+		Header:    dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true, RecursionAvailable: true},
+		Questions: m.Questions,
+	}
+	if q.Type != dnsmessage.TypeA {
+		return out.Pack() // nothing of that type
+	}
+	addrs := answer(s.lookups.Add(1))
+	if len(addrs) == 0 {
+		out.RCode = dnsmessage.RCodeNameError
+	}
+	for _, a := range addrs {
+		out.Answers = append(out.Answers, dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class},
+			Body:   &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()},
+		})
+	}
+	return out.Pack()
+}
+
+func portOf(t testing.TB, url string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func TestNames(t *testing.T) {
+	url := serve(t, answer(200, nil, ""))
+	refused := func(addr, kind string) fsm.Outcome {
+		return fsm.Outcome{Permanent: true, Error: "refused: shop.test leads to " + addr + " (" + kind +
+			"), which is not a public address: only an operator can allow it, with --allow-webhook-cidr"}
+	}
+	tests := map[string]struct {
+		addrs []string
+		want  fsm.Outcome
+	}{
+		"allowed":                 {[]string{"127.0.0.1"}, fsm.Outcome{Delivered: true}},
+		"private":                 {[]string{"10.0.0.7"}, refused("10.0.0.7", "private")},
+		"metadata service":        {[]string{"169.254.169.254"}, refused("169.254.169.254", "link-local")},
+		"loopback beside allowed": {[]string{"127.0.0.2"}, refused("127.0.0.2", "loopback")},
+		"two refused":             {[]string{"10.0.0.7", "192.168.0.1"}, refused("10.0.0.7", "private")},
+		"refused first":           {[]string{"10.0.0.7", "127.0.0.1"}, fsm.Outcome{Delivered: true}},
+		"unknown name":            {nil, fsm.Outcome{Error: "no such host: shop.test"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWebhook(t, func(c *Config) {
+				c.AllowCIDRs = prefixes(t, "127.0.0.1/32", "127.0.0.3/32")
+				c.Resolver = dnsServer(t, fixed(test.addrs...)).resolver()
+			})
+			if out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+portOf(t, url))); out != test.want {
+				t.Errorf("outcome %+v\n   want %+v", out, test.want)
+			}
+		})
+	}
+}
+
+// TestRefusedAndDown: a name with an allowed address is down, not refused, in whatever order the resolver sorts them.
+func TestRefusedAndDown(t *testing.T) {
+	down := portOf(t, receiverThatIsDown(t))
+	for _, addrs := range [][]string{{"10.0.0.7", "127.0.0.1"}, {"127.0.0.1", "10.0.0.7"}, {"203.0.113.9", "127.0.0.1"}} {
+		w := newWebhook(t, func(c *Config) { c.Resolver = dnsServer(t, fixed(addrs...)).resolver() })
+		out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+down))
+		if out != (fsm.Outcome{Error: "connection refused"}) && out != (fsm.Outcome{Error: "could not connect"}) {
+			t.Errorf("%v: outcome %+v", addrs, out)
+		}
+	}
+}
+
+// TestExplain: net.Dialer reports the first error or that of the first family, whatever came of the other addresses.
+func TestExplain(t *testing.T) {
+	refusal := &net.OpError{Op: "dial", Err: errRefused}
+	down := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	private := netip.MustParseAddr("10.0.0.7")
+	tests := map[string]struct {
+		notes   []string // kinds
+		err     error
+		refused bool
+	}{
+		"all refused":                {[]string{"private", "private"}, refusal, true},
+		"refused, then down":         {[]string{"private", ""}, refusal, false},
+		"down, then refused":         {[]string{"", "private"}, down, false},
+		"down":                       {[]string{""}, down, false},
+		"no time after the refusals": {[]string{"private"}, context.DeadlineExceeded, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var seen candidates
+			for _, kind := range test.notes {
+				seen.note(private, kind)
+			}
+			var refused *refusedError
+			if got := errors.As(seen.explain("shop.test:80", test.err), &refused); got != test.refused {
+				t.Errorf("refused: %v", got)
+			}
+		})
+	}
+}
+
+// TestDialEndsWithTheAttempt: a dial has the attempt's deadline, for net.Dialer to share out among addresses.
+func TestDialEndsWithTheAttempt(t *testing.T) {
+	d := &dialer{timeout: time.Hour}
+	for _, left := range []time.Duration{time.Minute, 2 * time.Hour} {
+		deadline := time.Now().Add(left)
+		ctx, release := d.bound(context.WithoutCancel(withAttempt(t.Context(), deadline)))
+		end, ok := ctx.Deadline()
+		if want := min(left, time.Hour); !ok || time.Until(end) > want || time.Until(end) < want-time.Minute/2 {
+			t.Errorf("with %v left the dial has %v", left, time.Until(end))
+		}
+		release()
+	}
+}
+
+// TestRebinding: a name that leads somewhere allowed when it is first looked up, and elsewhere after that.
+func TestRebinding(t *testing.T) {
+	good := serve(t, answer(200, map[string]string{"Connection": "close"}, ""))
+	bad, err := net.Listen("tcp", "127.0.0.2:"+portOf(t, good))
+	if err != nil {
+		t.Skip("no second loopback address here: ", err)
+	}
+	accept(t, bad, func(net.Conn) { t.Error("the refused address was connected to") })
+	names := dnsServer(t, func(n int64) []string {
+		if n == 1 {
+			return []string{"127.0.0.1"}
+		}
+		return []string{"127.0.0.2"}
+	})
+	w := newWebhook(t, func(c *Config) {
+		c.AllowCIDRs = prefixes(t, "127.0.0.1/32")
+		c.Resolver = names.resolver()
+	})
+	url := "http://rebind.test:" + portOf(t, good)
+	if err := NewGuard(nil).CheckURL(url); err != nil {
+		t.Fatal(err)
+	}
+	if out := w.Deliver(t.Context(), attemptOf(url)); !out.Delivered {
+		t.Fatalf("outcome %+v", out)
+	}
+	for range 3 {
+		if out := w.Deliver(t.Context(), attemptOf(url)); !out.Permanent || !strings.Contains(out.Error, "127.0.0.2") {
+			t.Fatalf("outcome %+v", out)
+		}
+	}
+	if n := names.lookups.Load(); n != 4 {
+		t.Errorf("%d look-ups", n)
+	}
+}
+
+// TestLiteralsAreCheckedAtDial: not only at the schedule call, for a task may be older than what is allowed now.
+func TestLiteralsAreCheckedAtDial(t *testing.T) {
+	url := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
+	port := portOf(t, url)
+	w := newWebhook(t, func(c *Config) { c.AllowCIDRs = nil; c.Resolver = dnsServer(t, fixed()).resolver() })
+	for _, host := range []string{
+		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "[64:ff9b::7f00:1]",
+		"[::127.0.0.1]", "[::1%25lo]", "[fe80::1%25lo]", "localhost", "１２７.0.0.1", "10.0.0.1", "169.254.169.254",
+		"255.255.255.255",
+	} {
+		out := w.Deliver(t.Context(), attemptOf("http://"+host+":"+port))
+		if !out.Permanent || !strings.Contains(out.Error, "--allow-webhook-cidr") {
+			t.Errorf("%s: outcome %+v", host, out)
+		}
+	}
+	// Go's resolver takes these for names. Even one that did not would only reach the guard.
+	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1"} {
+		if out := w.Deliver(t.Context(), attemptOf("http://"+host+":"+port)); out.Delivered {
+			t.Errorf("%s: outcome %+v", host, out)
+		}
+	}
+}
+
+// TestNobodyDialsPastTheGuard: a dial without a record of candidates is a mistake in this package, and fails closed.
+func TestNobodyDialsPastTheGuard(t *testing.T) {
+	url := serve(t, answer(200, nil, ""))
+	d := newDialer(Config{AllowCIDRs: loopback, ConnectTimeout: time.Second})
+	if c, err := d.net.Dial("tcp", strings.TrimPrefix(url, "http://")); err == nil {
+		_ = c.Close()
+		t.Error("connected")
+	}
+}

@@ -1,0 +1,137 @@
+package delivery
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+const (
+	urlField  = "target.url"
+	allowFlag = "--allow-webhook-cidr"
+)
+
+// Guard decides which addresses a webhook may reach: public unicast ones, and those that it was told to allow. It never
+// changes, and the zero value allows only public ones.
+type Guard struct {
+	allow []netip.Prefix
+}
+
+// NewGuard returns a Guard that also allows these ranges. A range says what it says: ::/0 has no IPv4 address in it,
+// and a NAT64 range allows whatever lies behind that gateway. A range of IPv4 addresses in IPv6 form is one of IPv4.
+func NewGuard(allow []netip.Prefix) *Guard {
+	g := &Guard{allow: make([]netip.Prefix, 0, len(allow))}
+	for _, p := range allow {
+		if a := p.Addr(); a.Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(a.Unmap(), p.Bits()-96)
+		}
+		g.allow = append(g.allow, p.Masked())
+	}
+	return g
+}
+
+// CheckURL refuses, when a task is scheduled, a URL whose host is a literal address that may not be reached, or is no
+// plain host name: what can be known without a look-up. A name's addresses are checked at each attempt. It leaves the
+// rest of the URL to fsm.CheckSpec.
+func (g *Guard) CheckURL(rawURL string) *fsm.FieldError {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return faulty(urlFault(err))
+	}
+	host, err := asciiHost(u.Hostname())
+	if err != nil {
+		return faulty("has a host that is no valid international name")
+	}
+	addr, err := netip.ParseAddr(host)
+	switch {
+	case err == nil:
+		return g.checkAddr(host, addr)
+	case strings.Contains(host, ":") || strings.HasPrefix(u.Host, "["):
+		return faulty(fmt.Sprintf("has a host %q that is no IPv6 address", host))
+	}
+	return g.checkName(host)
+}
+
+// asciiHost maps a host as the HTTP transport does before it dials: full-width digits, for one, become digits.
+func asciiHost(host string) (string, error) {
+	if strings.IndexFunc(host, func(r rune) bool { return r >= 0x80 }) >= 0 {
+		return idna.Lookup.ToASCII(host)
+	}
+	return strings.ToLower(host), nil
+}
+
+func (g *Guard) checkAddr(host string, addr netip.Addr) *fsm.FieldError {
+	if addr.Zone() != "" {
+		return faulty(fmt.Sprintf("has an address with a zone (%%%s), which differs from node to node", addr.Zone()))
+	}
+	if kind := g.refusal(addr); kind != "" {
+		return faulty(leadsTo(host, addr, kind))
+	}
+	return nil
+}
+
+func (g *Guard) checkName(host string) *fsm.FieldError {
+	name := strings.TrimSuffix(host, ".")
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch {
+	case name == "":
+		return faulty("has no host")
+	case isNumber(last):
+		return faulty(fmt.Sprintf("has a host %q that is an unusual spelling of an IPv4 address: "+
+			"write four decimal numbers, as in 192.0.2.7. Loopback and private ones also need %s", host, allowFlag))
+	case last == "localhost" && !g.allows(loopback4) && !g.allows(loopback6):
+		return faulty(leadsTo(host, loopback4, "loopback"))
+	}
+	return nil
+}
+
+// isNumber tells whether a host that ends in this label is an IPv4 address to some parser: decimal, octal or
+// hexadecimal (WHATWG URL Standard, "ends in a number checker"). No top-level domain is one.
+func isNumber(label string) bool {
+	if label == "" {
+		return false
+	}
+	if digits, ok := strings.CutPrefix(label, "0x"); ok {
+		return strings.Trim(digits, "0123456789abcdef") == ""
+	}
+	return strings.Trim(label, "0123456789") == ""
+}
+
+// refusal names the kind of address that addr is, if it may not be reached; else it is empty.
+func (g *Guard) refusal(addr netip.Addr) string {
+	addr = addr.WithZone("")
+	plain := addr.Unmap()
+	if g.allows(plain) {
+		return ""
+	}
+	if kind := kindOf(plain); kind != "" || plain == addr {
+		return kind
+	}
+	return "v4-in-v6"
+}
+
+func (g *Guard) allows(addr netip.Addr) bool {
+	for _, p := range g.allow {
+		if p.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// leadsTo words a refusal: who, where, and what an operator can do about it.
+func leadsTo(host string, addr netip.Addr, kind string) string {
+	subject := addr.String()
+	if host != subject {
+		subject = host + " leads to " + subject
+	}
+	return fmt.Sprintf("%s (%s), which is not a public address: only an operator can allow it, with %s",
+		subject, kind, allowFlag)
+}
+
+func faulty(detail string) *fsm.FieldError { return &fsm.FieldError{Field: urlField, Detail: detail} }

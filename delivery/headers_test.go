@@ -1,0 +1,165 @@
+package delivery
+
+import (
+	"bufio"
+	"bytes"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// capture returns a receiver, and the channel on which each request's header arrives line by line as on the wire.
+func capture(t *testing.T) (string, <-chan []string) {
+	lines := make(chan []string, 1)
+	addr := listen(t, func(c net.Conn) {
+		var got []string
+		in := bufio.NewScanner(c)
+		for in.Scan() && in.Text() != "" {
+			got = append(got, in.Text())
+		}
+		write(c, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+		lines <- got
+		untilGone(c)
+	})
+	return "http://" + addr, lines
+}
+
+// TestHeaders holds the request on the wire to the contract, header by header.
+func TestHeaders(t *testing.T) {
+	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	base := map[string]string{
+		"User-Agent":        "belfry/1.2.3",
+		"webhook-id":        "msg_5-8841-1",
+		"webhook-timestamp": "1795255201",
+		"ce-specversion":    "1.0",
+		"ce-id":             "msg_5-8841-1",
+		"ce-type":           "belfry.task.fired",
+		"ce-source":         "/v1/queues/default",
+		"ce-subject":        "order-1042-close",
+		"ce-time":           "2026-11-21T10:00:00.007Z",
+		"belfry-attempt":    "2",
+		"belfry-fence":      "8842",
+		"belfry-due":        "2026-11-21T10:00:00.007Z",
+		"content-type":      "application/json",
+		"Content-Length":    "15",
+	}
+	tests := map[string]struct {
+		change func(*fsmpb.Task)
+		want   map[string]string // beside base; empty: not there
+	}{
+		"plain": {func(*fsmpb.Task) {}, nil},
+		"queue": {func(t *fsmpb.Task) { t.Spec.Queue = "mail:eu~1" },
+			map[string]string{"ce-source": "/v1/queues/mail:eu~1"}},
+		"trace":     {func(t *fsmpb.Task) { t.Spec.Traceparent = trace }, map[string]string{"traceparent": trace}},
+		"bad trace": {func(t *fsmpb.Task) { t.Spec.Traceparent = trace + "\r\nx: y" }, nil},
+		"type": {func(t *fsmpb.Task) { t.Spec.ContentType = "text/plain; charset=utf-8" },
+			map[string]string{"content-type": "text/plain; charset=utf-8"}},
+		"no payload": {func(t *fsmpb.Task) { t.Spec.Payload = nil; t.Spec.ContentType = "text/plain" },
+			map[string]string{"content-type": "", "Content-Length": "0"}},
+		"caller's": {func(t *fsmpb.Task) {
+			t.Spec.Target.Headers = []*fsmpb.Header{
+				{Name: "authorization", Value: "Bearer x"}, {Name: "x-Shop", Value: "café 1%"},
+				{Name: "user-agent", Value: "mine"}}
+		}, map[string]string{"authorization": "Bearer x", "x-shop": "café 1%", "User-Agent": "mine"}},
+		"caller's never win": {func(t *fsmpb.Task) {
+			t.Spec.Target.Headers = []*fsmpb.Header{{Name: "Webhook-Id", Value: "forged"}, {Name: "ce-id", Value: "forged"}}
+		}, nil},
+		"encoded": {func(t *fsmpb.Task) { t.Id = `a "b" 100% €` },
+			map[string]string{"ce-subject": "a%20%22b%22%20100%25%20%E2%82%AC"}},
+	}
+	now := time.Unix(1795255201, 999e6)
+	w := newWebhook(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	url, lines := capture(t)
+	host := strings.TrimPrefix(url, "http://")
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if out := w.Deliver(t.Context(), attemptOf(url+"/close?a=b", test.change)); !out.Delivered {
+				t.Fatalf("outcome %+v", out)
+			}
+			want := map[string]string{"Host": host}
+			for _, set := range []map[string]string{base, test.want} {
+				for k, v := range set {
+					if want[k] = v; v == "" {
+						delete(want, k)
+					}
+				}
+			}
+			got := <-lines
+			if got[0] != "POST /close?a=b HTTP/1.1" {
+				t.Errorf("request line %q", got[0])
+			}
+			if diff := cmp.Diff(want, fields(t, got[1:])); diff != "" {
+				t.Errorf("headers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func fields(t *testing.T, lines []string) map[string]string {
+	out := map[string]string{}
+	for _, line := range lines {
+		name, value, _ := strings.Cut(line, ": ")
+		if _, twice := out[name]; twice {
+			t.Errorf("%s is there twice", name)
+		}
+		out[name] = value
+	}
+	return out
+}
+
+func TestCEValue(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                 "",
+		"plain!#$&'~":      "plain!#$&'~",
+		"Euro € 😀":         "Euro%20%E2%82%AC%20%F0%9F%98%80", // the standard's own example
+		`"`:                "%22",
+		"%20":              "%2520",
+		"a\r\nx: y\x00":    "a%0D%0Ax:%20y%00",
+		"\xff":             "%EF%BF%BD",
+		"tab\tdelete\x7f.": "tab%09delete%7F.",
+	} {
+		if got := ceValue(in); got != want {
+			t.Errorf("ceValue(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+// FuzzHeaders: whatever is in a task, its request is one that a server reads back alike, and nothing is smuggled in.
+func FuzzHeaders(f *testing.F) {
+	f.Add("id", "queue", "wid", "text/plain", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	f.Add("a\r\nb: c", "q\x00", "w\xff", "", "x\ny")
+	f.Fuzz(func(t *testing.T, id, queue, webhookID, contentType, traceparent string) {
+		a := attemptOf("http://127.0.0.1/", func(t *fsmpb.Task) {
+			t.Id, t.Spec.Queue, t.WebhookId = id, queue, ceValue(webhookID)
+			t.Spec.Traceparent = traceparent
+			if strings.IndexFunc(contentType, func(r rune) bool { return r < 0x20 || r == 0x7f }) < 0 {
+				t.Spec.ContentType = contentType
+			}
+		})
+		w := &Webhook{cfg: Config{Version: "dev"}}
+		req, err := w.request(t.Context(), a.Task, time.Unix(1, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wire bytes.Buffer
+		if err := req.Write(&wire); err != nil {
+			t.Fatal(err)
+		}
+		got, err := http.ReadRequest(bufio.NewReader(&wire))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Header) > len(req.Header)+1 { // content-length
+			t.Errorf("sent %v, got %v", req.Header, got.Header)
+		}
+		if subject := got.Header.Get("Ce-Subject"); subject != req.Header["ce-subject"][0] {
+			t.Errorf("ce-subject %q", subject)
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package delivery
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// result is the class of an attempt's outcome in the metrics.
+type result int
+
+const (
+	resultDelivered result = iota
+	resultFailed
+	resultPermanent
+	resultAborted
+	results // how many there are
+)
+
+func (r result) String() string {
+	return [results]string{"delivered", "failed", "permanent", "aborted"}[r]
+}
+
+// metrics has no label for destinations: callers name those, so there may be any number.
+type metrics struct {
+	attempts [results]prometheus.Counter
+	duration prometheus.Histogram
+}
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	attempts := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "belfry_delivery_attempts_total",
+		Help: "Webhook attempts that ended, by what came of them.",
+	}, []string{"result"})
+	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "belfry_delivery_attempt_duration_seconds",
+		Help:    "How long webhook attempts took, connecting included.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 300, 600},
+	})
+	m := &metrics{duration: duration}
+	for r := range results {
+		m.attempts[r] = attempts.WithLabelValues(r.String())
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{attempts, duration} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("delivery: registering metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) ended(r result, took time.Duration) {
+	m.attempts[r].Inc()
+	m.duration.Observe(took.Seconds())
+}

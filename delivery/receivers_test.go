@@ -1,0 +1,404 @@
+package delivery
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// TestReceivers shows each kind of receiver that answers or breaks off, and what an attempt makes of it.
+func TestReceivers(t *testing.T) {
+	raw := func(reply string) func(*testing.T) string {
+		return func(t *testing.T) string { return serveRaw(t, func(c net.Conn) { write(c, reply) }) }
+	}
+	answers := func(status int, header map[string]string, body string) func(*testing.T) string {
+		return func(t *testing.T) string { return serve(t, answer(status, header, body)) }
+	}
+	const broken = "malformed answer, or one with a header over 64 KiB"
+	const silent = "the receiver closed the connection without an answer"
+	ok := fsm.Outcome{Delivered: true}
+	fails := func(text string) fsm.Outcome { return fsm.Outcome{Error: text} }
+	tests := map[string]struct {
+		receiver func(*testing.T) string
+		want     fsm.Outcome
+	}{
+		"200":           {answers(200, nil, "fine"), ok},
+		"202":           {answers(202, nil, ""), ok},
+		"204":           {answers(204, nil, ""), ok},
+		"299, odd name": {raw("HTTP/1.1 299 What\r\nContent-Length: 0\r\n\r\n"), ok},
+		"HTTP/1.0":      {raw("HTTP/1.0 200 OK\r\n\r\nfine"), ok},
+		"103, then 200": {raw("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), ok},
+
+		"500":          {answers(500, nil, "it broke"), fails("500 Internal Server Error: it broke")},
+		"503, empty":   {answers(503, nil, ""), fails("503 Service Unavailable")},
+		"404":          {answers(404, nil, "<p>\n\tnot\x00here\n</p>"), fails("404 Not Found: <p> not here </p>")},
+		"499, unknown": {answers(499, nil, "x"), fails("499: x")},
+		"long text": {answers(500, nil, strings.Repeat("é", 900)),
+			fails("500 Internal Server Error: " + strings.Repeat("é", 99))},
+		"name not repeated": {raw("HTTP/1.1 500 \x1b[31mevil\r\nContent-Length: 0\r\n\r\n"),
+			fails("500 Internal Server Error")},
+		"410": {answers(410, nil, "left"), fsm.Outcome{Permanent: true, Error: "410 Gone: left"}},
+		"101": {raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"),
+			fails("101 Switching Protocols")},
+		"302": {answers(302, map[string]string{"Location": "http://127.0.0.1:1/\u202e"}, ""),
+			fails("302 Found: redirects are not followed (to http://127.0.0.1:1/)")},
+		"304": {raw("HTTP/1.1 304 Not Modified\r\n\r\n"), fails("304 Not Modified: redirects are not followed")},
+
+		"429 with Retry-After": {answers(429, map[string]string{"Retry-After": "120"}, "slow down"),
+			fsm.Outcome{RetryAfter: 2 * time.Minute, Error: "429 Too Many Requests: slow down"}},
+		"500 with Retry-After": {answers(500, map[string]string{"Retry-After": "999999999999999999999"}, ""),
+			fsm.Outcome{RetryAfter: 24 * time.Hour, Error: "500 Internal Server Error"}},
+		"302 with Retry-After": {answers(302, map[string]string{"Retry-After": "1"}, ""),
+			fsm.Outcome{RetryAfter: time.Second, Error: "302 Found: redirects are not followed"}},
+		"200 with Retry-After": {answers(200, map[string]string{"Retry-After": "1"}, ""), ok},
+
+		"closes":        {raw(""), fails(silent)},
+		"resets":        {receiverThatResets, fails("connection reset by the receiver")},
+		"down":          {receiverThatIsDown, fails("connection refused")},
+		"no HTTP":       {raw("SSH-2.0-OpenSSH_9.9\r\n"), fails(broken)},
+		"binary":        {raw("\x16\x03\x01\x00\xff\x00\x00\n\n"), fails(broken)},
+		"bad status":    {raw("HTTP/1.1 2OO OK\r\n\r\n"), fails(broken)},
+		"bad header":    {raw("HTTP/1.1 200 OK\r\nno colon here\r\n\r\n"), fails(broken)},
+		"bad length":    {raw("HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n"), fails(broken)},
+		"two lengths":   {raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello"), fails(broken)},
+		"half a header": {raw("HTTP/1.1 200 OK\r\nX-A: b"), fails(broken)},
+		"endless 1xx":   {receiverThatBombs("HTTP/1.1 103 Early Hints\r\nX-A: b\r\n\r\n"), fails(broken)},
+		"header bomb":   {receiverThatBombs("X-A: " + strings.Repeat("b", 100) + "\r\n"), fails(broken)},
+		"large header":  {raw("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("b", 80<<10) + "\r\n\r\n"), fails(broken)},
+		"one long line": {receiverThatBombs(strings.Repeat("b", 100)), fails(broken)},
+		"short body":    {raw("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello"), ok},
+		"bad chunk":     {raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"), ok},
+		"failed, short": {raw("HTTP/1.1 500 Oh\r\nContent-Length: 50\r\n\r\nhello"),
+			fails("500 Internal Server Error: hello")},
+		"too much":      {raw("HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 500 Oh\r\n\r\n"), ok},
+		"reads nothing": {receiverThatReadsNothing, fails("413 Request Entity Too Large")},
+		"speaks first":  {receiverThatSpeaksFirst, fails("500 Internal Server Error")},
+		"TLS to no TLS": {receiverWithoutTLS,
+			fails("TLS handshake failed: tls: first record does not look like a TLS handshake")},
+		"unknown issuer": {receiverWithOwnCertificate,
+			fails("TLS: certificate refused: x509: certificate signed by unknown authority")},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := newWebhook(t).Deliver(t.Context(), attemptOf(test.receiver(t)))
+			if out != test.want {
+				t.Errorf("outcome %+v\n   want %+v", out, test.want)
+			}
+			if len(out.Error) > fsm.MaxErrorBytes {
+				t.Errorf("the error has %d bytes", len(out.Error))
+			}
+		})
+	}
+}
+
+func receiverThatResets(t *testing.T) string {
+	return serveRaw(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) })
+}
+
+func receiverThatIsDown(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return "http://" + l.Addr().String()
+}
+
+// receiverThatBombs begins a good answer and then repeats one thing until the sender has had enough.
+func receiverThatBombs(what string) func(*testing.T) string {
+	return func(t *testing.T) string {
+		return serveRaw(t, func(c net.Conn) {
+			what := what
+			if !strings.HasPrefix(what, "HTTP/") {
+				write(c, "HTTP/1.1 200 OK\r\n")
+			}
+			for {
+				if _, err := io.WriteString(c, what); err != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+func receiverThatReadsNothing(t *testing.T) string {
+	return "http://" + listen(t, func(c net.Conn) {
+		if _, err := bufio.NewReader(c).ReadString('\n'); err == nil {
+			write(c, "HTTP/1.1 413 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		}
+		untilGone(c)
+	})
+}
+
+func receiverThatSpeaksFirst(t *testing.T) string {
+	return "http://" + listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		if _, err := in.Peek(1); err == nil {
+			write(c, "HTTP/1.1 500 Never\r\nContent-Length: 0\r\n\r\n")
+		}
+		untilGone(c)
+	})
+}
+
+func receiverWithoutTLS(t *testing.T) string {
+	return "https://" + listen(t, func(c net.Conn) {
+		write(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		untilGone(c)
+	})
+}
+
+func receiverWithOwnCertificate(t *testing.T) string {
+	s := httptest.NewUnstartedServer(answer(200, nil, ""))
+	s.Config.ErrorLog = quiet()
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func TestTLS(t *testing.T) {
+	proto := make(chan string, 2)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { proto <- r.Proto }))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	w := newWebhook(t, func(c *Config) {
+		c.RootCAs = s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+		c.Resolver = dnsServer(t, fixed("127.0.0.1")).resolver()
+	})
+	if out := w.Deliver(t.Context(), attemptOf(s.URL)); !out.Delivered {
+		t.Fatalf("outcome %+v", out)
+	}
+	if p := <-proto; p != "HTTP/1.1" {
+		t.Errorf("spoke %s", p)
+	}
+	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
+	for host, delivered := range map[string]bool{"example.com": true, "other.test": false} { // the certificate's name
+		out := w.Deliver(t.Context(), attemptOf("https://"+host+":"+port))
+		if out.Delivered != delivered || !delivered && !strings.Contains(out.Error, "other.test") {
+			t.Errorf("%s: outcome %+v", host, out)
+		}
+	}
+}
+
+// TestSlowReceivers: none of these ever finishes, and each attempt ends in its time and says what it was doing.
+func TestSlowReceivers(t *testing.T) {
+	const timeout = 400 * time.Millisecond
+	hang := func(before string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			return serveRaw(t, func(c net.Conn) { write(c, before); untilGone(c) })
+		}
+	}
+	trickle := func(before, drop string) func(*testing.T) string {
+		return func(t *testing.T) string { return serveRaw(t, func(c net.Conn) { drip(c, before, drop) }) }
+	}
+	ok := fsm.Outcome{Delivered: true}
+	late := func(doing string) fsm.Outcome { return fsm.Outcome{Error: "timed out after 400ms (" + doing + ")"} }
+	failed := fsm.Outcome{Error: "500 Internal Server Error: x"}
+	tests := map[string]struct {
+		receiver func(*testing.T) string
+		want     fsm.Outcome
+		payload  int
+	}{
+		"accepts, then nothing": {hang(""), late("waiting for the answer"), 100},
+		// More than a task may have, since the kernel takes 256 KiB off our hands at once.
+		"reads nothing at all":      {receiverThatHangsUnread, late("sending"), 16 << 20},
+		"hangs in the header":       {hang("HTTP/1.1 200 OK\r\nX-A: "), late("reading the answer"), 100},
+		"trickles the header":       {trickle("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), late("reading the answer"), 100},
+		"hangs in the body":         {hang("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), ok, 100},
+		"trickles the body":         {trickle("HTTP/1.1 200 OK\r\n\r\n", "x"), ok, 100},
+		"hangs in a failure's body": {hang("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"), failed, 100},
+		"hangs after 101": {hang("HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+			fsm.Outcome{Error: "101 Switching Protocols"}, 100},
+		"hangs in the TLS handshake": {receiverThatHangsInTLS, late("connecting"), 100},
+		"hangs in the look-up":       {nil, late("connecting"), 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, url := newWebhook(t), ""
+			if test.receiver == nil {
+				w, url = newWebhook(t, func(c *Config) { c.Resolver = deafResolver(t) }), "http://shop.test/"
+			} else {
+				url = test.receiver(t)
+			}
+			a := attemptOf(url, func(t *fsmpb.Task) { t.Spec.Payload = make([]byte, test.payload) })
+			a.Timeout = timeout
+			begun := time.Now()
+			out := w.Deliver(t.Context(), a)
+			if took := time.Since(begun); took > timeout+2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if out != test.want {
+				t.Errorf("outcome %+v\n   want %+v", out, test.want)
+			}
+		})
+	}
+}
+
+func drip(c net.Conn, before, drop string) {
+	write(c, before)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := io.WriteString(c, drop); err != nil {
+			return
+		}
+	}
+}
+
+func receiverThatHangsUnread(t *testing.T) string {
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept(t, l, func(net.Conn) { <-done })
+	return "http://" + l.Addr().String()
+}
+
+func receiverThatHangsInTLS(t *testing.T) string {
+	return "https://" + listen(t, untilGone)
+}
+
+// TestConnectTimeout: one that cannot be connected to does not get the whole of a long attempt.
+func TestConnectTimeout(t *testing.T) {
+	w := newWebhook(t, func(c *Config) { c.ConnectTimeout = 50 * time.Millisecond })
+	out := w.Deliver(t.Context(), attemptOf(receiverThatHangsInTLS(t)))
+	if want := (fsm.Outcome{Error: "timed out after 50ms (connecting)"}); out != want {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestBodyPatience: a reply that never ends does not hold an attempt, and its credit, for all of a long timeout.
+func TestBodyPatience(t *testing.T) {
+	t.Parallel()
+	url := serveRaw(t, func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\n\r\n", "x") })
+	begun := time.Now()
+	if out := newWebhook(t).Deliver(t.Context(), attemptOf(url)); !out.Delivered {
+		t.Errorf("outcome %+v", out)
+	}
+	if took := time.Since(begun); took < replyPatience/2 || took > replyPatience+2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestHugeReplies: of 10 MB little is read, and the connection is dropped rather than read out.
+func TestHugeReplies(t *testing.T) {
+	const size = 10 << 20
+	for _, status := range []int{200, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			sent := make(chan int64, 1)
+			url := serveRaw(t, func(c net.Conn) {
+				write(c, fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n", status, size))
+				n, _ := io.CopyN(c, zeros{}, size)
+				sent <- n
+			})
+			w := newWebhook(t)
+			out := w.Deliver(t.Context(), attemptOf(url))
+			if out.Delivered != (status == 200) || len(out.Error) > 300 {
+				t.Errorf("outcome %+v", out)
+			}
+			if n := <-sent; n == size {
+				t.Error("all of it was taken")
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestIsolation: a receiver on which hundreds of attempts hang costs another one nothing, and leaves nothing behind.
+func TestIsolation(t *testing.T) {
+	const hanging = 300
+	arrived := make(chan struct{}, hanging)
+	gone := make(chan struct{}, hanging)
+	dead := serveRaw(t, func(c net.Conn) {
+		arrived <- struct{}{}
+		untilGone(c)
+		gone <- struct{}{}
+	})
+	alive := serve(t, answer(200, nil, ""))
+	w := newWebhook(t)
+	outcomes := make(chan fsm.Outcome, hanging)
+	for range hanging {
+		go func() {
+			a := attemptOf(dead)
+			a.Timeout = 2 * time.Second
+			outcomes <- w.Deliver(t.Context(), a)
+		}()
+	}
+	for range hanging {
+		<-arrived
+	}
+	begun := time.Now()
+	for range 100 {
+		if out := w.Deliver(t.Context(), attemptOf(alive)); !out.Delivered {
+			t.Fatalf("outcome %+v", out)
+		}
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("100 deliveries took %v", took)
+	}
+	for range hanging {
+		if out := <-outcomes; out.Delivered {
+			t.Errorf("outcome %+v", out)
+		}
+		<-gone
+	}
+}
+
+// TestAbandonedDial: the connection that a failed or aborted attempt was still opening is closed with it, not left to
+// the connect timeout.
+func TestAbandonedDial(t *testing.T) {
+	tests := map[string]struct{ timeout, abortAfter time.Duration }{
+		"timed out": {50 * time.Millisecond, time.Hour},
+		"aborted":   {time.Hour, 50 * time.Millisecond},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			a := attemptOf("https://" + listen(t, func(c net.Conn) { untilGone(c); close(gone) }))
+			a.Timeout = test.timeout
+			ctx, cancel := context.WithTimeout(t.Context(), test.abortAfter)
+			defer cancel()
+			newWebhook(t, func(c *Config) { c.ConnectTimeout = time.Hour }).Deliver(ctx, a)
+			select {
+			case <-gone:
+			case <-time.After(10 * time.Second):
+				t.Error("the connection is still there")
+			}
+		})
+	}
+}
+
+// TestStaleConnection: an idle connection that the receiver has closed costs no attempt.
+func TestStaleConnection(t *testing.T) {
+	noticed := make(chan struct{})
+	url := serveRaw(t, func(c net.Conn) {
+		write(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		_ = c.(*net.TCPConn).CloseWrite()
+		untilGone(c)
+		noticed <- struct{}{}
+	})
+	w := newWebhook(t)
+	for range 3 {
+		if out := w.Deliver(t.Context(), attemptOf(url)); !out.Delivered {
+			t.Fatalf("outcome %+v", out)
+		}
+		<-noticed
+	}
+}

@@ -1,0 +1,153 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const (
+	eventType   = "belfry.task.fired"
+	instantForm = "2006-01-02T15:04:05.000Z"
+)
+
+// request makes the HTTP request of an attempt that begins now. Its errors are words for last_error: no retry helps.
+func (w *Webhook) request(ctx context.Context, t *fsmpb.Task, now time.Time) (*http.Request, error) {
+	target := t.GetSpec().GetTarget()
+	if target.GetUrl() == "" {
+		return nil, errors.New("the task has no webhook target")
+	}
+	payload := t.Spec.Payload
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.Url, bytes.NewReader(payload))
+	if err != nil {
+		return nil, errors.New("target.url " + urlFault(err))
+	}
+	if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Hostname() == "" {
+		return nil, errors.New("target.url is not an http or https URL with a host")
+	}
+	req.Header = headers(t, w.cfg.Version, now)
+	return req, nil
+}
+
+// urlFault says what is wrong with a URL without repeating it: a query may hold a secret.
+func urlFault(err error) string {
+	var bad *url.Error
+	if errors.As(err, &bad) {
+		err = bad.Err
+	}
+	return fmt.Sprintf("is not a URL: %v", err)
+}
+
+// headers is what a receiver gets beside the payload. Names are in lower case, as the contract and HTTP/2 write them;
+// a caller's header never replaces one of ours (fsm.CheckSpec refuses those names, this holds if it once did not).
+func headers(t *fsmpb.Task, version string, now time.Time) http.Header {
+	s := t.Spec
+	h := newHeaderSet(16 + len(s.Target.Headers))
+	h.set("User-Agent", "belfry/"+version) // the one name that the transport looks for, and it looks for this spelling
+	for _, own := range s.Target.Headers {
+		h.set(callerName(own.Name), own.Value)
+	}
+	due := time.UnixMilli(t.FireAtMs).UTC().Format(instantForm)
+	h.set("webhook-id", t.WebhookId)
+	h.set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
+	h.set("ce-specversion", "1.0")
+	h.set("ce-id", ceValue(t.WebhookId))
+	h.set("ce-type", eventType)
+	h.set("ce-source", ceValue("/v1/queues/"+queueOf(s)))
+	h.set("ce-subject", ceValue(t.Id))
+	h.set("ce-time", due)
+	h.set("belfry-attempt", strconv.FormatUint(uint64(t.Attempts), 10))
+	h.set("belfry-fence", strconv.FormatUint(t.Fence, 10))
+	h.set("belfry-due", due)
+	if len(s.Payload) > 0 {
+		h.set("content-type", contentType(s))
+	}
+	if isTraceparent(s.Traceparent) {
+		h.set("traceparent", s.Traceparent)
+	}
+	return h.header
+}
+
+// callerName is the map key of a caller's header: lower case, except for the name that the transport looks for.
+func callerName(name string) string {
+	if name = strings.ToLower(name); name == "user-agent" {
+		return "User-Agent"
+	}
+	return name
+}
+
+func queueOf(s *fsmpb.Spec) string {
+	if s.Queue == "" {
+		return fsm.DefaultQueue
+	}
+	return s.Queue
+}
+
+func contentType(s *fsmpb.Spec) string {
+	if s.ContentType == "" {
+		return fsm.DefaultContentType
+	}
+	return s.ContentType
+}
+
+// isTraceparent tells whether s can be passed on. Whoever gets a malformed one must ignore it, says W3C Trace Context;
+// so a malformed one is not worth sending, and never a reason not to deliver.
+func isTraceparent(s string) bool {
+	const shortest = len("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	if len(s) < shortest {
+		return false
+	}
+	return strings.IndexFunc(s, func(r rune) bool {
+		return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	}) < 0
+}
+
+// headerSet fills a http.Header whose values lie in one slice, not in one allocation each.
+type headerSet struct {
+	header http.Header
+	values []string
+}
+
+func newHeaderSet(n int) headerSet {
+	return headerSet{header: make(http.Header, n), values: make([]string, 0, n)}
+}
+
+func (h *headerSet) set(name, value string) {
+	n := len(h.values)
+	h.values = append(h.values, value)
+	h.header[name] = h.values[n : n+1 : n+1]
+}
+
+// ceValue encodes an attribute's value for a header: space, double quote, percent sign and all that is not printable
+// ASCII are percent-encoded as UTF-8 (CloudEvents HTTP protocol binding 1.0.2, section 3.1.3.2). Invalid UTF-8 becomes
+// the replacement character first, for an attribute is a Unicode string.
+func ceValue(s string) string {
+	i := 0
+	for i < len(s) && cePlain(s[i]) {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	const hex = "0123456789ABCDEF"
+	out := []byte(s[:i])
+	for rest := strings.ToValidUTF8(s[i:], "\uFFFD"); rest != ""; rest = rest[1:] {
+		if c := rest[0]; cePlain(c) {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(out)
+}
+
+func cePlain(c byte) bool { return '!' <= c && c <= '~' && c != '"' && c != '%' }

@@ -1,0 +1,80 @@
+package delivery
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// Webhook delivers tasks by HTTP. Its methods may be called concurrently.
+type Webhook struct {
+	cfg       Config
+	transport *http.Transport
+	metrics   *metrics
+	closed    atomic.Bool
+}
+
+// New makes a Webhook. It fails on an invalid Config, or when its metrics are already registered.
+func New(cfg Config) (*Webhook, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return &Webhook{cfg: cfg, transport: newTransport(cfg), metrics: m}, nil
+}
+
+func newTransport(cfg Config) *http.Transport {
+	d := newDialer(cfg)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	return &http.Transport{
+		DialContext:            d.dial,
+		DialTLSContext:         d.dialTLS,
+		Protocols:              protocols,
+		DisableCompression:     true, // a reply is read for its first bytes only, and never unpacked
+		MaxResponseHeaderBytes: maxReplyHeader,
+		MaxIdleConns:           cfg.MaxIdle,
+		MaxIdleConnsPerHost:    cfg.MaxIdlePerHost,
+		IdleConnTimeout:        cfg.IdleTimeout,
+	}
+}
+
+// Deliver makes one attempt and reports what came of it. It returns within a.Timeout (fsm.DefaultTimeout if that is not
+// positive), and at once when ctx ends; the outcome then begins with "aborted", and the receiver may have got the task
+// or not. The task must not change any more, even after the return: a connection may still be sending its payload.
+func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	begun := w.cfg.Now()
+	out, result := w.attempt(ctx, a, begun)
+	took := w.cfg.Now().Sub(begun)
+	w.metrics.ended(result, took)
+	if result != resultDelivered && w.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
+		w.log(ctx, a, out, result, took)
+	}
+	return out
+}
+
+func (w *Webhook) log(ctx context.Context, a fsm.Attempt, out fsm.Outcome, r result, took time.Duration) {
+	destination, err := fsm.Destination(a.Task.GetSpec().GetTarget().GetUrl())
+	if err != nil {
+		destination = "unknown" // the outcome says why
+	}
+	w.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
+		slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
+		slog.Uint64("attempt", uint64(a.Task.GetAttempts())), slog.String("destination", destination),
+		slog.String("result", r.String()), slog.Duration("took", took), slog.String("error", out.Error))
+}
+
+// Close drops the connections that are kept, and lets no further attempt begin. It neither ends nor awaits running
+// attempts: they belong to the contexts they were given.
+func (w *Webhook) Close() {
+	w.closed.Store(true)
+	w.transport.CloseIdleConnections()
+}
