@@ -1,0 +1,170 @@
+package shard
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// applier is what Raft sees of the machine. Raft calls it from one goroutine; the atomics are for everybody else.
+type applier struct {
+	machine *fsm.Machine
+	fatal   func(error)
+	failed  error // set once; from then on nothing is applied
+
+	// index and term of the last entry that the machine has applied. Raft's own AppliedIndex runs ahead: it counts what
+	// was handed over, not what was applied.
+	index, term atomic.Uint64
+	appendedAt  atomic.Int64 // when its leader appended it, in Unix nanoseconds; 0: unknown
+	logBytes    atomic.Int64 // applied since the last snapshot
+	wanted      atomic.Bool  // a leadership of this node runs, and may be waiting for results
+	grown       chan struct{}
+
+	checkpoints checkpoints
+}
+
+var _ raft.BatchingFSM = (*applier)(nil)
+
+// applied answers an entry to the one who proposed it on this node, and to nobody else: Raft keeps the proposer's future
+// for entries of its own term only. So grants reach no follower and no other leadership.
+type applied struct {
+	index, term uint64
+	fsm.Applied
+	err error
+}
+
+func newApplier(machine *fsm.Machine, fatal func(error)) *applier {
+	return &applier{machine: machine, fatal: fatal, grown: make(chan struct{}, 1)}
+}
+
+// ApplyBatch applies committed entries in order. It is also told of membership changes, so that Raft can snapshot an
+// idle group after one.
+func (a *applier) ApplyBatch(logs []*raft.Log) []any {
+	answers := make([]any, len(logs))
+	for i, l := range logs {
+		answers[i] = a.Apply(l)
+	}
+	wake(a.grown)
+	return answers
+}
+
+// Apply applies one committed entry.
+func (a *applier) Apply(l *raft.Log) any {
+	if a.failed != nil {
+		return applied{err: a.failed}
+	}
+	answer := applied{index: l.Index, term: l.Term}
+	if l.Type == raft.LogCommand {
+		answer.Applied, answer.err = a.machine.Apply(l.Data, a.wanted.Load())
+		if answer.err != nil {
+			a.fail(fmt.Errorf("log entry %d of term %d: %w", l.Index, l.Term, answer.err))
+			return answer
+		}
+	}
+	a.advanceTo(l)
+	return answer
+}
+
+func (a *applier) advanceTo(l *raft.Log) {
+	a.logBytes.Add(int64(len(l.Data)))
+	if !l.AppendedAt.IsZero() {
+		a.appendedAt.Store(l.AppendedAt.UnixNano())
+	}
+	a.term.Store(l.Term)
+	a.index.Store(l.Index)
+	if l.Index%checkpointEvery == 0 {
+		commands, sum := a.machine.Hash()
+		a.checkpoints.add(Checkpoint{Index: l.Index, Commands: commands, Sum: sum})
+	}
+}
+
+// fail stops applying for good: an entry that was skipped would make this replica differ from the others.
+func (a *applier) fail(err error) {
+	a.failed = err
+	go a.fatal(err) // it may want to wait for this goroutine
+}
+
+// Snapshot is called between two entries; it only marks where the machine stands.
+func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
+	if a.failed != nil {
+		return nil, a.failed
+	}
+	return &snapshot{index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot()}, nil
+}
+
+// Restore replaces the machine's state. The machine builds the new one aside; on an error it keeps the old one. Raft
+// closes the source.
+func (a *applier) Restore(source io.ReadCloser) error {
+	if a.failed != nil {
+		return a.failed
+	}
+	index, term, err := readSnapshotHeader(source)
+	if err == nil {
+		err = a.machine.Restore(source)
+	}
+	if err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	a.index.Store(index)
+	a.term.Store(term)
+	a.logBytes.Store(0)
+	return nil
+}
+
+// checkpointEvery is how many Raft indexes lie between two checkpoints.
+const checkpointEvery = 64
+
+// Checkpoint is a fingerprint of the machine right after a Raft index. Replicas that have one for the same index must
+// agree in it.
+type Checkpoint struct {
+	Index    uint64 // of the Raft log; a multiple of checkpointEvery
+	Commands uint64 // applied in the shard's life
+	Sum      uint64 // fsm.Machine's state hash
+}
+
+// checkpoints keeps the newest few.
+type checkpoints struct {
+	mu   sync.Mutex
+	ring [64]Checkpoint
+	next int
+}
+
+func (c *checkpoints) add(p Checkpoint) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ring[c.next] = p
+	c.next = (c.next + 1) % len(c.ring)
+}
+
+// all returns them by rising index.
+func (c *checkpoints) all() []Checkpoint {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]Checkpoint, 0, len(c.ring))
+	for i := range c.ring {
+		if p := c.ring[(c.next+i)%len(c.ring)]; p.Index > 0 {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// wake tells whoever waits on a channel of capacity one that there is something to look at.
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// age returns how long ago the leader appended the last entry applied here; ok is false if that is not known.
+func (a *applier) age(now time.Time) (_ time.Duration, ok bool) {
+	at := a.appendedAt.Load()
+	return now.Sub(time.Unix(0, at)), at != 0
+}

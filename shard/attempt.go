@@ -1,0 +1,118 @@
+package shard
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// maxRetryAfter is how far a receiver may put off the next attempt.
+const maxRetryAfter = 24 * time.Hour
+
+// timeoutOf returns how long an attempt of the task may take.
+func (p Policy) timeoutOf(t *fsmpb.Task) time.Duration {
+	if ms := t.GetSpec().GetTarget().GetTimeoutMs(); ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return p.Timeout
+}
+
+// verdict decides what an attempt's outcome means for its task. Fence and occurrence are filled in by newSettle.
+func (p Policy) verdict(t *fsmpb.Task, out fsm.Outcome, now time.Time) *fsmpb.Settle {
+	s := &fsmpb.Settle{KeepUntilMs: now.Add(p.KeepDone).UnixMilli(), Error: cutError(out.Error)}
+	retry := t.GetSpec().GetRetry()
+	attempts := orDefault(retry.GetMaxAttempts(), p.MaxAttempts)
+	switch {
+	case out.Delivered:
+		s.Verdict, s.Error = fsmpb.Verdict_VERDICT_DELIVERED, ""
+	case out.Permanent || t.Attempts >= attempts:
+		s.Verdict = fsmpb.Verdict_VERDICT_DEAD
+	default:
+		s.Verdict = fsmpb.Verdict_VERDICT_RETRY
+		wait := max(p.backoffOf(retry, t.Attempts), min(out.RetryAfter, maxRetryAfter))
+		s.RetryAtMs = now.Add(wait).UnixMilli()
+	}
+	return s
+}
+
+// backoffOf returns the wait after the n-th failed attempt of a task.
+func (p Policy) backoffOf(r *fsmpb.Retry, n uint32) time.Duration {
+	least := orDefault(time.Duration(r.GetMinBackoffMs())*time.Millisecond, p.MinBackoff)
+	most := orDefault(time.Duration(r.GetMaxBackoffMs())*time.Millisecond, p.MaxBackoff)
+	return backoff(n, least, most, rand.Float64())
+}
+
+// backoff grows exponentially and is spread over half of its range ("equal jitter", M. Brooker, "Exponential Backoff
+// And Jitter", AWS 2015): after n failures evenly from least*2^(n-1) to twice that, never under least and never over
+// most. spread is in [0, 1).
+func backoff(n uint32, least, most time.Duration, spread float64) time.Duration {
+	most = max(least, most)
+	top := most
+	if shift := min(n, 40); least <= most>>shift {
+		top = least << shift
+	}
+	bottom := max(top/2, least)
+	return bottom + time.Duration(spread*float64(top-bottom))
+}
+
+// stopped settles a grant whose attempt may not begin because the task was cancelled: the machine ends it as cancelled.
+// If something else has superseded the grant, the settle is stale and changes nothing.
+func (p Policy) stopped(now time.Time) *fsmpb.Settle {
+	return &fsmpb.Settle{
+		Verdict: fsmpb.Verdict_VERDICT_RETRY, RetryAtMs: now.UnixMilli(),
+		Error: "stopped before it began", KeepUntilMs: now.Add(p.KeepDone).UnixMilli(),
+	}
+}
+
+// released gives a grant back whose attempt did not begin; it does not count.
+func released() *fsmpb.Settle {
+	return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED}
+}
+
+func verdictName(v fsmpb.Verdict) string {
+	return strings.ToLower(strings.TrimPrefix(v.String(), "VERDICT_"))
+}
+
+// cutError makes a text fit for the log: valid, and no longer than is kept.
+func cutError(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	if len(text) <= fsm.MaxErrorBytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:fsm.MaxErrorBytes], "")
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+// policyAt is the policy as commands carry it. Instants have the horizon added, so that none comes early although the
+// wheel is ahead of the clock.
+func (s *Shard) policyAt(now time.Time) *fsmpb.Policy {
+	p, horizon := s.cfg.Policy, s.latencies.horizon()
+	return &fsmpb.Policy{
+		Window:           p.Window,
+		AttemptTimeoutMs: p.Timeout.Milliseconds(),
+		LeaseMarginMs:    (p.LeaseMargin + horizon).Milliseconds(),
+		MaxAttempts:      p.MaxAttempts,
+		KeepUntilMs:      now.Add(p.KeepDone + horizon).UnixMilli(),
+		TombstoneBytes:   p.TombstoneBytes,
+		HorizonMs:        horizon.Milliseconds(),
+	}
+}
+
+// unstartable says why a grant is not begun, or nil.
+func (p Policy) unstartable(task *fsmpb.Task, leaseEnd, now time.Time) error {
+	if left, need := leaseEnd.Sub(now), p.timeoutOf(task); left < need {
+		return fmt.Errorf("only %v of the lease are left for an attempt of up to %v", left, need)
+	}
+	return nil
+}

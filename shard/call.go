@@ -1,0 +1,99 @@
+package shard
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// call is the commands of one Do: encoded by its caller, so that the proposer has only bytes to copy. They are taken in
+// order, perhaps into several entries. The queue's mutex guards it.
+type call struct {
+	data    []byte // the commands, framed
+	ends    []int  // where each ends in data
+	replies []fsm.Reply
+	// 0 <= answered <= taken <= len(ends)
+	taken    int
+	answered int
+	gone     bool          // its caller waits no longer; replies are his
+	done     chan struct{} // closed when all are answered
+}
+
+// newCall encodes commands. It writes into them what only the leader decides.
+func newCall(cmds []*fsmpb.Command, keepUntil time.Time) (*call, error) {
+	c := &call{
+		ends:    make([]int, 0, len(cmds)),
+		replies: make([]fsm.Reply, len(cmds)),
+		done:    make(chan struct{}),
+	}
+	for i, cmd := range cmds {
+		if cancel := cmd.GetCancel(); cancel != nil {
+			cancel.KeepUntilMs = keepUntil.UnixMilli()
+		}
+		var err error
+		if c.data, err = frame(c.data, cmd); err != nil {
+			return nil, fmt.Errorf("command %d of %d: %w", i+1, len(cmds), err)
+		}
+		c.ends = append(c.ends, len(c.data))
+	}
+	return c, nil
+}
+
+// bytes returns the framed commands [from, to).
+func (c *call) bytes(from, to int) []byte {
+	begin := 0
+	if from > 0 {
+		begin = c.ends[from-1]
+	}
+	return c.data[begin:c.ends[to-1]]
+}
+
+// waiting is how many bytes have not been taken.
+func (c *call) waiting() int64 {
+	if c.taken == len(c.ends) {
+		return 0
+	}
+	return int64(len(c.bytes(c.taken, len(c.ends))))
+}
+
+// fit returns how many of the commands not yet taken go into so many commands and bytes.
+func (c *call) fit(commands, bytes int) int {
+	n := 0
+	for c.taken+n < len(c.ends) && n < commands && len(c.bytes(c.taken, c.taken+n+1)) <= bytes {
+		n++
+	}
+	return n
+}
+
+// answer gives the next replies, in order.
+func (c *call) answer(replies []fsm.Reply) {
+	if c.gone {
+		return
+	}
+	c.answered += copy(c.replies[c.answered:], replies)
+	if c.answered == len(c.ends) {
+		close(c.done)
+	}
+}
+
+// leave ends the wait of a caller who has no more time: what was taken may commit, and the rest never will.
+func (c *call) leave(unknown, notProposed error) {
+	c.gone = true
+	for i := c.answered; i < len(c.ends); i++ {
+		c.replies[i].Err = notProposed
+		if i < c.taken {
+			c.replies[i].Err = unknown
+		}
+	}
+}
+
+// refuse answers each of n commands with the same error.
+func refuse(n int, err error) []fsm.Reply {
+	replies := make([]fsm.Reply, n)
+	for i := range replies {
+		replies[i].Err = err
+	}
+	return replies
+}

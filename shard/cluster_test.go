@@ -1,0 +1,315 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// replicas is a shard on several nodes in one process, over an in-memory network that can be cut. It checks when it is
+// closed that the replicas agree.
+type replicas struct {
+	t      testing.TB
+	ids    []string
+	nodes  map[string]*node
+	tune   func(*Config)
+	wire   func(id string, inner *raft.InmemTransport) raft.Transport
+	sink   *receiver
+	fatals chan error
+}
+
+type node struct {
+	*Shard
+	inmem     *raft.InmemTransport
+	stores    *memStores
+	snapshots raft.SnapshotStore
+	offset    *clockOffset
+}
+
+// memStores outlives the replica: it is the disk.
+type memStores struct{ *raft.InmemStore }
+
+func (m memStores) Log() raft.LogStore       { return m.InmemStore }
+func (m memStores) Stable() raft.StableStore { return m.InmemStore }
+func (m memStores) Bytes() uint64            { return 0 }
+func (m memStores) Close() error             { return nil }
+
+type clockOffset struct {
+	mu sync.Mutex
+	by time.Duration
+}
+
+func (c *clockOffset) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Now().Add(c.by)
+}
+
+func (c *clockOffset) set(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.by = by
+}
+
+// slowTiming makes simulated days cheap: heartbeats are what costs.
+func slowTiming() Timing {
+	t := LAN()
+	t.Heartbeat, t.Election, t.Lease, t.Commit = 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second
+	t.Calm, t.Stuck, t.HeadStart = time.Minute, 10*time.Minute, 20*time.Second
+	return t
+}
+
+func newReplicas(t testing.TB, n int, tune func(*Config)) *replicas {
+	c := &replicas{t: t, nodes: map[string]*node{}, tune: tune, sink: &receiver{}, fatals: make(chan error, 16)}
+	for i := range n {
+		c.ids = append(c.ids, fmt.Sprintf("n%d", i+1))
+	}
+	for _, id := range c.ids {
+		c.nodes[id] = &node{
+			stores: &memStores{raft.NewInmemStore()}, snapshots: raft.NewInmemSnapshotStore(), offset: &clockOffset{},
+		}
+	}
+	return c
+}
+
+func (c *replicas) startAll() *replicas {
+	for _, id := range c.ids {
+		c.start(id)
+	}
+	return c
+}
+
+func (c *replicas) start(id string) {
+	c.t.Helper()
+	n := c.nodes[id]
+	_, n.inmem = raft.NewInmemTransport(raft.ServerAddress(id))
+	cfg := Config{
+		NodeID: id, Transport: n.inmem, Deliver: c.sink.at(id), Clock: n.offset.now,
+		Stores:    func() (Stores, error) { return n.stores, nil },
+		Snapshots: func() (raft.SnapshotStore, error) { return n.snapshots, nil },
+		Fatal:     func(err error) { c.fatals <- err },
+		Timing:    slowTiming(),
+	}
+	for _, peer := range c.ids {
+		cfg.Replicas = append(cfg.Replicas, Replica{NodeID: peer})
+	}
+	if c.wire != nil {
+		cfg.Transport = c.wire(id, n.inmem)
+	}
+	if c.tune != nil {
+		c.tune(&cfg)
+	}
+	c.link(id)
+	s, err := Open(cfg)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	n.Shard = s
+}
+
+// link connects a node with all that run.
+func (c *replicas) link(id string) {
+	for _, peer := range c.ids {
+		if p := c.nodes[peer]; peer != id && p.inmem != nil {
+			c.nodes[id].inmem.Connect(raft.ServerAddress(peer), p.inmem)
+			p.inmem.Connect(raft.ServerAddress(id), c.nodes[id].inmem)
+		}
+	}
+}
+
+// cut takes a node off the network.
+func (c *replicas) cut(id string) {
+	c.nodes[id].inmem.DisconnectAll()
+	for _, peer := range c.ids {
+		if p := c.nodes[peer]; peer != id && p.inmem != nil {
+			p.inmem.Disconnect(raft.ServerAddress(id))
+		}
+	}
+}
+
+// kill stops a node as a crash would: it gives nothing away and waits for nothing.
+func (c *replicas) kill(id string) {
+	n := c.nodes[id]
+	if n.Shard == nil {
+		return
+	}
+	c.cut(id)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := n.Close(ctx); err != nil {
+		c.t.Error(err)
+	}
+	n.Shard, n.inmem = nil, nil
+}
+
+func (c *replicas) close() {
+	for _, id := range c.ids {
+		c.kill(id)
+	}
+	select {
+	case err := <-c.fatals:
+		c.t.Errorf("fatal: %v", err)
+	default:
+	}
+}
+
+// eventually polls; in a bubble the clock jumps from poll to poll.
+func (c *replicas) eventually(what string, ok func() bool) {
+	c.t.Helper()
+	deadline := time.Now().Add(20 * time.Minute)
+	if c.tune != nil && c.timing().Heartbeat < time.Second {
+		deadline = time.Now().Add(20 * time.Second)
+	}
+	for !ok() {
+		if time.Now().After(deadline) {
+			c.t.Fatalf("never: %s", what)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func (c *replicas) timing() Timing {
+	for _, n := range c.nodes {
+		if n.Shard != nil {
+			return n.cfg.Timing
+		}
+	}
+	return slowTiming()
+}
+
+// leader waits for one that answers, among these nodes; none given: all that run.
+func (c *replicas) leader(among ...string) *node {
+	c.t.Helper()
+	if len(among) == 0 {
+		among = c.ids
+	}
+	var leader *node
+	c.eventually("a leader", func() bool {
+		for _, id := range among {
+			if n := c.nodes[id]; n.Shard != nil && n.IsLeader() && n.raft.State() == raft.Leader {
+				leader = n
+				return true
+			}
+		}
+		return false
+	})
+	return leader
+}
+
+func (c *replicas) others(id string) []string {
+	return slices.DeleteFunc(slices.Clone(c.ids), func(other string) bool { return other == id })
+}
+
+// agree waits until all replicas have the same hash after the same number of commands.
+func (c *replicas) agree() {
+	c.t.Helper()
+	c.eventually("agreement", func() bool {
+		type fingerprint struct{ commands, sum uint64 }
+		seen := map[fingerprint]bool{}
+		for _, n := range c.nodes {
+			commands, sum := n.machine.Hash()
+			seen[fingerprint{commands, sum}] = true
+		}
+		return len(seen) == 1
+	})
+	for _, n := range c.nodes {
+		for _, p := range n.Checkpoints() {
+			for _, other := range c.nodes {
+				if q, ok := other.HashAt(p.Index); ok && q != p {
+					c.t.Errorf("replicas differ at index %d: %v and %v", p.Index, p, q)
+				}
+			}
+		}
+	}
+}
+
+// receiver stands for all receivers and notes what arrives.
+type receiver struct {
+	mu       sync.Mutex
+	arrivals []arrival
+	respond  func(context.Context, fsm.Attempt) fsm.Outcome // nil: delivered
+}
+
+type arrival struct {
+	node, id, webhookID string
+	fence               uint64
+	attempts            uint32
+	at                  time.Time
+}
+
+type receiverAt struct {
+	*receiver
+	node string
+}
+
+func (r *receiver) at(node string) Deliverer { return receiverAt{r, node} }
+
+func (r receiverAt) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	r.mu.Lock()
+	r.arrivals = append(r.arrivals, arrival{
+		node: r.node, id: a.Task.Id, webhookID: a.Task.WebhookId, fence: a.Task.Fence, attempts: a.Task.Attempts,
+		at: time.Now(),
+	})
+	respond := r.respond
+	r.mu.Unlock()
+	if respond == nil {
+		return fsm.Outcome{Delivered: true}
+	}
+	return respond(ctx, a)
+}
+
+func (r *receiver) all() []arrival {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.arrivals)
+}
+
+func (r *receiver) of(id string) []arrival {
+	return slices.DeleteFunc(r.all(), func(a arrival) bool { return a.id != id })
+}
+
+func schedule(id string, at time.Time) *fsmpb.Command {
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec: &fsmpb.Spec{
+			Payload: []byte(`{"order":1042}`), Target: &fsmpb.Target{Url: "http://receiver.test:80/hook"},
+		},
+		FireAtMs: at.UnixMilli(), ReceivedAtMs: time.Now().UnixMilli(),
+	}}}
+}
+
+func cancelOf(id string) *fsmpb.Command {
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}
+}
+
+// must returns the result of one command.
+func (n *node) must(t testing.TB, cmd *fsmpb.Command) *fsmpb.Result {
+	t.Helper()
+	reply := n.Do(context.Background(), []*fsmpb.Command{cmd})[0]
+	if reply.Err != nil {
+		t.Fatal(reply.Err)
+	}
+	return reply.Result
+}
+
+func (n *node) state(t testing.TB, id string) fsmpb.State {
+	t.Helper()
+	task, err := n.Get(context.Background(), "", id, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return task.GetState()
+}
+
+func isNotLeader(err error) bool {
+	var notLeader *fsm.NotLeaderError
+	return errors.As(err, &notLeader)
+}

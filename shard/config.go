@@ -1,0 +1,226 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+// Config says what a shard is, where it lives and what it may use.
+type Config struct {
+	ID                 uint32
+	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
+	FirstSlot, EndSlot uint32 // the slots [FirstSlot, EndSlot) are this shard's; default all
+
+	Dir      string // of the group; unused if Stores and Snapshots are set
+	Existing bool   // the node's own record says that the group was opened here before
+
+	Replicas  []Replica // voters of a new group; ignored when there is state
+	Preferred string    // node that should lead; empty: whoever does
+
+	Transport raft.Transport
+	LogStore  logstore.Kind
+	Stores    func() (Stores, error)             // default: logstore in Dir
+	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
+
+	Deliver Deliverer
+	Clock   func() time.Time // wall clock; default time.Now
+
+	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
+	// returned nil once. Nil: the clock is trusted.
+	ClockAgrees func(ctx context.Context, voters []string) error
+	// Alive tells whether a node is thought to be up; a hint for giving leadership home. Nil: contact alone decides.
+	Alive func(nodeID string) bool
+	// OnLeader is told of each change of leader that this replica notices. It must not block.
+	OnLeader func(Change)
+	// Fatal is called when the group cannot go on: a disk that failed, a command of a newer version, a wedged leader.
+	// In production it ends the process. Required.
+	Fatal func(error)
+
+	Timing       Timing
+	Policy       Policy
+	MaxPending   int64               // bytes of users' commands that may wait; default 16 MiB
+	SnapshotLog  int64               // bytes of log, beside the size of the state, that make a snapshot due; default 32 MiB
+	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
+
+	Logger     *slog.Logger          // default: none
+	Registerer prometheus.Registerer // default: none; the shard adds its label
+}
+
+// Replica is one voter of a new group.
+type Replica struct{ NodeID string }
+
+// Change is one change of leader. Leader is empty while there is none.
+type Change struct {
+	Shard  uint32
+	Leader string
+	Term   uint64
+}
+
+// Stores is what a group remembers beside its snapshots. *logstore.Stores is one.
+type Stores interface {
+	Log() raft.LogStore
+	Stable() raft.StableStore
+	Bytes() uint64 // of the log, as far as it was written by this process
+	Close() error
+}
+
+// Deliverer takes one attempt to its receiver. It returns when the attempt is over, at the latest soon after ctx is.
+type Deliverer interface {
+	Deliver(ctx context.Context, attempt fsm.Attempt) fsm.Outcome
+}
+
+// Timing holds every duration that is about Raft or the machine it runs on.
+type Timing struct {
+	Heartbeat time.Duration // a follower that hears nothing for one to two times this long becomes a candidate
+	Election  time.Duration // a candidate tries again after one to two times this long; at least Heartbeat
+	Lease     time.Duration // a leader without a majority for this long steps down; at most Heartbeat
+	Commit    time.Duration // an idle follower learns of the last commit within two times this long
+	HeadStart time.Duration // how long others leave the first election after a start to the preferred node
+	Calm      time.Duration // how long all must be well before leadership is given home, and between two tries
+	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
+	Drain     time.Duration // how long it then holds new attempts back to let the running ones end
+	Stuck     time.Duration // a leader that commits nothing for this long, with something to commit, is fatal
+	ClockJump time.Duration // a wall clock this far ahead of the monotonic one pauses firing for a check
+	Write     time.Duration // one write of the log store; 0: its default
+}
+
+// LAN is the timing for nodes within a few milliseconds of each other: failover in less than a second.
+func LAN() Timing {
+	return Timing{
+		Heartbeat: 300 * time.Millisecond, Election: 300 * time.Millisecond, Lease: 250 * time.Millisecond,
+		Commit: 250 * time.Millisecond, HeadStart: 2 * time.Second, Calm: 3 * time.Second,
+		Patience: 2 * time.Second, Drain: 30 * time.Millisecond,
+		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond,
+	}
+}
+
+// Fast is for one quiet network: failover in about half a second, at twice the idle cost of LAN.
+func Fast() Timing {
+	t := LAN()
+	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 130*time.Millisecond
+	return t
+}
+
+// WAN is for nodes in different places: failover in three seconds.
+func WAN() Timing {
+	t := LAN()
+	t.Heartbeat, t.Election, t.Lease = time.Second, time.Second, 800*time.Millisecond
+	t.HeadStart, t.Calm = 5*time.Second, 10*time.Second
+	return t
+}
+
+// Policy is what tasks get that say nothing themselves. The leader writes it into the log as plain numbers.
+type Policy struct {
+	Window         uint32        // attempts in flight per lane on this shard
+	Timeout        time.Duration // of an attempt
+	LeaseMargin    time.Duration // a lease ends this long, and the horizon, after its attempt has
+	KeepDone       time.Duration // how long a tombstone stays
+	TombstoneBytes int64         // all tombstones of the shard together; 0: no bound
+	MaxAttempts    uint32
+	MinBackoff     time.Duration
+	MaxBackoff     time.Duration
+}
+
+func defaultPolicy() Policy {
+	return Policy{
+		Window: 128, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
+		MaxAttempts: fsm.DefaultMaxAttempts, MinBackoff: fsm.DefaultMinBackoff, MaxBackoff: fsm.DefaultMaxBackoff,
+	}
+}
+
+const (
+	defaultMaxPending  = 16 << 20
+	defaultSnapshotLog = 32 << 20
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.EndSlot == 0 {
+		c.EndSlot = fsm.Slots
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Timing == (Timing{}) {
+		c.Timing = LAN()
+	}
+	c.Policy = c.Policy.withDefaults()
+	if c.MaxPending == 0 {
+		c.MaxPending = defaultMaxPending
+	}
+	if c.SnapshotLog == 0 {
+		c.SnapshotLog = defaultSnapshotLog
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Logger = c.Logger.With("shard", c.ID)
+	return c, c.validate()
+}
+
+// withDefaults fills what is zero, field by field.
+func (p Policy) withDefaults() Policy {
+	d := defaultPolicy()
+	setDefault(&p.Window, d.Window)
+	setDefault(&p.Timeout, d.Timeout)
+	setDefault(&p.LeaseMargin, d.LeaseMargin)
+	setDefault(&p.KeepDone, d.KeepDone)
+	setDefault(&p.MaxAttempts, d.MaxAttempts)
+	setDefault(&p.MinBackoff, d.MinBackoff)
+	setDefault(&p.MaxBackoff, d.MaxBackoff)
+	return p
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.NodeID == "":
+		return errors.New("shard: no node id")
+	case c.Transport == nil:
+		return errors.New("shard: no transport")
+	case c.Deliver == nil:
+		return errors.New("shard: nobody to deliver")
+	case c.Fatal == nil:
+		return errors.New("shard: Fatal is not set")
+	case c.Dir == "" && (c.Stores == nil || c.Snapshots == nil):
+		return errors.New("shard: no folder")
+	case c.FirstSlot >= c.EndSlot || c.EndSlot > fsm.Slots:
+		return fmt.Errorf("shard: slots [%d, %d) are no range", c.FirstSlot, c.EndSlot)
+	case c.Policy.MinBackoff > c.Policy.MaxBackoff:
+		return fmt.Errorf("shard: least backoff %v is over the greatest, %v", c.Policy.MinBackoff, c.Policy.MaxBackoff)
+	}
+	return c.Timing.validate()
+}
+
+func (t Timing) validate() error {
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"heartbeat", t.Heartbeat}, {"election", t.Election}, {"lease", t.Lease}, {"commit", t.Commit},
+		{"calm", t.Calm}, {"stuck", t.Stuck}, {"clock jump", t.ClockJump},
+	} {
+		if d.value <= 0 {
+			return fmt.Errorf("shard: timing %s is %v", d.name, d.value)
+		}
+	}
+	if t.Lease > t.Heartbeat || t.Heartbeat > t.Election {
+		return fmt.Errorf("shard: lease %v <= heartbeat %v <= election %v does not hold", t.Lease, t.Heartbeat, t.Election)
+	}
+	return nil
+}

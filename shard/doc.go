@@ -1,0 +1,51 @@
+// Package shard runs one Raft group over one fsm.Machine, and does what its leader has to do: batch, tick, fire, settle.
+//
+// # A leadership
+//
+// Raft tells of a leadership through a channel that its main loop blocks on; a reader that does nothing else (watch)
+// keeps it empty. Each leadership gets its own set of workers, which die with it:
+//
+//	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
+//	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
+//	firing    holds each grant to its instant, looks once more, and starts it
+//	verifier  proves leadership for linearizable reads, once for all readers that came in time
+//	homing    gives the leadership to the node that placement prefers, when that node is well
+//
+// Its first command is Takeover, after the clock has been compared with a majority of the voters. Calls wait meanwhile.
+// Grants come only from the answer to an entry that this very leadership proposed: a follower, or a leader that applies
+// what another proposed, has nobody to hand them to. That, not a look at the term, keeps two nodes from firing one grant.
+//
+// # When the leadership ends
+//
+// Grants not yet started are dropped: the next leader's Takeover grants them anew. Attempts that run go on to their end,
+// because the receiver may be acting on them already: cutting the connection would not stop the repeat that Takeover
+// causes, only make the first one unreadable. Should this node lead again when one succeeds, that success still settles
+// the task, under whatever fence. So the repeats of a failover are at most the attempts that were running.
+// A planned transfer first waits a while for a moment without running attempts, then holds new ones back, gives those
+// not started back uncounted, and drains for some milliseconds. What runs even then is repeated.
+//
+// # Reads
+//
+// A linearizable read waits for this term's Takeover to be applied, reads, and then proves that this node led at a time
+// after the read. VerifyLeader of hashicorp/raft alone does not prove that: it counts the answer to a heartbeat that was
+// sent before it was called. So the transport notes, for each voter, when the newest answered request of this term was
+// sent, and VerifyLeader only hurries the heartbeats. The same notes say whether a majority was in touch within the
+// last leader lease: a leader that was stopped and woken finds that it was not, and asks before it starts an attempt.
+//
+// # What is ambiguous
+//
+// fsm.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a failed
+// append, shutdown, the caller's own deadline) is fsm.ErrUnknown.
+//
+// # Left to others
+//
+// What a command does: fsm. The disk: logstore. Where replicas live, addresses, comparing clocks: cluster. HTTP to the
+// receiver: delivery.
+//
+// # Why not otherwise
+//
+// Not several entries in flight: measured slower, and the order within a shard would need care at every error. Not a
+// timer that lingers for more commands: the commit of the last entry is the timer. Not a queue of payloads to send: a
+// grant is a name and an instant, and the payload is read when the attempt starts. Not raft's leader lease for reads
+// or for safety: it is no lease (a follower may elect another while it runs).
+package shard

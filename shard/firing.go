@@ -1,0 +1,271 @@
+package shard
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what is
+// to be sent is read when the attempt starts.
+type firing struct {
+	lead    *leadership
+	shard   *Shard
+	changed chan struct{} // capacity 1: look again
+
+	mu     sync.Mutex
+	held   grantHeap
+	order  uint64 // of the last grant added: equal instants start in the order in which they were granted
+	paused bool
+	ended  bool
+}
+
+type heldGrant struct {
+	fsm.Grant
+	order uint64
+}
+
+func newFiring(l *leadership) *firing {
+	return &firing{lead: l, shard: l.shard, changed: make(chan struct{}, 1)}
+}
+
+// add takes the grants of one entry. When starts are paused they go straight back.
+func (f *firing) add(grants []fsm.Grant) {
+	if len(grants) == 0 {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.ended {
+		return
+	}
+	for _, g := range grants {
+		f.order++
+		heap.Push(&f.held, heldGrant{g, f.order})
+	}
+	if f.paused {
+		f.giveBack()
+	}
+	wake(f.changed)
+}
+
+// run starts what is due until the leadership ends. What is held then is dropped: the next Takeover grants it anew.
+func (f *firing) run(ctx context.Context) {
+	defer f.drop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.changed:
+		case <-timer.C:
+		}
+		if due := f.due(); len(due) > 0 && !f.start(ctx, due) {
+			return
+		}
+		if wait, ok := f.untilNext(); ok {
+			timer.Reset(wait)
+		}
+	}
+}
+
+func (f *firing) drop() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.held = true, nil
+}
+
+// due takes all grants whose instant has come.
+func (f *firing) due() []fsm.Grant {
+	now, _ := f.shard.clock.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var due []fsm.Grant
+	for len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
+		due = append(due, heap.Pop(&f.held).(heldGrant).Grant)
+	}
+	return due
+}
+
+// untilNext returns how long the next grant must still be held; ok is false if there is none.
+func (f *firing) untilNext() (_ time.Duration, ok bool) {
+	now, _ := f.shard.clock.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.held) == 0 {
+		return 0, false
+	}
+	return max(time.UnixMilli(f.held[0].StartMs).Sub(now), 0), true
+}
+
+// start begins attempts, after making sure that this node still leads. If it does not, they are dropped.
+func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
+	if !f.lead.inTouch(ctx) {
+		return false
+	}
+	now, _ := f.shard.clock.now()
+	for _, g := range due {
+		if g.StartMs > 0 {
+			f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
+		}
+		f.shard.attempts.begin()
+		go f.attempt(g)
+	}
+	return true
+}
+
+// attempt runs one attempt to its end, also when the leadership ends meanwhile.
+func (f *firing) attempt(g fsm.Grant) {
+	defer f.shard.attempts.end()
+	settle := f.deliver(g)
+	if settle == nil {
+		return
+	}
+	f.shard.metrics.settled(verdictName(settle.Verdict))
+	f.settle(g, settle)
+}
+
+// deliver returns the verdict on a grant's attempt, nil if it was put back to be held.
+func (f *firing) deliver(g fsm.Grant) *fsmpb.Settle {
+	policy := f.shard.cfg.Policy
+	now, _ := f.shard.clock.now()
+	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
+	if !ok {
+		return policy.stopped(now)
+	}
+	if task.FireAtMs > now.UnixMilli() {
+		// A grant that was made ahead of its time has been renewed by a Takeover, or given back and granted again.
+		g.StartMs = task.FireAtMs
+		f.add([]fsm.Grant{g})
+		return nil
+	}
+	if err := policy.unstartable(task, time.UnixMilli(leaseEndMs), now); err != nil {
+		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
+		return released()
+	}
+	timeout := policy.timeoutOf(task)
+	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
+	defer cancel()
+	out := f.shard.cfg.Deliver.Deliver(ctx, fsm.Attempt{Task: task, Timeout: timeout})
+	now, _ = f.shard.clock.now()
+	return policy.verdict(task, out, now)
+}
+
+// settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still worth
+// anything, and only if this node leads again: failures settle under the current fence alone.
+func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle) {
+	s, err := newSettle(g, op)
+	if err != nil {
+		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "error", err)
+		return // its lease will end
+	}
+	if f.lead.proposer.queue.settle(s) || op.Verdict != fsmpb.Verdict_VERDICT_DELIVERED {
+		return
+	}
+	if l := f.shard.current(); l != nil {
+		l.proposer.queue.settle(s)
+	}
+}
+
+// pause holds new attempts back and gives those not begun back to their lanes.
+func (f *firing) pause() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.paused = true
+	f.giveBack()
+}
+
+func (f *firing) giveBack() {
+	held := f.held
+	f.held = nil
+	// The last first: each goes back to the head of its lane.
+	slices.SortFunc(held, func(a, b heldGrant) int { return cmp.Compare(b.order, a.order) })
+	for _, g := range held {
+		f.settle(g.Grant, released())
+	}
+}
+
+func (f *firing) resume() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.paused = false
+}
+
+// grantHeap orders grants by instant, then by when they were made.
+type grantHeap []heldGrant
+
+func (h grantHeap) Len() int { return len(h) }
+func (h grantHeap) Less(i, j int) bool {
+	if h[i].StartMs != h[j].StartMs {
+		return h[i].StartMs < h[j].StartMs
+	}
+	return h[i].order < h[j].order
+}
+func (h grantHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *grantHeap) Push(x any)   { *h = append(*h, x.(heldGrant)) }
+func (h *grantHeap) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+// attempts counts what runs on this node for this shard, over all its leaderships.
+type attempts struct {
+	ctx    context.Context // cancelled when the shard gives up waiting for them
+	cancel context.CancelFunc
+
+	mu      sync.Mutex
+	running int
+	idle    chan struct{} // closed while none runs
+}
+
+func newAttempts() *attempts {
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &attempts{ctx: ctx, cancel: cancel, idle: make(chan struct{})}
+	close(a.idle)
+	return a
+}
+
+func (a *attempts) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running == 0 {
+		a.idle = make(chan struct{})
+	}
+	a.running++
+}
+
+func (a *attempts) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.running--; a.running == 0 {
+		close(a.idle)
+	}
+}
+
+// wait waits for a moment at which none runs.
+func (a *attempts) wait(ctx context.Context) error {
+	a.mu.Lock()
+	idle := a.idle
+	a.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (a *attempts) count() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.running
+}

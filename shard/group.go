@@ -1,0 +1,185 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+// How Raft is set up. Entries are large, so that what counts entries is small.
+const (
+	raftAppendEntries = 32  // in one request: at most about 4 MiB
+	raftLogCache      = 32  // entries kept in memory for followers that are a little behind
+	raftTrailing      = 512 // entries kept after a snapshot, for followers that were away for a moment
+	raftNever         = 365 * 24 * time.Hour
+	snapshotsKept     = 2
+)
+
+// errNoState: the node has held this group before, and nothing of it is left.
+var errNoState = errors.New("the group's data is gone: remove this replica and let it join again")
+
+// openRaft opens stores and snapshots, makes the group if it is new, and starts Raft.
+func (s *Shard) openRaft() error {
+	snapshots, err := s.openSnapshots()
+	if err != nil {
+		return err
+	}
+	if s.stores, err = s.openStores(snapshots); err != nil {
+		return err
+	}
+	transport := wrapTransport(s.cfg.Transport, s.contacts)
+	err = s.bootstrap(snapshots, transport)
+	if err == nil {
+		err = s.startRaft(snapshots, transport)
+	}
+	if err != nil {
+		return errors.Join(err, s.stores.Close())
+	}
+	return nil
+}
+
+func (s *Shard) openSnapshots() (raft.SnapshotStore, error) {
+	if s.cfg.Snapshots != nil {
+		return s.cfg.Snapshots()
+	}
+	return raft.NewFileSnapshotStoreWithLogger(s.cfg.Dir, snapshotsKept, newRaftLogger(s.cfg.Logger))
+}
+
+func (s *Shard) openStores(snapshots raft.SnapshotStore) (Stores, error) {
+	if s.cfg.Stores != nil {
+		return s.cfg.Stores()
+	}
+	index, term, err := newestSnapshot(snapshots)
+	if err != nil {
+		return nil, err
+	}
+	return logstore.Open(logstore.Config{
+		Dir: filepath.Join(s.cfg.Dir, "log"), Kind: s.cfg.LogStore, Existing: s.cfg.Existing,
+		SnapshotIndex: index, SnapshotTerm: term, WriteTimeout: s.cfg.Timing.Write,
+		Fatal: s.fatal, Logger: s.cfg.Logger, Registerer: s.logRegisterer(),
+	})
+}
+
+func (s *Shard) logRegisterer() prometheus.Registerer { return s.metrics.registerer }
+
+// bootstrap writes the configuration of a new group. Every replica of a new group writes the same one.
+func (s *Shard) bootstrap(snapshots raft.SnapshotStore, transport raft.Transport) error {
+	hasState, err := raft.HasExistingState(s.stores.Log(), s.stores.Stable(), snapshots)
+	switch {
+	case err != nil:
+		return err
+	case hasState:
+		return nil
+	case s.cfg.Existing:
+		return errNoState
+	case len(s.cfg.Replicas) == 0:
+		return nil // a replica that joins: the leader will send it everything
+	}
+	servers := make([]raft.Server, len(s.cfg.Replicas))
+	for i, r := range s.cfg.Replicas {
+		servers[i] = raft.Server{ID: raft.ServerID(r.NodeID), Address: raft.ServerAddress(r.NodeID)}
+	}
+	err = raft.BootstrapCluster(s.raftConfig(), s.stores.Log(), s.stores.Stable(), snapshots, transport,
+		raft.Configuration{Servers: servers})
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
+
+func (s *Shard) startRaft(snapshots raft.SnapshotStore, transport raft.Transport) error {
+	cache, err := raft.NewLogCache(raftLogCache, s.stores.Log())
+	if err != nil {
+		return err
+	}
+	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, cache, s.stores.Stable(), snapshots, transport)
+	return err
+}
+
+func (s *Shard) raftConfig() *raft.Config {
+	c, timing := raft.DefaultConfig(), s.cfg.Timing
+	c.LocalID = raft.ServerID(s.cfg.NodeID)
+	c.Logger = newRaftLogger(s.cfg.Logger)
+	c.NotifyCh = s.watch.notify
+	c.NoLegacyTelemetry = true
+	c.HeartbeatTimeout, c.ElectionTimeout = s.firstTimeouts()
+	c.LeaderLeaseTimeout, c.CommitTimeout = timing.Lease, timing.Commit
+	c.MaxAppendEntries = raftAppendEntries
+	c.TrailingLogs = raftTrailing
+	c.SnapshotThreshold, c.SnapshotInterval = math.MaxUint64, raftNever // see snapshotter
+	c.ShutdownOnRemove = false
+	return c
+}
+
+// firstTimeouts are those of the first moments: who is not preferred leaves the preferred node the first election after
+// all have been started together.
+func (s *Shard) firstTimeouts() (heartbeat, election time.Duration) {
+	t := s.cfg.Timing
+	if s.cfg.Preferred == "" || s.cfg.Preferred == s.cfg.NodeID {
+		return t.Heartbeat, t.Election
+	}
+	return t.Heartbeat + t.HeadStart, t.Election + t.HeadStart
+}
+
+// endHeadStart goes back to the usual timeouts. Raft then looks at once whether it has heard of a leader.
+func (s *Shard) endHeadStart(ctx context.Context) {
+	t := s.cfg.Timing
+	if heartbeat, _ := s.firstTimeouts(); heartbeat == t.Heartbeat || !sleep(ctx, t.HeadStart) {
+		return
+	}
+	c := s.raft.ReloadableConfig()
+	c.HeartbeatTimeout, c.ElectionTimeout = t.Heartbeat, t.Election
+	if err := s.raft.ReloadConfig(c); err != nil {
+		s.cfg.Logger.Error("raft keeps the timeouts of its start", "error", err)
+	}
+}
+
+// observeLeaders passes on who leads, on every replica.
+func (s *Shard) observeLeaders() {
+	if s.cfg.OnLeader == nil {
+		return
+	}
+	news := make(chan raft.Observation, 16)
+	observer := raft.NewObserver(news, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	s.raft.RegisterObserver(observer)
+	s.workers.Go(func() {
+		defer s.raft.DeregisterObserver(observer)
+		for {
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-news:
+				leader, term := s.Leader()
+				s.cfg.OnLeader(Change{Shard: s.cfg.ID, Leader: leader, Term: term})
+			}
+		}
+	})
+}
+
+// voters returns the node ids of the group's voters.
+func (s *Shard) voters() []string {
+	var voters []string
+	for _, server := range s.raft.GetConfiguration().Configuration().Servers {
+		if server.Suffrage == raft.Voter {
+			voters = append(voters, string(server.ID))
+		}
+	}
+	return voters
+}
+
+// lastMajority returns the latest moment at which a request left that a majority of the voters has since answered in
+// this term.
+func (s *Shard) lastMajority(term uint64) (stamp, bool) {
+	return s.contacts.majority(s.cfg.NodeID, s.voters(), term)
+}

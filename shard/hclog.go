@@ -1,0 +1,118 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// raftLogger writes what hashicorp/raft logs to a slog.Logger. Raft is talkative at Info about every election step, for
+// every group, and the shard logs leader changes itself: so Info becomes Debug, and only warnings keep their level.
+type raftLogger struct {
+	slog    *slog.Logger
+	name    string
+	implied []any
+}
+
+func newRaftLogger(l *slog.Logger) hclog.Logger {
+	return &raftLogger{slog: l.With("component", "raft"), name: "raft"}
+}
+
+func slogLevel(l hclog.Level) slog.Level {
+	switch l {
+	case hclog.Error:
+		return slog.LevelError
+	case hclog.Warn:
+		return slog.LevelWarn
+	case hclog.Trace:
+		return slog.LevelDebug - 4
+	default:
+		return slog.LevelDebug
+	}
+}
+
+// Log writes one record.
+func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
+	ctx, to := context.Background(), slogLevel(level)
+	if !l.slog.Enabled(ctx, to) {
+		return
+	}
+	l.slog.Log(ctx, to, msg, plainArgs(args)...)
+}
+
+// plainArgs renders the values that only hclog knows how to.
+func plainArgs(args []any) []any {
+	plain := make([]any, len(args))
+	for i, arg := range args {
+		plain[i] = arg
+		if f, ok := arg.(hclog.Format); ok && len(f) > 0 {
+			plain[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
+		}
+	}
+	return plain
+}
+
+func (l *raftLogger) Trace(msg string, args ...any) { l.Log(hclog.Trace, msg, args...) }
+func (l *raftLogger) Debug(msg string, args ...any) { l.Log(hclog.Debug, msg, args...) }
+func (l *raftLogger) Info(msg string, args ...any)  { l.Log(hclog.Info, msg, args...) }
+func (l *raftLogger) Warn(msg string, args ...any)  { l.Log(hclog.Warn, msg, args...) }
+func (l *raftLogger) Error(msg string, args ...any) { l.Log(hclog.Error, msg, args...) }
+
+func (l *raftLogger) IsTrace() bool { return l.enabled(hclog.Trace) }
+func (l *raftLogger) IsDebug() bool { return l.enabled(hclog.Debug) }
+func (l *raftLogger) IsInfo() bool  { return l.enabled(hclog.Info) }
+func (l *raftLogger) IsWarn() bool  { return l.enabled(hclog.Warn) }
+func (l *raftLogger) IsError() bool { return l.enabled(hclog.Error) }
+
+func (l *raftLogger) enabled(level hclog.Level) bool {
+	return l.slog.Enabled(context.Background(), slogLevel(level))
+}
+
+func (l *raftLogger) ImpliedArgs() []any { return l.implied }
+func (l *raftLogger) Name() string       { return l.name }
+
+// With returns a logger that adds these to every record.
+func (l *raftLogger) With(args ...any) hclog.Logger {
+	implied := append(append([]any(nil), l.implied...), args...)
+	return &raftLogger{slog: l.slog.With(plainArgs(args)...), name: l.name, implied: implied}
+}
+
+// Named returns a logger of that name under this one's.
+func (l *raftLogger) Named(name string) hclog.Logger {
+	if l.name != "" {
+		name = l.name + "." + name
+	}
+	return l.ResetNamed(name)
+}
+
+// ResetNamed returns a logger of exactly that name.
+func (l *raftLogger) ResetNamed(name string) hclog.Logger {
+	return &raftLogger{slog: l.slog, name: name, implied: l.implied}
+}
+
+// SetLevel does nothing: the slog handler decides.
+func (l *raftLogger) SetLevel(hclog.Level) {}
+
+// GetLevel returns the lowest level that the slog handler takes.
+func (l *raftLogger) GetLevel() hclog.Level {
+	for _, level := range []hclog.Level{hclog.Trace, hclog.Debug, hclog.Warn} {
+		if l.enabled(level) {
+			return level
+		}
+	}
+	return hclog.Error
+}
+
+// StandardLogger returns a logger of the standard library that writes here.
+func (l *raftLogger) StandardLogger(*hclog.StandardLoggerOptions) *log.Logger {
+	return slog.NewLogLogger(l.slog.Handler(), slog.LevelWarn)
+}
+
+// StandardWriter returns a writer of lines that end up here.
+func (l *raftLogger) StandardWriter(options *hclog.StandardLoggerOptions) io.Writer {
+	return l.StandardLogger(options).Writer()
+}

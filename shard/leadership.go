@@ -1,0 +1,165 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// clockCheckTimeout bounds one comparison of clocks; after checksBeforeAway failed ones the leadership is offered to
+// another voter.
+const (
+	clockCheckTimeout = time.Second
+	checksBeforeAway  = 4
+)
+
+// leadership is one term of this node as leader, and all that works only then.
+type leadership struct {
+	shard  *Shard
+	ctx    context.Context // ends with it; the cause says why
+	cancel context.CancelCauseFunc
+
+	term  atomic.Uint64 // known once ready is closed
+	ready chan struct{} // closed when the Takeover has been applied
+	began time.Time
+
+	proposer *proposer
+	ticker   *ticker
+	firing   *firing
+	verifier *verifier
+	moving   sync.Mutex // held during a transfer
+
+	workers sync.WaitGroup
+}
+
+func newLeadership(s *Shard) *leadership {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
+	l.proposer = newProposer(l)
+	l.ticker = newTicker(l)
+	l.firing = newFiring(l)
+	l.verifier = &verifier{lead: l}
+	return l
+}
+
+// start sets the workers going. Calls may be queued from now on; they are proposed after the Takeover.
+func (l *leadership) start() {
+	l.shard.applier.wanted.Store(true)
+	l.workers.Go(func() { l.proposer.run(l.ctx) })
+	l.workers.Go(l.takeOver)
+}
+
+// takeOver does what must come before anything else, and then lets the wheel turn.
+func (l *leadership) takeOver() {
+	if !l.agreeOnClock(l.ctx) {
+		return
+	}
+	l.proposer.queue.requestTakeover()
+	select {
+	case <-l.ctx.Done():
+		return
+	case <-l.ready:
+	}
+	l.shard.metrics.takeovers.Inc()
+	l.shard.cfg.Logger.Info("leading", "term", l.term.Load(), "after", time.Since(l.began))
+	l.workers.Go(func() { l.firing.run(l.ctx) })
+	l.workers.Go(func() { l.ticker.run(l.ctx) })
+	l.workers.Go(func() { l.goHome(l.ctx) })
+}
+
+// open is called by the proposer when the Takeover has been applied.
+func (l *leadership) open(term uint64) {
+	l.term.Store(term)
+	close(l.ready)
+}
+
+// end begins the end. It does not block and may be called by anybody, any number of times; the first cause stays.
+func (l *leadership) end(cause error) { l.cancel(cause) }
+
+// stop ends it and waits for its workers. Attempts that run are not among them.
+func (l *leadership) stop() {
+	l.end(errEnded)
+	l.workers.Wait()
+	l.shard.applier.wanted.Store(false)
+	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))
+}
+
+// awaitReady waits for the Takeover: from then on the machine holds all that earlier terms have acknowledged.
+func (l *leadership) awaitReady(ctx context.Context) error {
+	select {
+	case <-l.ready:
+		return nil
+	case <-l.ctx.Done():
+		return l.shard.notLeader()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// inTouch tells whether it is sure enough that no other leader has begun: a majority has answered within the leader
+// lease, or does so now. No promise rests on it; it keeps a leader that was stopped for a while from starting attempts
+// that its successor has started already.
+func (l *leadership) inTouch(ctx context.Context) bool {
+	s := l.shard
+	if s.raft.State() != raft.Leader || s.raft.CurrentTerm() != l.term.Load() {
+		l.end(errEnded)
+	}
+	if ctx.Err() != nil {
+		return false
+	}
+	if at, ok := s.lastMajority(l.term.Load()); ok && time.Since(at.at) <= s.cfg.Timing.Lease {
+		return true
+	}
+	if err := l.verifier.verify(ctx); err != nil {
+		l.end(err)
+		return false
+	}
+	return ctx.Err() == nil
+}
+
+// agreeOnClock compares this node's clock with those of a majority of the voters until they agree. It returns false
+// when the leadership has ended.
+func (l *leadership) agreeOnClock(ctx context.Context) bool {
+	s := l.shard
+	for failures := 1; ; failures++ {
+		err := s.compareClocks(ctx)
+		if err == nil {
+			s.clock.trust()
+			return ctx.Err() == nil
+		}
+		if ctx.Err() != nil {
+			return false
+		}
+		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "error", err)
+		if failures%checksBeforeAway == 0 {
+			l.giveAway(ctx)
+		}
+		if !sleep(ctx, checkPause) {
+			return false
+		}
+	}
+}
+
+func (l *leadership) giveAway(ctx context.Context) {
+	to := l.shard.bestPeer(l.shard.raft.CurrentTerm())
+	if to == "" {
+		return
+	}
+	if err := l.transfer(ctx, to, 0); err != nil && !errors.Is(err, errEnded) {
+		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "error", err)
+	}
+}
+
+func (s *Shard) compareClocks(ctx context.Context) error {
+	voters := s.voters()
+	if s.cfg.ClockAgrees == nil || len(voters) < 2 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockCheckTimeout)
+	defer cancel()
+	return s.cfg.ClockAgrees(ctx, voters)
+}

@@ -1,0 +1,118 @@
+package shard
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are one shard's. All are made whether or not there is a registry, so that no caller need ask.
+type metrics struct {
+	registerer prometheus.Registerer
+	collectors []prometheus.Collector
+
+	entries       prometheus.Counter
+	commands      prometheus.Counter
+	entryBytes    prometheus.Counter
+	commitSeconds prometheus.Histogram
+	refused       prometheus.Counter
+	lateness      prometheus.Histogram
+	attempts      *prometheus.CounterVec
+	takeovers     prometheus.Counter
+	clockPauses   prometheus.Counter
+	snapshots     prometheus.Histogram
+}
+
+func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
+	m := &metrics{
+		entries:    counter("entries_total", "Log entries that this node proposed as leader and saw committed."),
+		commands:   counter("commands_total", "Commands in those entries."),
+		entryBytes: counter("entry_bytes_total", "Bytes in those entries."),
+		commitSeconds: histogram("commit_seconds", "From an entry's proposal until it was applied here.",
+			prometheus.ExponentialBuckets(0.0001, 2, 15)),
+		refused: counter("refused_total", "Calls refused because too much waited already."),
+		lateness: histogram("start_lateness_seconds", "From a task's due time to the start of its attempt.",
+			prometheus.ExponentialBuckets(0.0001, 2, 18)),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "belfry", Subsystem: "shard", Name: "attempts_total",
+			Help: "Attempts that ended on this node, by verdict.",
+		}, []string{"verdict"}),
+		takeovers:   counter("takeovers_total", "Leaderships that this node began."),
+		clockPauses: counter("clock_pauses_total", "Times that firing paused because the clock jumped ahead."),
+		snapshots: histogram("snapshot_seconds", "How long writing a snapshot took.",
+			prometheus.ExponentialBuckets(0.001, 4, 10)),
+	}
+	m.collectors = []prometheus.Collector{
+		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.lateness, m.attempts, m.takeovers,
+		m.clockPauses, m.snapshots,
+		gauge("leader", "1 while this node leads the shard.", func() float64 {
+			if s.IsLeader() {
+				return 1
+			}
+			return 0
+		}),
+		gauge("horizon_seconds", "How far ahead of the clock the wheel is moved.", func() float64 {
+			return s.latencies.horizon().Seconds()
+		}),
+		gauge("applied_index", "Raft index of the last entry applied here.", func() float64 {
+			return float64(s.applier.index.Load())
+		}),
+	}
+	if registerer != nil {
+		labels := prometheus.Labels{"shard": strconv.FormatUint(uint64(s.cfg.ID), 10)}
+		m.registerer = prometheus.WrapRegistererWith(labels, registerer)
+	}
+	return m
+}
+
+func (m *metrics) register() error {
+	if m.registerer == nil {
+		return nil
+	}
+	for i, c := range m.collectors {
+		if err := m.registerer.Register(c); err != nil {
+			m.collectors = m.collectors[:i]
+			m.unregister()
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *metrics) unregister() {
+	if m.registerer == nil {
+		return
+	}
+	for _, c := range m.collectors {
+		m.registerer.Unregister(c)
+	}
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "belfry", Subsystem: "shard", Name: name, Help: help})
+}
+
+func gauge(name, help string, read func() float64) prometheus.Collector {
+	opts := prometheus.GaugeOpts{Namespace: "belfry", Subsystem: "shard", Name: name, Help: help}
+	return prometheus.NewGaugeFunc(opts, read)
+}
+
+func histogram(name, help string, buckets []float64) prometheus.Histogram {
+	return prometheus.NewHistogram(prometheus.HistogramOpts{
+		Namespace: "belfry", Subsystem: "shard", Name: name, Help: help, Buckets: buckets,
+	})
+}
+
+func (m *metrics) committed(commands, bytes int, took time.Duration) {
+	m.entries.Inc()
+	m.commands.Add(float64(commands))
+	m.entryBytes.Add(float64(bytes))
+	m.commitSeconds.Observe(took.Seconds())
+}
+
+func (m *metrics) started(late time.Duration) { m.lateness.Observe(late.Seconds()) }
+
+func (m *metrics) settled(verdict string) { m.attempts.WithLabelValues(verdict).Inc() }
+
+func (m *metrics) snapshotTaken(took time.Duration) { m.snapshots.Observe(took.Seconds()) }

@@ -1,0 +1,424 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// TestNoHeartbeatFastPath: no handler reaches the transport, and the optional interfaces are those of the inner one.
+func TestNoHeartbeatFastPath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil)
+		gates := c.gates()
+		c.startAll()
+		defer c.close()
+		c.leader()
+		for id, g := range gates {
+			if g.heartbeat != nil {
+				t.Errorf("%s: heartbeats take the fast path", id)
+			}
+		}
+	})
+	_, inmem := raft.NewInmemTransport("a")
+	full := wrapTransport(inmem, newContacts())
+	if _, ok := full.(raft.WithPreVote); !ok {
+		t.Error("pre-vote is lost")
+	}
+	if _, ok := full.(raft.WithPeers); !ok {
+		t.Error("peers are lost")
+	}
+	if _, ok := full.(raft.WithClose); !ok {
+		t.Error("close is lost")
+	}
+	if unwrapTransport(full) != raft.Transport(inmem) {
+		t.Error("not unwrapped")
+	}
+	if _, ok := wrapTransport(struct{ raft.Transport }{inmem}, newContacts()).(raft.WithPreVote); ok {
+		t.Error("pre-vote is claimed for a transport without")
+	}
+}
+
+// TestReadNeedsFreshContact: answers to heartbeats that were sent before the read prove nothing, although they content
+// VerifyLeader.
+func TestReadNeedsFreshContact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil)
+		gates := c.gates()
+		c.startAll()
+		defer c.close()
+		n := c.leader()
+		g := gates[n.cfg.NodeID]
+		time.Sleep(time.Minute)
+		answers, frozen := make(chan struct{}), make(chan struct{})
+		g.with(func(g *gate) { g.answers = answers })
+		c.eventually("two heartbeats whose answers wait", func() bool {
+			var held int
+			g.with(func(g *gate) { held = g.held })
+			return held >= 2
+		})
+		g.with(func(g *gate) { g.frozen = frozen })
+		read := make(chan error, 1)
+		go func() {
+			_, err := n.Get(t.Context(), "", "a", false)
+			read <- err
+		}()
+		synctest.Wait()
+		close(answers)
+		synctest.Wait()
+		select {
+		case err := <-read:
+			t.Errorf("answered on old evidence: %v", err)
+		default:
+		}
+		g.with(func(g *gate) { g.frozen, g.answers = nil, nil })
+		close(frozen)
+		if err := <-read; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestReadsShareOneProof counts rounds.
+func TestReadsShareOneProof(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		before := n.contacts.sequence.Load()
+		errs := make(chan error)
+		for range 500 {
+			go func() {
+				_, err := n.List(t.Context(), &fsmpb.ListQuery{Limit: 10}, false)
+				errs <- err
+			}()
+		}
+		for range 500 {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
+		}
+		if sent := n.contacts.sequence.Load() - before; sent > 125 {
+			t.Errorf("%d requests and rounds for 500 reads", sent)
+		}
+	})
+}
+
+// TestDeposedLeaderReads: a leader that is cut off answers no linearizable read, and says after a while who it is not.
+func TestDeposedLeaderReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		old := c.leader()
+		old.must(t, schedule("a", time.Now().Add(time.Hour)))
+		c.cut(old.cfg.NodeID)
+		if task, err := old.Get(t.Context(), "", "a", false); !errors.Is(err, fsm.ErrNotProposed) {
+			t.Errorf("read %v, %v", task, err)
+		}
+		next := c.leader(c.others(old.cfg.NodeID)...)
+		next.must(t, cancelOf("a"))
+		if task, err := old.Get(t.Context(), "", "a", true); err != nil || task.State != fsmpb.State_STATE_SCHEDULED {
+			t.Errorf("stale read: %v, %v", task, err)
+		}
+		if reply := old.Do(t.Context(), []*fsmpb.Command{cancelOf("a")})[0]; !isNotLeader(reply.Err) {
+			t.Errorf("write: %v", reply)
+		}
+		if got := next.state(t, "a"); got != fsmpb.State_STATE_CANCELLED {
+			t.Errorf("state %v", got)
+		}
+	})
+}
+
+// TestAmbiguity: what was proposed is unknown, what waited behind it certainly was not, and both in one call.
+func TestAmbiguity(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("leadership lost %v", lost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newReplicas(t, 3, nil)
+				gates := c.gates()
+				c.startAll()
+				defer c.close()
+				n := c.leader()
+				time.Sleep(time.Minute)
+				gates[n.cfg.NodeID].stopEntries(true)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				replies := make(chan []fsm.Reply, 2)
+				do := func(cmds ...*fsmpb.Command) {
+					go func() { replies <- n.Do(ctx, cmds) }()
+					synctest.Wait()
+				}
+				do(schedule("a", time.Now().Add(time.Hour)))
+				do(schedule("b", time.Now().Add(time.Hour)))
+				if lost {
+					c.cut(n.cfg.NodeID)
+				} else {
+					cancel()
+				}
+				var unknown, not int
+				for range 2 {
+					switch err := (<-replies)[0].Err; {
+					case errors.Is(err, fsm.ErrUnknown):
+						unknown++
+					case errors.Is(err, fsm.ErrNotProposed):
+						not++
+					default:
+						t.Error(err)
+					}
+				}
+				if unknown != 1 || not != 1 {
+					t.Errorf("%d unknown, %d not proposed", unknown, not)
+				}
+				if lost {
+					c.link(n.cfg.NodeID)
+				}
+				gates[n.cfg.NodeID].stopEntries(false)
+				task, err := c.leader().Get(context.Background(), "", "b", false)
+				if task != nil || err != nil {
+					t.Errorf("what was not proposed is there: %v, %v", task, err)
+				}
+			})
+		})
+	}
+}
+
+// TestStuckLeader: followers that answer heartbeats but take no entries keep a leader that works no more. It gives up.
+func TestStuckLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil)
+		gates := c.gates()
+		c.startAll()
+		defer c.close()
+		n := c.leader()
+		time.Sleep(time.Minute)
+		gates[n.cfg.NodeID].stopEntries(true)
+		began := time.Now()
+		go n.Do(t.Context(), []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))})
+		err := <-c.fatals
+		if took := time.Since(began); took != n.cfg.Timing.Stuck || !strings.Contains(err.Error(), "committed nothing") {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+// TestEveryNotice feeds the watch what Raft might: many changes while nobody has time, and two wins in a row.
+func TestEveryNotice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		first := n.current()
+		for range 1000 {
+			n.watch.notify <- false // blocks for ever if nobody reads
+			n.watch.notify <- true
+		}
+		c.eventually("a new leadership", func() bool { l := n.current(); return l != nil && l != first && l.term.Load() > 0 })
+		second := n.current()
+		n.watch.notify <- true
+		c.eventually("a third", func() bool { l := n.current(); return l != nil && l != second && l.term.Load() > 0 })
+		n.must(t, schedule("a", time.Now().Add(time.Second)))
+		time.Sleep(time.Minute)
+		if len(c.sink.all()) != 1 {
+			t.Errorf("arrivals %v", c.sink.all())
+		}
+	})
+}
+
+// TestNewerVersion: a replica that meets an entry it cannot read stops rather than guess, and tells why.
+func TestNewerVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		commands, _ := n.machine.Hash()
+		data, err := proto.Marshal(&fsmpb.Entry{Version: fsm.CommandVersion + 1, Commands: []*fsmpb.Command{cancelOf("a")}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.raft.Apply(data, 0)
+		if err := <-c.fatals; !strings.Contains(err.Error(), "upgrade") {
+			t.Error(err)
+		}
+		reply := n.Do(t.Context(), []*fsmpb.Command{schedule("a", time.Now())})[0]
+		if reply.Err == nil {
+			t.Error("it goes on")
+		}
+		if after, _ := n.machine.Hash(); after != commands {
+			t.Errorf("%d commands applied after the failure", after-commands)
+		}
+		if _, err := n.applier.Snapshot(); err == nil {
+			t.Error("a snapshot of what is missing an entry")
+		}
+	})
+}
+
+// TestSnapshotInTheMiddle: by bytes, with the log cut behind it; then all are killed and restored from it, one with an
+// empty disk is sent it, and nothing that was due is lost or repeated.
+func TestSnapshotInTheMiddle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.SnapshotLog = 64 << 10 }).startAll()
+		defer c.close()
+		n, due := c.leader(), time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		away := c.others(n.cfg.NodeID)[0]
+		c.cut(away)
+		const tasks = 500
+		for i := range 8 * tasks { // replaced again and again: the log must outgrow the state
+			n.must(t, schedule(fmt.Sprintf("t%04d", i%tasks), due))
+		}
+		first, err := n.stores.FirstIndex()
+		if err != nil || first < 100 {
+			t.Fatalf("log begins at %d, %v", first, err)
+		}
+		c.link(away)
+		c.agree()
+		for _, id := range c.ids {
+			c.kill(id)
+		}
+		c.startAll()
+		c.leader()
+		c.agree()
+		time.Sleep(time.Until(due) + time.Minute)
+		if got := c.sink.all(); len(got) != tasks || !got[0].at.Equal(due) {
+			t.Errorf("%d arrivals of %d", len(got), tasks)
+		}
+		c.agree()
+	})
+}
+
+// TestIdleGroupSnapshots after a membership change: Raft refuses it to a state machine that is not told of them.
+func TestIdleGroupSnapshots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		if err := n.raft.AddNonvoter("n9", "n9", 0, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.takeSnapshot(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n.Status().Applied != n.raft.LastIndex() {
+			t.Errorf("applied %d of %d", n.Status().Applied, n.raft.LastIndex())
+		}
+	})
+}
+
+// TestSnapshotBesideEntries: Persist runs while entries are applied, and what it writes is the state of the moment;
+// Release may come alone, and twice.
+func TestSnapshotBesideEntries(t *testing.T) {
+	machine := fsm.New(1)
+	a := newApplier(machine, func(err error) { t.Error(err) })
+	apply := func(from, to int) {
+		for i := from; i < to; i++ {
+			e := newEntry(time.UnixMilli(1000), 0)
+			if err := e.add(schedule(fmt.Sprintf("t%d", i), time.UnixMilli(5000))); err != nil {
+				t.Fatal(err)
+			}
+			a.ApplyBatch([]*raft.Log{{Index: uint64(i + 1), Term: 3, Type: raft.LogCommand, Data: e.data}})
+		}
+	}
+	apply(0, 1000)
+	commands, sum := machine.Hash()
+	unused, err := a.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unused.Release()
+	unused.Release()
+	snap, err := a.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, done := &bufferSink{}, make(chan error)
+	go func() { done <- snap.Persist(sink) }()
+	apply(1000, 2000)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	snap.Release()
+	b := newApplier(fsm.New(1), func(err error) { t.Error(err) })
+	if err := b.Restore(io.NopCloser(&sink.Buffer)); err != nil {
+		t.Fatal(err)
+	}
+	if gotCommands, gotSum := b.machine.Hash(); gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
+		t.Errorf("restored %d %x at %d, want %d %x at 1000", gotCommands, gotSum, b.index.Load(), commands, sum)
+	}
+	if err := b.Restore(io.NopCloser(strings.NewReader("not a snapshot of ours at all"))); err == nil {
+		t.Error("restored from rubbish")
+	}
+	if gotCommands, _ := b.machine.Hash(); gotCommands != commands {
+		t.Error("a failed restore changed the state")
+	}
+}
+
+type bufferSink struct{ bytes.Buffer }
+
+func (*bufferSink) ID() string    { return "test" }
+func (*bufferSink) Close() error  { return nil }
+func (*bufferSink) Cancel() error { return nil }
+
+// TestLostDisk: a replica that existed and has nothing left does not start as a new group.
+func TestLostDisk(t *testing.T) {
+	c := newReplicas(t, 1, nil)
+	_, inmem := raft.NewInmemTransport("n1")
+	_, err := Open(Config{
+		NodeID: "n1", Existing: true, Replicas: []Replica{{"n1"}}, Transport: inmem, Deliver: c.sink.at("n1"),
+		Stores:    func() (Stores, error) { return c.nodes["n1"].stores, nil },
+		Snapshots: func() (raft.SnapshotStore, error) { return c.nodes["n1"].snapshots, nil },
+		Fatal:     func(error) {},
+	})
+	if !errors.Is(err, errNoState) {
+		t.Error(err)
+	}
+}
+
+// TestPreferredLeads: the first election after a start goes to the preferred node, and so does the leadership once that
+// node is back and well.
+func TestPreferredLeads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, preferred := range []string{"n1", "n2", "n3"} {
+			c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = preferred }).startAll()
+			if got := c.leader(); got.cfg.NodeID != preferred || got.raft.CurrentTerm() != 2 {
+				t.Errorf("%s leads term %d, %s is preferred", got.cfg.NodeID, got.raft.CurrentTerm(), preferred)
+			}
+			c.kill(preferred)
+			c.leader()
+			time.Sleep(5 * time.Minute)
+			c.start(preferred)
+			c.eventually("home", func() bool { return c.nodes[preferred].IsLeader() })
+			c.close()
+		}
+	})
+}
+
+// TestCaughtUp: a replica says so only when it has what was acknowledged while it was away.
+func TestCaughtUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		away := c.others(n.cfg.NodeID)[0]
+		c.kill(away)
+		for i := range 300 {
+			n.must(t, schedule(fmt.Sprintf("t%d", i), time.Now().Add(time.Hour)))
+		}
+		time.Sleep(time.Minute)
+		c.start(away)
+		<-c.nodes[away].CaughtUp()
+		if got := c.nodes[away].Status(); got.Counts.Tasks != 300 || !got.CaughtUp || got.Leader != n.cfg.NodeID {
+			t.Errorf("%+v", got)
+		}
+	})
+}

@@ -1,0 +1,231 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// refusalPause is how long an entry waits that Raft turned away for now.
+const refusalPause = 2 * time.Millisecond
+
+// proposer makes entries of what waits, one at a time, and hands out what they did.
+type proposer struct {
+	lead  *leadership
+	shard *Shard
+	queue *queue
+	done  chan struct{}
+
+	// loads are the lanes with waiting tasks. Only this leadership's entries change them, so they hold from the end of
+	// one entry to the making of the next.
+	loads []fsm.LaneLoad
+}
+
+func newProposer(l *leadership) *proposer {
+	return &proposer{lead: l, shard: l.shard, queue: newQueue(l.shard.cfg.MaxPending), done: make(chan struct{})}
+}
+
+// run proposes until the leadership ends, and then tells all who wait that it has.
+func (p *proposer) run(ctx context.Context) {
+	defer close(p.done)
+	for {
+		w := p.queue.take(ctx)
+		if w == nil || ctx.Err() != nil {
+			p.queue.answer(segmentsOf(w), nil, p.shard.notLeader())
+			p.queue.close(p.shard.notLeader())
+			return
+		}
+		e, err := p.assemble(w)
+		if err != nil {
+			p.fail(e, err)
+			continue
+		}
+		began := time.Now()
+		got, err := p.commit(ctx, e)
+		if err == nil {
+			err = got.err
+		}
+		if err != nil {
+			p.fail(e, err)
+			continue
+		}
+		took := time.Since(began)
+		p.shard.latencies.add(took)
+		p.shard.metrics.committed(e.commands, len(e.data), took)
+		p.finish(e, got)
+	}
+}
+
+func segmentsOf(w *work) []segment {
+	if w == nil {
+		return nil
+	}
+	return w.segments
+}
+
+// assemble puts an entry together: Takeover first, settles before the grants that they make room for, users last.
+func (p *proposer) assemble(w *work) (*entry, error) {
+	now, inOrder := p.shard.clock.now()
+	e := newEntry(now, w.bytes)
+	e.takeover, e.settles, e.segments = w.takeover, len(w.settles), w.segments
+	policy := p.shard.policyAt(now)
+	var err error
+	if w.takeover {
+		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
+			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
+		}})
+	}
+	for _, s := range w.settles {
+		e.addFramed(s.framed, 1)
+	}
+	if w.mayGrant && err == nil {
+		err = p.addGrants(e, w.settles, policy)
+	}
+	if w.advance != nil && !inOrder {
+		w.advance.done <- advanced{paused: true}
+	} else if w.advance != nil && err == nil {
+		e.advance, e.advanceAt = w.advance, e.commands
+		err = e.add(p.advanceCommand(now, policy))
+	}
+	e.usersAt = e.commands
+	for _, s := range w.segments {
+		e.addFramed(s.call.bytes(s.from, s.from+s.n), s.n)
+	}
+	return e, err
+}
+
+func (p *proposer) addGrants(e *entry, settles []settle, policy *fsmpb.Policy) error {
+	for _, g := range p.lanesWithRoom(settles) {
+		g.Policy = policy
+		if err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: g}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Command {
+	to := now.Add(p.shard.latencies.horizon())
+	return &fsmpb.Command{Op: &fsmpb.Command_Advance{
+		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy},
+	}}
+}
+
+// lanesWithRoom returns a Grant for each lane where tasks wait and attempts may begin, counting what these settles free.
+func (p *proposer) lanesWithRoom(settles []settle) []*fsmpb.Grant {
+	if len(p.loads) == 0 {
+		return nil
+	}
+	freed := make(map[fsm.Lane]int, len(settles))
+	for _, s := range settles {
+		freed[s.lane]++
+	}
+	var grants []*fsmpb.Grant
+	for _, l := range p.loads {
+		room := int(p.shard.cfg.Policy.Window) - l.Firing + freed[l.Lane]
+		if n := min(room, l.Ready); n > 0 {
+			grants = append(grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
+		}
+	}
+	return grants
+}
+
+// commit proposes an entry until Raft takes it, and waits for what becomes of it.
+func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
+	stuck := time.NewTimer(p.shard.cfg.Timing.Stuck)
+	defer stuck.Stop()
+	for {
+		got, err := p.commitOnce(e, stuck)
+		if !refusedForNow(err) {
+			return got, err
+		}
+		if !sleep(ctx, refusalPause) {
+			return applied{}, errEnded
+		}
+		select {
+		case <-stuck.C:
+			p.stuck(err)
+		default:
+		}
+	}
+}
+
+// commitOnce is the only place that proposes. It waits in another goroutine, because Raft never answers an entry that
+// was committed but not yet applied when it was shut down.
+func (p *proposer) commitOnce(e *entry, stuck *time.Timer) (applied, error) {
+	future := make(chan raft.ApplyFuture, 1)
+	go func() {
+		f := p.shard.raft.Apply(e.data, 0)
+		_ = f.Error() // waits; read again below
+		future <- f
+	}()
+	for {
+		select {
+		case f := <-future:
+			if err := f.Error(); err != nil {
+				return applied{}, err
+			}
+			return f.Response().(applied), nil
+		case <-p.shard.raftDown:
+			return applied{}, raft.ErrRaftShutdown
+		case <-stuck.C:
+			p.stuck(nil)
+		}
+	}
+}
+
+// stuck gives the group up: a leader that keeps its followers but commits nothing would keep the shard from working for
+// ever (hashicorp/raft issue 696 is one way to get there).
+func (p *proposer) stuck(last error) {
+	err := fmt.Errorf("shard %d: as leader of term %d this node has committed nothing for %v",
+		p.shard.cfg.ID, p.lead.term.Load(), p.shard.cfg.Timing.Stuck)
+	if last != nil {
+		err = fmt.Errorf("%w: %w", err, last)
+	}
+	p.shard.fatal(err)
+}
+
+// fail answers an entry that did not commit, or may not have, and ends the leadership: Raft has ended it already, or is
+// about to.
+func (p *proposer) fail(e *entry, err error) {
+	p.queue.answer(e.segments, nil, p.shard.proposalError(err))
+	if e.advance != nil {
+		e.advance.done <- advanced{ended: true}
+	}
+	p.lead.end(err)
+}
+
+// finish hands out what an entry did.
+func (p *proposer) finish(e *entry, got applied) {
+	p.queue.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
+	if e.takeover {
+		p.lead.open(got.term)
+	}
+	if got.term != p.lead.term.Load() {
+		p.lead.end(fmt.Errorf("lost in term %d and won again in %d", p.lead.term.Load(), got.term))
+		return // its grants are void: the Takeover of the new leadership renews them
+	}
+	p.lead.firing.add(got.Grants)
+	if e.advance != nil {
+		e.advance.done <- advanced{more: got.Results[e.advanceAt].More}
+	}
+	p.loads = p.shard.machine.Waiting()
+	if len(p.lanesWithRoom(nil)) > 0 {
+		p.queue.requestGrants()
+	}
+	p.lead.ticker.look()
+}
+
+func repliesOf(results []*fsmpb.Result) []fsm.Reply {
+	replies := make([]fsm.Reply, len(results))
+	for i, r := range results {
+		replies[i].Result = r
+	}
+	return replies
+}

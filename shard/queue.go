@@ -1,0 +1,275 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// mode says what the proposer may take.
+type mode int
+
+const (
+	holding  mode = iota // nothing: the Takeover is not due yet, or a transfer is under way
+	flushing             // only settles: a transfer is being prepared
+	taking               // everything
+)
+
+// queue is what waits for the next entry: the leader's own commands, which are never refused, and users' calls, which
+// are bounded in bytes.
+type queue struct {
+	limit   int64
+	changed chan struct{} // capacity 1: look again
+
+	mu       sync.Mutex
+	mode     mode
+	before   mode  // what resume goes back to
+	closed   error // set once: why nothing is queued any more
+	takeover bool
+	grants   bool // a lane has both room and waiting tasks
+	settles  []settle
+	advance  *advance
+	calls    []*call
+	pending  int64 // sum of waiting() over calls
+	flushed  chan struct{}
+	busy     bool // an entry is out
+}
+
+// work is what the next entry is made of.
+type work struct {
+	takeover bool
+	grants   bool // asked for
+	mayGrant bool
+	settles  []settle
+	advance  *advance
+	segments []segment
+	bytes    int
+}
+
+func newQueue(limit int64) *queue {
+	return &queue{limit: limit, changed: make(chan struct{}, 1)}
+}
+
+// enqueue lets a call wait. A call that is over the limit by itself is taken when nothing else waits.
+func (q *queue) enqueue(c *call) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := c.waiting()
+	switch {
+	case q.closed != nil:
+		return q.closed
+	case q.pending > 0 && q.pending+n > q.limit:
+		return fmt.Errorf("%w: %d bytes", fsm.ErrOverloaded, q.pending)
+	}
+	q.calls = append(q.calls, c)
+	q.pending += n
+	wake(q.changed)
+	return nil
+}
+
+// leave lets a caller go whose context has ended.
+func (q *queue) leave(ctx context.Context, c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c.answered == len(c.ends) {
+		return
+	}
+	if q.closed == nil {
+		q.pending -= c.waiting()
+	}
+	cause := context.Cause(ctx)
+	c.leave(fmt.Errorf("%w: %w", fsm.ErrUnknown, cause), fmt.Errorf("%w: %w", fsm.ErrNotProposed, cause))
+}
+
+// settle queues a settle. After the end of the leadership it is dropped: the next one has granted the attempt anew.
+func (q *queue) settle(s settle) (queued bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed != nil {
+		return false
+	}
+	q.settles = append(q.settles, s)
+	wake(q.changed)
+	return true
+}
+
+// requestAdvance asks for an Advance in the next entry.
+func (q *queue) requestAdvance() <-chan advanced {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	a := &advance{done: make(chan advanced, 1)}
+	if q.closed != nil {
+		a.done <- advanced{ended: true}
+		return a.done
+	}
+	q.advance = a
+	wake(q.changed)
+	return a.done
+}
+
+// requestTakeover opens the queue, with a Takeover before all else.
+func (q *queue) requestTakeover() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.takeover, q.mode = true, taking
+	wake(q.changed)
+}
+
+func (q *queue) requestGrants() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.grants = true
+	wake(q.changed)
+}
+
+// take waits for work and takes as much as one entry holds. It returns nil once ctx has ended.
+func (q *queue) take(ctx context.Context) *work {
+	for {
+		if w := q.tryTake(); w != nil {
+			return w
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-q.changed:
+		}
+	}
+}
+
+func (q *queue) tryTake() *work {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy = false
+	w := &work{}
+	if q.mode != holding {
+		w.settles = q.takeSettles(w)
+	}
+	if q.mode == taking {
+		w.takeover, q.takeover = q.takeover, false
+		w.grants, q.grants = q.grants, false
+		w.mayGrant = true
+		w.advance, q.advance = q.advance, nil
+		q.takeCalls(w)
+	}
+	if !w.takeover && !w.grants && w.advance == nil && len(w.settles)+len(w.segments) == 0 {
+		q.reportFlushed()
+		return nil
+	}
+	q.busy = true
+	return w
+}
+
+func (q *queue) takeSettles(w *work) []settle {
+	n := min(len(q.settles), maxEntryInternal)
+	taken := q.settles[:n:n]
+	q.settles = q.settles[n:]
+	for _, s := range taken {
+		w.bytes += len(s.framed)
+	}
+	return taken
+}
+
+func (q *queue) takeCalls(w *work) {
+	room := maxEntryCommands - len(w.settles)
+	for len(q.calls) > 0 && room > 0 {
+		c := q.calls[0]
+		if !c.gone {
+			n := c.fit(room, maxEntryBytes-w.bytes)
+			if n == 0 && len(w.segments) == 0 {
+				n = 1 // too large for any entry, or beside so many settles: still it must go
+			}
+			if n == 0 {
+				return
+			}
+			size := len(c.bytes(c.taken, c.taken+n))
+			w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
+			w.bytes += size
+			q.pending -= int64(size)
+			c.taken += n
+			room -= n
+			if c.taken < len(c.ends) {
+				return
+			}
+		}
+		q.calls[0] = nil
+		q.calls = q.calls[1:]
+	}
+}
+
+// answer hands results to the calls of an entry, in order; nil results: err for all.
+func (q *queue) answer(segments []segment, replies []fsm.Reply, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range segments {
+		if err != nil {
+			s.call.answer(refuse(s.n, err))
+			continue
+		}
+		s.call.answer(replies[:s.n])
+		replies = replies[s.n:]
+	}
+}
+
+// close ends the queue: what still waits was never proposed.
+func (q *queue) close(reason error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed != nil {
+		return
+	}
+	q.closed = reason
+	for _, c := range q.calls {
+		if !c.gone {
+			c.answer(refuse(len(c.ends)-c.taken, reason))
+		}
+	}
+	if q.advance != nil {
+		q.advance.done <- advanced{ended: true}
+	}
+	q.calls, q.settles, q.advance, q.pending = nil, nil, nil, 0
+	q.reportFlushed()
+}
+
+// flush lets only settles through, until none is left and no entry is out. What else waits is kept.
+func (q *queue) flush(ctx context.Context) error {
+	flushed := make(chan struct{})
+	q.mu.Lock()
+	q.before, q.mode, q.flushed = q.mode, flushing, flushed
+	if q.closed != nil || !q.busy && len(q.settles) == 0 {
+		q.reportFlushed()
+	}
+	q.mu.Unlock()
+	wake(q.changed)
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-flushed:
+		return nil
+	}
+}
+
+// reportFlushed is called when nothing is out and nothing may be taken. From then on nothing is, until resume.
+func (q *queue) reportFlushed() {
+	if q.flushed == nil {
+		return
+	}
+	close(q.flushed)
+	q.flushed, q.mode = nil, holding
+}
+
+// resume goes on after a transfer that did not happen.
+func (q *queue) resume() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mode, q.flushed = q.before, nil
+	wake(q.changed)
+}
+
+// pendingBytes is how much users' calls wait with.
+func (q *queue) pendingBytes() int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.pending
+}

@@ -1,0 +1,319 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// TestCancelAgainstFire forces the race both ways: the log decides, and the answer is kept.
+func TestCancelAgainstFire(t *testing.T) {
+	const (
+		cancelled = fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
+		stopped   = fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED
+		fired     = fsmpb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FIRED
+	)
+	for _, test := range []struct {
+		name     string
+		at       time.Duration // of the cancel, after the due time
+		out      fsm.Outcome
+		outcome  fsmpb.CancelOutcome
+		arrivals int
+		state    fsmpb.State
+	}{
+		{"before the grant", -minHorizon - 5*time.Millisecond, fsm.Outcome{Delivered: true}, cancelled, 0, fsmpb.State_STATE_CANCELLED},
+		{"granted, not begun", -5 * time.Millisecond, fsm.Outcome{Delivered: true}, stopped, 0, fsmpb.State_STATE_CANCELLED},
+		{"begun, succeeds", 5 * time.Millisecond, fsm.Outcome{Delivered: true}, stopped, 1, fsmpb.State_STATE_DELIVERED},
+		{"begun, fails", 5 * time.Millisecond, fsm.Outcome{Error: "503"}, stopped, 1, fsmpb.State_STATE_CANCELLED},
+		{"delivered", 50 * time.Millisecond, fsm.Outcome{Delivered: true}, fired, 1, fsmpb.State_STATE_DELIVERED},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newReplicas(t, 1, nil).startAll()
+				defer c.close()
+				c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome {
+					time.Sleep(20 * time.Millisecond)
+					return test.out
+				}
+				n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
+				n.must(t, schedule("a", due))
+				time.Sleep(time.Until(due.Add(test.at)))
+				for range 2 {
+					if got := n.must(t, cancelOf("a")).Outcome; got != test.outcome {
+						t.Errorf("outcome %v, want %v", got, test.outcome)
+					}
+				}
+				time.Sleep(time.Second)
+				if got := len(c.sink.all()); got != test.arrivals {
+					t.Errorf("%d arrivals, want %d", got, test.arrivals)
+				}
+				if got := n.state(t, "a"); got != test.state {
+					t.Errorf("state %v, want %v", got, test.state)
+				}
+			})
+		})
+	}
+}
+
+// TestFailoverRepeats kills the leader while some attempts run and others wait: what ran is repeated under a higher
+// fence and the same webhook id, and nothing else is.
+func TestFailoverRepeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Policy.Window = 7 }).startAll()
+		defer c.close()
+		c.sink.respond = func(ctx context.Context, _ fsm.Attempt) fsm.Outcome {
+			select {
+			case <-ctx.Done():
+				return fsm.Outcome{Error: "cut"}
+			case <-time.After(5 * time.Second):
+				return fsm.Outcome{Delivered: true}
+			}
+		}
+		n, due := c.leader(), time.Now().Add(time.Minute)
+		for i := range 30 {
+			n.must(t, schedule(fmt.Sprintf("t%02d", i), due))
+		}
+		time.Sleep(time.Until(due) + time.Second)
+		first := c.sink.all()
+		if len(first) != 7 {
+			t.Fatalf("%d attempts run, want the window", len(first))
+		}
+		lost := n.cfg.NodeID
+		c.kill(lost)
+		next := c.leader(c.others(lost)...)
+		time.Sleep(10 * time.Minute)
+		c.start(lost)
+		if got := len(c.sink.all()); got != 30+7 {
+			t.Errorf("%d attempts, want 30 and 7 repeated", got)
+		}
+		for _, a := range first {
+			got := c.sink.of(a.id)
+			if len(got) != 2 || got[1].fence <= got[0].fence || got[1].webhookID != got[0].webhookID || got[1].attempts != 1 {
+				t.Errorf("%s: %+v", a.id, got)
+			}
+		}
+		if got := next.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; got != 30 {
+			t.Errorf("%d delivered", got)
+		}
+		c.agree()
+	})
+}
+
+// TestTransferRepeatsNothing moves the leadership back and forth while tasks fire: all arrive once, on time. None comes
+// early either: what was granted ahead is given back, and the next grant says "at once".
+func TestTransferRepeatsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome {
+			time.Sleep(3 * time.Millisecond)
+			return fsm.Outcome{Delivered: true}
+		}
+		n, begin := c.leader(), time.Now().Add(time.Minute)
+		const tasks = 2000
+		var cmds []*fsmpb.Command
+		for i := range tasks {
+			cmds = append(cmds, schedule(fmt.Sprintf("t%04d", i), begin.Add(time.Duration(i)*20*time.Millisecond)))
+		}
+		n.Do(t.Context(), cmds)
+		time.Sleep(time.Until(begin))
+		for range 10 {
+			time.Sleep(3 * time.Second)
+			from := c.leader()
+			to := c.others(from.cfg.NodeID)[0]
+			if err := from.Transfer(t.Context(), to); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.leader().cfg.NodeID; got != to {
+				t.Fatalf("%s leads, not %s", got, to)
+			}
+		}
+		time.Sleep(time.Minute)
+		if got := len(c.sink.all()); got != tasks {
+			t.Errorf("%d arrivals of %d", got, tasks)
+		}
+		for _, a := range c.sink.all() {
+			var i int
+			if _, err := fmt.Sscanf(a.id, "t%d", &i); err != nil {
+				t.Fatal(err)
+			}
+			if late := a.at.Sub(begin.Add(time.Duration(i) * 20 * time.Millisecond).Truncate(time.Millisecond)); late < 0 || late > 60*time.Millisecond {
+				t.Errorf("%s came %v late", a.id, late)
+			}
+		}
+		c.agree()
+	})
+}
+
+// TestTransferThatFails offers the leadership to a node that is away: this one leads on, and what waited is done.
+func TestTransferThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n, due := c.leader(), time.Now().Add(2*time.Second)
+		n.must(t, schedule("a", due))
+		away := c.others(n.cfg.NodeID)[0]
+		c.cut(away)
+		failed := make(chan error)
+		go func() { failed <- n.Transfer(t.Context(), away) }()
+		if got := n.must(t, schedule("b", due)).Code; got != fsmpb.Code_CODE_CREATED {
+			t.Errorf("code %v", got)
+		}
+		if err := <-failed; err == nil {
+			t.Error("no error")
+		}
+		time.Sleep(time.Minute)
+		if len(c.sink.of("a")) != 1 || len(c.sink.of("b")) != 1 {
+			t.Errorf("arrivals %v", c.sink.all())
+		}
+		if err := n.Transfer(t.Context(), "n9"); err == nil {
+			t.Error("a node that is no voter was accepted")
+		}
+	})
+}
+
+// TestWokenLeader gives a held grant to a leader that has not heard from anybody for long, as after SIGSTOP. It must not
+// start the attempt: its successor does.
+func TestWokenLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
+		n.must(t, schedule("a", due))
+		time.Sleep(time.Until(due) - 2*time.Millisecond)
+		if got := n.state(t, "a"); got != fsmpb.State_STATE_FIRING {
+			t.Fatalf("state %v: not granted ahead", got)
+		}
+		c.cut(n.cfg.NodeID)
+		synctest.Wait() // for the last answers
+		n.contacts.mu.Lock()
+		for peer, last := range n.contacts.peers {
+			last.at = last.at.Add(-time.Hour)
+			n.contacts.peers[peer] = last
+		}
+		n.contacts.mu.Unlock()
+		c.leader(c.others(n.cfg.NodeID)...)
+		time.Sleep(10 * time.Second)
+		got := c.sink.of("a")
+		if len(got) != 1 || got[0].node == n.cfg.NodeID {
+			t.Errorf("%+v: started by the deposed leader %s", got, n.cfg.NodeID)
+		}
+		c.link(n.cfg.NodeID)
+		c.agree()
+	})
+}
+
+// TestSuccessAfterDeposition lets an attempt outlive its leadership on a node that wins the next one too: the success
+// still settles the task.
+func TestSuccessAfterDeposition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		release := make(chan struct{})
+		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+			if len(c.sink.of(a.Task.Id)) == 1 {
+				<-release
+				return fsm.Outcome{Delivered: true}
+			}
+			<-ctx.Done()
+			return fsm.Outcome{Error: "never"}
+		}
+		n, due := c.leader(), time.Now().Add(time.Second)
+		cmd := schedule("a", due)
+		cmd.GetSchedule().Spec.Target.TimeoutMs = (10 * time.Minute).Milliseconds()
+		n.must(t, cmd)
+		time.Sleep(2 * time.Second)
+		first := n.current()
+		n.watch.notify <- true // lost and won again
+		c.eventually("another leadership", func() bool { l := n.current(); return l != nil && l != first && l.term.Load() > 0 })
+		close(release)
+		time.Sleep(time.Second)
+		if got := n.state(t, "a"); got != fsmpb.State_STATE_DELIVERED {
+			t.Errorf("state %v", got)
+		}
+		if got := len(c.sink.of("a")); got != 2 {
+			t.Errorf("%d attempts", got)
+		}
+	})
+}
+
+// TestClock: nothing is proposed before clocks agree, a jump ahead pauses firing until they do again, and a jump back
+// waits.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		agree := make(chan error, 1)
+		agree <- errors.New("others say otherwise")
+		c := newReplicas(t, 3, func(cfg *Config) {
+			cfg.ClockAgrees = func(_ context.Context, voters []string) error {
+				if len(voters) != 3 {
+					t.Errorf("voters %v", voters)
+				}
+				err := <-agree
+				agree <- err
+				return err
+			}
+		}).startAll()
+		defer c.close()
+		setAgreed := func(err error) { <-agree; agree <- err }
+		time.Sleep(5 * time.Minute)
+		for _, n := range c.nodes {
+			if n.IsLeader() || n.machine.Position() != 0 {
+				t.Fatal("a leader opened although nobody agrees with its clock")
+			}
+		}
+		setAgreed(nil)
+		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
+		n.must(t, schedule("a", due))
+		setAgreed(errors.New("others say otherwise"))
+		for _, n := range c.nodes {
+			n.offset.set(2 * time.Minute)
+		}
+		time.Sleep(10 * time.Second)
+		if got := c.sink.all(); len(got) != 0 {
+			t.Fatalf("%v early: %v", time.Until(due), got)
+		}
+		for _, n := range c.nodes {
+			n.offset.set(0)
+		}
+		setAgreed(nil)
+		time.Sleep(time.Until(due) + 5*time.Minute)
+		if got := c.sink.of("a"); len(got) != 1 || got[0].at.Before(due) {
+			t.Errorf("due %v: %v", due, got)
+		}
+	})
+}
+
+func TestClockGuard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		offset := &clockOffset{}
+		g := newClockGuard(offset.now, 250*time.Millisecond)
+		for _, step := range []struct {
+			offset time.Duration
+			ok     bool
+			reads  time.Duration // relative to the true time
+		}{
+			{200 * time.Millisecond, true, 200 * time.Millisecond},
+			{time.Hour, false, 200 * time.Millisecond},
+			{time.Hour, false, 200 * time.Millisecond},
+			{-time.Hour, true, -time.Hour},
+		} {
+			time.Sleep(time.Second)
+			offset.set(step.offset)
+			now, ok := g.now()
+			if ok != step.ok || now.Sub(time.Now()) != step.reads {
+				t.Errorf("offset %v: read %v, %v", step.offset, now.Sub(time.Now()), ok)
+			}
+		}
+		offset.set(time.Hour)
+		g.trust()
+		if _, ok := g.now(); !ok {
+			t.Error("not trusted")
+		}
+	})
+}

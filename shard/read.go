@@ -1,0 +1,45 @@
+package shard
+
+import (
+	"context"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *fsm.NotLeaderError on other
+// replicas. With stale, any replica answers from what it has applied.
+func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
+	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
+}
+
+// List returns one page of this shard's tasks, from the query's slot on. Each page is linearizable by itself, or stale,
+// as in Get.
+func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	return readAs(ctx, s, stale, func() *fsmpb.ListPage {
+		if q.Slot < s.cfg.FirstSlot {
+			q.Slot, q.AfterId = s.cfg.FirstSlot, ""
+		}
+		return s.machine.List(q, s.cfg.EndSlot)
+	})
+}
+
+// readAs reads, and then proves that this node led at a time after the read. The other way round a newer leader could
+// have committed in between (hashicorp/raft issue 603).
+func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T, error) {
+	var none T
+	if stale {
+		return read(), nil
+	}
+	l, err := s.leadership(ctx)
+	if err != nil {
+		return none, err
+	}
+	if err := l.awaitReady(ctx); err != nil {
+		return none, err
+	}
+	answer := read()
+	if err := l.verifier.verify(ctx); err != nil {
+		return none, err
+	}
+	return answer, nil
+}

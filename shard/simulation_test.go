@@ -1,0 +1,117 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// TestTwoDays schedules a task 48 hours ahead, takes the leader away every few hours by cutting it off or killing it,
+// and expects the task to start once, at its instant.
+func TestTwoDays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		due := time.Now().Add(48 * time.Hour).Truncate(time.Millisecond)
+		c.leader().must(t, schedule("order-1042", due))
+		for round := range 8 {
+			time.Sleep(5 * time.Hour)
+			lost := c.leader().cfg.NodeID
+			if round%2 == 0 {
+				c.kill(lost)
+			} else {
+				c.cut(lost)
+			}
+			if next := c.leader(c.others(lost)...); next.state(t, "order-1042") != fsmpb.State_STATE_SCHEDULED {
+				t.Fatalf("round %d: the new leader does not know the task", round)
+			}
+			if round%2 == 0 {
+				c.start(lost)
+			} else {
+				c.link(lost)
+			}
+		}
+		time.Sleep(time.Until(due) + time.Minute)
+		got := c.sink.of("order-1042")
+		if len(got) != 1 || !got[0].at.Equal(due) {
+			t.Fatalf("due %v, arrived %v", due, got)
+		}
+		if state := c.leader().state(t, "order-1042"); state != fsmpb.State_STATE_DELIVERED {
+			t.Errorf("state %v", state)
+		}
+		c.agree()
+	})
+}
+
+// TestRetriesToDeadLetter lets every attempt fail: each waits its backoff, and the last makes a dead letter.
+func TestRetriesToDeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { return fsm.Outcome{Error: "500\xff"} }
+		cmd := schedule("a", time.Now().Add(time.Second))
+		cmd.GetSchedule().Spec.Retry = &fsmpb.Retry{MaxAttempts: 4, MinBackoffMs: 1000, MaxBackoffMs: 3000}
+		c.leader().must(t, cmd)
+		time.Sleep(time.Minute)
+		got := c.sink.all()
+		if len(got) != 4 {
+			t.Fatalf("%d attempts", len(got))
+		}
+		for i := 1; i < len(got); i++ {
+			if wait := got[i].at.Sub(got[i-1].at); wait < time.Second || wait > 3100*time.Millisecond {
+				t.Errorf("attempt %d came %v after the one before", i+1, wait)
+			}
+			if got[i].fence <= got[i-1].fence || got[i].webhookID != got[0].webhookID {
+				t.Errorf("attempt %d: %+v after %+v", i+1, got[i], got[i-1])
+			}
+		}
+		if state := c.leader().state(t, "a"); state != fsmpb.State_STATE_DEAD {
+			t.Errorf("state %v", state)
+		}
+	})
+}
+
+// TestLaneWindow lets a receiver hang: its lane holds the window and no more, and another receiver is not delayed.
+func TestLaneWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Window = 5 }).startAll()
+		defer c.close()
+		release := make(chan struct{})
+		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+			if a.Task.Spec.Target.Url != "http://receiver.test:80/hook" {
+				return fsm.Outcome{Delivered: true}
+			}
+			<-release
+			return fsm.Outcome{Delivered: true}
+		}
+		due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
+		var cmds []*fsmpb.Command
+		for i := range 50 {
+			cmds = append(cmds, schedule(fmt.Sprintf("slow-%02d", i), due))
+		}
+		other := schedule("other", due)
+		other.GetSchedule().Spec.Target.Url = "http://fine.test/"
+		n := c.leader()
+		n.Do(t.Context(), append(cmds, other))
+		time.Sleep(time.Until(due) + time.Second)
+		if got := c.sink.of("other"); len(got) != 1 || !got[0].at.Equal(due) {
+			t.Errorf("other receiver: due %v, %v", due, got)
+		}
+		if got := len(c.sink.all()); got != 6 {
+			t.Errorf("%d attempts begun, want the window of 5 and 1", got)
+		}
+		close(release)
+		time.Sleep(10 * time.Second)
+		if got := len(c.sink.all()); got != 51 {
+			t.Errorf("%d attempts in the end", got)
+		}
+		if left := n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; left != 51 {
+			t.Errorf("%d delivered", left)
+		}
+	})
+}

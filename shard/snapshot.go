@@ -1,0 +1,143 @@
+package shard
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// snapshotMagic begins every snapshot, with its format's version as the last byte.
+const snapshotMagic = "belfry-\x01"
+
+// snapshotHeaderBytes: the magic, and index and term in big endian.
+const snapshotHeaderBytes = len(snapshotMagic) + 16
+
+// snapshot is one marked state of the machine, on its way to a file. Persist runs beside further entries, and perhaps a
+// Restore; Release may come without it.
+type snapshot struct {
+	index, term uint64
+	machine     *fsm.Snapshot
+}
+
+// Persist writes header and state.
+func (s *snapshot) Persist(sink raft.SnapshotSink) error {
+	if err := s.write(sink); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	return sink.Close()
+}
+
+func (s *snapshot) write(w io.Writer) error {
+	header := make([]byte, 0, snapshotHeaderBytes)
+	header = append(header, snapshotMagic...)
+	header = binary.BigEndian.AppendUint64(header, s.index)
+	header = binary.BigEndian.AppendUint64(header, s.term)
+	if _, err := w.Write(header); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	if _, err := s.machine.WriteTo(w); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return nil
+}
+
+// Release ends the tracking of what changed since.
+func (s *snapshot) Release() { s.machine.Release() }
+
+func readSnapshotHeader(r io.Reader) (index, term uint64, err error) {
+	header := make([]byte, snapshotHeaderBytes)
+	if _, err := io.ReadFull(r, header); err != nil {
+		return 0, 0, fmt.Errorf("snapshot header: %w", err)
+	}
+	magic, rest := string(header[:len(snapshotMagic)]), header[len(snapshotMagic):]
+	if magic != snapshotMagic {
+		return 0, 0, fmt.Errorf("snapshot begins with %q, and this build reads %q", magic, snapshotMagic)
+	}
+	return binary.BigEndian.Uint64(rest), binary.BigEndian.Uint64(rest[8:]), nil
+}
+
+// snapshotRetry is how long a failed snapshot waits before the next try.
+const snapshotRetry = 10 * time.Second
+
+// snapshotter takes a snapshot whenever enough log has piled up. Raft's own trigger counts entries, which may be a few
+// bytes or a megabyte.
+func (s *Shard) snapshotter(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.applier.grown:
+		}
+		if !s.snapshotDue() {
+			continue
+		}
+		if err := s.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Warn("no snapshot taken", "error", err, "retry", snapshotRetry)
+			sleep(ctx, snapshotRetry)
+		}
+	}
+}
+
+// snapshotDue weighs the log against the state: writing a snapshot costs as much as its state is large, so that the log
+// may grow as large before the next one.
+func (s *Shard) snapshotDue() bool {
+	return s.applier.logBytes.Load() >= max(s.cfg.SnapshotLog, s.machine.Counts().Bytes)
+}
+
+func (s *Shard) takeSnapshot(ctx context.Context) error {
+	if gate := s.cfg.SnapshotGate; gate != nil {
+		if err := gate.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer gate.Release(1)
+	}
+	began, bytes := time.Now(), s.applier.logBytes.Load()
+	if err := s.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return err
+	}
+	s.applier.logBytes.Add(-bytes)
+	s.metrics.snapshotTaken(time.Since(began))
+	return nil
+}
+
+// newestSnapshot returns where the newest snapshot that can be read stands; zeros if there is none. Raft will start from
+// the same one.
+func newestSnapshot(store raft.SnapshotStore) (index, term uint64, err error) {
+	list, err := store.List()
+	if err != nil {
+		return 0, 0, fmt.Errorf("list snapshots: %w", err)
+	}
+	for _, meta := range list {
+		_, source, err := store.Open(meta.ID) // checks the whole content
+		if err != nil {
+			continue
+		}
+		if err := source.Close(); err != nil {
+			return 0, 0, fmt.Errorf("snapshot %s: %w", meta.ID, err)
+		}
+		return meta.Index, meta.Term, nil
+	}
+	if len(list) > 0 {
+		return 0, 0, fmt.Errorf("none of %d snapshots can be read", len(list))
+	}
+	return 0, 0, nil
+}
+
+// sleep waits for d, or for ctx, and tells whether ctx is still good.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

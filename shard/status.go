@@ -1,0 +1,158 @@
+package shard
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// Status is what one replica knows of itself and its group.
+type Status struct {
+	ID     uint32
+	NodeID string
+	Leader string // empty: none known
+	Term   uint64
+	State  string // leader, follower, candidate or shutdown
+	Voters []string
+
+	Applied     uint64 // Raft index of the last entry that the machine has applied
+	Counts      fsm.Counts
+	Commands    uint64 // applied in the shard's life,
+	Hash        uint64 // and the state's hash after them
+	Position    time.Time
+	LogBytes    uint64 // appended since the start
+	CaughtUp    bool
+	LastContact time.Time // follower: when it last heard from its leader; zero: never
+
+	// Of the leader only.
+	Open      bool // the Takeover is done, and calls are answered
+	Pending   int64
+	Running   int // attempts
+	CommitP50 time.Duration
+	CommitP99 time.Duration
+	Horizon   time.Duration
+	Peers     []PeerStatus
+}
+
+// PeerStatus is another voter as the leader sees it.
+type PeerStatus struct {
+	NodeID  string
+	Contact time.Time // when the last request left that it answered; zero: none in this term
+	Lag     uint64    // log entries that it lacked then
+}
+
+// Status describes this replica.
+func (s *Shard) Status() Status {
+	leader, term := s.Leader()
+	commands, sum := s.machine.Hash()
+	st := Status{
+		ID: s.cfg.ID, NodeID: s.cfg.NodeID, Leader: leader, Term: term,
+		State: strings.ToLower(s.raft.State().String()), Voters: s.voters(),
+		Applied: s.applier.index.Load(), Counts: s.machine.Counts(), Commands: commands, Hash: sum,
+		Position: time.UnixMilli(s.machine.Position()), LogBytes: s.stores.Bytes(),
+		LastContact: s.raft.LastContact(), Running: s.attempts.count(), Horizon: s.latencies.horizon(),
+	}
+	st.CommitP50, st.CommitP99 = s.latencies.p50p99()
+	select {
+	case <-s.caughtUp:
+		st.CaughtUp = true
+	default:
+	}
+	if l := s.current(); l != nil {
+		st.Open = l.term.Load() > 0
+		st.Pending = l.proposer.queue.pendingBytes()
+		st.Peers = s.peers(st.Voters, term)
+	}
+	return st
+}
+
+func (s *Shard) peers(voters []string, term uint64) []PeerStatus {
+	var peers []PeerStatus
+	for _, node := range voters {
+		if node == s.cfg.NodeID {
+			continue
+		}
+		p := PeerStatus{NodeID: node, Lag: s.lag(node, term)}
+		if c, ok := s.contacts.of(node, term); ok {
+			p.Contact = c.at
+		}
+		peers = append(peers, p)
+	}
+	return peers
+}
+
+// Leader returns the leader that this replica knows of, empty if none, and its own current term.
+func (s *Shard) Leader() (nodeID string, term uint64) {
+	_, id := s.raft.LeaderWithID()
+	return string(id), s.raft.CurrentTerm()
+}
+
+// IsLeader tells whether this node leads the shard and answers calls. It may have been deposed without knowing yet.
+func (s *Shard) IsLeader() bool {
+	l := s.current()
+	return l != nil && l.term.Load() > 0
+}
+
+// Checkpoints returns the last fingerprints of the machine, by rising Raft index.
+func (s *Shard) Checkpoints() []Checkpoint { return s.applier.checkpoints.all() }
+
+// HashAt returns the fingerprint at one Raft index; ok is false if none was kept.
+func (s *Shard) HashAt(index uint64) (_ Checkpoint, ok bool) {
+	for _, p := range s.applier.checkpoints.all() {
+		if p.Index == index {
+			return p, true
+		}
+	}
+	return Checkpoint{}, false
+}
+
+// CaughtUp is closed once this replica has held, at some time since its start, what its leader had acknowledged.
+func (s *Shard) CaughtUp() <-chan struct{} { return s.caughtUp }
+
+const (
+	caughtUpPoll = 50 * time.Millisecond
+	// recently: an entry that its leader appended so short a time ago is news, not history.
+	recently = time.Second
+)
+
+// awaitCaughtUp closes caughtUp. There is no message that says so, hence two signs: entries that arrive are fresh, or
+// none arrive although the leader is there and everything is applied.
+func (s *Shard) awaitCaughtUp(ctx context.Context) {
+	quiet := 0 // polls in a row without news
+	var last uint64
+	for sleep(ctx, caughtUpPoll) {
+		if s.IsLeader() {
+			close(s.caughtUp)
+			return
+		}
+		index := s.raft.LastIndex()
+		if index == last && s.isIdleFollower() {
+			quiet++
+		} else {
+			quiet = 0
+		}
+		last = index
+		if s.isFresh() || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
+			close(s.caughtUp)
+			return
+		}
+	}
+}
+
+// isIdleFollower: in touch with a leader, and nothing that it is known to have committed is left to be applied.
+func (s *Shard) isIdleFollower() bool {
+	leader, _ := s.Leader()
+	commit := s.raft.CommitIndex()
+	return leader != "" && s.raft.State() == raft.Follower && !s.raft.LastContact().IsZero() &&
+		commit > 0 && s.raft.AppliedIndex() >= commit && s.raft.LastIndex() == commit
+}
+
+func (s *Shard) isFresh() bool {
+	leader, _ := s.Leader()
+	age, ok := s.applier.age(time.Now())
+	return leader != "" && ok && age < recently && s.applier.index.Load() >= s.raft.CommitIndex()
+}

@@ -1,0 +1,120 @@
+package shard
+
+import (
+	"context"
+	"math"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// longestSleep bounds one sleep while something is in the wheel: the wall clock may be set forward meanwhile.
+	longestSleep = 2 * time.Second
+	// checkPause is how long after a failed comparison of clocks the next one begins.
+	checkPause = 500 * time.Millisecond
+	never      = math.MaxInt64
+)
+
+// ticker has the wheel moved, by Advance commands, a horizon ahead of the clock. It never wakes while the wheel is empty.
+type ticker struct {
+	lead  *leadership
+	shard *Shard
+	// next is the wheel's next event that the ticker has seen, in Unix milliseconds; never: none.
+	next    atomic.Int64
+	changed chan struct{} // capacity 1: there is an earlier one
+	last    time.Time     // when the last Advance was asked for
+}
+
+func newTicker(l *leadership) *ticker {
+	t := &ticker{lead: l, shard: l.shard, changed: make(chan struct{}, 1)}
+	t.next.Store(never)
+	return t
+}
+
+// look is called after each entry; it wakes the ticker only for an event before the one it sleeps for.
+func (t *ticker) look() {
+	if due, ok := t.shard.machine.Next(); ok && due < t.next.Load() {
+		wake(t.changed)
+	}
+}
+
+// run works until the leadership ends.
+func (t *ticker) run(ctx context.Context) {
+	for t.waitForDue(ctx) {
+		select {
+		case <-ctx.Done():
+			return
+		case a := <-t.ask():
+			if a.ended {
+				return
+			}
+			if a.paused {
+				t.awaitClock(ctx)
+			}
+			if a.more {
+				t.last = time.Time{}
+			}
+		}
+	}
+}
+
+func (t *ticker) ask() <-chan advanced {
+	t.last = time.Now()
+	return t.lead.proposer.queue.requestAdvance()
+}
+
+// waitForDue sleeps until the wheel's next event is less than a horizon away, and the last Advance at least half a
+// horizon. It returns false when the leadership has ended.
+func (t *ticker) waitForDue(ctx context.Context) bool {
+	for {
+		due, ok := t.shard.machine.Next()
+		if !ok {
+			due = never
+		}
+		t.next.Store(due)
+		wait := t.untilAdvance(due)
+		if again, ok := t.shard.machine.Next(); ok && again < due {
+			continue // an entry came between the two lines above; look was not told
+		}
+		if wait <= 0 {
+			return ctx.Err() == nil
+		}
+		if !t.sleep(ctx, wait) {
+			return false
+		}
+	}
+}
+
+func (t *ticker) untilAdvance(due int64) time.Duration {
+	if due == never {
+		return never
+	}
+	horizon := t.shard.latencies.horizon()
+	now, _ := t.shard.clock.now() // a jump is dealt with when the Advance is made
+	wait := max(time.UnixMilli(due).Sub(now)-horizon, horizon/2-time.Since(t.last))
+	return min(wait, longestSleep)
+}
+
+// sleep waits for d, less if there is news. It returns false when the leadership has ended.
+func (t *ticker) sleep(ctx context.Context, d time.Duration) bool {
+	var expired <-chan time.Time
+	if d != never {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.changed:
+	case <-expired:
+	}
+	return true
+}
+
+// awaitClock waits until a majority of the voters agrees with a clock that has jumped ahead.
+func (t *ticker) awaitClock(ctx context.Context) {
+	t.shard.metrics.clockPauses.Inc()
+	t.shard.cfg.Logger.Warn("the clock jumped ahead: nothing is fired until others agree with it")
+	t.lead.agreeOnClock(ctx)
+}

@@ -1,0 +1,146 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// closeEnough is how many log entries a voter may be behind when leadership is about to be given to it. The rest reaches
+// it while nothing is proposed.
+const closeEnough = 64
+
+// Transfer gives the leadership to another voter. Calls wait meanwhile, and go on here if it fails.
+func (s *Shard) Transfer(ctx context.Context, to string) error {
+	l, _ := s.watch.get()
+	if l == nil {
+		return s.notLeader()
+	}
+	return l.transfer(ctx, to, s.cfg.Timing.Patience)
+}
+
+// transfer hands the leadership over. patience is how long it waits for a moment without running attempts, which would
+// be repeated by the next leader.
+func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration) error {
+	if !l.moving.TryLock() {
+		return errors.New("another transfer is under way")
+	}
+	defer l.moving.Unlock()
+	if to == l.shard.cfg.NodeID || !slices.Contains(l.shard.voters(), to) {
+		return fmt.Errorf("node %s is no other voter of shard %d", to, l.shard.cfg.ID)
+	}
+	l.calm(ctx, patience)
+	l.firing.pause()
+	l.calm(ctx, l.shard.cfg.Timing.Drain)
+	err := l.handOver(ctx, to)
+	if err != nil {
+		l.proposer.queue.resume()
+		l.firing.resume()
+		return fmt.Errorf("transfer to node %s: %w", to, err)
+	}
+	return nil
+}
+
+// calm waits for a moment without running attempts, but no longer than that.
+func (l *leadership) calm(ctx context.Context, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	_ = l.shard.attempts.wait(ctx) // that it took too long changes nothing
+}
+
+// handOver stops proposing before Raft begins: a transfer during which entries must still be replicated can leave Raft
+// refusing entries for ever (hashicorp/raft issue 696).
+func (l *leadership) handOver(ctx context.Context, to string) error {
+	s := l.shard
+	ctx, cancel := context.WithTimeout(ctx, 4*s.cfg.Timing.Election)
+	defer cancel()
+	if err := l.proposer.queue.flush(ctx); err != nil {
+		return err
+	}
+	if err := l.awaitLevel(ctx, to); err != nil {
+		return err
+	}
+	future := s.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
+	if err := s.awaitFuture(ctx, future); err != nil {
+		return err
+	}
+	select {
+	case <-l.ctx.Done():
+		return nil
+	case <-ctx.Done():
+		return errors.New("this node still leads")
+	}
+}
+
+// awaitLevel waits until a voter's log is as long as this one's.
+func (l *leadership) awaitLevel(ctx context.Context, node string) error {
+	s := l.shard
+	for s.lag(node, s.raft.CurrentTerm()) > 0 {
+		if err := s.awaitFuture(ctx, s.raft.VerifyLeader()); err != nil {
+			return err
+		}
+		if !sleep(ctx, time.Millisecond) {
+			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// lag returns how many entries a voter lacked when it last answered in this term; all, if it has not.
+func (s *Shard) lag(node string, term uint64) uint64 {
+	last := s.raft.LastIndex()
+	c, ok := s.contacts.of(node, term)
+	if !ok {
+		return max(last, 1)
+	}
+	return last - min(c.lastLog, last)
+}
+
+// goHome gives the leadership to the preferred node once that has been well for a while.
+func (l *leadership) goHome(ctx context.Context) {
+	s := l.shard
+	home, calm := s.cfg.Preferred, s.cfg.Timing.Calm
+	if home == "" || home == s.cfg.NodeID {
+		return
+	}
+	pause := calm
+	for sleep(ctx, pause) {
+		if !s.isWell(home, l.term.Load()) {
+			pause = calm
+			continue
+		}
+		if err := l.transfer(ctx, home, calm); err != nil && ctx.Err() == nil {
+			s.cfg.Logger.Info("leadership not given to its preferred node", "to", home, "error", err)
+			pause = min(2*pause, time.Minute)
+		}
+	}
+}
+
+// isWell tells whether a voter could lead: it answers, and its log is close to this one's.
+func (s *Shard) isWell(node string, term uint64) bool {
+	if s.cfg.Alive != nil && !s.cfg.Alive(node) {
+		return false
+	}
+	c, ok := s.contacts.of(node, term)
+	return ok && time.Since(c.at) <= s.cfg.Timing.Lease && s.lag(node, term) <= closeEnough
+}
+
+// bestPeer returns the voter that should lead if this node may not: the preferred one, or the one with the most log.
+// Empty: none is well.
+func (s *Shard) bestPeer(term uint64) string {
+	best := ""
+	for _, node := range s.voters() {
+		switch {
+		case node == s.cfg.NodeID || !s.isWell(node, term):
+		case node == s.cfg.Preferred:
+			return node
+		case best == "" || s.lag(node, term) < s.lag(best, term):
+			best = node
+		}
+	}
+	return best
+}

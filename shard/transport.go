@@ -1,0 +1,157 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// transport wraps the group's transport for two reasons.
+//
+// It takes no heartbeat handler, so that heartbeats go through Raft's main loop like everything else. The fast path
+// runs on the transport's goroutine and may raise the term while the main loop, as leader, writes an entry: that entry
+// then carries a term that its author never led, and logs diverge (hashicorp/raft issue 695).
+//
+// And it notes when each voter was last known to be in this leader's term: see contacts.
+type transport struct {
+	raft.Transport
+	contacts *contacts
+}
+
+// preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so that a wrapper
+// must not have the method when the inner transport has not.
+type preVoteTransport struct {
+	*transport
+	raft.WithPreVote
+}
+
+func wrapTransport(inner raft.Transport, c *contacts) raft.Transport {
+	t := &transport{Transport: inner, contacts: c}
+	if preVote, ok := inner.(raft.WithPreVote); ok {
+		return preVoteTransport{t, preVote}
+	}
+	return t
+}
+
+// SetHeartbeatHandler does nothing: heartbeats come through Consumer.
+func (t *transport) SetHeartbeatHandler(func(raft.RPC)) {}
+
+// AppendEntries is every heartbeat, and replication while it is not pipelined.
+func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	sent := t.contacts.stamp()
+	err := t.Transport.AppendEntries(id, addr, req, resp)
+	if err == nil && resp.Term == req.Term {
+		t.contacts.note(string(id), contact{stamp: sent, term: req.Term, lastLog: resp.LastLog})
+	}
+	return err
+}
+
+// Close closes the inner transport, if it can be.
+func (t *transport) Close() error {
+	if closer, ok := t.Transport.(raft.WithClose); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// Connect, Disconnect and DisconnectAll are those of the inner transport, if it has them.
+func (t *transport) Connect(peer raft.ServerAddress, other raft.Transport) {
+	if peers, ok := t.Transport.(raft.WithPeers); ok {
+		peers.Connect(peer, unwrapTransport(other))
+	}
+}
+
+func (t *transport) Disconnect(peer raft.ServerAddress) {
+	if peers, ok := t.Transport.(raft.WithPeers); ok {
+		peers.Disconnect(peer)
+	}
+}
+
+func (t *transport) DisconnectAll() {
+	if peers, ok := t.Transport.(raft.WithPeers); ok {
+		peers.DisconnectAll()
+	}
+}
+
+func unwrapTransport(t raft.Transport) raft.Transport {
+	switch w := t.(type) {
+	case *transport:
+		return w.Transport
+	case preVoteTransport:
+		return w.Transport
+	}
+	return t
+}
+
+// contacts remembers, for each peer, the newest request of a term that the peer answered in that term, by when the
+// request was sent. A majority of such answers, all to requests sent after some moment, proves that no other leader
+// had committed anything by that moment: whoever elects a later term must first leave this one.
+type contacts struct {
+	sequence atomic.Uint64
+
+	mu    sync.Mutex
+	peers map[string]contact
+}
+
+// stamp is a moment: seq orders moments within this process even when the clock stands still, at is monotonic.
+type stamp struct {
+	seq uint64
+	at  time.Time
+}
+
+type contact struct {
+	stamp          // when the request was sent
+	term    uint64 // of the request and of the answer
+	lastLog uint64 // the peer's last log index when it answered
+}
+
+func newContacts() *contacts { return &contacts{peers: map[string]contact{}} }
+
+func (c *contacts) stamp() stamp { return stamp{c.sequence.Add(1), time.Now()} }
+
+func (c *contacts) note(peer string, new contact) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.peers[peer]
+	if new.term > old.term || new.term == old.term && new.seq > old.seq {
+		c.peers[peer] = new
+	}
+}
+
+// of returns the newest contact with a peer in this term; ok is false if there was none.
+func (c *contacts) of(peer string, term uint64) (_ contact, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.peers[peer]
+	return last, ok && last.term == term
+}
+
+// majority returns the latest moment since when a majority of the voters, self included, has answered in this term.
+// ok is false if there is no such moment.
+func (c *contacts) majority(self string, voters []string, term uint64) (_ stamp, ok bool) {
+	need := len(voters)/2 + 1
+	if slices.Contains(voters, self) {
+		need--
+	}
+	if need <= 0 {
+		return c.stamp(), true
+	}
+	var sent []stamp
+	c.mu.Lock()
+	for _, voter := range voters {
+		if last, ok := c.peers[voter]; ok && voter != self && last.term == term {
+			sent = append(sent, last.stamp)
+		}
+	}
+	c.mu.Unlock()
+	if len(sent) < need {
+		return stamp{}, false
+	}
+	slices.SortFunc(sent, func(a, b stamp) int { return cmp.Compare(b.seq, a.seq) })
+	return sent[need-1], true
+}

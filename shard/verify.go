@@ -1,0 +1,93 @@
+package shard
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// verifier proves that this node leads, in rounds. Whoever comes while a round runs waits for the next one, so that a
+// round always begins after all whom it serves have read.
+type verifier struct {
+	lead *leadership
+
+	mu      sync.Mutex
+	next    *round // not begun; nil: nobody waits for one
+	running bool
+}
+
+type round struct {
+	done chan struct{}
+	err  error // valid once done is closed
+}
+
+// verify returns nil if this node led its term at some moment after the call.
+func (v *verifier) verify(ctx context.Context) error {
+	r := v.join()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (v *verifier) join() *round {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.next == nil {
+		v.next = &round{done: make(chan struct{})}
+	}
+	if !v.running {
+		v.running = true
+		go v.run() // ends with the leadership at the latest
+	}
+	return v.next
+}
+
+// run serves rounds until nobody waits.
+func (v *verifier) run() {
+	for {
+		v.mu.Lock()
+		r := v.next
+		v.next = nil
+		v.running = r != nil
+		v.mu.Unlock()
+		if r == nil {
+			return
+		}
+		r.err = v.prove()
+		close(r.done)
+	}
+}
+
+// prove has heartbeats sent until a majority has answered ones that were sent after now. VerifyLeader is content with
+// answers to older ones, which were perhaps given before another leader was elected.
+func (v *verifier) prove() error {
+	s := v.lead.shard
+	mark := s.contacts.stamp()
+	for v.lead.ctx.Err() == nil {
+		if err := s.awaitFuture(v.lead.ctx, s.raft.VerifyLeader()); err != nil {
+			break
+		}
+		if at, ok := s.lastMajority(v.lead.term.Load()); ok && at.seq > mark.seq {
+			return nil
+		}
+	}
+	return s.notLeader()
+}
+
+// awaitFuture waits for a future that Raft may forget when it is shut down.
+func (s *Shard) awaitFuture(ctx context.Context, f raft.Future) error {
+	answered := make(chan error, 1)
+	go func() { answered <- f.Error() }()
+	select {
+	case err := <-answered:
+		return err
+	case <-s.raftDown:
+		return raft.ErrRaftShutdown
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
