@@ -1,0 +1,77 @@
+package httpapi
+
+import (
+	"context"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Backend carries out calls, wherever in the cluster their tasks live. Its methods are called concurrently. Errors
+// are those of package fsm, or a context's.
+type Backend interface {
+	// Do carries out commands and answers each, in order. Commands about one id are applied in the order given; once
+	// one of them is refused with fsm.ErrOverloaded, so are the later ones about that id. The commands are not
+	// changed and may be kept: they and their payloads are not reused.
+	Do(ctx context.Context, commands []*fsmpb.Command) []fsm.Reply
+
+	// Get reads a task, tombstones included: nil without an error if there is none. The read is linearizable, unless
+	// stale asks for what the nearest replica holds.
+	Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error)
+
+	// List reads one page of tasks over all slots. The page bounds its bytes as well as its tasks.
+	List(ctx context.Context, query *fsmpb.ListQuery) (*fsmpb.ListPage, error)
+
+	// Cluster says who is there and which shard lives where, as far as this node knows.
+	Cluster(ctx context.Context) (ClusterView, error)
+
+	// Ready is nil once this node knows the map and its replicas have caught up once, and says else what is missing.
+	Ready() error
+}
+
+// ClusterView is the answer of GET /v1/cluster.
+type ClusterView struct {
+	ClusterID string      `json:"cluster_id"`
+	Nodes     []NodeView  `json:"nodes"`
+	Shards    []ShardView `json:"shards"`
+}
+
+// NodeView is one node as the answering node knows it.
+type NodeView struct {
+	ID            string  `json:"id"`
+	Name          string  `json:"name"`
+	HTTPAddr      string  `json:"http_addr"`
+	Alive         bool    `json:"alive"`
+	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
+}
+
+// ShardView is one shard as the answering node knows it.
+type ShardView struct {
+	ID       uint32        `json:"id"`
+	Leader   string        `json:"leader"` // node id; empty: none known
+	Term     uint64        `json:"term"`
+	Replicas []ReplicaView `json:"replicas"`
+	Tasks    uint64        `json:"tasks"`
+}
+
+// ReplicaView is one replica of a shard.
+type ReplicaView struct {
+	Node    string `json:"node"`
+	Applied uint64 `json:"applied"` // log index
+	State   string `json:"state"`   // leader, follower, learner, or unknown
+}
+
+// normalise makes empty lists of absent ones, so that they are [] in JSON and not null.
+func (v *ClusterView) normalise() {
+	if v.Nodes == nil {
+		v.Nodes = []NodeView{}
+	}
+	if v.Shards == nil {
+		v.Shards = []ShardView{}
+	}
+	for i := range v.Shards {
+		if v.Shards[i].Replicas == nil {
+			v.Shards[i].Replicas = []ReplicaView{}
+		}
+	}
+}

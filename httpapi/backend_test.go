@@ -1,0 +1,232 @@
+package httpapi
+
+import (
+	"context"
+	"sort"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// fakeBackend is a cluster of one map. It does as much of every command as an answer shows.
+type fakeBackend struct {
+	// do, if set, may answer in its place; nil replies leave it to the map.
+	do func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
+
+	mu       sync.Mutex
+	tasks    map[string]*fsmpb.Task
+	keys     map[string]map[uint64]remembered // by id
+	seen     []*fsmpb.Command
+	revision uint64
+	readErr  error
+	ready    error
+	queries  []*fsmpb.ListQuery
+	stale    bool
+}
+
+type remembered struct {
+	call   uint64
+	result *fsmpb.Result
+}
+
+func newFake() *fakeBackend {
+	return &fakeBackend{tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}}
+}
+
+func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	if f.do != nil {
+		if replies := f.do(ctx, cmds); replies != nil {
+			return replies
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var replies []fsm.Reply
+	for _, c := range cmds {
+		f.seen = append(f.seen, c)
+		replies = append(replies, fsm.Reply{Result: f.keyed(c)})
+	}
+	return replies
+}
+
+func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
+	if c.Key == nil {
+		return f.apply(c)
+	}
+	if old, ok := f.keys[c.Id][c.Key.Hash]; ok {
+		if old.call != c.Key.Call {
+			return &fsmpb.Result{Code: fsmpb.Code_CODE_KEY_REUSED}
+		}
+		r := proto.CloneOf(old.result)
+		r.Repeated = true
+		return r
+	}
+	r := f.apply(c)
+	if f.keys[c.Id] == nil {
+		f.keys[c.Id] = map[uint64]remembered{}
+	}
+	f.keys[c.Id][c.Key.Hash] = remembered{c.Key.Call, r}
+	return r
+}
+
+func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
+	t := f.tasks[c.Id]
+	if !holds(c.Condition, t) {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED}
+	}
+	touch := c.GetTouch()
+	if s := c.GetSchedule(); s != nil {
+		return f.schedule(c, t, s)
+	}
+	if touch != nil && (t == nil || tombstone(t)) && touch.OrSchedule != nil {
+		return f.schedule(c, t, touch.OrSchedule)
+	}
+	if t == nil {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	}
+	if c.GetCancel() != nil {
+		return f.cancel(t)
+	}
+	if t.State != fsmpb.State_STATE_SCHEDULED {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_CONFLICT, Task: &fsmpb.Task{State: t.State, Attempts: t.Attempts}}
+	}
+	if touch != nil {
+		if touch.DelayMs == nil {
+			return &fsmpb.Result{Code: fsmpb.Code_CODE_NO_DELAY}
+		}
+		t.FireAtMs = touch.ReceivedAtMs + *touch.DelayMs
+	}
+	if p := c.GetPatch(); p != nil {
+		if p.Payload != nil {
+			t.Spec.Payload, t.Spec.PayloadIsBytes = p.Payload.Data, p.Payload.IsBytes
+		}
+		if p.FireAtMs != nil {
+			t.FireAtMs = *p.FireAtMs
+		}
+		if p.ClearTarget {
+			t.Spec.Target = nil
+		}
+	}
+	return f.changed(fsmpb.Code_CODE_OK, t, c.Answer)
+}
+
+func (f *fakeBackend) changed(code fsmpb.Code, t *fsmpb.Task, answer fsmpb.Answer) *fsmpb.Result {
+	f.revision++
+	t.Revision = f.revision
+	r := &fsmpb.Result{Code: code, Revision: t.Revision}
+	if answer != fsmpb.Answer_ANSWER_BRIEF {
+		r.Task = proto.CloneOf(t)
+	}
+	if answer == fsmpb.Answer_ANSWER_TASK {
+		r.Task.Spec.Payload = nil
+	}
+	return r
+}
+
+func (f *fakeBackend) schedule(c *fsmpb.Command, old *fsmpb.Task, s *fsmpb.Schedule) *fsmpb.Result {
+	t := &fsmpb.Task{Id: c.Id, Spec: proto.CloneOf(s.Spec), FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
+		State: fsmpb.State_STATE_SCHEDULED, Shard: fsm.Slot("", c.Id) % 12}
+	f.tasks[c.Id] = t
+	code := fsmpb.Code_CODE_CREATED
+	if old != nil && !tombstone(old) {
+		code = fsmpb.Code_CODE_OK
+	}
+	r := f.changed(code, t, c.Answer)
+	r.Previous = old.GetState()
+	return r
+}
+
+func (f *fakeBackend) cancel(t *fsmpb.Task) *fsmpb.Result {
+	if t.Outcome == fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
+		t.State, t.Outcome = fsmpb.State_STATE_CANCELLED, fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
+		t.Spec.Payload, t.Spec.PayloadIsBytes = nil, false
+	}
+	r := f.changed(fsmpb.Code_CODE_OK, t, fsmpb.Answer_ANSWER_BRIEF)
+	r.Outcome = t.Outcome
+	return r
+}
+
+func holds(c *fsmpb.Condition, t *fsmpb.Task) bool {
+	if c.GetAbsent() && t != nil || c.GetPresent() && t == nil {
+		return false
+	}
+	ok := len(c.GetRevisions()) == 0
+	for _, r := range c.GetRevisions() {
+		ok = ok || t != nil && t.Revision == r
+	}
+	return ok
+}
+
+func tombstone(t *fsmpb.Task) bool { return t.State >= fsmpb.State_STATE_DELIVERED }
+
+func (f *fakeBackend) Get(_ context.Context, _, id string, stale bool) (*fsmpb.Task, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stale = stale
+	if f.readErr != nil || f.tasks[id] == nil {
+		return nil, f.readErr
+	}
+	return proto.CloneOf(f.tasks[id]), nil
+}
+
+func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.queries = append(f.queries, q)
+	if f.readErr != nil {
+		return nil, f.readErr
+	}
+	var found []*fsmpb.Task
+	for id, t := range f.tasks {
+		slot := fsm.Slot("", id)
+		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
+		if after && strings.HasPrefix(id, q.Prefix) {
+			found = append(found, proto.CloneOf(t))
+		}
+	}
+	sort.Slice(found, func(i, j int) bool {
+		a, b := fsm.Slot("", found[i].Id), fsm.Slot("", found[j].Id)
+		return a < b || a == b && found[i].Id < found[j].Id
+	})
+	page := &fsmpb.ListPage{Tasks: found}
+	if len(found) > int(q.Limit) {
+		page.Tasks = found[:q.Limit]
+		last := page.Tasks[q.Limit-1].Id
+		page.More, page.Slot, page.AfterId = true, fsm.Slot("", last), last
+	}
+	return page, nil
+}
+
+func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
+	if f.readErr != nil {
+		return ClusterView{}, f.readErr
+	}
+	return ClusterView{
+		ClusterID: "c1",
+		Nodes:     []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
+		Shards:    []ShardView{{ID: 1, Leader: "n1", Term: 3}},
+	}, nil
+}
+
+func (f *fakeBackend) Ready() error { return f.ready }
+
+// last is the newest command that reached the map.
+func (f *fakeBackend) last() *fsmpb.Command {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.seen) == 0 {
+		return nil
+	}
+	return f.seen[len(f.seen)-1]
+}
+
+// set puts a task into a state that only attempts lead to.
+func (f *fakeBackend) set(id string, state fsmpb.State, attempts uint32) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks[id].State, f.tasks[id].Attempts = state, attempts
+}

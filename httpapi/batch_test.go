@@ -1,0 +1,369 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+type batchAnswer struct {
+	ID       string         `json:"id"`
+	Status   int            `json:"status"`
+	Revision uint64         `json:"revision"`
+	Outcome  string         `json:"outcome"`
+	Problem  map[string]any `json:"problem"`
+}
+
+func (h *harness) batch(body string) []batchAnswer {
+	h.t.Helper()
+	a := h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
+	if a.StatusCode != 200 {
+		h.t.Fatalf("%d %s", a.StatusCode, a.text)
+	}
+	return batchAnswers(h.t, a.text)
+}
+
+func batchAnswers(t testing.TB, text string) []batchAnswer {
+	t.Helper()
+	var out []batchAnswer
+	for line := range strings.Lines(text) {
+		var a batchAnswer
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func TestBatchLines(t *testing.T) {
+	h := newHarness(t)
+	for i, c := range []struct {
+		line, id string
+		status   int
+		field    string
+	}{
+		{`{"op":"schedule","id":"a","delay":"1h","payload":{"n": 1},"key":"k1"}`, "a", 201, ""},
+		{`{"op":"schedule","id":"a","delay":"1h","if_none_match":"*"}`, "a", 412, ""},
+		{`{"id":"a","if_match":1,"delay":"1h","op":"schedule"}`, "a", 200, ""},
+		{`{"op":"touch","id":"a","delay":"5s","if_match":"2"}`, "a", 200, ""},
+		{`{"op":"fire","id":"a","if_match":"\"3\""}`, "a", 200, ""},
+		{`{"op":"schedule","id":"a","delay":"1h","payload":{"n": 1},"key":"k1"}`, "a", 201, ""},
+		{`{"op":"schedule","id":"a","delay":"1h","payload":{"n": 2},"key":"k1"}`, "a", 422, keyHeader},
+		{`{"op":"cancel","id":"a"}`, "a", 200, ""},
+		{`{"op":"cancel","id":"none"}`, "none", 404, ""},
+		{`{"op":"cancel","id":"a","delay":"1s"}`, "a", 400, "delay"},
+		{`{"op":"fire","id":"a","payload":1}`, "a", 400, "payload"},
+		{`{"op":"touch","id":"a","payload":1}`, "a", 400, "payload"},
+		{`{"op":"schedule","id":"a","delay":"1s","no_later_than":"1s"}`, "a", 400, "no_later_than"},
+		{`{"op":"schedule","id":"a"}`, "a", 400, "delay"},
+		{`{"op":"patch","id":"a"}`, "a", 400, "op"},
+		{`{"id":"a"}`, "a", 400, "op"},
+		{`{"op":"schedule","delay":"1s"}`, "", 400, "id"},
+		{`{"op":"schedule","id":"a/b","delay":"1s"}`, "a/b", 400, "id"},
+		{`{"op":"schedule","id":7,"delay":"1s"}`, "", 400, "id"},
+		{`{"op":"schedule","colour":1,"id":"late","delay":"1s"}`, "late", 400, "colour"},
+		{`{"op":"fire","id":"a","key":""}`, "a", 400, "key"},
+		{`{"op":"fire","id":"a","key":7}`, "a", 400, "key"},
+		{`{"op":"fire","id":"a","if_match":true}`, "a", 400, "if_match"},
+		{`{"op":"fire","id":"a","if_none_match":"1"}`, "a", 400, "if_none_match"},
+		{`{"op":"fire","id":"a"`, "a", 400, ""},
+		{`nonsense`, "", 400, ""},
+		{`[]`, "", 400, ""},
+	} {
+		answers := h.batch(c.line)
+		if len(answers) != 1 {
+			t.Fatalf("%d: %d answers", i, len(answers))
+		}
+		a := answers[0]
+		field, _ := a.Problem["field"].(string)
+		if a.ID != c.id || a.Status != c.status || field != c.field || (a.Status >= 300) != (a.Problem != nil) {
+			t.Errorf("%s: %+v", c.line, a)
+		}
+		if a.Problem != nil && a.Problem["status"] != float64(a.Status) {
+			t.Errorf("%s: the problem says %v", c.line, a.Problem["status"])
+		}
+	}
+}
+
+func TestBatchKeepsOrderAndGoesOn(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.BatchChunkLines = 16 })
+	var body strings.Builder
+	for i := range 1000 {
+		switch i % 5 {
+		case 0:
+			body.WriteString("\n \r\n")
+			fallthrough
+		case 1, 2:
+			fmt.Fprintf(&body, `{"op":"schedule","id":"t%d","delay":"1h"}`+"\r\n", i)
+		case 3:
+			fmt.Fprintf(&body, `{"op":"schedule","id":"t%d","delay":"-1h"}`+"\n", i)
+		case 4:
+			fmt.Fprintf(&body, `{"op":"cancel","id":"t%d"}`+"\n", i-2)
+		}
+	}
+	answers := h.batch(strings.TrimSuffix(body.String(), "\n")) // the last line needs no end
+	if len(answers) != 1000 {
+		t.Fatalf("%d answers", len(answers))
+	}
+	for i, a := range answers {
+		want := batchAnswer{ID: fmt.Sprintf("t%d", i), Status: 201}
+		switch i % 5 {
+		case 3:
+			want.Status = 400
+		case 4:
+			want = batchAnswer{ID: fmt.Sprintf("t%d", i-2), Status: 200, Outcome: "cancelled"}
+		}
+		if a.ID != want.ID || a.Status != want.Status || a.Outcome != want.Outcome {
+			t.Fatalf("answer %d: %+v", i, a)
+		}
+	}
+}
+
+func TestBatchLineOverTheLimit(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.BodyBytes = 1000 })
+	long := `{"op":"schedule","id":"b","delay":"1h","payload":"` + strings.Repeat("x", 300_000) + `"}`
+	answers := h.batch(`{"op":"schedule","id":"a","delay":"1h"}` + "\n" + long + "\n" + `{"op":"cancel","id":"a"}` +
+		"\n" + long)
+	if len(answers) != 4 || answers[1].Status != 413 || answers[1].Problem["limit"] != "1000 bytes" ||
+		answers[2].Status != 200 ||
+		answers[3].Status != 413 {
+		t.Errorf("%+v", answers)
+	}
+}
+
+func TestEmptyBatch(t *testing.T) {
+	for _, body := range []string{"", "\n", " \n\t\n"} {
+		if answers := newHarness(t).batch(body); len(answers) != 0 {
+			t.Errorf("%q: %v", body, answers)
+		}
+	}
+}
+
+// Lines that are refused for overload are tried again, and only those; the caller sees no 429.
+func TestBatchSlowsDownUnderOverload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		var calls atomic.Int32
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+			if n := calls.Add(1); n <= 6 { // one more command gets through each time
+				replies := make([]fsm.Reply, len(cmds))
+				for i := range replies {
+					replies[i].Err = fmt.Errorf("shard 1: %w", fsm.ErrOverloaded)
+				}
+				replies[0] = fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: uint64(n)}}
+				return replies
+			}
+			return nil
+		}
+		var body strings.Builder
+		for i := range 10 {
+			fmt.Fprintf(&body, `{"op":"schedule","id":"t%d","delay":"1h"}`+"\n", i)
+		}
+		answers := h.batch(body.String())
+		for i, a := range answers {
+			if a.ID != fmt.Sprintf("t%d", i) || a.Status/100 != 2 || i < 6 && a.Revision != uint64(i+1) {
+				t.Errorf("answer %d: %+v", i, a)
+			}
+		}
+		if len(answers) != 10 || calls.Load() < 7 {
+			t.Errorf("%d answers, %d calls", len(answers), calls.Load())
+		}
+	})
+}
+
+func TestBatchErrorsAreOfTheirLines(t *testing.T) {
+	h := newHarness(t)
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		var replies []fsm.Reply
+		for _, c := range cmds {
+			err := map[string]error{"no": fsm.ErrNotProposed, "unknown": fsm.ErrUnknown}[c.Id]
+			replies = append(replies, fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
+		}
+		return replies
+	}
+	answers := h.batch(`{"op":"fire","id":"no"}` + "\n" + `{"op":"fire","id":"unknown"}` + "\n" +
+		`{"op":"fire","id":"fine"}`)
+	if answers[0].Status != 503 || answers[0].Problem["committed"] != "no" || answers[1].Status != 504 ||
+		answers[1].Problem["committed"] != "unknown" || answers[2].Status != 200 {
+		t.Errorf("%+v", answers)
+	}
+}
+
+// heldWriter lets nothing through before it is opened.
+type heldWriter struct {
+	*httptest.ResponseRecorder
+	open    chan struct{}
+	blocked atomic.Bool
+}
+
+func (w *heldWriter) Write(b []byte) (int, error) {
+	w.blocked.Store(true)
+	<-w.open
+	return w.ResponseRecorder.Write(b)
+}
+
+// countedReader makes lines without end, and counts what has been taken of them.
+type countedReader struct {
+	line  []byte
+	limit int64
+	taken atomic.Int64
+}
+
+func (r *countedReader) Read(b []byte) (int, error) {
+	if r.taken.Load() >= r.limit {
+		return 0, io.EOF
+	}
+	n := 0
+	for n+len(r.line) <= len(b) {
+		n += copy(b[n:], r.line)
+	}
+	r.taken.Add(int64(n))
+	return n, nil
+}
+
+// As long as the client takes no answers, no more is read than fits the bounds; then all of it comes.
+func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t, func(c *Config) { c.BatchAnswerBytes, c.BatchChunkLines = 32<<10, 256 })
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply { return okReplies(cmds) }
+		lines := &countedReader{line: []byte(`{"op":"fire","id":"a"}` + "\n"), limit: 8 << 20}
+		r := httptest.NewRequest("POST", "/v1/batch", lines)
+		r.Header.Set("Content-Type", ndjsonType)
+		w := &heldWriter{ResponseRecorder: httptest.NewRecorder(), open: make(chan struct{})}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.server.ServeHTTP(w, r)
+		}()
+		synctest.Wait() // everyone waits for the writer
+		if taken := lines.taken.Load(); !w.blocked.Load() || taken > 512<<10 {
+			t.Errorf("%d bytes are taken in while no answer is", taken)
+		}
+		close(w.open)
+		<-done
+		answered := bytes.Count(w.Body.Bytes(), []byte("\n"))
+		if want := int(lines.taken.Load()) / len(lines.line); answered != want {
+			t.Errorf("%d answers to %d lines", answered, want)
+		}
+		if taken := h.server.memory.taken.Load(); taken != 0 {
+			t.Errorf("%d bytes are never given back", taken)
+		}
+	})
+}
+
+func okReplies(cmds []*fsmpb.Command) []fsm.Reply {
+	replies := make([]fsm.Reply, len(cmds))
+	for i := range replies {
+		replies[i].Result = &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: uint64(i)}
+	}
+	return replies
+}
+
+func TestBatchPanicCutsTheConnection(t *testing.T) {
+	h := newHarness(t)
+	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { panic("broken invariant") }
+	defer func() {
+		if what := recover(); what != http.ErrAbortHandler {
+			t.Errorf("panic %v", what)
+		}
+		if n := h.server.batches.Load(); n != 0 {
+			t.Errorf("%d batches are under way", n)
+		}
+	}()
+	h.batch(`{"op":"fire","id":"a"}`)
+}
+
+func TestTooManyBatches(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.MaxBatches = 1 })
+	h.server.batches.Add(1)
+	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")
+}
+
+// However the stream is cut into reads, the lines are the same, and what was handed out stays as it was.
+func TestFramer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.IntRange(1, 9000).Draw(t, "limit")
+		var want, got []string
+		var stream []byte
+		for i := range rapid.IntRange(0, 30).Draw(t, "lines") {
+			line := strings.Repeat(string(rune('a'+i%26)), rapid.IntRange(0, 12000).Draw(t, "length"))
+			stream = append(append(stream, line...), '\n')
+			if len(line) > limit {
+				line = "too long"
+			}
+			want = append(want, line)
+		}
+		f := &framer{limit: limit}
+		var handed [][]byte
+		for len(stream) > 0 {
+			n := copy(f.room(), stream[:min(len(stream), rapid.IntRange(1, 5000).Draw(t, "n"))])
+			f.filled(n)
+			stream = stream[n:]
+			for line, tooLong, ok := f.next(); ok; line, tooLong, ok = f.next() {
+				if tooLong {
+					line = []byte("too long")
+				}
+				handed = append(handed, line)
+			}
+			if cap(f.block) > blockBytes+2*(limit+minRead) {
+				t.Fatalf("%d bytes held for lines of at most %d", cap(f.block), limit)
+			}
+		}
+		for _, line := range handed {
+			got = append(got, string(line))
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || len(f.rest()) != 0 {
+			t.Fatalf("%d lines, want %d", len(got), len(want))
+		}
+	})
+}
+
+func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
+	memory := &budget{limit: 1 << 20}
+	o := newOutbox(4<<20, 10, memory)
+	piece := make([]byte, 600<<10)
+	if !o.put(&piece) || memory.taken.Load() != 0 { // alone, it is always taken
+		t.Fatal("the first piece")
+	}
+	if o.fits(len(piece)+600<<10) || !o.fits(len(piece)+100<<10) {
+		t.Error("what fits is not what the memory has")
+	}
+	if got, last := o.take(); got != &piece || !last {
+		t.Error("the piece does not come out")
+	}
+	o.release()
+	if memory.taken.Load() != 0 {
+		t.Error("memory is never given back")
+	}
+}
+
+func TestBatchIdleEndsWithALineThatSaysSo(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.BatchIdle = 50 * time.Millisecond })
+	server := h.listen()
+	body, w := io.Pipe()
+	defer w.Close()
+	go func() { _, _ = io.WriteString(w, `{"op":"fire","id":"a"}`+"\n"+`{"op":"fi`) }()
+	r, err := http.Post(server+"/v1/batch", ndjsonType, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := batchAnswers(t, read(t, r).text)
+	if len(answers) != 2 || answers[0].Status != 404 || answers[1].Status != 408 {
+		t.Errorf("%+v", answers)
+	}
+}

@@ -1,0 +1,125 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// line is one line of a batch: a command, or why there is none.
+type line struct {
+	id      string
+	cmd     *fsmpb.Command // nil if refused
+	refused *problem
+	size    int // bytes that it came in
+}
+
+// batchLine reads one line. The call in it hashes like the single call that says the same.
+func (p *parser) batchLine(data []byte) line {
+	d, err := p.parse(data, fieldsOfLine)
+	if err == nil {
+		err = p.lineCommand(d)
+	}
+	if err == nil {
+		return line{id: d.order.cmd.Id, cmd: d.order.finish(), size: len(data)}
+	}
+	return line{id: idIn(data), refused: problemOf(err), size: len(data)}
+}
+
+func (p *parser) lineCommand(d *draft) error {
+	fields, ok := fieldsOfOp(d.op)
+	switch {
+	case !d.seen.has(fieldOp):
+		return &fsm.FieldError{Field: "op", Detail: "is absent"}
+	case !ok:
+		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch or fire", clip(d.op))
+		return &fsm.FieldError{Field: "op", Detail: detail}
+	case !d.seen.has(fieldID):
+		return &fsm.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
+	}
+	if err := fsm.CheckName("id", d.order.cmd.Id); err != nil {
+		return err
+	}
+	if extra := d.seen &^ fields; extra != 0 {
+		return &fsm.FieldError{Field: extra.first().String(), Detail: "is not a field of " + d.op}
+	}
+	switch d.op {
+	case "schedule":
+		return p.asSchedule(d, false)
+	case "touch":
+		p.asTouch(d)
+	case "cancel":
+		p.asCancel(d)
+	case "fire":
+		p.asFire(d)
+	}
+	return nil
+}
+
+func fieldsOfOp(op string) (fieldSet, bool) {
+	switch op {
+	case "schedule":
+		return fieldsOfHead | fieldsOfPut, true
+	case "touch":
+		return fieldsOfHead | fieldsOfTouch, true
+	case "cancel", "fire":
+		return fieldsOfHead, true
+	}
+	return 0, false
+}
+
+var errFound = errors.New("found")
+
+// idIn looks for the id in a line that was refused, so that its answer can name it. Empty if there is none to be read.
+func idIn(data []byte) (id string) {
+	s := &scanner{data: data}
+	if s.peek() != '{' {
+		return ""
+	}
+	err := s.object(func(name []byte) error {
+		if fieldOf(name) != fieldID {
+			return s.skipValue()
+		}
+		text, err := s.text("id")
+		if err == nil {
+			id, err = text, errFound
+		}
+		return err
+	})
+	if !errors.Is(err, errFound) {
+		return ""
+	}
+	return id
+}
+
+// appendReply writes the answer to one line and tells its status.
+func appendReply(b []byte, id string, reply fsm.Reply) ([]byte, int) {
+	if reply.Err != nil {
+		return appendRefusal(b, id, problemOf(reply.Err))
+	}
+	r := reply.Result
+	if p := resultProblem(r); p != nil {
+		return appendRefusal(b, id, p)
+	}
+	status := statusOf(r.Code)
+	b = appendHead(b, id, status)
+	b = strconv.AppendUint(append(b, `,"revision":`...), r.Revision, 10)
+	if r.Outcome != fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
+		b = appendString(append(b, `,"outcome":`...), outcomeName(r.Outcome))
+	}
+	return append(b, "}\n"...), status
+}
+
+func appendRefusal(b []byte, id string, p *problem) ([]byte, int) {
+	b = appendHead(b, id, p.status)
+	b = appendProblem(append(b, `,"problem":`...), p)
+	return append(b, "}\n"...), p.status
+}
+
+func appendHead(b []byte, id string, status int) []byte {
+	b = appendString(append(b, `{"id":`...), id)
+	return strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+}

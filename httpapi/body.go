@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	jsonType   = "application/json"
+	mergeType  = "application/merge-patch+json"
+	ndjsonType = "application/x-ndjson"
+
+	freeBody    = 16 << 10 // bodies up to this size are not counted against the memory of all calls
+	lingerBytes = 8 << 20  // of a refused body that are read and thrown away, so that its sender sees the answer
+	lingerTime  = 2 * time.Second
+)
+
+// checkType refuses a body that is not declared as one of the types that the call takes.
+func checkType(h http.Header, accepted ...string) error {
+	if coding := h.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return &problem{kind: unsupportedMedia, field: "Content-Encoding", detail: "must be absent: bodies are not decoded"}
+	}
+	given := h.Get("Content-Type")
+	base, params, err := mime.ParseMediaType(given)
+	charset := params["charset"]
+	if err == nil && slices.Contains(accepted, base) && (charset == "" || strings.EqualFold(charset, "utf-8")) {
+		return nil
+	}
+	detail := fmt.Sprintf("is %q and must be %s", clip(given), strings.Join(accepted, " or "))
+	if given == "" {
+		detail = "is absent and must be " + strings.Join(accepted, " or ")
+	}
+	if strings.HasPrefix(base, "application/x-www-form-urlencoded") || strings.HasPrefix(base, "multipart/form-data") {
+		detail += "; with curl, send JSON by --json instead of --data (curl --json '{…}')"
+	}
+	return &problem{kind: unsupportedMedia, field: "Content-Type", detail: detail}
+}
+
+// body is a request's body in memory. It must be released.
+type body struct {
+	data   []byte
+	memory *budget
+	held   int
+}
+
+func (b *body) release() { b.memory.give(b.held) }
+
+// readBody takes in the body of a single call within its limits of type, size, time and memory. An empty body has no
+// type. Afterwards the request's own body is empty, which tells a later refusal that nothing is left on the wire.
+func (s *Server) readBody(c echo.Context, accepted ...string) (*body, error) {
+	r := c.Request()
+	b := &body{memory: &s.memory}
+	if r.ContentLength == 0 || r.Body == nil {
+		return b, nil
+	}
+	if r.ContentLength > int64(s.cfg.BodyBytes) {
+		return b, s.bodyTooLarge()
+	}
+	if err := checkType(r.Header, accepted...); err != nil {
+		return b, s.unlessEmpty(c, b, err)
+	}
+	return b, s.fill(c, b)
+}
+
+// unlessEmpty forgives the type of a chunked body that turns out to have no bytes.
+func (s *Server) unlessEmpty(c echo.Context, b *body, refusal error) error {
+	if c.Request().ContentLength > 0 {
+		return refusal
+	}
+	s.readWithin(c, s.cfg.BodyTimeout)
+	var first [1]byte
+	if n, err := io.ReadFull(c.Request().Body, first[:]); n == 0 && err == io.EOF {
+		s.bodyRead(c)
+		return nil
+	}
+	return refusal
+}
+
+func (s *Server) fill(c echo.Context, b *body) error {
+	r := c.Request()
+	s.readWithin(c, s.cfg.BodyTimeout)
+	size := 4 << 10
+	if r.ContentLength > 0 {
+		size = int(min(r.ContentLength, 64<<10)) + 1 // one more shows the end without growing
+	}
+	b.data = make([]byte, 0, size)
+	for {
+		if len(b.data) == cap(b.data) {
+			if err := b.grow(s.cfg.BodyBytes); err != nil {
+				return err
+			}
+		}
+		n, err := r.Body.Read(b.data[len(b.data):cap(b.data)])
+		b.data = b.data[:len(b.data)+n]
+		switch {
+		case len(b.data) > s.cfg.BodyBytes:
+			return s.bodyTooLarge()
+		case err == io.EOF:
+			s.bodyRead(c)
+			return nil
+		case err != nil:
+			return s.bodyBroken(err)
+		}
+	}
+}
+
+// grow doubles the room, as long as the calls together stay within their memory.
+func (b *body) grow(limit int) error {
+	size := min(2*cap(b.data), limit+1)
+	if size > freeBody {
+		if !b.memory.take(size - b.held) {
+			return &problem{kind: overloaded, detail: "other bodies take all the memory for them", retryAfter: 1}
+		}
+		b.held = size
+	}
+	b.data = append(make([]byte, 0, size), b.data...)
+	return nil
+}
+
+func (s *Server) bodyTooLarge() error {
+	return &problem{kind: tooLarge, detail: "the body is too large", limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
+}
+
+func (s *Server) bodyBroken(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return &problem{kind: bodyTimeout, detail: "the body did not end in time", limit: s.cfg.BodyTimeout.String()}
+	}
+	return &problem{kind: malformedJSON, detail: "the body broke off before its end"}
+}
+
+func (s *Server) bodyRead(c echo.Context) {
+	c.Request().Body = http.NoBody
+	s.readWithin(c, 0)
+}
+
+// readWithin bounds how long the connection's reads may take from now on; 0 lifts the bound.
+func (s *Server) readWithin(c echo.Context, d time.Duration) {
+	var at time.Time
+	if d > 0 {
+		at = time.Now().Add(d) // the socket's clock, not the injected one
+	}
+	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetReadDeadline(at))
+}
+
+// ignoreUnsupported drops the error of a writer without a connection, as in tests, and of one whose connection is
+// gone; anything else is worth a line.
+func (s *Server) ignoreUnsupported(err error) {
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.cfg.Logger.Debug("connection control", "error", err)
+	}
+}
+
+// refuse answers with a problem. If some of the body is still unread, the answer goes out first and the connection
+// closes after it; some more of the body is then thrown away, since many clients read no answer before they have sent
+// all, and a closed connection with unread bytes would take the answer with it.
+func (s *Server) refuse(c echo.Context, p *problem) {
+	r, w := c.Request(), c.Response()
+	unread := r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
+	if !unread || r.ProtoMajor > 1 {
+		p.write(w)
+		return
+	}
+	rc := http.NewResponseController(w.Writer)
+	s.ignoreUnsupported(rc.EnableFullDuplex())
+	w.Header().Set("Connection", "close")
+	p.write(w)
+	s.ignoreUnsupported(rc.Flush())
+	if p.kind == bodyTimeout || r.Header.Get("Expect") != "" {
+		return // nothing more is coming
+	}
+	s.ignoreUnsupported(rc.SetReadDeadline(time.Now().Add(lingerTime)))
+	if _, err := io.CopyN(io.Discard, r.Body, lingerBytes); err != nil && err != io.EOF {
+		s.cfg.Logger.Debug("rest of a refused body", "error", err)
+	}
+}

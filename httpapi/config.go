@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// Config is what a Server needs. Zero limits take the defaults written beside them.
+type Config struct {
+	Backend Backend
+	// CheckURL refuses receivers that may not be delivered to. Nil refuses none.
+	CheckURL func(rawURL string) *fsm.FieldError
+	// Gatherer is what GET /metrics shows. Nil: nothing.
+	Gatherer prometheus.Gatherer
+	// Registerer takes the server's own metrics. Nil: they are not registered anywhere.
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger     // nil: discards
+	Now        func() time.Time // nil: time.Now
+
+	RequestTimeout time.Duration // 10s: how long a call may wait for its commit or its read
+	BodyTimeout    time.Duration // 10s: how long a single call's body may take to arrive
+	IdleTimeout    time.Duration // 3m: how long a connection may lie idle between calls
+	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
+	MemoryBytes    int           // 256 MiB: bodies and batch answers of all calls together
+	MaxInFlight    int           // 4096: single calls at work at once
+	MaxBatches     int           // 256: batch streams open at once
+
+	BatchIdle        time.Duration // 5m: how long a batch may go on without a byte from its client
+	BatchStall       time.Duration // 1m: how long a batch's client may take no answer
+	BatchChunkBytes  int           // 256 KiB: lines that wait while a commit is under way
+	BatchChunkLines  int           // 2048: the same, counted
+	BatchAnswerBytes int           // 16 MiB: answers that wait for one batch's client
+}
+
+func (c *Config) setDefaults() {
+	setDefault(&c.RequestTimeout, 10*time.Second)
+	setDefault(&c.BodyTimeout, 10*time.Second)
+	setDefault(&c.IdleTimeout, 3*time.Minute)
+	setDefault(&c.BodyBytes, 512<<10)
+	setDefault(&c.MemoryBytes, 256<<20)
+	setDefault(&c.MaxInFlight, 4096)
+	setDefault(&c.MaxBatches, 256)
+	setDefault(&c.BatchIdle, 5*time.Minute)
+	setDefault(&c.BatchStall, time.Minute)
+	setDefault(&c.BatchChunkBytes, 256<<10)
+	setDefault(&c.BatchChunkLines, 2048)
+	setDefault(&c.BatchAnswerBytes, 16<<20)
+	if c.CheckURL == nil {
+		c.CheckURL = func(string) *fsm.FieldError { return nil }
+	}
+	if c.Gatherer == nil {
+		c.Gatherer = prometheus.NewRegistry()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+}
+
+func setDefault[T int | time.Duration](v *T, value T) {
+	if *v == 0 {
+		*v = value
+	}
+}
+
+func (c *Config) validate() error {
+	if c.Backend == nil {
+		return errors.New("httpapi: no backend")
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"RequestTimeout", c.RequestTimeout}, {"BodyTimeout", c.BodyTimeout}, {"IdleTimeout", c.IdleTimeout},
+		{"BatchIdle", c.BatchIdle}, {"BatchStall", c.BatchStall},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("httpapi: %s is negative: %v", d.name, d.value)
+		}
+	}
+	for _, n := range []struct {
+		name  string
+		value int
+	}{
+		{"BodyBytes", c.BodyBytes}, {"MemoryBytes", c.MemoryBytes}, {"MaxInFlight", c.MaxInFlight},
+		{"MaxBatches", c.MaxBatches}, {"BatchChunkBytes", c.BatchChunkBytes},
+		{"BatchChunkLines", c.BatchChunkLines}, {"BatchAnswerBytes", c.BatchAnswerBytes},
+	} {
+		if n.value < 0 {
+			return fmt.Errorf("httpapi: %s is negative: %d", n.name, n.value)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package httpapi
+
+import (
+	"errors"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var errDuration = errors.New(
+	`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" (units: ns, us, ms, s, m, h, d)`)
+
+const day = 24 * time.Hour
+
+// parseDuration reads a duration as Go writes it, with d for days of 24 hours. What is too long for a time.Duration
+// comes back as the longest there is, so that the caller's own limit refuses it by name.
+func parseDuration(text string) (time.Duration, error) {
+	rest, negative := text, false
+	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
+		rest, negative = rest[1:], rest[0] == '-'
+	}
+	if rest == "0" {
+		return 0, nil
+	}
+	if rest == "" {
+		return 0, errDuration
+	}
+	var sum time.Duration
+	for rest != "" {
+		part, after, err := durationPart(rest)
+		if err != nil {
+			return 0, err
+		}
+		sum, rest = addSaturated(sum, part), after
+	}
+	if negative {
+		sum = -sum
+	}
+	return sum, nil
+}
+
+// durationPart reads one number with its unit from the beginning of text, and returns what follows it.
+func durationPart(text string) (part time.Duration, rest string, err error) {
+	whole, rest := cutDigits(text)
+	fraction := ""
+	if rest != "" && rest[0] == '.' {
+		fraction, rest = cutDigits(rest[1:])
+	}
+	if whole == "" && fraction == "" {
+		return 0, "", errDuration
+	}
+	unit, rest := cutUnit(rest)
+	if unit == 0 {
+		return 0, "", errDuration
+	}
+	return addSaturated(timesSaturated(whole, unit), fractionOf(fraction, unit)), rest, nil
+}
+
+// fractionOf is 0.digits of a unit in nanoseconds, rounded up: a delay never ends early. It is exact, which a float
+// would not be.
+func fractionOf(digits string, unit time.Duration) time.Duration {
+	const most = 18 // digits that a uint64 holds
+	var numerator, denominator uint64 = 0, 1
+	for i := range min(len(digits), most) {
+		numerator, denominator = numerator*10+uint64(digits[i]-'0'), denominator*10
+	}
+	hi, lo := bits.Mul64(numerator, uint64(unit))
+	quotient, remainder := bits.Div64(hi, lo, denominator)
+	if remainder > 0 || len(digits) > most && strings.Trim(digits[most:], "0") != "" {
+		quotient++
+	}
+	return time.Duration(quotient)
+}
+
+func cutDigits(text string) (digits, rest string) {
+	i := 0
+	for i < len(text) && '0' <= text[i] && text[i] <= '9' {
+		i++
+	}
+	return text[:i], text[i:]
+}
+
+func cutUnit(text string) (unit time.Duration, rest string) {
+	i := 0
+	for i < len(text) && text[i] != '.' && (text[i] < '0' || text[i] > '9') {
+		i++
+	}
+	switch text[:i] {
+	case "ns":
+		unit = time.Nanosecond
+	case "us", "µs", "μs":
+		unit = time.Microsecond
+	case "ms":
+		unit = time.Millisecond
+	case "s":
+		unit = time.Second
+	case "m":
+		unit = time.Minute
+	case "h":
+		unit = time.Hour
+	case "d":
+		unit = day
+	}
+	return unit, text[i:]
+}
+
+func timesSaturated(digits string, unit time.Duration) time.Duration {
+	if digits == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || n > math.MaxInt64/int64(unit) { // digits alone: the only error is the range
+		return math.MaxInt64
+	}
+	return time.Duration(n) * unit
+}
+
+func addSaturated(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// ceilMs rounds up to whole milliseconds.
+func ceilMs(d time.Duration) int64 {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
+}
+
+// appendDuration writes milliseconds the way parseDuration reads them, without the zero parts that time.Duration
+// writes ("10m", not "10m0s"), and in days what is longer than 48 hours.
+func appendDuration(b []byte, ms int64) []byte {
+	d := time.Duration(ms) * time.Millisecond
+	if d > 48*time.Hour {
+		b = append(strconv.AppendInt(b, int64(d/day), 10), 'd')
+		d %= day
+		if d == 0 {
+			return b
+		}
+	}
+	if h := d / time.Hour; h > 0 {
+		b = append(strconv.AppendInt(b, int64(h), 10), 'h')
+		d %= time.Hour
+		if d == 0 {
+			return b
+		}
+	}
+	if m := d / time.Minute; m > 0 {
+		b = append(strconv.AppendInt(b, int64(m), 10), 'm')
+		d %= time.Minute
+		if d == 0 {
+			return b
+		}
+	}
+	return append(b, d.String()...)
+}

@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// FuzzTaskBody: a body is refused with a 4xx, or makes a task that is within the limits and keeps its payload.
+func FuzzTaskBody(f *testing.F) {
+	f.Add([]byte(wholeTask))
+	f.Add([]byte(`{"delay":"1d12h","payload_base64":"/+8="}`))
+	f.Add([]byte(`{"delay":"-1s","payload":[[[[]]]],"x":"\ud83d\ude00"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		p := testParser()
+		d, err := p.parse(body, fieldsOfPut)
+		if err == nil {
+			err = p.asSchedule(d, false)
+		}
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if !json.Valid(body) {
+			t.Fatal("taken, although it is not JSON")
+		}
+		spec := d.order.schedule.msg.Spec
+		if err := fsm.CheckSpec(spec); err != nil {
+			t.Fatal(err)
+		}
+		if !spec.PayloadIsBytes && len(spec.Payload) > 0 && !bytes.Contains(body, spec.Payload) {
+			t.Fatalf("payload %q was changed", spec.Payload)
+		}
+		if _, err := proto.Marshal(&d.order.schedule.msg); err != nil { // strings must be UTF-8
+			t.Fatal(err)
+		}
+	})
+}
+
+func mustBeTheCallers(t *testing.T, err error) {
+	t.Helper()
+	p := problemOf(err)
+	if p.status < 400 || p.status >= 500 || p.detail == "" {
+		t.Fatalf("%d %v", p.status, err)
+	}
+	if !json.Valid(appendProblem(nil, p)) {
+		t.Fatalf("%s is not JSON", appendProblem(nil, p))
+	}
+}
+
+func FuzzPatchBody(f *testing.F) {
+	f.Add([]byte(`{"target":{"headers":{"a":null},"timeout":"1s"},"retry":null,"labels":{"a":"b"},"payload":null}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		patch, err := testParser().patch(body)
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if _, err := proto.Marshal(patch); err != nil || !json.Valid(body) {
+			t.Fatal(err)
+		}
+	})
+}
+
+func FuzzBatchLine(f *testing.F) {
+	f.Add([]byte(`{"op":"schedule","id":"a","delay":"1h","if_match":7,"key":"k","payload":{}}`))
+	f.Add([]byte(`{"op":"touch","id":"a","no_later_than":"1d","or_schedule":{"delay":"1s"}}`))
+	f.Add([]byte(`{"id":"\ud800"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := testParser().batchLine(data)
+		if l.refused == nil {
+			if _, err := proto.Marshal(l.cmd); err != nil || l.cmd.Op == nil || l.id != l.cmd.Id {
+				t.Fatalf("%v %v", l, err)
+			}
+			return
+		}
+		mustBeTheCallers(t, l.refused)
+		out, _ := appendRefusal(nil, l.id, l.refused)
+		if !json.Valid(out) || bytes.Count(out, []byte("\n")) != 1 {
+			t.Fatalf("%q", out)
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add(encodeCursor(7, "a"))
+	f.Fuzz(func(t *testing.T, text string) {
+		if slot, after, ok := decodeCursor(text); ok && encodeCursor(slot, after) != text {
+			t.Fatalf("%q is another way to write %q", text, encodeCursor(slot, after))
+		}
+	})
+}
+
+func FuzzDuration(f *testing.F) {
+	f.Add("1d12h30m1.5s")
+	f.Add("-0.000000000000000000000001ns")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := parseDuration(text)
+		if err != nil || d == math.MaxInt64 {
+			return
+		}
+		if negative := strings.HasPrefix(text, "-"); negative && d > 0 || !negative && d < 0 {
+			t.Fatalf("%q became %v", text, d)
+		}
+		if d >= 0 {
+			ms := ceilMs(d)
+			back, err := parseDuration(string(appendDuration(nil, ms)))
+			if err != nil || ceilMs(back) != ms {
+				t.Fatalf("%q became %d ms became %v %v", text, ms, back, err)
+			}
+		}
+	})
+}
+
+func FuzzInstant(f *testing.F) {
+	f.Add("2026-11-21T10:00:00.0005+01:00")
+	f.Fuzz(func(t *testing.T, text string) {
+		ms, err := parseInstant(text)
+		if err != nil || ms < 0 {
+			return
+		}
+		again, err := parseInstant(strings.Trim(string(appendInstant(nil, ms)), `"`))
+		if err != nil && ms < 253402300800000 || err == nil && again != ms { // the year 10000 has no form
+			t.Fatalf("%q became %d became %d %v", text, ms, again, err)
+		}
+	})
+}
+
+// Whatever bytes come, on whatever route, the answer is no 5xx, and each refusal is a problem.
+func TestByteSoup(t *testing.T) {
+	h := newHarness(t)
+	scraps := []string{"{", "}", `"delay"`, ":", `"1h"`, ",", `"op"`, `"schedule"`, `"id"`, `"a"`, "null", "[", "]", "1",
+		"\n", "\x00", "\xff",
+		`"payload"`, `"target"`, `"url"`, `"http://x"`, `"headers"`, `"labels"`, `"or_schedule"`, `"\ud800"`, `"retry"`, "e",
+		"-", "."}
+	routes := h.server.routes()
+	rapid.Check(t, func(t *rapid.T) {
+		route := rapid.SampledFrom(routes).Draw(t, "route")
+		soup := strings.Join(rapid.SliceOfN(rapid.SampledFrom(scraps), 0, 14).Draw(t, "scraps"), "")
+		if rapid.Bool().Draw(t, "raw") {
+			soup = string(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "bytes"))
+		}
+		id := url.PathEscape(rapid.OneOf(rapid.Just("a"), rapid.String()).Draw(t, "id"))
+		path := strings.ReplaceAll(route.path, ":id", id)
+		if q := rapid.OneOf(rapid.Just(""), rapid.StringMatching(`[a-z_]{1,10}=[!-~]{0,10}`)).Draw(t, "query"); q != "" {
+			path += "?" + strings.NewReplacer("#", "", " ", "").Replace(q)
+		}
+		if _, err := url.Parse("http://x" + path); err != nil {
+			t.Skip("the HTTP server refuses it")
+		}
+		r := httptest.NewRequest(route.method, "http://x"+path, strings.NewReader(soup))
+		types := []string{jsonType, ndjsonType, mergeType, "text/plain", ""}
+		r.Header.Set("Content-Type", rapid.SampledFrom(types).Draw(t, "type"))
+		for _, name := range []string{"If-Match", "If-None-Match", keyHeader} {
+			if v := rapid.OneOf(rapid.Just(""), rapid.SampledFrom([]string{"*", `"1"`, `W/"1"`, ",", "\x7f"})).Draw(t,
+				name); v != "" {
+				r.Header.Set(name, v)
+			}
+		}
+		w := httptest.NewRecorder()
+		h.server.ServeHTTP(w, r)
+		if w.Code >= 500 || w.Code >= 400 && w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Fatalf("%s %s %q: %d %s", route.method, path, soup, w.Code, w.Body)
+		}
+		if route.method == http.MethodGet && path != "/metrics" && w.Code >= 400 && !json.Valid(w.Body.Bytes()) {
+			t.Fatalf("%s", w.Body)
+		}
+	})
+}

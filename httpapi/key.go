@@ -1,0 +1,222 @@
+package httpapi
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const keyHeader = "Idempotency-Key"
+
+func checkKey(name, key string) error {
+	if key == "" || len(key) > fsm.MaxKeyBytes {
+		return &fsm.FieldError{Field: name, Detail: fmt.Sprintf("is %d bytes long", len(key)),
+			Limit: fmt.Sprintf("1 to %d bytes", fsm.MaxKeyBytes)}
+	}
+	return nil
+}
+
+func keyHash(key string) uint64 { return xxhash.Sum64String(key) }
+
+// generatedID is the id of a task that POST makes: of the key, so that a repeat finds the same task, or else random.
+// Either way 128 bits, so that two never meet.
+func generatedID(key string, keyed bool) string {
+	var raw [16]byte
+	if keyed {
+		sum := sha256.Sum256([]byte(key))
+		copy(raw[:], sum[:])
+	} else {
+		_, _ = rand.Read(raw[:]) // never fails: crypto/rand ends the process instead
+	}
+	const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
+	return "t-" + base32.NewEncoding(alphabet).WithPadding(base32.NoPadding).EncodeToString(raw[:])
+}
+
+// callHash is a hash of what a command asks for. It covers the meaning: a delay as given and not the instant that it
+// came to, and nothing that may differ between a call and its honest repeat (the time of receipt, the trace). Each
+// part is preceded by its length or a mark of its kind, so that no two calls run together to the same bytes.
+// Never change what is hashed: keys outlive the process.
+func callHash(c *fsmpb.Command) uint64 {
+	var h hasher
+	h.digest.Reset()
+	h.text(c.Id)
+	h.condition(c.Condition)
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Schedule:
+		h.text("schedule")
+		h.schedule(op.Schedule)
+	case *fsmpb.Command_Cancel:
+		h.text("cancel")
+	case *fsmpb.Command_Touch:
+		h.text("touch")
+		h.touch(op.Touch)
+	case *fsmpb.Command_FireNow:
+		h.text("fire")
+	case *fsmpb.Command_Patch:
+		h.text("patch")
+		h.patch(op.Patch)
+	default:
+		panic(fmt.Sprintf("httpapi: no hash for %T", op))
+	}
+	return h.digest.Sum64()
+}
+
+type hasher struct {
+	digest  xxhash.Digest
+	scratch [8]byte
+}
+
+func (h *hasher) num(n int64) {
+	binary.LittleEndian.PutUint64(h.scratch[:], uint64(n))
+	_, _ = h.digest.Write(h.scratch[:]) // a Digest's writes never fail
+}
+
+func (h *hasher) flag(b bool) {
+	if b {
+		h.num(1)
+	} else {
+		h.num(0)
+	}
+}
+
+func (h *hasher) text(s string) {
+	h.num(int64(len(s)))
+	_, _ = h.digest.WriteString(s)
+}
+
+func (h *hasher) bytes(b []byte) {
+	h.num(int64(len(b)))
+	_, _ = h.digest.Write(b)
+}
+
+// optional marks whether there is a number before it.
+func (h *hasher) optional(n *int64) {
+	h.flag(n != nil)
+	if n != nil {
+		h.num(*n)
+	}
+}
+
+func (h *hasher) optionalText(s *string) {
+	h.flag(s != nil)
+	if s != nil {
+		h.text(*s)
+	}
+}
+
+func (h *hasher) condition(c *fsmpb.Condition) {
+	h.flag(c.GetAbsent())
+	h.flag(c.GetPresent())
+	h.num(int64(len(c.GetRevisions())))
+	for _, r := range c.GetRevisions() {
+		h.num(int64(r))
+	}
+}
+
+func (h *hasher) schedule(s *fsmpb.Schedule) {
+	h.flag(s.GeneratedId)
+	h.when(s.DelayMs, s.FireAtMs)
+	h.spec(s.Spec)
+}
+
+// when hashes the delay if there is one, else the instant.
+func (h *hasher) when(delayMs *int64, fireAtMs int64) {
+	h.optional(delayMs)
+	if delayMs == nil {
+		h.num(fireAtMs)
+	}
+}
+
+func (h *hasher) spec(s *fsmpb.Spec) {
+	h.text(s.Queue)
+	h.bytes(s.Payload)
+	h.flag(s.PayloadIsBytes)
+	h.text(s.ContentType)
+	h.flag(s.Target != nil)
+	if t := s.Target; t != nil {
+		h.text(t.Url)
+		h.num(t.TimeoutMs)
+		h.num(int64(len(t.Headers)))
+		for _, header := range t.Headers {
+			h.text(header.Name)
+			h.text(header.Value)
+		}
+	}
+	h.flag(s.Retry != nil)
+	if r := s.Retry; r != nil {
+		h.num(int64(r.MaxAttempts))
+		h.num(r.MinBackoffMs)
+		h.num(r.MaxBackoffMs)
+	}
+	h.num(s.ExpiresAfterMs)
+	h.num(int64(len(s.Labels)))
+	for _, l := range s.Labels {
+		h.text(l.Name)
+		h.text(l.Value)
+	}
+}
+
+func (h *hasher) touch(t *fsmpb.Touch) {
+	h.optional(t.DelayMs)
+	h.optional(t.NoLaterThanMs)
+	h.optional(t.NoLaterThanAgeMs)
+	h.flag(t.OrSchedule != nil)
+	if t.OrSchedule != nil {
+		h.schedule(t.OrSchedule)
+	}
+}
+
+func (h *hasher) patch(p *fsmpb.Patch) {
+	h.flag(p.FireAtMs != nil)
+	if p.FireAtMs != nil {
+		h.when(p.DelayMs, *p.FireAtMs)
+	}
+	h.flag(p.Payload != nil)
+	if p.Payload != nil {
+		h.bytes(p.Payload.Data)
+		h.flag(p.Payload.IsBytes)
+	}
+	h.flag(p.ClearPayload)
+	h.optionalText(p.ContentType)
+	h.patchOfTarget(p)
+	h.patchOfRetry(p)
+	h.flag(p.ClearLabels)
+	h.num(int64(len(p.Labels)))
+	for _, l := range p.Labels {
+		h.text(l.Name)
+		h.optionalText(l.Value)
+	}
+}
+
+func (h *hasher) patchOfTarget(p *fsmpb.Patch) {
+	h.flag(p.ClearTarget)
+	h.flag(p.Target != nil)
+	if t := p.Target; t != nil {
+		h.optionalText(t.Url)
+		h.optional(t.TimeoutMs)
+		h.flag(t.ClearHeaders)
+		h.num(int64(len(t.Headers)))
+		for _, header := range t.Headers {
+			h.text(header.Name)
+			h.optionalText(header.Value)
+		}
+	}
+}
+
+func (h *hasher) patchOfRetry(p *fsmpb.Patch) {
+	h.flag(p.ClearRetry)
+	h.flag(p.Retry != nil)
+	if r := p.Retry; r != nil {
+		h.flag(r.MaxAttempts != nil)
+		h.num(int64(r.GetMaxAttempts()))
+		h.optional(r.MinBackoffMs)
+		h.optional(r.MaxBackoffMs)
+	}
+}

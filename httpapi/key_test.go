@@ -1,0 +1,140 @@
+package httpapi
+
+import (
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func testParser() *parser {
+	s, err := New(Config{Backend: newFake()})
+	if err != nil {
+		panic(err)
+	}
+	return &parser{now: testNow, checkURL: s.cfg.CheckURL}
+}
+
+func lineHash(t *testing.T, text string) uint64 {
+	t.Helper()
+	l := testParser().batchLine([]byte(text))
+	if l.refused != nil {
+		t.Fatalf("%s: %v", text, l.refused)
+	}
+	return l.cmd.Key.Call
+}
+
+// The hash of one call is a part of the data format: a change forgets every key that is remembered.
+func TestCallHashNeverChanges(t *testing.T) {
+	const line = `{"op":"schedule","id":"a","key":"k","delay":"1h","queue":"q","payload":{"n":1},"labels":{"l":"v"},
+		"target":{"url":"http://x/","headers":{"h":"v"},"timeout":"5s"},"retry":{"max_attempts":3},"expires_after":"1m"}`
+	if got := lineHash(t, line); got != 0xd21ce485e6cd886b {
+		t.Errorf("%#x", got)
+	}
+	if got := keyHash("k"); got != 0xc3d31922c50b1b63 {
+		t.Errorf("%#x", got)
+	}
+}
+
+func TestCallHashKnowsWhatDiffers(t *testing.T) {
+	seen := map[uint64]string{}
+	for _, text := range []string{
+		`{"op":"schedule","id":"a","key":"k","delay":"1h"}`,
+		`{"op":"schedule","id":"b","key":"k","delay":"1h"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"2h"}`,
+		`{"op":"schedule","id":"a","key":"k","fire_at":"2026-11-21T11:00:00.001Z"}`, // the instant of the first
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","if_none_match":"*"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","if_match":"*"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","if_match":1}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","queue":"q"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":"q"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload": "q" ,"content_type":"q"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload_base64":"InEi"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload_base64":""}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","target":{"url":"http://x"}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","target":{"url":"http://x","headers":{"a":"b"}}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","target":{"url":"http://x","headers":{"ab":""}}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","target":{"url":"http://x","timeout":"1s"}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","retry":{"min_backoff":"1s"}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","retry":{"max_backoff":"1s"}}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","expires_after":"1s"}`,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","labels":{"a":"b"}}`,
+		`{"op":"cancel","id":"a","key":"k"}`,
+		`{"op":"fire","id":"a","key":"k"}`,
+		`{"op":"touch","id":"a","key":"k"}`,
+		`{"op":"touch","id":"a","key":"k","delay":"1h"}`,
+		`{"op":"touch","id":"a","key":"k","no_later_than":"1h"}`,
+		`{"op":"touch","id":"a","key":"k","no_later_than":"2026-11-21T11:00:00Z"}`,
+		`{"op":"touch","id":"a","key":"k","or_schedule":{"delay":"1h"}}`,
+	} {
+		h := lineHash(t, text)
+		if other := seen[h]; other != "" {
+			t.Errorf("%s hashes like %s", text, other)
+		}
+		seen[h] = text
+	}
+}
+
+const aimed = `"target":{"url":"http://x","headers":{"a":"1","b":"2"}}`
+
+func TestCallHashForgivesWhatDoesNotMatter(t *testing.T) {
+	base := lineHash(t,
+		`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":1,`+aimed+`}`)
+	for _, text := range []string{
+		` {"key" : "k", "payload":1 ,"id":"a","delay":"60m","op":"schedule",
+			"target":{"headers":{"B":"2","A":"1"},"url":"http://x"} } `,
+		`{"op":"schedule","id":"\u0061","key":"k","delay":"1h","payload":1,"queue":"default",
+			"content_type":"application/json",
+			"retry":{},"labels":{},"target":{"url":"http://x","headers":{"a":"1","b":"2"}}}`,
+	} {
+		if lineHash(t, text) != base {
+			t.Errorf("%s differs", text)
+		}
+	}
+	later := testParser()
+	later.now = testNow.Add(1e9)
+	later.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	l := later.batchLine([]byte(`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":1,` + aimed + `}`))
+	if l.cmd.Key.Call != base {
+		t.Error("the time of receipt or the trace is in the hash")
+	}
+}
+
+// A line of a batch and the single call that says the same are one call.
+func TestLinesHashLikeSingleCalls(t *testing.T) {
+	for _, c := range []struct{ method, path, body, line string }{
+		{"PUT", "/v1/tasks/a", `{"delay":"1h","payload":[1]}`,
+			`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":[1]}`},
+		{"DELETE", "/v1/tasks/a", ``, `{"op":"cancel","id":"a","key":"k"}`},
+		{"POST", "/v1/tasks/a/fire", ``, `{"op":"fire","id":"a","key":"k"}`},
+		{"POST", "/v1/tasks/a/touch", `{"delay":"1h"}`, `{"op":"touch","id":"a","key":"k","delay":"1h"}`},
+	} {
+		h := newHarness(t)
+		h.fake.do = nil
+		h.call(c.method, c.path, c.body, keyHeader, "k")
+		if key := h.fake.last().Key; key.Call != lineHash(t, c.line) || key.Hash != keyHash("k") {
+			t.Errorf("%s %s differs from %s", c.method, c.path, c.line)
+		}
+	}
+}
+
+func TestPatchHashKnowsWhatDiffers(t *testing.T) {
+	seen := map[uint64]string{}
+	for _, text := range []string{`{}`, `{"delay":"1h"}`, `{"fire_at":"2026-11-21T11:00:00.001Z"}`, `{"payload":1}`,
+		`{"payload":null}`,
+		`{"payload_base64":"MQ=="}`, `{"content_type":null}`, `{"content_type":"a/b"}`, `{"target":null}`, `{"target":{}}`,
+		`{"target":{"url":"http://x"}}`, `{"target":{"timeout":null}}`, `{"target":{"timeout":"1s"}}`,
+		`{"target":{"headers":null}}`,
+		`{"target":{"headers":{"a":null}}}`, `{"target":{"headers":{"a":""}}}`, `{"retry":null}`, `{"retry":{}}`,
+		`{"retry":{"max_attempts":null}}`, `{"retry":{"max_attempts":1}}`, `{"retry":{"min_backoff":null}}`,
+		`{"retry":{"max_backoff":null}}`, `{"labels":null}`, `{"labels":{"a":null}}`, `{"labels":{"a":""}}`} {
+		patch, err := testParser().patch([]byte(text))
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		h := callHash(&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Patch{Patch: patch}})
+		if other := seen[h]; other != "" {
+			t.Errorf("%s hashes like %s", text, other)
+		}
+		seen[h] = text
+	}
+}

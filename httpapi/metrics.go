@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics of one server. They work unregistered too.
+type metrics struct {
+	seconds  *prometheus.HistogramVec // by method, route, status
+	inFlight prometheus.Gauge
+	lines    *prometheus.CounterVec // by status
+	chunks   prometheus.Histogram
+	retries  prometheus.Counter
+}
+
+func newMetrics(r prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "belfry_http_request_seconds",
+			Help:    "Duration of HTTP calls, by route; of a batch, the whole stream.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
+		}, []string{"method", "route", "status"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "belfry_http_requests_in_flight", Help: "HTTP calls under way, batches included.",
+		}),
+		lines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "belfry_http_batch_lines_total", Help: "Batch lines answered, by status.",
+		}, []string{"status"}),
+		chunks: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "belfry_http_batch_commit_lines", Help: "Batch lines in one commit.",
+			Buckets: prometheus.ExponentialBuckets(1, 4, 7),
+		}),
+		retries: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "belfry_http_batch_retries_total", Help: "Batch commits tried again because shards were overloaded.",
+		}),
+	}
+	return m, m.register(r)
+}
+
+func (m *metrics) register(r prometheus.Registerer) error {
+	if r == nil {
+		return nil
+	}
+	for _, c := range []prometheus.Collector{m.seconds, m.inFlight, m.lines, m.chunks, m.retries} {
+		if err := r.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *metrics) called(method, route string, status int, took time.Duration) {
+	m.seconds.WithLabelValues(methodLabel(method), route, strconv.Itoa(status)).Observe(took.Seconds())
+}
+
+// methodLabel keeps the callers' inventions out of the label's values.
+func methodLabel(method string) string {
+	switch method {
+	case "GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS":
+		return method
+	}
+	return "other"
+}
+
+func (m *metrics) committed(lines int) { m.chunks.Observe(float64(lines)) }
+
+func (m *metrics) line(status, n int) { m.lines.WithLabelValues(strconv.Itoa(status)).Add(float64(n)) }
+
+// observe times every call. Unknown paths share one route.
+func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		s.metrics.inFlight.Inc()
+		defer s.metrics.inFlight.Dec()
+		begin := time.Now()
+		err := next(c)
+		if err != nil {
+			c.Error(err) // here, so that the status is known
+		}
+		route := c.Path()
+		if route == "" {
+			route = "none"
+		}
+		s.metrics.called(c.Request().Method, route, c.Response().Status, time.Since(begin))
+		return nil
+	}
+}

@@ -1,0 +1,309 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// listen serves on loopback as a node does, and returns the URL.
+func (h *harness) listen() string {
+	h.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	server := h.server.HTTPServer()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	h.t.Cleanup(func() {
+		_ = server.Close() // open connections are the tests' own
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			h.t.Error(err)
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+func dial(t testing.TB, url string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func send(t testing.TB, c net.Conn, text string) {
+	t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func receive(t testing.TB, c net.Conn) answer {
+	t.Helper()
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read(t, r)
+}
+
+const batchHead = "POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"
+
+const putHead = "PUT /v1/tasks/a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+func TestBodyThatNeverEnds(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond })
+	url := h.listen()
+	for name, text := range map[string]string{
+		"chunked": putHead + "Transfer-Encoding: chunked\r\n\r\n9\r\n{\"delay\":\r\n",
+		"length":  putHead + "Content-Length: 100\r\n\r\n{\"delay\":",
+		"nothing": putHead + "Content-Length: 100\r\n\r\n",
+	} {
+		c := dial(t, url)
+		send(t, c, text)
+		p := receive(t, c).mustProblem(t, 408, "")
+		if p["limit"] != "100ms" {
+			t.Errorf("%s: %v", name, p)
+		}
+		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("%s: the connection stays open: %v", name, err)
+		}
+	}
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
+}
+
+// A body that goes on and on is refused at the limit, and a client that sends all before it reads sees why.
+func TestBodyThatGoesOnAndOn(t *testing.T) {
+	url := newHarness(t).listen()
+	c := dial(t, url)
+	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
+	chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
+	for range 64 { // 4 MiB
+		send(t, c, chunk)
+	}
+	receive(t, c).mustProblem(t, 413, "")
+
+	c = dial(t, url)
+	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 3<<20)+strings.Repeat(" ", 3<<20))
+	receive(t, c).mustProblem(t, 413, "")
+
+	c = dial(t, url)
+	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // nothing of it is asked for
+	receive(t, c).mustProblem(t, 413, "")
+}
+
+// Whatever is refused before its body is read is answered at once, though the body does not come.
+func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
+	url := newHarness(t).listen()
+	for head, status := range map[string]int{
+		"PUT /v1/tasks/-a HTTP/1.1\r\nContent-Type: application/json\r\n": 400,
+		"PUT /nowhere HTTP/1.1\r\nContent-Type: application/json\r\n":     404,
+		"POST /v1/tasks/a HTTP/1.1\r\nContent-Type: application/json\r\n": 405,
+		"PUT /v1/tasks/a HTTP/1.1\r\nContent-Type: text/plain\r\n":        415,
+		"POST /v1/batch HTTP/1.1\r\nContent-Type: text/plain\r\n":         415,
+	} {
+		c := dial(t, url)
+		begin := time.Now()
+		send(t, c, head+"Host: x\r\nContent-Length: 1000\r\n\r\n{")
+		if a := receive(t, c); a.StatusCode != status || a.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%q: %d %s", head, a.StatusCode, a.text)
+		}
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("%q: %v", head, took)
+		}
+	}
+}
+
+func TestIdleConnectionsDisturbNobody(t *testing.T) {
+	h := newHarness(t)
+	url := h.listen()
+	var conns []net.Conn
+	for i := range 1000 {
+		c := dial(t, url)
+		conns = append(conns, c)
+		if i%2 == 0 {
+			send(t, c, putHead) // the head is never finished
+		}
+	}
+	r, err := http.Get(url + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read(t, r).mustStatus(t, 200)
+	c := conns[0]
+	send(t, c, "Content-Length: 14\r\n\r\n{\"delay\":\"1h\"}")
+	receive(t, c).mustStatus(t, 201)
+}
+
+func clients(t *testing.T) map[string]*http.Client {
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	two := &http.Transport{Protocols: protocols}
+	one := &http.Transport{}
+	t.Cleanup(two.CloseIdleConnections)
+	t.Cleanup(one.CloseIdleConnections)
+	return map[string]*http.Client{"HTTP/1.1": {Transport: one}, "HTTP/2.0": {Transport: two}}
+}
+
+// Each line is answered before the next one is sent, over both versions of HTTP.
+func TestBatchIsFullDuplex(t *testing.T) {
+	for proto, client := range clients(t) {
+		t.Run(proto, func(t *testing.T) {
+			url := newHarness(t).listen()
+			body, w := io.Pipe()
+			r, err := client.Post(url+"/v1/batch", ndjsonType, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			if r.Proto != proto {
+				t.Fatalf("spoke %s", r.Proto)
+			}
+			lines := bufio.NewReader(r.Body)
+			for i := range 50 {
+				if _, err := fmt.Fprintf(w, `{"op":"schedule","id":"t%d","delay":"1h"}`+"\n", i); err != nil {
+					t.Fatal(err)
+				}
+				line, err := lines.ReadString('\n')
+				if want := fmt.Sprintf(`{"id":"t%d","status":201,"revision":%d}`+"\n", i, i+1); err != nil || line != want {
+					t.Fatalf("%q, %v", line, err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
+				t.Fatalf("%q, %v", rest, err)
+			}
+		})
+	}
+}
+
+func TestSingleCallsOverBothVersions(t *testing.T) {
+	for proto, client := range clients(t) {
+		t.Run(proto, func(t *testing.T) {
+			url := newHarness(t, func(c *Config) { c.BodyTimeout = 100 * time.Millisecond }).listen()
+			for range 3 {
+				r, err := client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				read(t, r).mustStatus(t, 201)
+				r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(strings.Repeat(" ", 600<<10)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				read(t, r).mustProblem(t, 413, "")
+			}
+			body, w := io.Pipe()
+			defer w.Close()
+			r, err := client.Post(url+"/v1/tasks", jsonType, body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, r).mustProblem(t, 408, "")
+		})
+	}
+}
+
+// A client that sends a whole batch before it reads a single answer gets all of them.
+func TestBatchOfAClientThatReadsLate(t *testing.T) {
+	h := newHarness(t)
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply { return okReplies(cmds) }
+	c := dial(t, h.listen())
+	const lines = 150_000
+	var body strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&body, `{"op":"fire","id":"some-longish-task-name-%08d"}`+"\n", i)
+	}
+	send(t, c, fmt.Sprintf("POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
+		ndjsonType, body.Len()))
+	send(t, c, body.String())
+	if got := strings.Count(receive(t, c).text, "\n"); got != lines {
+		t.Errorf("%d answers", got)
+	}
+}
+
+func TestBatchOfAClientThatLeaves(t *testing.T) {
+	h := newHarness(t)
+	entered, left := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		once.Do(func() { close(entered) })
+		<-ctx.Done()
+		left <- context.Cause(ctx)
+		return okReplies(cmds)
+	}
+	c := dial(t, h.listen())
+	send(t, c, batchHead+"Transfer-Encoding: chunked\r\n\r\n")
+	send(t, c, "17\r\n{\"op\":\"fire\",\"id\":\"a\"}\n\r\n")
+	<-entered
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-left; errors.Is(err, context.DeadlineExceeded) {
+		t.Error("the commit waited for its time, not for its client")
+	}
+}
+
+func TestBatchAnswersExpectContinue(t *testing.T) {
+	c := dial(t, newHarness(t).listen())
+	send(t, c,
+		batchHead+"Expect: 100-continue\r\nContent-Length: 23\r\n\r\n")
+	in := bufio.NewReader(c)
+	if line, err := in.ReadString('\n'); err != nil || line != "HTTP/1.1 100 Continue\r\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	if line, err := in.ReadString('\n'); err != nil || line != "\r\n" {
+		t.Fatalf("%q %v", line, err)
+	}
+	send(t, c, `{"op":"fire","id":"ab"}`)
+	r, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 404 {
+		t.Errorf("%+v", answers)
+	}
+}
+
+// A connection serves the next call after a batch: nothing of the stream is left on it.
+func TestConnectionGoesOnAfterABatch(t *testing.T) {
+	url := newHarness(t).listen()
+	c := dial(t, url)
+	in := bufio.NewReader(c)
+	for range 3 {
+		send(t, c,
+			batchHead+"Content-Length: 23\r\n\r\n"+`{"op":"fire","id":"ab"}`)
+		r, err := http.ReadResponse(in, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 {
+			t.Fatalf("%+v", answers)
+		}
+		send(t, c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if r, err = http.ReadResponse(in, nil); err != nil {
+			t.Fatal(err)
+		}
+		read(t, r).mustStatus(t, 200)
+	}
+}

@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+//go:embed openapi.yaml
+var openAPIDocument []byte
+
+func (s *Server) openAPI(c echo.Context) error {
+	return c.Blob(http.StatusOK, "application/yaml", openAPIDocument)
+}
+
+func (s *Server) cluster(c echo.Context) error {
+	if _, err := parameters(c.Request()); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	v, err := s.cfg.Backend.Cluster(ctx)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	v.normalise()
+	body, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	writeJSON(c.Response(), http.StatusOK, append(body, '\n'))
+	return nil
+}
+
+// healthz says that the process answers, and nothing about the cluster.
+func (s *Server) healthz(c echo.Context) error {
+	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
+	return nil
+}
+
+func (s *Server) readyz(c echo.Context) error {
+	if err := s.cfg.Backend.Ready(); err != nil {
+		return &problem{kind: notReady, detail: err.Error(), retryAfter: 1}
+	}
+	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ready\"}\n"))
+	return nil
+}
+
+func (s *Server) metricsPage() echo.HandlerFunc {
+	return echo.WrapHandler(promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+}

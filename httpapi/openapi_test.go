@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func loadDocument(t testing.TB) *openapi3.T {
+	t.Helper()
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+func TestRoutesAndDocumentAgree(t *testing.T) {
+	var routed, written []string
+	for _, r := range newHarness(t).server.routes() {
+		routed = append(routed, r.method+" "+strings.ReplaceAll(r.path, ":id", "{id}"))
+	}
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method := range item.Operations() {
+			written = append(written, method+" "+path)
+		}
+	}
+	slices.Sort(routed)
+	slices.Sort(written)
+	if !slices.Equal(routed, written) {
+		t.Errorf("routed  %v\nwritten %v", routed, written)
+	}
+}
+
+func TestProblemTypesAreDocumented(t *testing.T) {
+	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
+	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
+		wrongState,
+		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, internalError, notCommitted,
+		notReady,
+		outcomeUnknown}
+	if len(types) != len(known) {
+		t.Errorf("%d documented, %d known", len(types), len(known))
+	}
+	for _, k := range known {
+		if !slices.Contains(types, any(problemTypePrefix+k.slug)) {
+			t.Errorf("%s is not documented", k.slug)
+		}
+	}
+}
+
+// documented is a harness whose every answer is held against the document.
+type documented struct {
+	*harness
+	doc    *openapi3.T
+	router routers.Router
+}
+
+func newDocumented(t *testing.T) *documented {
+	doc := loadDocument(t)
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &documented{newHarness(t), doc, router}
+}
+
+// call sends a request and checks status and answer; a request that succeeds must be a documented one too.
+func (d *documented) call(status int, method, path, body string, header ...string) {
+	d.t.Helper()
+	a := d.harness.call(method, path, body, header...)
+	if a.StatusCode != status {
+		d.t.Fatalf("%s %s %s: %d %s", method, path, body, a.StatusCode, a.text)
+	}
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	route, params, err := d.router.FindRoute(r)
+	if err != nil {
+		d.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	input := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: strings.HasSuffix(path, "/batch")}}
+	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil && status < 300 {
+		d.t.Errorf("request %s %s %s: %v", method, path, body, err)
+	}
+	output := &openapi3filter.ResponseValidationInput{RequestValidationInput: input, Status: a.StatusCode,
+		Header:  a.Header,
+		Options: input.Options}
+	output.SetBodyBytes([]byte(a.text))
+	output.Options.ExcludeResponseBody = !strings.Contains(a.Header.Get("Content-Type"), "json") || strings.Contains(path,
+		"/batch") && status == 200
+	if err := openapi3filter.ValidateResponse(context.Background(), output); err != nil {
+		d.t.Errorf("answer to %s %s: %v\n%s", method, path, err, a.text)
+	}
+}
+
+func TestAnswersAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	later := "2026-11-21T12:00:00Z"
+	d.call(201, "PUT", "/v1/tasks/a", wholeTask)
+	d.call(200, "PUT", "/v1/tasks/a", `{"delay":"1h","payload_base64":"/+8="}`)
+	d.call(200, "GET", "/v1/tasks/a?consistency=stale", "")
+	d.call(200, "PATCH", "/v1/tasks/a", `{"fire_at":"`+later+`","target":null,"payload":"x"}`)
+	d.call(200, "POST", "/v1/tasks/a/touch", `{"delay":"1s"}`)
+	d.call(201, "POST", "/v1/tasks/b/touch", `{"or_schedule":{"fire_at":"`+later+`"}}`)
+	d.call(200, "POST", "/v1/tasks/a/fire", "")
+	d.call(201, "POST", "/v1/tasks", `{"delay":"1h"}`, keyHeader, "k")
+	d.call(422, "POST", "/v1/tasks", `{"delay":"2h"}`, keyHeader, "k")
+	d.call(200, "GET", "/v1/tasks?include=payload&limit=2&state=ready,dead&label=a:b", "")
+	d.call(200, "GET", "/v1/tasks?limit=1000", "")
+	d.call(409, "POST", "/v1/tasks/b/fire", d.begun("b"))
+	d.call(409, "PATCH", "/v1/tasks/b", `{"delay":"1s"}`)
+	d.call(409, "POST", "/v1/tasks/b/touch", `{"delay":"1s"}`)
+	d.call(200, "DELETE", "/v1/tasks/a", "")
+	d.call(200, "GET", "/v1/tasks/a", "")
+	d.call(201, "PUT", "/v1/tasks/a", `{"delay":"1h"}`)
+	for _, c := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"PATCH", "{}"}} {
+		d.call(404, c[0], "/v1/tasks/none", c[1])
+	}
+	d.call(404, "POST", "/v1/tasks/none/fire", "")
+	d.call(404, "POST", "/v1/tasks/none/touch", "{}")
+	d.call(400, "PUT", "/v1/tasks/a", `{}`)
+	d.call(400, "PUT", "/v1/tasks/a", `{`)
+	d.call(400, "POST", "/v1/tasks/a/touch", `{"x":1}`)
+	d.call(400, "GET", "/v1/tasks?x=1", "")
+	d.call(412, "PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*")
+	d.call(412, "DELETE", "/v1/tasks/a", "", "If-Match", `"77"`)
+	d.call(413, "PUT", "/v1/tasks/a", strings.Repeat(" ", 600<<10))
+	d.call(415, "PUT", "/v1/tasks/a", `delay=1h`, "Content-Type", "application/x-www-form-urlencoded")
+	d.call(415, "POST", "/v1/batch", `{}`)
+	d.call(200, "POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
+	for _, path := range []string{"/v1/cluster", "/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
+		d.call(200, "GET", path, "")
+	}
+}
+
+// begun puts the task into the hands of a receiver.
+func (d *documented) begun(id string) string {
+	d.fake.set(id, fsmpb.State_STATE_FIRING, 1)
+	return ""
+}
+
+func TestFailuresAreDocumented(t *testing.T) {
+	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, fsm.ErrUnknown: 504,
+		errors.New("x"): 500} {
+		d := newDocumented(t)
+		d.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { return []fsm.Reply{{Err: err}} }
+		d.fake.readErr, d.fake.ready = err, err
+		for _, c := range [][3]string{{"PUT", "/v1/tasks/a", `{"delay":"1s"}`}, {"PATCH", "/v1/tasks/a", "{}"}, {"DELETE",
+			"/v1/tasks/a", ""},
+			{"POST", "/v1/tasks/a/touch", ""}, {"POST", "/v1/tasks/a/fire", ""}, {"POST", "/v1/tasks", `{"delay":"1s"}`}} {
+			d.call(status, c[0], c[1], c[2])
+		}
+		for _, path := range []string{"/v1/tasks/a", "/v1/tasks", "/v1/cluster"} {
+			d.call(min(status, 503), "GET", path, "")
+		}
+		d.call(503, "GET", "/readyz", "")
+	}
+}
+
+func TestBatchAnswersAreDocumented(t *testing.T) {
+	h := newHarness(t)
+	schema := loadDocument(t).Components.Schemas["BatchAnswer"].Value
+	a := h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h"}
+{"op":"cancel","id":"a"}
+{"op":"fire","id":"a"}
+{"op":"fire","id":"none"}
+{"op":"boil","id":"a"}
+nonsense
+`, "Content-Type", ndjsonType)
+	lines := strings.Split(strings.TrimSpace(a.text), "\n")
+	if len(lines) != 6 || a.StatusCode != http.StatusOK || a.Header.Get("Content-Type") != ndjsonType {
+		t.Fatalf("%d %s", a.StatusCode, a.text)
+	}
+	for _, text := range lines {
+		var v any
+		if err := json.Unmarshal([]byte(text), &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.VisitJSON(v); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package httpapi
+
+import (
+	"errors"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// asSchedule makes the draft a schedule.
+func (p *parser) asSchedule(d *draft, generated bool) error {
+	plan := &d.order.schedule
+	if err := p.complete(plan, d.seen); err != nil {
+		return err
+	}
+	plan.msg.GeneratedId = generated
+	d.order.cmd.Op = &plan.op
+	return nil
+}
+
+// asTouch makes the draft a touch. Its receipt is rounded up, since the new delay counts from it.
+func (p *parser) asTouch(d *draft) {
+	d.touch.ReceivedAtMs = ceilUnixMs(p.now)
+	d.touch.DelayMs = d.order.schedule.msg.DelayMs
+	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: &d.touch}
+}
+
+func (p *parser) asCancel(d *draft) {
+	d.order.cmd.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
+}
+
+func (p *parser) asFire(d *draft) {
+	d.order.cmd.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
+}
+
+// noLaterThan reads an instant, or a duration counted from the task's creation.
+func (p *parser) noLaterThan(s *scanner, t *fsmpb.Touch) error {
+	const name = "no_later_than"
+	text, err := s.text(name)
+	if err != nil {
+		return err
+	}
+	if len(text) > 4 && text[4] == '-' {
+		at, err := instantField(name, text, p.now)
+		t.NoLaterThanMs = &at
+		return err
+	}
+	age, err := p.age(name, text)
+	t.NoLaterThanAgeMs = &age
+	return err
+}
+
+func (p *parser) age(name, text string) (int64, error) {
+	if _, err := parseDuration(text); err != nil {
+		const detail = "must be an instant (RFC 3339), or a duration from the task's creation"
+		return 0, &fsm.FieldError{Field: name, Detail: detail}
+	}
+	var d time.Duration
+	d, err := spanField(name, text)
+	return ceilMs(d), err
+}
+
+// orSchedule reads a task as a PUT takes it. What is wrong in it is named with the field it stands in.
+func (p *parser) orSchedule(s *scanner) (*fsmpb.Schedule, error) {
+	inner := newDraft()
+	if s.peek() != '{' {
+		return nil, s.wrongType("or_schedule", "an object")
+	}
+	err := p.object(s, inner, fieldsOfTask)
+	if err == nil {
+		err = p.complete(&inner.order.schedule, inner.seen)
+	}
+	if err != nil {
+		return nil, within("or_schedule.", err)
+	}
+	return &inner.order.schedule.msg, nil
+}
+
+// within puts a prefix before the field that an error names.
+func within(prefix string, err error) error {
+	var field *fsm.FieldError
+	var refusal *problem
+	switch {
+	case errors.As(err, &field):
+		return &fsm.FieldError{Field: prefix + field.Field, Detail: field.Detail, Limit: field.Limit}
+	case errors.As(err, &refusal) && refusal.field != "":
+		named := *refusal
+		named.field = prefix + named.field
+		return &named
+	}
+	return err
+}

@@ -1,0 +1,182 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// kind is one sort of problem: its slug ends the problem's type and never changes.
+type kind struct {
+	slug   string
+	title  string
+	status int
+}
+
+// The problems there are. openapi.yaml lists their types.
+var (
+	malformedJSON     = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
+	invalidField      = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
+	noDelay           = kind{"no-delay", "There is no delay to start again.", 400}
+	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
+	taskNotFound      = kind{"task-not-found", "There is no such task.", 404}
+	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
+	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
+	wrongState        = kind{"wrong-state", "The task's state does not allow the call.", 409}
+	keyForgotten      = kind{"key-forgotten", "What the key's call was answered is no longer remembered.", 409}
+	conditionFailed   = kind{"precondition-failed", "The condition does not hold.", 412}
+	tooLarge          = kind{"too-large", "The body or its payload is over the limit.", 413}
+	unsupportedMedia  = kind{"unsupported-media-type", "The body is not of the type that this call takes.", 415}
+	keyReused         = kind{"key-reused", "The idempotency key was used with another call.", 422}
+	overloaded        = kind{"overloaded", "Too many calls are waiting.", 429}
+	internalError     = kind{"internal", "Something went wrong inside.", 500}
+	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
+	notReady          = kind{"not-ready", "The node is not ready.", 503}
+	outcomeUnknown    = kind{"outcome-unknown", "It is not known whether the call was carried out.", 504}
+	problemTypePrefix = "urn:belfry:problem:"
+)
+
+// problem is an answer of RFC 9457. It is an error, so that any function can refuse with one.
+type problem struct {
+	kind
+	detail    string
+	field     string // what is wrong, as the caller wrote it
+	limit     string // the limit that it breaks
+	committed string // "no" or "unknown": on 5xx of calls
+	// Of the task, on wrongState.
+	state    string
+	attempts uint32
+
+	retryAfter int    // seconds; 0: no header
+	allow      string // of methodNotAllowed
+}
+
+func (p *problem) Error() string {
+	text := p.slug + ": " + p.detail
+	if p.field != "" {
+		text = p.slug + ": " + p.field + " " + p.detail
+	}
+	return text
+}
+
+func fieldProblem(field, detail, limit string) *problem {
+	return &problem{kind: invalidField, field: clip(field), detail: detail, limit: limit}
+}
+
+// clip keeps a quotation of the caller's words short.
+func clip(text string) string {
+	const most = 128
+	if len(text) <= most {
+		return text
+	}
+	return text[:most] + "…"
+}
+
+// problemOf finds the problem behind any error of a call. Committed says what a write that was not answered means.
+func problemOf(err error) *problem {
+	var p *problem
+	var field *fsm.FieldError
+	var syntax *syntaxError
+	switch {
+	case errors.As(err, &p):
+		return p
+	case errors.As(err, &field):
+		return fieldProblem(field.Field, field.Detail, field.Limit)
+	case errors.As(err, &syntax):
+		return &problem{kind: malformedJSON, detail: syntax.Error()}
+	case errors.Is(err, fsm.ErrOverloaded):
+		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
+	case errors.Is(err, fsm.ErrNotProposed):
+		return &problem{kind: notCommitted, detail: err.Error(), committed: "no", retryAfter: 1}
+	case errors.Is(err, fsm.ErrUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return &problem{kind: outcomeUnknown, detail: err.Error(), committed: "unknown", retryAfter: 1}
+	}
+	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
+}
+
+// readProblem is problemOf for a call that changes nothing: whatever went wrong, nothing is committed by it.
+func readProblem(err error) *problem {
+	p := problemOf(err)
+	if p.kind == outcomeUnknown {
+		p = &problem{kind: notCommitted, detail: "the read was not answered in time: " + err.Error(), retryAfter: 1}
+	}
+	if p.committed != "" || p.kind == notCommitted {
+		p.committed = "no"
+	}
+	return p
+}
+
+// resultProblem is what a result that is not a success means; nil for a success.
+func resultProblem(r *fsmpb.Result) *problem {
+	switch r.Code {
+	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
+		return nil
+	case fsmpb.Code_CODE_NOT_FOUND:
+		return &problem{kind: taskNotFound, detail: "no task has this id, and no tombstone of one is kept"}
+	case fsmpb.Code_CODE_PRECONDITION_FAILED:
+		return &problem{kind: conditionFailed, detail: "the task exists, is absent, or has another revision"}
+	case fsmpb.Code_CODE_CONFLICT:
+		return stateProblem(r.Task)
+	case fsmpb.Code_CODE_KEY_REUSED:
+		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another call or body"}
+	case fsmpb.Code_CODE_KEY_FORGOTTEN:
+		return &problem{kind: keyForgotten, field: keyHeader, detail: "made a task that has been changed since"}
+	case fsmpb.Code_CODE_NO_DELAY:
+		return &problem{kind: noDelay, field: "delay", detail: "is absent, and the task was not given one before"}
+	case fsmpb.Code_CODE_INVALID:
+		return fieldProblem(r.Field, r.Detail, "")
+	}
+	detail := "unexpected result " + r.Code.String()
+	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}
+}
+
+func stateProblem(t *fsmpb.Task) *problem {
+	state := stateName(t.GetState())
+	return &problem{kind: wrongState, state: state, attempts: t.GetAttempts(), detail: "the task is " + state}
+}
+
+// appendProblem writes the problem as a JSON object.
+func appendProblem(b []byte, p *problem) []byte {
+	b = append(b, `{"type":"`...)
+	b = append(b, problemTypePrefix...)
+	b = append(b, p.slug...)
+	b = append(b, `","title":`...)
+	b = appendString(b, p.title)
+	b = append(b, `,"status":`...)
+	b = strconv.AppendInt(b, int64(p.status), 10)
+	for _, m := range []struct{ name, value string }{
+		{`,"detail":`, p.detail}, {`,"field":`, p.field}, {`,"limit":`, p.limit},
+		{`,"committed":`, p.committed}, {`,"state":`, p.state},
+	} {
+		if m.value != "" {
+			b = append(b, m.name...)
+			b = appendString(b, m.value)
+		}
+	}
+	if p.kind == wrongState {
+		b = append(b, `,"attempts":`...)
+		b = strconv.AppendUint(b, uint64(p.attempts), 10)
+	}
+	return append(b, '}')
+}
+
+// write answers with the problem. The write's error is the connection's end, and nobody is left to be told.
+func (p *problem) write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h.Set("Cache-Control", "no-store")
+	if p.retryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(p.retryAfter))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	body := append(appendProblem(nil, p), '\n')
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(p.status)
+	_, _ = w.Write(body)
+}

@@ -1,0 +1,198 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+var testNow = time.Date(2026, 11, 21, 10, 0, 0, 250_000, time.UTC) // 250 µs past the second
+
+// harness is a server over a fake backend, called without a network.
+type harness struct {
+	t      testing.TB
+	fake   *fakeBackend
+	server *Server
+}
+
+func newHarness(t testing.TB, change ...func(*Config)) *harness {
+	t.Helper()
+	h := &harness{t: t, fake: newFake()}
+	cfg := Config{Backend: h.fake, Now: func() time.Time { return testNow }}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.server = s
+	return h
+}
+
+type answer struct {
+	*http.Response
+	text string
+}
+
+// call sends a request; header is a list of names and values. A body that begins with a brace is JSON unless header
+// says otherwise.
+func (h *harness) call(method, path, body string, header ...string) answer {
+	h.t.Helper()
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.server.ServeHTTP(w, r)
+	return read(h.t, w.Result())
+}
+
+func read(t testing.TB, r *http.Response) answer {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{r, string(b)}
+}
+
+func (a answer) json(t testing.TB) map[string]any {
+	t.Helper()
+	var m map[string]any
+	if err := json.Unmarshal([]byte(a.text), &m); err != nil {
+		t.Fatalf("%d %s: %v", a.StatusCode, a.text, err)
+	}
+	return m
+}
+
+// mustProblem checks that the answer is a problem of this status and field, and returns it.
+func (a answer) mustProblem(t testing.TB, status int, field string) map[string]any {
+	t.Helper()
+	if got := a.Header.Get("Content-Type"); got != "application/problem+json" {
+		t.Fatalf("content type %q of %d %s", got, a.StatusCode, a.text)
+	}
+	p := a.json(t)
+	if a.StatusCode != status || p["status"] != float64(status) {
+		t.Fatalf("status %d, want %d: %s", a.StatusCode, status, a.text)
+	}
+	if got, _ := p["field"].(string); got != field {
+		t.Fatalf("field %q, want %q: %s", got, field, a.text)
+	}
+	if p["title"] == "" || !strings.HasPrefix(p["type"].(string), problemTypePrefix) {
+		t.Fatalf("no title or type: %s", a.text)
+	}
+	return p
+}
+
+func (a answer) mustStatus(t testing.TB, status int) map[string]any {
+	t.Helper()
+	if a.StatusCode != status {
+		t.Fatalf("status %d, want %d: %s", a.StatusCode, status, a.text)
+	}
+	return a.json(t)
+}
+
+func TestConfig(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"no backend":       {},
+		"negative time":    {Backend: newFake(), BodyTimeout: -1},
+		"negative numbers": {Backend: newFake(), BodyBytes: -1},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestRoutingProblems(t *testing.T) {
+	h := newHarness(t)
+	for _, c := range []struct {
+		method, path string
+		status       int
+		field, allow string
+	}{
+		{"GET", "/", 404, "", ""},
+		{"GET", "/v2/tasks", 404, "", ""},
+		{"POST", "/v1/queues/q/lease", 404, "", ""},
+		{"GET", "/v1/tasks/a/b", 404, "id", ""},
+		{"PUT", "/v1/tasks/a/b/c", 404, "id", ""},
+		{"GET", "/v1/tasks/a%2Fb", 400, "id", ""},
+		{"GET", "/v1/tasks/a%252Fb", 400, "id", ""},
+		{"GET", "/v1/tasks/%20", 400, "id", ""},
+		{"GET", "/v1/tasks/..", 400, "id", ""},
+		{"GET", "/v1/tasks/", 404, "id", ""},
+		{"GET", "/v1/tasks/" + strings.Repeat("a", 300), 400, "id", ""},
+		{"GET", "/v1/tasks/-a", 400, "id", ""},
+		{"POST", "/v1/tasks/a", 405, "", "PUT"},
+		{"DELETE", "/v1/tasks", 405, "", "POST"},
+		{"PUT", "/v1/tasks/a/touch", 405, "", "POST"},
+		{"GET", "/v1/batch", 405, "", "POST"},
+		{"BREW", "/healthz", 405, "", "GET"},
+	} {
+		a := h.call(c.method, c.path, "")
+		p := a.mustProblem(t, c.status, c.field)
+		if c.field == "id" && p["limit"] != nameRule {
+			t.Errorf("%s %s: limit %v", c.method, c.path, p["limit"])
+		}
+		if allow := a.Header.Get("Allow"); !strings.Contains(allow, c.allow) || (c.status == 405) != (allow != "") {
+			t.Errorf("%s %s: Allow %q, want %q in it", c.method, c.path, allow, c.allow)
+		}
+	}
+}
+
+// The rule is written in two places; an id that is refused quotes the one of fsm.
+func TestNameRule(t *testing.T) {
+	if err := fsm.CheckName("id", ""); err.Limit != nameRule {
+		t.Fatalf("fsm says %q", err.Limit)
+	}
+}
+
+func TestEncodedIDIsDecoded(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/tasks/%61%3Ab", `{"delay":"1s"}`).mustStatus(t, 201)
+	if id := h.fake.last().Id; id != "a:b" {
+		t.Fatalf("id %q", id)
+	}
+	if id := h.call("GET", "/v1/tasks/a:b", "").mustStatus(t, 200)["id"]; id != "a:b" {
+		t.Fatalf("id %v", id)
+	}
+}
+
+func TestHead(t *testing.T) {
+	server := httptest.NewServer(newHarness(t).server)
+	defer server.Close()
+	r, err := http.Head(server.URL + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := read(t, r); a.StatusCode != 200 || a.text != "" {
+		t.Fatalf("%d %q", a.StatusCode, a.text)
+	}
+}
+
+func TestNodeRoutes(t *testing.T) {
+	h := newHarness(t)
+	h.call("GET", "/healthz", "").mustStatus(t, 200)
+	h.call("GET", "/readyz", "").mustStatus(t, 200)
+	v := h.call("GET", "/v1/cluster", "").mustStatus(t, 200)
+	if replicas := v["shards"].([]any)[0].(map[string]any)["replicas"]; replicas == nil {
+		t.Error("absent replicas are null")
+	}
+	if a := h.call("GET", "/openapi.yaml", ""); a.StatusCode != 200 || a.text != string(openAPIDocument) {
+		t.Errorf("openapi.yaml: %d", a.StatusCode)
+	}
+	h.fake.ready = fsm.ErrNotProposed
+	h.call("GET", "/readyz", "").mustProblem(t, 503, "")
+	h.call("GET", "/healthz", "").mustStatus(t, 200)
+	h.call("GET", "/v1/cluster?verbose=1", "").mustProblem(t, 400, "verbose")
+}

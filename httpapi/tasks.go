@@ -1,0 +1,267 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func (s *Server) put(c echo.Context) error {
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+		d, err := p.parse(data, fieldsOfPut)
+		if err != nil {
+			return nil, err
+		}
+		if id := c.Param("id"); d.seen.has(fieldID) && d.order.cmd.Id != id {
+			return nil, &fsm.FieldError{Field: "id", Detail: "is not the id in the path"}
+		}
+		return d.order, p.asSchedule(d, false)
+	})
+}
+
+func (s *Server) post(c echo.Context) error {
+	for _, name := range []string{"If-Match", "If-None-Match"} {
+		if c.Request().Header.Get(name) != "" {
+			return fieldProblem(name, "has no use here: a generated id never replaces a task", "")
+		}
+	}
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+		d, err := p.parse(data, fieldsOfTask)
+		if err != nil {
+			return nil, err
+		}
+		return d.order, p.asSchedule(d, true)
+	})
+}
+
+func (s *Server) patch(c echo.Context) error {
+	types := []string{jsonType, mergeType}
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*order, error) {
+		patch, err := p.patch(data)
+		if err != nil {
+			return nil, err
+		}
+		o := new(order)
+		o.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
+		return o, nil
+	})
+}
+
+func (s *Server) touch(c echo.Context) error {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+		d, err := p.parseOptional(data, fieldsOfTouch)
+		if err != nil {
+			return nil, err
+		}
+		p.asTouch(d)
+		return d.order, nil
+	})
+}
+
+func (s *Server) fire(c echo.Context) error {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+		d, err := p.parseOptional(data, 0)
+		if err != nil {
+			return nil, err
+		}
+		p.asFire(d)
+		return d.order, nil
+	})
+}
+
+func (s *Server) cancel(c echo.Context) error {
+	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+		d, err := p.parseOptional(data, 0)
+		if err != nil {
+			return nil, err
+		}
+		p.asCancel(d)
+		return d.order, nil
+	})
+}
+
+// parseOptional takes an empty body for an empty object.
+func (p *parser) parseOptional(data []byte, allowed fieldSet) (*draft, error) {
+	if len(data) == 0 {
+		return newDraft(), nil
+	}
+	return p.parse(data, allowed)
+}
+
+// change is the way of every single call that changes a task: check, read, parse, commit, answer.
+func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
+	build func(*parser, []byte) (*order, error)) error {
+	r := c.Request()
+	if _, err := parameters(r); err != nil {
+		return err
+	}
+	if err := checkPathID(c); err != nil {
+		return err
+	}
+	body, err := s.readBody(c, types...)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	o, err := build(s.parser(r), body.data)
+	if err != nil {
+		return err
+	}
+	if err := o.takeHeaders(r.Header); err != nil {
+		return err
+	}
+	o.cmd.Id, o.cmd.Answer = c.Param("id"), answer
+	if o.schedule.msg.GeneratedId {
+		o.cmd.Id = generatedID(o.asked, o.keyed)
+	}
+	result, err := s.commit(r.Context(), o.finish())
+	if err != nil {
+		return err
+	}
+	return s.answer(c, &o.cmd, result)
+}
+
+func (s *Server) parser(r *http.Request) *parser {
+	return &parser{now: s.cfg.Now(), traceparent: traceparent(r.Header), checkURL: s.cfg.CheckURL}
+}
+
+// commit carries out one command. Its error is a problem, or what problemOf makes one of.
+func (s *Server) commit(ctx context.Context, cmd *fsmpb.Command) (*fsmpb.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	defer cancel()
+	replies := s.cfg.Backend.Do(ctx, []*fsmpb.Command{cmd})
+	if len(replies) != 1 {
+		return nil, fmt.Errorf("the backend gave %d replies to one command", len(replies))
+	}
+	result, err := replies[0].Result, replies[0].Err
+	if err != nil {
+		return nil, err
+	}
+	if p := resultProblem(result); p != nil {
+		return nil, p
+	}
+	return result, nil
+}
+
+func (s *Server) answer(c echo.Context, cmd *fsmpb.Command, result *fsmpb.Result) error {
+	w := c.Response()
+	if cmd.GetCancel() != nil {
+		w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
+		writeJSON(w, http.StatusOK, fmt.Appendf(nil, "{\"outcome\":%q}\n", outcomeName(result.Outcome)))
+		return nil
+	}
+	if result.Task == nil {
+		return fmt.Errorf("the backend answered %v without the task", result.Code)
+	}
+	v := viewOf(result.Task)
+	v.revision, v.previous = result.Revision, result.Previous
+	if spec := cmd.GetSchedule().GetSpec(); spec != nil { // it was sent without; the caller's is the same
+		v.payload, v.payloadIsBytes = spec.Payload, spec.PayloadIsBytes
+	}
+	if cmd.GetSchedule().GetGeneratedId() {
+		w.Header().Set("Location", "/v1/tasks/"+result.Task.Id)
+	}
+	s.writeTask(w, statusOf(result.Code), v)
+	return nil
+}
+
+func statusOf(code fsmpb.Code) int {
+	if code == fsmpb.Code_CODE_CREATED {
+		return http.StatusCreated
+	}
+	return http.StatusOK
+}
+
+func (s *Server) get(c echo.Context) error {
+	query, err := parameters(c.Request(), "consistency")
+	if err != nil {
+		return err
+	}
+	stale := query.Has("consistency")
+	if value := query.Get("consistency"); stale && value != "stale" {
+		return fieldProblem("consistency", fmt.Sprintf("is %q and can only be stale", clip(value)), "")
+	}
+	if err := checkPathID(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	task, err := s.cfg.Backend.Get(ctx, fsm.DefaultNamespace, c.Param("id"), stale)
+	switch {
+	case err != nil:
+		return s.readFailed(err)
+	case task == nil:
+		return resultProblem(&fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND})
+	}
+	s.writeTask(c.Response(), http.StatusOK, viewOf(task))
+	return nil
+}
+
+func (s *Server) readFailed(err error) error {
+	p := readProblem(err)
+	if p.kind == internalError {
+		s.cfg.Logger.Error("read failed", "error", err)
+	}
+	return p
+}
+
+// checkPathID decodes the id in the path in place and checks it; a route without one passes.
+func checkPathID(c echo.Context) error {
+	if len(c.ParamNames()) == 0 {
+		return nil
+	}
+	id := c.Param("id")
+	if c.Request().URL.RawPath != "" { // then the router saw the path undecoded
+		decoded, err := url.PathUnescape(id)
+		if err != nil {
+			return fieldProblem("id", "is not percent-encoded as it should be", nameRule)
+		}
+		id = decoded
+		c.SetParamValues(id)
+	}
+	if err := fsm.CheckName("id", id); err != nil {
+		return err
+	}
+	return nil
+}
+
+// parameters reads the query and refuses every parameter that the call does not know.
+func parameters(r *http.Request, known ...string) (url.Values, error) {
+	if r.URL.RawQuery == "" {
+		return nil, nil
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, fieldProblem("query", "is not percent-encoded as it should be", "")
+	}
+	for name := range query {
+		if !slices.Contains(known, name) {
+			return nil, fieldProblem(name, "is not a parameter of this call", "")
+		}
+	}
+	return query, nil
+}
+
+// traceparent is the request's trace context if it is well-formed (W3C Trace Context, version 00), else none: the
+// standard tells to ignore a bad one.
+func traceparent(h http.Header) string {
+	const form = "00-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh"
+	values := h["Traceparent"]
+	if len(values) != 1 || len(values[0]) != len(form) {
+		return ""
+	}
+	for i := range len(form) {
+		c := values[0][i]
+		if form[i] == 'h' && (!isHex(c) || 'A' <= c && c <= 'F') || form[i] != 'h' && form[i] != c {
+			return ""
+		}
+	}
+	return values[0]
+}
