@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -215,7 +216,8 @@ func Destination(rawURL string) (string, error) {
 	case port == "":
 		port = "443"
 	}
-	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + port, nil
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return u.Scheme + "://" + net.JoinHostPort(host, port), nil
 }
 
 func tooLarge(field string, n, limit int) *FieldError {

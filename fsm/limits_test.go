@@ -1,0 +1,106 @@
+package fsm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func TestDestination(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://Shop.Example/close?x=1": "http://shop.example:80",
+		"https://shop.example.":         "https://shop.example:443",
+		"https://shop.example:8443/a/b": "https://shop.example:8443",
+		"http://[::1]/":                 "http://[::1]:80",
+		"http://[::1]:99/":              "http://[::1]:99",
+	} {
+		if got, err := Destination(url); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", url, got, err, want)
+		}
+	}
+	for _, url := range []string{"", "/path", "ftp://x/", "http://", "http://u:p@x/", "http://x/#f", "http://x:y/", "http://\x00/"} {
+		if got, err := Destination(url); err == nil {
+			t.Errorf("%q: accepted as %q", url, got)
+		}
+	}
+}
+
+func TestCheckName(t *testing.T) {
+	for _, name := range []string{"a", "0", "order-1042:close~1._x", strings.Repeat("a", 200)} {
+		if err := CheckName("id", name); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"", "-a", ".", "a/b", "a b", "ä", "a\x00", strings.Repeat("a", 201)} {
+		if err := CheckName("id", name); err == nil || err.Field != "id" || err.Limit == "" {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+}
+
+// Each limit: the largest value that is allowed passes, one more names its field.
+func TestCheckSpec(t *testing.T) {
+	target := func(change func(*fsmpb.Target)) *fsmpb.Spec {
+		spec := &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://x/"}}
+		change(spec.Target)
+		return spec
+	}
+	headers := func(n, bytes int) []*fsmpb.Header {
+		out := make([]*fsmpb.Header, n)
+		for i := range out {
+			out[i] = &fsmpb.Header{Name: "x-" + string(rune('a'+i%26)), Value: strings.Repeat("v", bytes)}
+		}
+		return out
+	}
+	labels := func(n, name, value int) []*fsmpb.Label {
+		out := make([]*fsmpb.Label, n)
+		for i := range out {
+			out[i] = &fsmpb.Label{Name: strings.Repeat("n", name), Value: strings.Repeat("v", value)}
+		}
+		return out
+	}
+	url := func(n int) string { return "http://x/" + strings.Repeat("p", n-len("http://x/")) }
+	for _, c := range []struct {
+		field   string
+		allowed *fsmpb.Spec
+		refused *fsmpb.Spec
+	}{
+		{"payload", &fsmpb.Spec{Payload: make([]byte, MaxPayloadBytes)}, &fsmpb.Spec{Payload: make([]byte, MaxPayloadBytes+1)}},
+		{"queue", &fsmpb.Spec{Queue: "q"}, &fsmpb.Spec{Queue: "q/"}},
+		{"content_type", &fsmpb.Spec{ContentType: "text/plain"}, &fsmpb.Spec{ContentType: "text/plain\r\nx: y"}},
+		{"expires_after", &fsmpb.Spec{ExpiresAfterMs: MaxDelay.Milliseconds()}, &fsmpb.Spec{ExpiresAfterMs: -1}},
+		{"target.url", target(func(t *fsmpb.Target) { t.Url = url(MaxURLBytes) }), target(func(t *fsmpb.Target) { t.Url = url(MaxURLBytes + 1) })},
+		{"target.timeout", target(func(t *fsmpb.Target) { t.TimeoutMs = 600_000 }), target(func(t *fsmpb.Target) { t.TimeoutMs = 600_001 })},
+		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(32, 1) }), target(func(t *fsmpb.Target) { t.Headers = headers(33, 1) })},
+		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-3) }), target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-2) })},
+		{"retry.max_attempts", &fsmpb.Spec{Retry: &fsmpb.Retry{MaxAttempts: 1000}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MaxAttempts: 1001}}},
+		{"retry.max_backoff", &fsmpb.Spec{Retry: &fsmpb.Retry{MaxBackoffMs: MaxBackoff.Milliseconds()}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MaxBackoffMs: MaxBackoff.Milliseconds() + 1}}},
+		{"retry.min_backoff", &fsmpb.Spec{Retry: &fsmpb.Retry{MinBackoffMs: 5, MaxBackoffMs: 5}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MinBackoffMs: 6, MaxBackoffMs: 5}}},
+		{"labels", &fsmpb.Spec{Labels: labels(16, 63, 255)}, &fsmpb.Spec{Labels: labels(17, 63, 255)}},
+		{"labels." + strings.Repeat("n", 64), &fsmpb.Spec{}, &fsmpb.Spec{Labels: labels(1, 64, 1)}},
+		{"labels.n", &fsmpb.Spec{}, &fsmpb.Spec{Labels: labels(1, 1, 256)}},
+	} {
+		if err := CheckSpec(c.allowed); err != nil {
+			t.Errorf("%s: the limit itself is refused: %v", c.field, err)
+		}
+		if err := CheckSpec(c.refused); err == nil || err.Field != c.field {
+			t.Errorf("%s: got %v", c.field, err)
+		}
+	}
+	for _, name := range []string{"Webhook-Id", "ce-id", "belfry-fence", "Host", "connection", "Transfer-Encoding", "content-type", "", "a b", "ä"} {
+		spec := target(func(t *fsmpb.Target) { t.Headers = []*fsmpb.Header{{Name: name, Value: "v"}} })
+		if err := CheckSpec(spec); err == nil || !strings.HasPrefix(err.Field, "target.headers.") {
+			t.Errorf("header %q: got %v", name, err)
+		}
+	}
+}
+
+// The map from ids to slots is published and never changes.
+func TestSlotIsFixed(t *testing.T) {
+	for id, want := range map[string]uint32{"order-1042-close": 2121, "a": 1090} {
+		if got := Slot("", id); got != want || got != Slot(DefaultNamespace, id) {
+			t.Errorf("%s: slot %d, want %d", id, got, want)
+		}
+	}
+}
