@@ -316,7 +316,8 @@ func TestListWalksPages(t *testing.T) {
 }
 
 func TestListEndsWithItsError(t *testing.T) {
-	c, _ := start(t, Config{}, answer(200, `{"tasks":[{"id":"a"}],"next_cursor":"one"}`), answer(400, `{"field":"cursor"}`))
+	c, _ := start(t, Config{},
+		answer(200, `{"tasks":[{"id":"a"}],"next_cursor":"one"}`), answer(400, `{"field":"cursor"}`))
 	var seen []string
 	for task, err := range c.List(t.Context(), Filter{}) {
 		if err != nil {
@@ -332,7 +333,8 @@ func TestListEndsWithItsError(t *testing.T) {
 
 func TestClusterView(t *testing.T) {
 	c, _ := start(t, Config{}, answer(200, `{"cluster_id":"c","nodes":[{"id":"n1","name":"node-1","alive":true,
-		"clock_offset_ms":-0.5}],"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4}]}`))
+		"clock_offset_ms":-0.5}],
+		"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4}]}`))
 	view, err := c.Cluster(t.Context())
 	if err != nil || view.Node("n1").Name != "node-1" || view.Node("n2") != nil || view.Shards[0].Term != 7 {
 		t.Fatal(view, err)

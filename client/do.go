@@ -68,7 +68,7 @@ func (c *Client) send(ctx context.Context, base string, call call, read func(io.
 	err := c.exchange(ctx, base, call, func(body io.Reader) error {
 		return read(&heard{body, silence, c.cfg.AttemptTimeout})
 	})
-	if err != nil && context.Cause(ctx) == errSilent {
+	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		return fmt.Errorf("%s: %w", base, errSilent)
 	}
 	return err
@@ -102,17 +102,15 @@ func (c *Client) exchange(ctx context.Context, base string, call call, read func
 	if err != nil {
 		return err
 	}
-	defer closeBody(resp.Body)
+	defer func() {
+		// Empty what little may be left, so that the connection can be used again; if it is lost, it is not.
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
+		_ = resp.Body.Close()
+	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return readError(resp)
 	}
 	return read(resp.Body)
-}
-
-// closeBody empties what little may be left, so that the connection can be used again.
-func closeBody(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 4<<10) // a lost connection is only not used again
-	_ = body.Close()
 }
 
 const (

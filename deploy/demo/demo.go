@@ -190,7 +190,8 @@ func (r *run) schedule(ctx context.Context) error {
 		r.tally.acknowledge(i)
 		i++
 	}
-	r.screen.say("scheduled %d tasks in %v, due over the next %v", i, time.Since(began).Round(time.Millisecond), r.cfg.Spread)
+	r.screen.say("scheduled %d tasks in %v, due over the next %v",
+		i, time.Since(began).Round(time.Millisecond), r.cfg.Spread)
 	return nil
 }
 
@@ -203,8 +204,8 @@ func (r *run) stay(ctx context.Context) {
 	}
 	base := r.cluster.URLs()[0]
 	r.screen.say("try:")
-	r.screen.say(`  curl --json '{"delay":"5s","payload":{"hello":"world"},"target":{"url":"%s"}}' -X PUT %s/v1/tasks/hello`,
-		r.receiver, base)
+	r.screen.say(`  curl -X PUT --json '{"delay":"5s","payload":{"hello":"world"},"target":{"url":"%s"}}' \`, r.receiver)
+	r.screen.say("    %s/v1/tasks/hello", base)
 	r.screen.say("  curl %s/v1/tasks/hello", base)
 	r.screen.say("  curl -X DELETE %s/v1/tasks/hello", base)
 	r.screen.say("  curl %s/v1/cluster", base)

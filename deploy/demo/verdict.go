@@ -24,7 +24,7 @@ type Verdict struct {
 	bins   []bin
 }
 
-// OK: nothing was lost, nothing came early, and repeats could be told.
+// OK tells whether the run went as promised: nothing was lost, nothing came early, and repeats could be told.
 func (v *Verdict) OK() bool { return v.Lost == 0 && v.Early == 0 && v.Altered == 0 && v.Delivered > 0 }
 
 // Lateness sums up how late the first arrivals of some tasks were.

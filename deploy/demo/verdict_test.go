@@ -90,7 +90,8 @@ func TestWindow(t *testing.T) {
 		arrive(tally, id, "w", time.Duration(i)*time.Second+time.Duration(i+1)*100*time.Millisecond)
 	}
 	v := judge(tally.snapshot(), failover{
-		victim: "node-2", shards: 4, killed: noon.Add(time.Second + 40*time.Millisecond), over: noon.Add(1800 * time.Millisecond),
+		victim: "node-2", shards: 4,
+		killed: noon.Add(time.Second + 40*time.Millisecond), over: noon.Add(1800 * time.Millisecond),
 	})
 	if v.Window.Tasks != 2 || v.Calm.Tasks != 2 || v.All.Tasks != 4 {
 		t.Fatalf("%+v", v)

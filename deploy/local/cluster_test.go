@@ -290,7 +290,8 @@ func TestStartTellsWhyItFailed(t *testing.T) {
 		want string
 	}{
 		{"death", Config{Nodes: 2, ExtraArgs: []string{"--mood", "die"}}, "I was not meant to live"},
-		{"time", Config{Nodes: 1, ExtraArgs: []string{"--mood", "unready"}, StartTimeout: 200 * time.Millisecond}, "not ready"},
+		{"time", Config{Nodes: 1, ExtraArgs: []string{"--mood", "unready"}, StartTimeout: 200 * time.Millisecond},
+			"not ready"},
 		{"port", Config{Nodes: 1, HTTPPort: taken.Addr().(*net.TCPAddr).Port}, "taken"},
 		{"binary", Config{Nodes: 1, Binary: "/does/not/exist"}, "/does/not/exist"},
 		{"nodes", Config{Nodes: -1}, "-1 nodes"},

@@ -21,7 +21,8 @@ func awaitReady(ctx context.Context, node Node, p *process) error {
 		case <-p.done:
 			return fmt.Errorf("%s died before it was ready; the end of %s:\n%s", node.Name, logPath(node.Dir), logTail(node.Dir))
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready (%w); it last said: %s; its log: %s", node.Name, ctx.Err(), said, logPath(node.Dir))
+			return fmt.Errorf("%s is not ready (%w); it last said: %s; its log: %s",
+				node.Name, ctx.Err(), said, logPath(node.Dir))
 		case <-poll.C:
 		}
 		ready, answer := askReady(ctx, probe, node.HTTPAddr)

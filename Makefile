@@ -1,0 +1,48 @@
+# The few targets people expect. `make help` lists them.
+
+GO   ?= go
+TOOL  = $(GO) tool -modfile=tools/go.mod
+
+.DEFAULT_GOAL := build
+
+.PHONY: build
+build: ## build bin/belfry
+	$(GO) build -o bin/ ./cmd/belfry
+
+.PHONY: test
+test: ## run all tests
+	$(GO) test ./...
+
+.PHONY: race
+race: ## run all tests under the race detector
+	$(GO) test -race ./...
+
+.PHONY: lint
+lint: ## vet, staticcheck, golangci-lint with the import rules
+	$(GO) vet ./...
+	$(TOOL) staticcheck ./...
+	$(TOOL) golangci-lint run
+
+.PHONY: generate
+generate: ## generate code from the .proto files
+	.ci/generate
+
+.PHONY: demo
+demo: ## watch a cluster lose a node and nothing else
+	$(GO) run ./cmd/belfry demo
+
+.PHONY: chaos
+chaos: ## break a cluster of real processes and judge it
+	$(GO) test -count=1 -v -timeout 20m ./chaos/...
+
+.PHONY: bench
+bench: ## run the benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: ci
+ci: ## everything that must hold before a change is taken
+	.ci/run
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
