@@ -1,0 +1,68 @@
+package shard
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// BenchmarkDo schedules tasks of 200 bytes on real files over an in-memory network, all replicas in this process. Each
+// acknowledged schedule is on the disks of a majority.
+func BenchmarkDo(b *testing.B) {
+	for _, n := range []int{1, 3} {
+		for _, callers := range []int{1, 64, 512} {
+			for _, batch := range []int{1, 100} {
+				b.Run(fmt.Sprintf("replicas=%d/callers=%d/batch=%d", n, callers, batch), func(b *testing.B) {
+					benchmarkDo(b, n, callers, batch)
+				})
+			}
+		}
+	}
+}
+
+func benchmarkDo(b *testing.B, n, callers, batch int) {
+	dir := b.TempDir()
+	c := onDisk(n, b, func(id string) string { return filepath.Join(dir, id) })
+	tune := c.tune
+	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing = LAN(); cfg.SnapshotLog = 0 }
+	c.startAll()
+	defer c.close()
+	leader, due := c.leader(), time.Now().Add(48*time.Hour)
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ResetTimer()
+	for range callers {
+		wg.Go(func() {
+			for {
+				to := next.Add(int64(batch))
+				from := to - int64(batch)
+				if from >= int64(b.N) {
+					return
+				}
+				var cmds []*fsmpb.Command
+				for i := from; i < min(to, int64(b.N)); i++ {
+					cmd := schedule(fmt.Sprintf("task-%d", i), due)
+					cmd.GetSchedule().Spec.Payload = make([]byte, 200)
+					cmds = append(cmds, cmd)
+				}
+				for _, reply := range leader.Do(b.Context(), cmds) {
+					if reply.Err != nil {
+						b.Error(reply.Err)
+						return
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "schedules/s")
+	p50, p99 := leader.latencies.p50p99()
+	b.ReportMetric(float64(p50.Microseconds()), "commit-p50-µs")
+	b.ReportMetric(float64(p99.Microseconds()), "commit-p99-µs")
+}

@@ -1,0 +1,137 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func fastTiming() Timing {
+	t := Fast()
+	t.HeadStart, t.Calm, t.Patience = 300*time.Millisecond, 300*time.Millisecond, 50*time.Millisecond
+	return t
+}
+
+// onDisk makes the replicas keep what they know in folders of dirs(id).
+func onDisk(n int, t testing.TB, dirs func(id string) string) *replicas {
+	return newReplicas(t, n, func(cfg *Config) {
+		cfg.Timing = fastTiming()
+		cfg.Dir, cfg.Stores, cfg.Snapshots = dirs(cfg.NodeID), nil, nil
+		cfg.SnapshotLog = 100 << 10
+		cfg.Registerer = prometheus.NewRegistry()
+	})
+}
+
+// TestKilledAndReopened runs three replicas on real files, copies the files while they run, as a crash of all machines
+// would leave them, and opens the copies: every acknowledged task is there, and each fires once.
+func TestKilledAndReopened(t *testing.T) {
+	live, crashed := t.TempDir(), t.TempDir()
+	c := onDisk(3, t, func(id string) string { return filepath.Join(live, id) })
+	c.startAll()
+	n, due := c.leader(), time.Now().Add(3*time.Second).Truncate(time.Millisecond)
+	const rounds, batch = 20, 100
+	for round := range rounds {
+		var cmds []*fsmpb.Command
+		for i := range batch {
+			cmds = append(cmds, schedule(fmt.Sprintf("t%02d-%03d", round, i), due))
+		}
+		for _, reply := range n.Do(t.Context(), cmds) {
+			if reply.Err != nil {
+				t.Fatal(reply.Err)
+			}
+		}
+	}
+	for _, id := range c.ids { // one after the other: nothing is written meanwhile but heartbeats' terms
+		if err := os.CopyFS(filepath.Join(crashed, id), os.DirFS(filepath.Join(live, id))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.close()
+
+	again := onDisk(3, t, func(id string) string { return filepath.Join(crashed, id) })
+	tune := again.tune
+	again.tune = func(cfg *Config) { tune(cfg); cfg.Existing = true }
+	began := time.Now()
+	again.startAll()
+	defer again.close()
+	if got := again.leader().machine.Counts().Tasks; got != rounds*batch {
+		t.Fatalf("%d of %d tasks are left", got, rounds*batch)
+	}
+	t.Logf("a leader after %v", time.Since(began))
+	again.eventually("all delivered", func() bool {
+		return again.leader().machine.Counts().ByState[fsmpb.State_STATE_DELIVERED] == rounds*batch
+	})
+	if got := again.sink.all(); len(got) != rounds*batch {
+		t.Errorf("%d arrivals", len(got))
+	}
+	for _, a := range again.sink.all() {
+		if a.at.Before(due) {
+			t.Fatalf("%s came %v early", a.id, due.Sub(a.at))
+		}
+	}
+	again.agree()
+}
+
+// TestHandOverOnClose: a leader that is closed gives its leadership away first, much sooner than it would be missed.
+func TestHandOverOnClose(t *testing.T) {
+	dir := t.TempDir()
+	c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
+	c.startAll()
+	defer c.close()
+	n := c.leader()
+	n.must(t, schedule("a", time.Now().Add(time.Hour)))
+	term, id := n.raft.CurrentTerm(), n.cfg.NodeID
+	if err := n.Close(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	n.Shard, n.inmem = nil, nil
+	next := c.leader(c.others(id)...)
+	if got := next.raft.CurrentTerm(); got != term+1 {
+		t.Errorf("term %d after %d: it was not handed over", got, term)
+	}
+	if got := next.state(t, "a"); got != fsmpb.State_STATE_SCHEDULED {
+		t.Errorf("state %v", got)
+	}
+}
+
+// TestHalfInstalledSnapshot leaves what a crash between a snapshot's install and the log's cut leaves: a snapshot that
+// is ahead of the log. The replica opens, catches up and can append.
+func TestHalfInstalledSnapshot(t *testing.T) {
+	dir := t.TempDir()
+	c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
+	c.startAll()
+	defer c.close()
+	n := c.leader()
+	away := c.others(n.cfg.NodeID)[0]
+	c.kill(away)
+	for i := range 2000 {
+		n.must(t, schedule(fmt.Sprintf("t%d", i%10), time.Now().Add(time.Hour)))
+	}
+	c.eventually("a snapshot", func() bool {
+		first, err := n.Shard.stores.Log().FirstIndex()
+		return err == nil && first > 10
+	})
+	from := os.DirFS(filepath.Join(dir, n.cfg.NodeID, "snapshots"))
+	to := filepath.Join(dir, away, "snapshots")
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, from); err != nil {
+		t.Fatal(err)
+	}
+	c.start(away)
+	c.agree()
+	n.must(t, schedule("after", time.Now().Add(time.Hour)))
+	c.agree()
+	if got := c.nodes[away].raft.State(); got == raft.Shutdown {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,285 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func TestBackoffBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		least := time.Duration(rapid.Int64Range(1, int64(fsm.MaxBackoff)).Draw(t, "least"))
+		most := time.Duration(rapid.Int64Range(1, int64(fsm.MaxBackoff)).Draw(t, "most"))
+		n := rapid.Uint32Range(1, 2000).Draw(t, "n")
+		got := backoff(n, least, most, rapid.Float64Range(0, 0.999).Draw(t, "spread"))
+		if got < least || got > max(least, most) {
+			t.Errorf("backoff %v outside [%v, %v]", got, least, most)
+		}
+		if low := min(least<<min(n-1, 10), most/2); n <= 10 && low > 0 && got < low {
+			t.Errorf("backoff %v after %d failures, at least %v expected", got, n, low)
+		}
+	})
+}
+
+func TestVerdict(t *testing.T) {
+	policy, now := defaultPolicy(), time.UnixMilli(1_000_000)
+	for _, test := range []struct {
+		name     string
+		attempts uint32
+		out      fsm.Outcome
+		verdict  fsmpb.Verdict
+		from, to time.Duration // of the retry
+	}{
+		{"success", 1, fsm.Outcome{Delivered: true}, fsmpb.Verdict_VERDICT_DELIVERED, 0, 0},
+		{"first failure", 1, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_RETRY, time.Second, 2 * time.Second},
+		{"third failure", 3, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_RETRY, 4 * time.Second, 8 * time.Second},
+		{"the last", 10, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_DEAD, 0, 0},
+		{"gone", 1, fsm.Outcome{Error: "410", Permanent: true}, fsmpb.Verdict_VERDICT_DEAD, 0, 0},
+		{"later, please", 1, fsm.Outcome{Error: "429", RetryAfter: time.Minute}, fsmpb.Verdict_VERDICT_RETRY, time.Minute, time.Minute},
+		{"sooner, please", 3, fsm.Outcome{Error: "429", RetryAfter: time.Millisecond}, fsmpb.Verdict_VERDICT_RETRY, 4 * time.Second, 8 * time.Second},
+		{"next year", 1, fsm.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, fsmpb.Verdict_VERDICT_RETRY, maxRetryAfter, maxRetryAfter},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, test.out, now)
+			if s.Verdict != test.verdict || s.Error != test.out.Error {
+				t.Errorf("%v", s)
+			}
+			if wait := time.UnixMilli(s.RetryAtMs).Sub(now); test.to > 0 && (wait < test.from || wait > test.to) {
+				t.Errorf("retry after %v, want %v to %v", wait, test.from, test.to)
+			}
+		})
+	}
+}
+
+func TestCutError(t *testing.T) {
+	for _, text := range []string{"", "short", "bad \xff byte", strings.Repeat("é", fsm.MaxErrorBytes)} {
+		got := cutError(text)
+		if len(got) > fsm.MaxErrorBytes || strings.ToValidUTF8(got, "") != got {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestEntryEncoding: an entry put together from parts is what protobuf would have made of the whole.
+func TestEntryEncoding(t *testing.T) {
+	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), {Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}}
+	c, err := newCall(cmds[:2], time.UnixMilli(99))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := newEntry(time.UnixMilli(1234), 100)
+	e.addFramed(c.bytes(0, 2), 2)
+	if err := e.add(cmds[2]); err != nil {
+		t.Fatal(err)
+	}
+	var got fsmpb.Entry
+	if err := proto.Unmarshal(e.data, &got); err != nil {
+		t.Fatal(err)
+	}
+	want := &fsmpb.Entry{Version: fsm.CommandVersion, AtMs: 1234, Commands: cmds}
+	if !proto.Equal(&got, want) || cmds[1].GetCancel().KeepUntilMs != 99 || e.commands != 3 {
+		t.Errorf("%v, want %v", &got, want)
+	}
+}
+
+func TestHorizon(t *testing.T) {
+	for _, test := range []struct{ p99, want time.Duration }{
+		{0, 10 * time.Millisecond}, {2 * time.Millisecond, 10 * time.Millisecond},
+		{10 * time.Millisecond, 21 * time.Millisecond}, {time.Second, 50 * time.Millisecond},
+	} {
+		l := newLatencies()
+		for range 256 {
+			l.add(test.p99)
+		}
+		if got := l.horizon(); got != test.want {
+			t.Errorf("p99 %v: horizon %v, want %v", test.p99, got, test.want)
+		}
+	}
+}
+
+func call1(t *testing.T, payload int, n int) *call {
+	t.Helper()
+	cmds := make([]*fsmpb.Command, n)
+	for i := range cmds {
+		cmds[i] = schedule(fmt.Sprint(i), time.UnixMilli(5))
+		cmds[i].GetSchedule().Spec.Payload = make([]byte, payload)
+	}
+	c, err := newCall(cmds, time.UnixMilli(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestQueueBounds: entries are bounded in commands and bytes, the largest command goes alone, users' calls are refused
+// over the limit, and the leader's own commands never.
+func TestQueueBounds(t *testing.T) {
+	q := newQueue(1 << 20)
+	q.requestTakeover()
+	first := call1(t, 256<<10, 1)
+	calls := []*call{first, call1(t, 10, 3000), call1(t, 1000, 200)}
+	for _, c := range calls {
+		if err := q.enqueue(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2000 {
+		q.settle(settle{framed: make([]byte, 50)})
+	}
+	if err := q.enqueue(call1(t, 256<<10, 4)); !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("over the limit: %v", err)
+	}
+	taken := 0
+	for w := q.tryTake(); w != nil; w = q.tryTake() {
+		commands := len(w.settles)
+		for _, s := range w.segments {
+			commands += s.n
+			taken += s.n
+		}
+		alone := len(w.segments) == 1 && w.segments[0].n == 1
+		if commands > maxEntryCommands || w.bytes > maxEntryBytes && !alone {
+			t.Fatalf("entry of %d commands and %d bytes", commands, w.bytes)
+		}
+	}
+	if taken != 3201 || q.pendingBytes() != 0 {
+		t.Errorf("%d commands taken, %d bytes left", taken, q.pendingBytes())
+	}
+	if err := q.enqueue(call1(t, 256<<10, 8)); err != nil {
+		t.Errorf("a call over the limit, with nothing else waiting: %v", err)
+	}
+}
+
+// TestQueueModel enqueues, takes, answers and leaves at random: every command gets exactly one reply, in order, and the
+// bytes add up.
+func TestQueueModel(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		q := newQueue(1 << 40)
+		q.requestTakeover()
+		var calls []*call
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			switch rapid.IntRange(0, 2).Draw(rt, "step") {
+			case 0:
+				c := call1(t, rapid.IntRange(0, 3000).Draw(rt, "payload"), rapid.IntRange(1, 100).Draw(rt, "n"))
+				calls = append(calls, c)
+				if err := q.enqueue(c); err != nil {
+					rt.Fatal(err)
+				}
+			case 1:
+				w := q.tryTake()
+				if w == nil {
+					continue
+				}
+				for _, s := range w.segments {
+					replies := make([]fsm.Reply, s.n)
+					for i := range replies {
+						replies[i].Result = &fsmpb.Result{Revision: uint64(s.from + i + 1)}
+					}
+					q.answer([]segment{s}, replies, nil)
+				}
+			case 2:
+				if len(calls) > 0 {
+					q.leave(ctx, calls[rapid.IntRange(0, len(calls)-1).Draw(rt, "who")])
+				}
+			}
+		}
+		q.close(fsm.ErrNotProposed)
+		if q.pendingBytes() != 0 {
+			rt.Errorf("%d bytes left", q.pendingBytes())
+		}
+		for _, c := range calls {
+			for i, r := range c.replies {
+				if r.Err == nil && r.Result.GetRevision() != uint64(i+1) || r.Err != nil && i < c.answered && c.gone {
+					rt.Errorf("reply %d: %v", i, r)
+				}
+			}
+		}
+	})
+}
+
+func TestContacts(t *testing.T) {
+	c := newContacts()
+	voters := []string{"a", "b", "c"}
+	if _, ok := c.majority("a", voters, 5); ok {
+		t.Error("a majority of nobody")
+	}
+	early, late := c.stamp(), c.stamp()
+	c.note("b", contact{stamp: late, term: 5, lastLog: 10})
+	c.note("b", contact{stamp: early, term: 5, lastLog: 9}) // came later, was sent earlier
+	if got, ok := c.majority("a", voters, 5); !ok || got.seq != late.seq {
+		t.Errorf("%v %v", got, ok)
+	}
+	if _, ok := c.majority("a", voters, 6); ok {
+		t.Error("an answer of another term counts")
+	}
+	c.note("c", contact{stamp: c.stamp(), term: 6})
+	if _, ok := c.majority("a", append(voters, "d", "e"), 5); ok {
+		t.Error("two of five")
+	}
+	if _, ok := c.majority("a", []string{"a"}, 1); !ok {
+		t.Error("alone")
+	}
+}
+
+func TestRaftLogger(t *testing.T) {
+	var out bytes.Buffer
+	base := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	l := newRaftLogger(base).Named("net").With("peer", "b")
+	l.Info("not shown")
+	l.Warn("shown", "servers", hclog.Fmt("%d of %s", 3, "all"))
+	l.StandardLogger(nil).Print("from the standard library")
+	got := out.String()
+	if strings.Contains(got, "not shown") || !strings.Contains(got, `servers="3 of all"`) ||
+		!strings.Contains(got, "peer=b") || !strings.Contains(got, "from the standard library") {
+		t.Error(got)
+	}
+	if l.GetLevel() != hclog.Warn || l.IsInfo() || !l.IsError() || l.Name() != "raft.net" {
+		t.Errorf("level %v, name %q", l.GetLevel(), l.Name())
+	}
+}
+
+func TestConfig(t *testing.T) {
+	c := newReplicas(t, 1, nil)
+	good := Config{
+		NodeID: "n1", Transport: &gate{}, Deliver: c.sink.at("n1"), Fatal: func(error) {}, Dir: "x",
+		Policy: Policy{Window: 3},
+	}
+	full, err := good.withDefaults()
+	if err != nil || full.EndSlot != fsm.Slots || full.Policy.Window != 3 || full.Policy.MaxAttempts != fsm.DefaultMaxAttempts {
+		t.Errorf("%+v, %v", full, err)
+	}
+	for name, spoil := range map[string]func(*Config){
+		"no node":      func(c *Config) { c.NodeID = "" },
+		"no transport": func(c *Config) { c.Transport = nil },
+		"no receiver":  func(c *Config) { c.Deliver = nil },
+		"no fatal":     func(c *Config) { c.Fatal = nil },
+		"no folder":    func(c *Config) { c.Dir = "" },
+		"slots":        func(c *Config) { c.FirstSlot, c.EndSlot = 9, 3 },
+		"lease":        func(c *Config) { c.Timing = LAN(); c.Timing.Lease = time.Minute },
+		"no stuck":     func(c *Config) { c.Timing = LAN(); c.Timing.Stuck = 0 },
+	} {
+		bad := good
+		spoil(&bad)
+		if _, err := bad.withDefaults(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for _, timing := range []Timing{LAN(), Fast(), WAN()} {
+		if err := timing.validate(); err != nil {
+			t.Error(err)
+		}
+	}
+}
