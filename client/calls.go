@@ -88,7 +88,7 @@ func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (*Task,
 func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (*Task, error) {
 	body, err := touch.encode()
 	if err != nil {
-		return nil, fmt.Errorf("belfry: touch: %w", err)
+		return nil, fmt.Errorf("touch: %w", err)
 	}
 	return c.change(ctx, http.MethodPost, taskPath(id)+"/touch", body, nil, opts)
 }
@@ -108,7 +108,7 @@ func (c *Client) change(
 ) (*Task, error) {
 	data, err := encode(body, payload)
 	if err != nil {
-		return nil, fmt.Errorf("belfry: %s %s: %w", method, path, err)
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	task := new(Task)
 	call := call{method: method, path: path, body: data, contentType: jsonType, header: gather(opts).header()}

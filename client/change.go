@@ -116,7 +116,7 @@ func clearField(m map[string]any, name string) error {
 	outer, inner, nested := strings.Cut(name, ".")
 	if !nested {
 		if _, set := m[name]; set {
-			return fmt.Errorf("belfry: patch: %s is both set and cleared", name)
+			return fmt.Errorf("patch: %s is both set and cleared", name)
 		}
 		m[name] = nil
 		return nil
@@ -124,7 +124,7 @@ func clearField(m map[string]any, name string) error {
 	object, ok := m[outer].(map[string]any)
 	if !ok {
 		if m[outer] != nil {
-			return fmt.Errorf("belfry: patch: %s cannot be cleared while %s is set", name, outer)
+			return fmt.Errorf("patch: %s cannot be cleared while %s is set", name, outer)
 		}
 		object = map[string]any{}
 		m[outer] = object

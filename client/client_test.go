@@ -198,6 +198,9 @@ func TestRefusalsAreFinal(t *testing.T) {
 		if refusal.State != Firing || refusal.Attempts != 2 || refusal.Limit != "16" || refusal.Field != "delay" {
 			t.Errorf("%+v", refusal)
 		}
+		if want := fmt.Sprintf("POST /v1/tasks/a/fire: %d delay: because (limit 16)", status); err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
 		if len(s.requests()) != 1 {
 			t.Errorf("%d was sent %d times", status, len(s.requests()))
 		}

@@ -38,25 +38,20 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d %s", e.Status, e.headline())
-	if e.Field != "" && !strings.HasPrefix(e.Detail, e.Field) {
-		fmt.Fprintf(&b, ": %s", e.Field)
+	text := e.Detail
+	switch {
+	case text == "" && e.Title != "":
+		text = e.Title
+	case text == "":
+		text = strings.ToLower(http.StatusText(e.Status))
 	}
-	if e.Detail != "" {
-		fmt.Fprintf(&b, ": %s", e.Detail)
+	if e.Field != "" && !strings.HasPrefix(text, e.Field) {
+		text = e.Field + ": " + text
 	}
 	if e.Limit != "" {
-		fmt.Fprintf(&b, " (limit %s)", e.Limit)
+		text += " (limit " + e.Limit + ")"
 	}
-	return b.String()
-}
-
-func (e *Error) headline() string {
-	if e.Title != "" {
-		return e.Title
-	}
-	return strings.ToLower(http.StatusText(e.Status))
+	return fmt.Sprintf("%d %s", e.Status, text)
 }
 
 // Is makes the error one of the package's named ones, by its status.
@@ -106,7 +101,7 @@ func (e *callError) Error() string {
 	if e.ended != nil && !errors.Is(e.last, e.ended) {
 		why = e.ended.Error() + "; before that: "
 	}
-	return fmt.Sprintf("belfry: %s %s%s: %s%v", e.method, e.path, times, why, e.last)
+	return fmt.Sprintf("%s %s%s: %s%v", e.method, e.path, times, why, e.last)
 }
 
 func (e *callError) Unwrap() []error {

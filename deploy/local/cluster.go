@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,19 +110,38 @@ func (c *Cluster) launch(m *member) (*process, error) {
 func (c *Cluster) args(m *member) []string {
 	args := []string{
 		"serve", "--name", m.Name, "--data", m.Dir, "--http", m.HTTPAddr, "--peer", m.PeerAddr,
-		"--bootstrap-expect", strconv.Itoa(len(c.members)),
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
 	}
+	founders := founders(len(c.members))
+	founds := slices.Contains(c.members[:founders], m)
+	if founds {
+		args = append(args, "--bootstrap-expect", strconv.Itoa(founders))
+	}
+	if join := c.othersThan(m); len(join) > 0 && !(founds && founders == 1) {
+		args = append(args, "--join", strings.Join(join, ","))
+	}
+	return append(args, c.cfg.ExtraArgs...)
+}
+
+// founders is how many of n nodes form the cluster; the others join it.
+func founders(n int) int {
+	switch {
+	case n >= 5:
+		return 5
+	case n >= 3:
+		return 3
+	}
+	return 1
+}
+
+func (c *Cluster) othersThan(m *member) []string {
 	var others []string
 	for _, other := range c.members {
 		if other != m {
 			others = append(others, other.PeerAddr)
 		}
 	}
-	if len(others) > 0 {
-		args = append(args, "--join", strings.Join(others, ","))
-	}
-	return append(args, c.cfg.ExtraArgs...)
+	return others
 }
 
 // await sees a process end, and starts the node again if that is wanted.

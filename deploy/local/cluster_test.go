@@ -113,7 +113,7 @@ func skip(t *testing.T, c *Cluster) {
 
 func TestNodesGetTheirFlags(t *testing.T) {
 	t.Setenv("BELFRY_SHARDS", "7")
-	c := start(t, Config{Nodes: 2, ExtraArgs: []string{"--mood", "good"}})
+	c := start(t, Config{Nodes: 3, ExtraArgs: []string{"--mood", "good"}})
 	nodes := c.Nodes()
 	resp, err := http.Get(c.URLs()[1])
 	if err != nil {
@@ -126,13 +126,39 @@ func TestNodesGetTheirFlags(t *testing.T) {
 	}
 	n := nodes[1]
 	want := []string{"serve", "--name", "node-2", "--data", n.Dir, "--http", n.HTTPAddr, "--peer", n.PeerAddr,
-		"--bootstrap-expect", "2", "--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
-		"--join", nodes[0].PeerAddr, "--mood", "good"}
+		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
+		"--bootstrap-expect", "3", "--join", nodes[0].PeerAddr + "," + nodes[2].PeerAddr, "--mood", "good"}
 	if !slices.Equal(told.Args, want) {
 		t.Errorf("arguments\n%v\nwant\n%v", told.Args, want)
 	}
 	if slices.Contains(told.Env, "BELFRY_SHARDS=7") {
 		t.Error("the child sees the parent's variables")
+	}
+}
+
+// A cluster is formed by one, three or five; whoever is beyond that joins.
+func TestFoundersAndJoiners(t *testing.T) {
+	for n, want := range map[int][]string{
+		1: {"expect"}, 2: {"expect", "join"},
+		4: {"expect join", "expect join", "expect join", "join"},
+	} {
+		c := &Cluster{}
+		for i := range n {
+			c.members = append(c.members, &member{Node: Node{Name: strconv.Itoa(i), PeerAddr: strconv.Itoa(i)}})
+		}
+		for i, m := range c.members {
+			var got []string
+			args := c.args(m)
+			if slices.Contains(args, "--bootstrap-expect") {
+				got = append(got, "expect")
+			}
+			if slices.Contains(args, "--join") {
+				got = append(got, "join")
+			}
+			if strings.Join(got, " ") != want[i] {
+				t.Errorf("node %d of %d: %v", i, n, args)
+			}
+		}
 	}
 }
 

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/httpapi"
+)
+
+// backend makes a node what the HTTP API needs. The two know nothing of each other.
+type backend struct{ *cluster.Node }
+
+// List reads through the leaders: a list sees what was acknowledged before it.
+func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+	return b.Node.List(ctx, q, false)
+}
+
+func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
+	v := b.View(ctx)
+	view := httpapi.ClusterView{ClusterID: v.ClusterID}
+	for _, n := range v.Nodes {
+		view.Nodes = append(view.Nodes, httpapi.NodeView{
+			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Alive: n.Alive,
+			ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
+		})
+	}
+	for _, s := range v.Shards {
+		view.Shards = append(view.Shards, shardView(s))
+	}
+	return view, nil
+}
+
+func shardView(s cluster.ShardView) httpapi.ShardView {
+	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks}
+	for _, r := range s.Replicas {
+		view.Replicas = append(view.Replicas, httpapi.ReplicaView{Node: r.Node, Applied: r.Applied, State: r.State})
+	}
+	return view
+}
+
+var _ httpapi.Backend = backend{}

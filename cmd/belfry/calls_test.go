@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// served answers every request with one answer and keeps the last request.
+type served struct {
+	url, method, uri, body, key string
+}
+
+func serveOne(t *testing.T, status int, answer string) *served {
+	t.Helper()
+	s := &served{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.method, s.uri, s.body, s.key = r.Method, r.RequestURI, string(body), r.Header.Get("Idempotency-Key")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// belfry runs a command line as main does.
+func belfry(t *testing.T, args ...string) (out string, code int) {
+	t.Helper()
+	root := newRoot()
+	var b bytes.Buffer
+	root.SetOut(&b)
+	root.SetErr(&b)
+	root.SetIn(strings.NewReader("from stdin"))
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		b.WriteString(err.Error())
+	}
+	return b.String(), exitCode(err)
+}
+
+const task = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000Z","payload":{"n": 1},
+	"target":{"url":"http://x/"},"state":"scheduled","attempts":0,"next_attempt_at":null,"last_error":"",
+	"revision":8,"shard":3,"labels":{"k":"v"},"created_at":"2000-01-01T00:00:00.000Z"}`
+
+func TestSchedule(t *testing.T) {
+	s := serveOne(t, 201, task)
+	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1d", "--payload", `{"n": 1}`, "--url", "http://x/",
+		"--header", "X-Shop: 1", "--label", "k=v", "--max-attempts", "3", "--key", "k1")
+	if code != 0 || !strings.Contains(out, "state     scheduled") || !strings.Contains(out, `{"n": 1}`) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	want := `{"delay":"24h0m0s","target":{"url":"http://x/","headers":{"X-Shop":"1"}},"retry":{"max_attempts":3},` +
+		`"labels":{"k":"v"},"payload":{"n": 1}}`
+	if s.method != "PUT" || s.uri != "/v1/tasks/a" || s.body != want || s.key != "k1" {
+		t.Errorf("sent %+v", s)
+	}
+}
+
+func TestScheduleBytesFromStdin(t *testing.T) {
+	s := serveOne(t, 201, task)
+	out, code := belfry(t, "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
+	if code != 0 {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if s.method != "POST" || !strings.Contains(s.body, `"payload_base64":"ZnJvbSBzdGRpbg=="`) {
+		t.Errorf("sent %+v", s)
+	}
+}
+
+func TestJSONOutput(t *testing.T) {
+	s := serveOne(t, 200, task)
+	out, code := belfry(t, "get", "a", "--addr", s.url, "--json", "--stale")
+	if code != 0 || !strings.Contains(out, `"revision": 8`) || s.uri != "/v1/tasks/a?consistency=stale" {
+		t.Errorf("%d %s\n%s", code, s.uri, out)
+	}
+}
+
+func TestCancelSaysWhatItMeans(t *testing.T) {
+	s := serveOne(t, 200, `{"outcome":"stopped"}`)
+	out, code := belfry(t, "cancel", "a", "--addr", s.url)
+	if code != 0 || !strings.HasPrefix(out, "stopped: an attempt was begun") || s.method != "DELETE" {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if out, _ := belfry(t, "cancel", "a", "--addr", s.url, "--json"); !strings.Contains(out, `"outcome": "stopped"`) {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestTouch(t *testing.T) {
+	s := serveOne(t, 200, task)
+	if out, code := belfry(t, "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if s.body != `{"delay":"5s","no_later_than":"1h0m0s"}` {
+		t.Errorf("sent %s", s.body)
+	}
+}
+
+func TestList(t *testing.T) {
+	s := serveOne(t, 200, `{"tasks":[`+task+`],"next_cursor":null}`)
+	out, code := belfry(t, "list", "--addr", s.url, "--state", "dead,ready", "--label", "k=v", "--limit", "7")
+	if code != 0 || !strings.Contains(out, "ID  STATE") || !strings.Contains(out, "http://x/") {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if s.uri != "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready" {
+		t.Errorf("asked %s", s.uri)
+	}
+	if out, _ := belfry(t, "list", "--addr", s.url, "--json"); strings.Count(out, "\n") != 1 {
+		t.Errorf("not a line a task:\n%s", out)
+	}
+}
+
+func TestClusterTable(t *testing.T) {
+	s := serveOne(t, 200, `{"cluster_id":"c1","nodes":[{"id":"n1","name":"node-1","http_addr":"h:1","alive":true}],
+		"shards":[{"id":0,"leader":"n1","term":2,"replicas":[{"node":"n1","applied":9,"state":"leader"}],"tasks":4},
+		{"id":1,"leader":"","term":2,"replicas":[],"tasks":0}]}`)
+	out, code := belfry(t, "cluster", "--addr", s.url)
+	for _, want := range []string{"cluster c1", "node-1  h:1   true", "node-1 (leader, 9)", "none"} {
+		if code != 0 || !strings.Contains(out, want) {
+			t.Errorf("%d: no %q in\n%s", code, want, out)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	missing := serveOne(t, 404, `{"title":"Not found"}`)
+	unknown := serveOne(t, 500, `{"title":"Internal error","committed":"unknown"}`)
+	file := filepath.Join(t.TempDir(), "belfry.yaml")
+	if err := os.WriteFile(file, []byte("adr: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		args string
+		code int
+		says string
+	}{
+		{"get a --addr " + missing.url, exitNotFound, "404 Not found"},
+		{"cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
+		{"get", exitUsage, "accepts 1 arg"},
+		{"get a --nonsense", exitUsage, "nonsense"},
+		{"nonsense", exitUsage, "nonsense"},
+		{"get a --config " + file, exitUsage, `unknown setting "adr"`},
+		{"get a --config /does/not/exist", exitUsage, "/does/not/exist"},
+		{"schedule a --in 1s --at 2026-11-21T10:00:00Z", exitUsage, "--in and --at"},
+		{"schedule a --in soon", exitUsage, "--in"},
+		{"schedule a --payload x", exitUsage, "not JSON"},
+		{"schedule a --header x", exitUsage, "--header"},
+		{"touch a --no-later-than soon", exitUsage, "soon"},
+		{"list --due-before soon", exitUsage, "soon"},
+		{"get a --addr ftp://x", exitUsage, "ftp"},
+		{"listen --fail -1", exitFailed, "-1"},
+		{"version", 0, "belfry "},
+		{"", 0, "Usage"},
+	}
+	for _, tt := range tests {
+		out, code := belfry(t, strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(out, tt.says) {
+			t.Errorf("belfry %s: %d, want %d and %q\n%s", tt.args, code, tt.code, tt.says, out)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/belfryhq/belfry/deploy/demo"
+)
+
+func newDemo() *cobra.Command {
+	var cfg demo.Config
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a cluster lose a node and nothing else",
+		Long: `Watch a cluster lose a node and nothing else.
+
+Starts three nodes and a receiver, schedules some thousands of tasks over the next seconds, kills the leader of the
+busiest shard with SIGKILL in the middle, starts it again, and prints what came of it. Exits with 0 only if no task
+was lost and none came early.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Out = cmd.OutOrStdout()
+			cfg.Live = term.IsTerminal(int(os.Stdout.Fd()))
+			verdict, err := demo.Run(cmd.Context(), cfg)
+			if err == nil && !verdict.OK() {
+				err = errSaid
+			}
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&cfg.Tasks, "tasks", 5000, "how many tasks to schedule")
+	flags.StringVar(&cfg.DataDir, "data", "",
+		"keep the nodes' data in this folder (default: a temporary one, removed at the end)")
+	flags.BoolVar(&cfg.Stay, "stay", false, "keep the cluster up after the verdict, until Ctrl-C")
+	return cmd
+}

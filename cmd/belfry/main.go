@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+const (
+	exitFailed   = 1
+	exitUsage    = 2
+	exitNotFound = 3
+	exitUnknown  = 4
+)
+
+func main() {
+	// The first signal ends the context and all stops in order; a second one ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	err := newRoot().ExecuteContext(ctx)
+	if err != nil && !errors.Is(err, errSaid) {
+		fmt.Fprintln(os.Stderr, "belfry:", err)
+	}
+	os.Exit(exitCode(err))
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "belfry",
+		Short:         "A clustered timer service: deliver this, then",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          usageArgs(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.PersistentFlags().String("config", "", "YAML file with settings: its keys are the command's flags")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd.Flags(), os.LookupEnv) }
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.AddGroup(&cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "call", Title: "Call a cluster:"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			cmd.Args = usageArgs(cmd.Args)
+			root.AddCommand(cmd)
+		}
+	}
+	add("run", newServe(), newLocal(), newDemo(), newListen())
+	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newCluster())
+	root.AddCommand(newVersion())
+	return root
+}
+
+// usageError is one that the caller makes with arguments, flags, variables or the file.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{fmt.Errorf("%w; see belfry %s --help", err, cmd.Name())}
+		}
+		return nil
+	}
+}
+
+// errSaid is a failure that the command has told of already.
+var errSaid = errors.New("failed")
+
+func exitCode(err error) int {
+	var usage *usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage):
+		return exitUsage
+	case errors.Is(err, client.ErrNotFound):
+		return exitNotFound
+	case errors.Is(err, client.ErrUnknown):
+		return exitUnknown
+	}
+	return exitFailed
+}

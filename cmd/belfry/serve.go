@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/shard" //nolint:depguard // for the timings' names: cluster.Config takes the timing itself
+)
+
+// serveFlags are a node's settings as they are given.
+type serveFlags struct {
+	data, name                   string
+	http, advertiseHTTP          string
+	peer, advertisePeer          string
+	join                         []string
+	bootstrapExpect, shards      int
+	logStore, timing             string
+	allowCIDRs                   []string
+	maxClockOffset               time.Duration
+	laneWindow                   uint32
+	logLevel, logFormat, pidFile string
+	pprof                        string
+}
+
+func newServe() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run one node",
+		Long: `Run one node: alone, or with others.
+
+Alone it needs nothing but a data folder. The first nodes of a cluster, three or five, are each given the peer
+addresses of the others by --join and their number by --bootstrap-expect; whoever comes later only needs --join. Once
+the data folder belongs to a cluster, it is enough.`,
+		Example: `  belfry serve --data /var/lib/belfry
+  belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 --join 127.0.0.1:8501,127.0.0.1:8502 \
+    --bootstrap-expect 3`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), &f, cmd.ErrOrStderr()) },
+	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *serveFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.data, "data", "./belfry-node", "the node's folder: its log, its tasks, its identity")
+	flags.StringVar(&f.name, "name", "", "a label for people (default: the host's name)")
+	flags.StringVar(&f.http, "http", "127.0.0.1:8400", "where callers are served")
+	flags.StringVar(&f.advertiseHTTP, "advertise-http", "", "where callers should be told to find it (default: --http)")
+	flags.StringVar(&f.peer, "peer", "127.0.0.1:8500", "where other nodes are answered, over TCP and UDP")
+	flags.StringVar(&f.advertisePeer, "advertise-peer", "", "where other nodes dial it (default: --peer)")
+	flags.StringSliceVar(&f.join, "join", nil, "peer addresses of other nodes")
+	flags.IntVar(&f.bootstrapExpect, "bootstrap-expect", 0, "how many nodes form a new cluster: 1, 3 or 5")
+	flags.IntVar(&f.shards, "shards", 12, "of a new cluster")
+	flags.StringVar(&f.logStore, "log-store", "wal", "what holds the log: wal or boltdb")
+	flags.StringVar(&f.timing, "timing", "lan", "how soon a silent leader is replaced: fast, lan or wan")
+	flags.StringArrayVar(&f.allowCIDRs, "allow-webhook-cidr", nil,
+		"deliver to these addresses too, though they are not public; repeatable")
+	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
+		"a node whose clock is further from the others' leads nothing")
+	flags.Uint32Var(&f.laneWindow, "lane-window", 0, "attempts in flight per shard and receiver (default 128)")
+	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.pidFile, "pid-file", "", "write the process id there")
+	flags.StringVar(&f.pprof, "pprof", "", "serve Go's profiles at this address; keep it private")
+}
+
+// clusterConfig is what the flags say about the node among others.
+func (f *serveFlags) clusterConfig() (cluster.Config, error) {
+	cfg := cluster.Config{
+		DataDir: f.data, Name: f.name, BindAddr: f.peer, AdvertiseAddr: f.advertisePeer,
+		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
+	}
+	cfg.Policy.Window = f.laneWindow
+	switch f.logStore {
+	case "wal":
+		cfg.LogStore = "wal"
+	case "boltdb":
+		cfg.LogStore = "boltdb"
+	default:
+		return cfg, fmt.Errorf("--log-store %q: wal or boltdb", f.logStore)
+	}
+	switch f.timing {
+	case "lan":
+		cfg.Timing = shard.LAN()
+	case "fast":
+		cfg.Timing = shard.Fast()
+	case "wan":
+		cfg.Timing = shard.WAN()
+	default:
+		return cfg, fmt.Errorf("--timing %q: fast, lan or wan", f.timing)
+	}
+	return cfg, nil
+}
+
+func (f *serveFlags) allowed() ([]netip.Prefix, error) {
+	var prefixes []netip.Prefix
+	for _, text := range f.allowCIDRs {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("--allow-webhook-cidr: %w", err)
+		}
+		prefixes = append(prefixes, p)
+	}
+	return prefixes, nil
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// serving runs a node and returns its HTTP address, and what stops it.
+func serving(t *testing.T, args ...string) (addr string, stop func() error) {
+	t.Helper()
+	root := newRoot()
+	r, w := io.Pipe()
+	root.SetErr(w)
+	common := []string{"serve", "--http", "127.0.0.1:0", "--peer", "127.0.0.1:0", "--log-format", "json"}
+	root.SetArgs(append(common, args...))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		err := root.ExecuteContext(ctx)
+		ended <- errors.Join(err, w.CloseWithError(io.EOF))
+	}()
+	stop = func() error { cancel(); return <-ended }
+	logs := json.NewDecoder(r)
+	for {
+		var line struct{ Msg, HTTP string }
+		if err := logs.Decode(&line); err != nil {
+			t.Fatalf("%v: %v", err, stop())
+		}
+		if line.Msg == "serving" {
+			go func() { _, _ = io.Copy(io.Discard, io.MultiReader(logs.Buffered(), r)) }()
+			return line.HTTP, stop
+		}
+	}
+}
+
+func awaitReady(t *testing.T, c *client.Client) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := c.Ready(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServeAlone(t *testing.T) {
+	dir := t.TempDir()
+	pidFile := filepath.Join(dir, "pid")
+	args := []string{
+		"--data", filepath.Join(dir, "data"), "--pid-file", pidFile, "--pprof", "127.0.0.1:0", "--shards", "2",
+	}
+	for _, want := range []error{client.ErrNotFound, nil} { // new, and again on the same folder
+		addr, stop := serving(t, args...)
+		c, err := client.New(client.Config{Addrs: []string{addr}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitReady(t, c)
+		if _, err := c.Get(t.Context(), "kept"); !errors.Is(err, want) {
+			t.Errorf("%v, want %v", err, want)
+		}
+		if _, err := c.Schedule(t.Context(), client.Task{ID: "kept", Delay: time.Hour}); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(pidFile); err != nil {
+			t.Error(err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(pidFile); !os.IsNotExist(err) {
+			t.Errorf("the pid file is still there: %v", err)
+		}
+	}
+}
+
+func TestServeRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	tests := []struct {
+		args string
+		code int
+		says string
+	}{
+		{"--log-level loud", exitUsage, "--log-level"},
+		{"--log-format xml", exitUsage, "--log-format"},
+		{"--log-store memory", exitUsage, "--log-store"},
+		{"--timing slow", exitUsage, "--timing"},
+		{"--allow-webhook-cidr 10.0.0.0", exitUsage, "--allow-webhook-cidr"},
+		{"--http " + taken.Addr().String(), exitFailed, "--http"},
+		{"--pprof " + taken.Addr().String(), exitFailed, "--pprof"},
+		{"--bootstrap-expect 2", exitFailed, "1, 3 or 5"},
+		{"surplus", exitUsage, "unknown command"},
+	}
+	for _, tt := range tests {
+		args := append([]string{"serve", "--data", filepath.Join(t.TempDir(), "d"), "--peer", "127.0.0.1:0",
+			"--http", "127.0.0.1:0"}, strings.Fields(tt.args)...)
+		out, code := belfry(t, args...)
+		if code != tt.code || !strings.Contains(out, tt.says) {
+			t.Errorf("%s: %d, want %d and %q\n%s", tt.args, code, tt.code, tt.says, out)
+		}
+	}
+}
+
+func TestAdvertised(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	everywhere := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8400}
+	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8400}
+	for _, tt := range []struct {
+		told  string
+		bound net.Addr
+		want  string
+	}{
+		{"", here, "127.0.0.1:8400"}, {"", everywhere, net.JoinHostPort(host, "8400")}, {"x:1", everywhere, "x:1"},
+	} {
+		if got, err := advertised(tt.told, tt.bound); got != tt.want || err != nil {
+			t.Errorf("%s, %v; want %s", got, err, tt.want)
+		}
+	}
+}

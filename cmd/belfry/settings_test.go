@@ -1,0 +1,122 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func testFlags() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	flags.String("config", "", "")
+	flags.String("data-dir", "default", "")
+	flags.Int("shards", 12, "")
+	flags.Duration("max-offset", time.Second, "")
+	flags.StringSlice("join", nil, "")
+	flags.Bool("json", false, "")
+	return flags
+}
+
+func TestNearerWins(t *testing.T) {
+	env := map[string]string{"BELFRY_SHARDS": "2", "BELFRY_DATA_DIR": "env"}
+	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	flags := testFlags()
+	if err := flags.Parse([]string{"--shards", "1"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := applyEnv(flags, lookup); err != nil {
+		t.Fatal(err)
+	}
+	if err := applyFile(flags, "f", []byte("shards: 3\ndata-dir: file\nmax-offset: 3s\n")); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"shards": "1", "data-dir": "env", "max-offset": "3s", "json": "false",
+	} {
+		if got := flags.Lookup(name).Value.String(); got != want {
+			t.Errorf("%s is %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestLists(t *testing.T) {
+	want := []string{"a:1", "b:2"}
+	for _, file := range []string{"join: [a:1, b:2]", "join:\n- a:1\n- b:2\n"} {
+		flags := testFlags()
+		if err := applyFile(flags, "f", []byte(file)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := flags.GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v", file, got, err)
+		}
+	}
+	flags := testFlags()
+	lookup := func(name string) (string, bool) { return "a:1,b:2", name == "BELFRY_JOIN" }
+	if err := applyEnv(flags, lookup); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := flags.GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func TestFilesThatAreRefused(t *testing.T) {
+	tests := []struct{ file, want string }{
+		{"data-dir: x\nshard: 3\n", `f:2: unknown setting "shard"`},
+		{"config: g\n", `unknown setting "config"`},
+		{"shards: 3\nshards: 4\n", `f:2: "shards" is there twice`},
+		{"shards: many\n", `"shards": invalid`},
+		{"shards: [1, 2]\n", `"shards": takes one value`},
+		{"shards: [1]\n", `"shards": takes one value`},
+		{"data-dir: {a: b}\n", "neither a value nor a list"},
+		{"join: [[a]]\n", "a list of anything but plain values"},
+		{"- a\n", "f:1: not a mapping"},
+		{"a: [\n", "f: yaml"},
+	}
+	for _, tt := range tests {
+		err := applyFile(testFlags(), "f", []byte(tt.file))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v, want %q", tt.file, err, tt.want)
+		}
+	}
+	for _, file := range []string{"", "# nothing\n"} {
+		if err := applyFile(testFlags(), "f", []byte(file)); err != nil {
+			t.Errorf("%q: %v", file, err)
+		}
+	}
+}
+
+func TestVariablesThatAreRefused(t *testing.T) {
+	lookup := func(name string) (string, bool) { return "many", name == "BELFRY_SHARDS" }
+	if err := applyEnv(testFlags(), lookup); err == nil || !strings.Contains(err.Error(), "BELFRY_SHARDS") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Every flag of every command can be set by the environment and the file without two of them meaning different things.
+func TestFlagsAgreeAmongCommands(t *testing.T) {
+	for _, cmd := range newRoot().Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("belfry %s --%s says nothing about itself", cmd.Name(), f.Name)
+			}
+			if strings.ToLower(f.Name) != f.Name || strings.Contains(f.Name, "_") {
+				t.Errorf("belfry %s --%s is not in lower case with dashes", cmd.Name(), f.Name)
+			}
+		})
+		if cmd.Short == "" || cmd.Args == nil {
+			t.Errorf("belfry %s has no description or no rule about arguments", cmd.Name())
+		}
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add([]byte("shards: 3\njoin: [a, b]\n"))
+	f.Add([]byte("a: &x [*x]\n"))
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		_ = applyFile(testFlags(), "f", data) // refuses, and does not panic
+	})
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// taskFlags are a task on the command line.
+type taskFlags struct {
+	in, at                  string
+	payload, payloadFile    string
+	contentType             string
+	url, queue              string
+	headers, labels         []string
+	attemptTimeout, expires string
+	minBackoff, maxBackoff  string
+	maxAttempts             int
+}
+
+func (f *taskFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.in, "in", "", "due after so long: 500ms, 30m, 7d")
+	flags.StringVar(&f.at, "at", "", "due at this instant: 2026-11-21T10:00:00Z")
+	flags.StringVar(&f.payload, "payload", "", "what to deliver; JSON unless --content-type says otherwise")
+	flags.StringVar(&f.payloadFile, "payload-file", "", "deliver this file; - is the standard input")
+	flags.StringVar(&f.contentType, "content-type", "", "of the payload (default application/json)")
+	flags.StringVar(&f.url, "url", "", "deliver there by POST (default: where the queue says; else it is pulled)")
+	flags.StringVar(&f.queue, "queue", "", "whose policy applies (default \"default\")")
+	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
+	flags.StringArrayVar(&f.labels, "label", nil, "label the task, as in tenant=acme; repeatable")
+	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
+	flags.StringVar(&f.expires, "expires-after", "", "give up if not begun so long after it was due")
+	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
+	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
+	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+}
+
+func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
+	t := client.Task{ID: id, Queue: f.queue, ContentType: f.contentType}
+	if f.in != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
+		return t, errors.New("give one of --in and --at, and one of --payload and --payload-file")
+	}
+	var err error
+	if f.at != "" {
+		if t.FireAt, err = time.Parse(time.RFC3339Nano, f.at); err != nil {
+			return t, fmt.Errorf("--at: %w", err)
+		}
+	}
+	t.Retry = &client.Retry{MaxAttempts: f.maxAttempts}
+	t.Target = &client.Target{URL: f.url}
+	err = errors.Join(
+		f.setPayload(&t, stdin),
+		parseInto(&t.Delay, "in", f.in),
+		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
+		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
+		parseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
+		parseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		pairs(&t.Target.Headers, "header", f.headers, ":"),
+		pairs(&t.Labels, "label", f.labels, "="),
+	)
+	if *t.Retry == (client.Retry{}) {
+		t.Retry = nil
+	}
+	if t.Target.URL == "" {
+		if t.Target.Headers != nil || t.Target.Timeout != 0 {
+			err = errors.Join(err, errors.New("--header and --attempt-timeout need --url"))
+		}
+		t.Target = nil
+	}
+	return t, err
+}
+
+func parseInto(d *time.Duration, flag, text string) error {
+	if text == "" {
+		return nil
+	}
+	parsed, err := client.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	*d = parsed
+	return nil
+}
+
+// pairs reads name and value on both sides of sep.
+func pairs(m *map[string]string, flag string, entries []string, sep string) error {
+	for _, entry := range entries {
+		name, value, found := strings.Cut(entry, sep)
+		if !found || name == "" {
+			return fmt.Errorf("--%s %q: not name%svalue", flag, entry, sep)
+		}
+		if *m == nil {
+			*m = map[string]string{}
+		}
+		(*m)[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return nil
+}
+
+func (f *taskFlags) setPayload(t *client.Task, stdin io.Reader) error {
+	data := []byte(f.payload)
+	var err error
+	switch f.payloadFile {
+	case "":
+	case "-":
+		data, err = io.ReadAll(stdin)
+	default:
+		data, err = os.ReadFile(f.payloadFile)
+	}
+	if err != nil {
+		return fmt.Errorf("--payload-file: %w", err)
+	}
+	switch {
+	case len(data) == 0:
+	case json.Valid(data):
+		t.Payload = data
+	case f.contentType == "":
+		return errors.New("the payload is not JSON; other bytes need a --content-type")
+	default:
+		t.PayloadBytes = data
+	}
+	return nil
+}
+
+func labels(m map[string]string) string {
+	var b []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		b = append(b, name+"="+m[name])
+	}
+	return strings.Join(b, " ")
+}

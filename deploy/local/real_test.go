@@ -1,0 +1,80 @@
+package local_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// Three real nodes: what was acknowledged is there through every node, without the one that was killed, and after all
+// of them were started again on the same folder.
+func TestRealNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	cfg := local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()}
+	cluster := startReal(t, cfg)
+	const tasks = 30
+	for i := range tasks {
+		node := dial(t, cluster.URLs()[i%3])
+		if _, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("task-", i), Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readAll(t, dial(t, cluster.URLs()[1]), tasks)
+
+	if err := cluster.Kill("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, dial(t, cluster.URLs()...), tasks)
+	if err := cluster.StartNode(t.Context(), "node-1"); err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, dial(t, cluster.URLs()[0]), tasks)
+
+	before := cluster.Nodes()
+	cluster.Stop()
+	cluster = startReal(t, cfg)
+	readAll(t, dial(t, cluster.URLs()[2]), tasks)
+	for i, n := range cluster.Nodes() {
+		if n.PeerAddr != before[i].PeerAddr || n.HTTPAddr != before[i].HTTPAddr {
+			t.Errorf("%s moved from %+v", n.Name, before[i])
+		}
+	}
+}
+
+func startReal(t *testing.T, cfg local.Config) *local.Cluster {
+	t.Helper()
+	cluster, err := local.Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	return cluster
+}
+
+func dial(t *testing.T, urls ...string) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Addrs: urls})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func readAll(t *testing.T, c *client.Client, tasks int) {
+	t.Helper()
+	for i := range tasks {
+		task, err := c.Get(t.Context(), fmt.Sprint("task-", i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if task.State != client.Scheduled {
+			t.Errorf("%s is %s", task.ID, task.State)
+		}
+	}
+}
