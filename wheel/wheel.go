@@ -1,0 +1,204 @@
+package wheel
+
+import (
+	"fmt"
+	"math"
+)
+
+// Wheel holds nodes until they are due. It is not safe for concurrent use: every method but Position and Len may change
+// it, Next included.
+//
+// A method panics if an invariant is broken: a node is inserted that is linked already, one is removed or rescheduled
+// that is not, or a sequence number is above MaxSeq.
+type Wheel struct {
+	nodes    Nodes
+	position int64 // everything due by then was popped when the position came to be here
+	target   int64 // how far the last Advance was asked to go, if it stopped at its limit; else the position
+	count    int
+
+	slots slots
+	heap  heap
+	run   run
+}
+
+// New returns an empty wheel at a position in Unix milliseconds.
+func New(nodes Nodes, position int64) *Wheel {
+	return &Wheel{nodes: nodes, position: position, target: position, slots: newSlots(after(position))}
+}
+
+// Position is the instant up to which everything was popped, in Unix milliseconds. It never goes back.
+func (w *Wheel) Position() int64 { return w.position }
+
+// Len is the number of linked nodes.
+func (w *Wheel) Len() int { return w.count }
+
+// Insert links a node that is due at a Unix millisecond, which may be past.
+func (w *Wheel) Insert(h Handle, due int64, seq uint64) {
+	n := w.nodes.Write(h)
+	if h == 0 || n.Linked() || seq > MaxSeq {
+		panic(fmt.Sprintf("wheel: insert of handle %d, linked %t, seq %d", h, n.Linked(), seq))
+	}
+	n.setKey(due, seq)
+	w.count++
+	w.contribute(w.put(h, n, w.slots.open))
+}
+
+// Reschedule gives a linked node another due and sequence number. A later due is cheap: the node mostly stays where
+// it is.
+func (w *Wheel) Reschedule(h Handle, due int64, seq uint64) {
+	n := w.linked(h)
+	if seq > MaxSeq {
+		panic(fmt.Sprintf("wheel: reschedule of handle %d, seq %d", h, seq))
+	}
+	if i, ok := n.place().slot(); ok && w.mayStay(i, due) {
+		w.slots.rewrite(i, w.nodes.Write(h), due, seq)
+		return
+	}
+	n = w.take(h)
+	n.setKey(due, seq)
+	w.contribute(w.put(h, n, w.slots.open))
+}
+
+// Remove unlinks a node.
+func (w *Wheel) Remove(h Handle) {
+	w.linked(h)
+	w.take(h).setPlace(nowhere)
+	w.count--
+}
+
+func (w *Wheel) linked(h Handle) *Node {
+	if h != 0 {
+		if n := w.nodes.Read(h); n.Linked() {
+			return n
+		}
+	}
+	panic(fmt.Sprintf("wheel: handle %d is not linked", h))
+}
+
+// mayStay tells whether a node of slot i may lie there with another due: the slot is opened in time for it, and it is
+// not one for the heap.
+func (w *Wheel) mayStay(i int, due int64) bool {
+	first, _ := w.slots.span(i)
+	return due >= first && due >= w.slots.cursor && due > w.position
+}
+
+// put links a node where its due belongs: in slot i, or outside. ahead has a bit for each level whose ring ahead may be
+// used.
+func (w *Wheel) put(h Handle, n *Node, ahead uint8) (i int) {
+	i = outside
+	if n.due > w.position && n.due >= w.slots.cursor {
+		i = w.slots.find(n.due, ahead)
+	}
+	if i == outside {
+		w.heap.push(w.nodes, n.item(h))
+		return outside
+	}
+	w.slots.append(w.nodes, i, h, n)
+	return i
+}
+
+// take unlinks a node from where it is, and leaves its place to the caller.
+func (w *Wheel) take(h Handle) *Node {
+	n := w.nodes.Write(h)
+	switch i, ok := n.place().slot(); {
+	case ok:
+		w.slots.unlink(w.nodes, i, n)
+	case n.place() == inHeap:
+		w.heap.remove(w.nodes, int(n.Next))
+	default:
+		w.run.remove(n.item(h))
+	}
+	return n
+}
+
+// Next is the due of the earliest node, in Unix milliseconds; ok is false if there is none. Asking also pays for some
+// of the look-ahead.
+func (w *Wheel) Next() (due int64, ok bool) {
+	due, ok = w.earliest()
+	w.lookAhead(w.slots.stride)
+	return due, ok
+}
+
+func (w *Wheel) earliest() (due int64, ok bool) {
+	for {
+		top, ok := w.top()
+		front := w.slots.front()
+		if front == outside {
+			return top.due, ok
+		}
+		c := &w.slots.slot[front]
+		switch {
+		case ok && top.due <= c.min:
+			return top.due, true
+		case !c.stale || w.slots.exact(c.min):
+			return c.min, true
+		}
+		w.refresh(front)
+	}
+}
+
+// top is the first of what lies beside the slots.
+func (w *Wheel) top() (item, bool) {
+	a, ok := w.run.min()
+	b, also := w.heap.min()
+	if !ok || also && b.before(a) {
+		return b, also
+	}
+	return a, ok
+}
+
+// refresh makes the bound of the front exact, or takes its nodes to other slots.
+func (w *Wheel) refresh(i int) {
+	switch c := &w.slots.slot[i]; {
+	case levelOf(i) == 0:
+		w.refreshFirst(i)
+	case c.count > w.slots.crowd || c.count > few && w.slots.roomBelow(i):
+		for c.count > 0 {
+			w.spread(i, math.MaxInt)
+		}
+	default:
+		w.rescan(i)
+	}
+}
+
+// few nodes are looked at again and again, as their earliest go, rather than spread.
+const few = 32
+
+// refreshFirst serves level 0, where one node that is due in the slot makes its bound exact: however many are due in
+// that millisecond, it looks at no more nodes than it moves, and one.
+func (w *Wheel) refreshFirst(i int) {
+	c := &w.slots.slot[i]
+	for c.count > 0 {
+		if w.nodes.Read(c.head).due == c.min {
+			c.stale = false
+			return
+		}
+		w.relocate(i, 1)
+	}
+}
+
+// rescan looks at all nodes of a slot, and moves those away that were rescheduled beyond it.
+func (w *Wheel) rescan(i int) {
+	c := &w.slots.slot[i]
+	_, last := w.slots.span(i)
+	least := int64(math.MaxInt64)
+	for h := c.head; h != 0; {
+		n := w.nodes.Read(h)
+		next := n.Next
+		if n.due <= last {
+			least = min(least, n.due)
+		} else {
+			w.put(h, w.take(h), w.slots.open)
+		}
+		h = next
+	}
+	c.min, c.stale = least, false
+}
+
+// after is the instant after t.
+func after(t int64) int64 {
+	if t == math.MaxInt64 {
+		return t
+	}
+	return t + 1
+}
