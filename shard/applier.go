@@ -21,26 +21,27 @@ type applier struct {
 	// index and term of the last entry that the machine has applied. Raft's own AppliedIndex runs ahead: it counts what
 	// was handed over, not what was applied.
 	index, term atomic.Uint64
-	appendedAt  atomic.Int64 // when its leader appended it, in Unix nanoseconds; 0: unknown
-	logBytes    atomic.Int64 // applied since the last snapshot
-	wanted      atomic.Bool  // a leadership of this node runs, and may be waiting for results
-	grown       chan struct{}
+	appendedAt  atomic.Int64  // when its leader appended it, in Unix nanoseconds; 0: unknown
+	logBytes    atomic.Int64  // applied since the last snapshot
+	wanted      atomic.Bool   // a leadership of this node runs, and may be waiting for results
+	enoughLog   int64         // from here on a snapshot may be due
+	grown       chan struct{} // capacity 1: there is enough log
 
 	checkpoints checkpoints
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
 
-// applied answers an entry to the one who proposed it on this node, and to nobody else: Raft keeps the proposer's future
-// for entries of its own term only. So grants reach no follower and no other leadership.
+// applied answers an entry to the one who proposed it on this node, and to nobody else: Raft keeps the proposer's
+// future for entries of its own term only. So grants reach no follower and no other leadership.
 type applied struct {
 	index, term uint64
 	fsm.Applied
 	err error
 }
 
-func newApplier(machine *fsm.Machine, fatal func(error)) *applier {
-	return &applier{machine: machine, fatal: fatal, grown: make(chan struct{}, 1)}
+func newApplier(machine *fsm.Machine, enoughLog int64, fatal func(error)) *applier {
+	return &applier{machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1)}
 }
 
 // ApplyBatch applies committed entries in order. It is also told of membership changes, so that Raft can snapshot an
@@ -50,7 +51,9 @@ func (a *applier) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		answers[i] = a.Apply(l)
 	}
-	wake(a.grown)
+	if a.logBytes.Load() >= a.enoughLog {
+		wake(a.grown)
+	}
 	return answers
 }
 

@@ -205,6 +205,15 @@ func (c *replicas) leader(among ...string) *node {
 	return leader
 }
 
+// next waits for the leadership of a node that comes after this one.
+func (c *replicas) next(n *node, before *leadership) {
+	c.t.Helper()
+	c.eventually("the next leadership", func() bool {
+		l := n.current()
+		return l != nil && l != before && l.term.Load() > 0
+	})
+}
+
 func (c *replicas) others(id string) []string {
 	return slices.DeleteFunc(slices.Clone(c.ids), func(other string) bool { return other == id })
 }

@@ -49,7 +49,7 @@ type Config struct {
 	Timing       Timing
 	Policy       Policy
 	MaxPending   int64               // bytes of users' commands that may wait; default 16 MiB
-	SnapshotLog  int64               // bytes of log, beside the size of the state, that make a snapshot due; default 32 MiB
+	SnapshotLog  int64               // bytes of log that make a snapshot due, if the state is no larger; default 32 MiB
 	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
 
 	Logger     *slog.Logger          // default: none

@@ -1,4 +1,5 @@
-// Package shard runs one Raft group over one fsm.Machine, and does what its leader has to do: batch, tick, fire, settle.
+// Package shard runs one Raft group over one fsm.Machine, and does what its leader has to do: batch, tick, fire,
+// settle.
 //
 // # A leadership
 //
@@ -13,29 +14,31 @@
 //
 // Its first command is Takeover, after the clock has been compared with a majority of the voters. Calls wait meanwhile.
 // Grants come only from the answer to an entry that this very leadership proposed: a follower, or a leader that applies
-// what another proposed, has nobody to hand them to. That, not a look at the term, keeps two nodes from firing one grant.
+// what another proposed, has nobody to hand them to. That, not a look at the term, keeps two nodes from firing one
+// grant.
 //
 // # When the leadership ends
 //
-// Grants not yet started are dropped: the next leader's Takeover grants them anew. Attempts that run go on to their end,
-// because the receiver may be acting on them already: cutting the connection would not stop the repeat that Takeover
-// causes, only make the first one unreadable. Should this node lead again when one succeeds, that success still settles
-// the task, under whatever fence. So the repeats of a failover are at most the attempts that were running.
-// A planned transfer first waits a while for a moment without running attempts, then holds new ones back, gives those
-// not started back uncounted, and drains for some milliseconds. What runs even then is repeated.
+// Grants not yet started are dropped: the next leader's Takeover grants them anew. Attempts that run go on to their
+// end, because the receiver may be acting on them already: cutting the connection would not stop the repeat that
+// Takeover causes, only make the first one unreadable. Should this node lead again when one succeeds, that success
+// still settles the task, under whatever fence. So the repeats of a failover are at most the attempts that were
+// running. A planned transfer first waits a while for a moment without running attempts, then holds new ones back,
+// gives those not started back uncounted, and drains for some milliseconds. What runs even then is repeated.
 //
 // # Reads
 //
 // A linearizable read waits for this term's Takeover to be applied, reads, and then proves that this node led at a time
-// after the read. VerifyLeader of hashicorp/raft alone does not prove that: it counts the answer to a heartbeat that was
-// sent before it was called. So the transport notes, for each voter, when the newest answered request of this term was
-// sent, and VerifyLeader only hurries the heartbeats. The same notes say whether a majority was in touch within the
-// last leader lease: a leader that was stopped and woken finds that it was not, and asks before it starts an attempt.
+// after the read. VerifyLeader of hashicorp/raft alone does not prove that: it counts the answer to a heartbeat that
+// was sent before it was called. So the transport notes, for each voter, when the newest answered request of this
+// term was sent, and VerifyLeader only hurries the heartbeats. The same notes say whether a majority was in touch
+// within the last leader lease: a leader that was stopped and woken finds that it was not, and asks before it starts
+// an attempt.
 //
 // # What is ambiguous
 //
-// fsm.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a failed
-// append, shutdown, the caller's own deadline) is fsm.ErrUnknown.
+// fsm.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a
+// failed append, shutdown, the caller's own deadline) is fsm.ErrUnknown.
 //
 // # Left to others
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what is
-// to be sent is read when the attempt starts.
+// firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what
+// is to be sent is read when the attempt starts.
 type firing struct {
 	lead    *leadership
 	shard   *Shard
@@ -158,8 +158,8 @@ func (f *firing) deliver(g fsm.Grant) *fsmpb.Settle {
 	return policy.verdict(task, out, now)
 }
 
-// settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still worth
-// anything, and only if this node leads again: failures settle under the current fence alone.
+// settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still
+// worth anything, and only if this node leads again: failures settle under the current fence alone.
 func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle) {
 	s, err := newSettle(g, op)
 	if err != nil {

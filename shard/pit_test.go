@@ -78,10 +78,8 @@ func TestReadNeedsFreshContact(t *testing.T) {
 		synctest.Wait()
 		close(answers)
 		synctest.Wait()
-		select {
-		case err := <-read:
-			t.Errorf("answered on old evidence: %v", err)
-		default:
+		if len(read) > 0 {
+			t.Error("answered on old evidence")
 		}
 		g.with(func(g *gate) { g.frozen, g.answers = nil, nil })
 		close(frozen)
@@ -224,12 +222,34 @@ func TestEveryNotice(t *testing.T) {
 			n.watch.notify <- false // blocks for ever if nobody reads
 			n.watch.notify <- true
 		}
-		c.eventually("a new leadership", func() bool { l := n.current(); return l != nil && l != first && l.term.Load() > 0 })
+		c.next(n, first)
 		second := n.current()
 		n.watch.notify <- true
-		c.eventually("a third", func() bool { l := n.current(); return l != nil && l != second && l.term.Load() > 0 })
+		c.next(n, second)
 		n.must(t, schedule("a", time.Now().Add(time.Second)))
 		time.Sleep(time.Minute)
+		if len(c.sink.all()) != 1 {
+			t.Errorf("arrivals %v", c.sink.all())
+		}
+	})
+}
+
+// TestUnnoticedTerm: an entry that committed in another term than the leadership's says that this was lost and won
+// again before anybody told. The leadership ends, the next one takes over.
+func TestUnnoticedTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		first := n.current()
+		first.term.Store(99)
+		n.must(t, schedule("a", time.Now().Add(time.Minute)))
+		synctest.Wait()
+		if first.ctx.Err() == nil {
+			t.Error("it goes on")
+		}
+		c.next(n, first)
+		time.Sleep(2 * time.Minute)
 		if len(c.sink.all()) != 1 {
 			t.Errorf("arrivals %v", c.sink.all())
 		}
@@ -319,7 +339,7 @@ func TestIdleGroupSnapshots(t *testing.T) {
 // Release may come alone, and twice.
 func TestSnapshotBesideEntries(t *testing.T) {
 	machine := fsm.New(1)
-	a := newApplier(machine, func(err error) { t.Error(err) })
+	a := newApplier(machine, 1<<30, func(err error) { t.Error(err) })
 	apply := func(from, to int) {
 		for i := from; i < to; i++ {
 			e := newEntry(time.UnixMilli(1000), 0)
@@ -348,11 +368,12 @@ func TestSnapshotBesideEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	snap.Release()
-	b := newApplier(fsm.New(1), func(err error) { t.Error(err) })
+	b := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
 	if err := b.Restore(io.NopCloser(&sink.Buffer)); err != nil {
 		t.Fatal(err)
 	}
-	if gotCommands, gotSum := b.machine.Hash(); gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
+	gotCommands, gotSum := b.machine.Hash()
+	if gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
 		t.Errorf("restored %d %x at %d, want %d %x at 1000", gotCommands, gotSum, b.index.Load(), commands, sum)
 	}
 	if err := b.Restore(io.NopCloser(strings.NewReader("not a snapshot of ours at all"))); err == nil {

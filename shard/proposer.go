@@ -117,7 +117,8 @@ func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Co
 	}}
 }
 
-// lanesWithRoom returns a Grant for each lane where tasks wait and attempts may begin, counting what these settles free.
+// lanesWithRoom returns a Grant for each lane where tasks wait and attempts may begin, counting what these settles
+// free.
 func (p *proposer) lanesWithRoom(settles []settle) []*fsmpb.Grant {
 	if len(p.loads) == 0 {
 		return nil

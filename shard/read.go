@@ -3,11 +3,13 @@ package shard
 import (
 	"context"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *fsm.NotLeaderError on other
-// replicas. With stale, any replica answers from what it has applied.
+// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *fsm.NotLeaderError on
+// other replicas. With stale, any replica answers from what it has applied.
 func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
 }
@@ -15,12 +17,11 @@ func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsm
 // List returns one page of this shard's tasks, from the query's slot on. Each page is linearizable by itself, or stale,
 // as in Get.
 func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	return readAs(ctx, s, stale, func() *fsmpb.ListPage {
-		if q.Slot < s.cfg.FirstSlot {
-			q.Slot, q.AfterId = s.cfg.FirstSlot, ""
-		}
-		return s.machine.List(q, s.cfg.EndSlot)
-	})
+	if q.Slot < s.cfg.FirstSlot {
+		q = proto.CloneOf(q) // other shards may be asked with it at the same time
+		q.Slot, q.AfterId = s.cfg.FirstSlot, ""
+	}
+	return readAs(ctx, s, stale, func() *fsmpb.ListPage { return s.machine.List(q, s.cfg.EndSlot) })
 }
 
 // readAs reads, and then proves that this node led at a time after the read. The other way round a newer leader could

@@ -34,7 +34,8 @@ type Shard struct {
 	raftDown chan struct{} // closed when Raft has stopped
 	caughtUp chan struct{} // closed when this replica first held what its leader had acknowledged
 
-	stopping  atomic.Bool // Raft
+	opened    atomic.Bool // Raft runs
+	stopping  atomic.Bool // Raft is being shut down
 	closeOnce sync.Once
 	closeErr  error
 	fatalOnce sync.Once
@@ -60,7 +61,7 @@ func Open(cfg Config) (*Shard, error) {
 		raftDown:  make(chan struct{}),
 		caughtUp:  make(chan struct{}),
 	}
-	s.applier = newApplier(s.machine, s.fatal)
+	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
 	s.watch = newWatch(s)
 	s.metrics = newMetrics(s, cfg.Registerer)
 	if err := s.open(); err != nil {
@@ -78,6 +79,7 @@ func (s *Shard) open() error {
 		s.metrics.unregister()
 		return err
 	}
+	s.opened.Store(true)
 	s.workers.Go(s.watch.listen)
 	s.workers.Go(s.watch.run)
 	s.workers.Go(func() { s.snapshotter(s.ctx) })
@@ -148,7 +150,9 @@ func (s *Shard) current() *leadership {
 func (s *Shard) fatal(err error) {
 	s.fatalOnce.Do(func() {
 		s.cfg.Logger.Error("the shard cannot go on", "error", err)
-		go s.shutDownRaft()
+		if s.opened.Load() {
+			go s.shutDownRaft()
+		}
 		s.cfg.Fatal(err)
 	})
 }

@@ -107,8 +107,8 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 	return nil
 }
 
-// newestSnapshot returns where the newest snapshot that can be read stands; zeros if there is none. Raft will start from
-// the same one.
+// newestSnapshot returns where the newest snapshot that can be read stands; zeros if there is none. Raft will start
+// from the same one.
 func newestSnapshot(store raft.SnapshotStore) (index, term uint64, err error) {
 	list, err := store.List()
 	if err != nil {

@@ -15,7 +15,8 @@ const (
 	never      = math.MaxInt64
 )
 
-// ticker has the wheel moved, by Advance commands, a horizon ahead of the clock. It never wakes while the wheel is empty.
+// ticker has the wheel moved, by Advance commands, a horizon ahead of the clock. It never wakes while the wheel is
+// empty.
 type ticker struct {
 	lead  *leadership
 	shard *Shard

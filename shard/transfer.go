@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// closeEnough is how many log entries a voter may be behind when leadership is about to be given to it. The rest reaches
-// it while nothing is proposed.
+// closeEnough is how many log entries a voter may be behind when leadership is about to be given to it. The rest
+// reaches it while nothing is proposed.
 const closeEnough = 64
 
 // Transfer gives the leadership to another voter. Calls wait meanwhile, and go on here if it fails.

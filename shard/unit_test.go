@@ -34,6 +34,7 @@ func TestBackoffBounds(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
+	const dead, retry = fsmpb.Verdict_VERDICT_DEAD, fsmpb.Verdict_VERDICT_RETRY
 	policy, now := defaultPolicy(), time.UnixMilli(1_000_000)
 	for _, test := range []struct {
 		name     string
@@ -43,13 +44,13 @@ func TestVerdict(t *testing.T) {
 		from, to time.Duration // of the retry
 	}{
 		{"success", 1, fsm.Outcome{Delivered: true}, fsmpb.Verdict_VERDICT_DELIVERED, 0, 0},
-		{"first failure", 1, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_RETRY, time.Second, 2 * time.Second},
-		{"third failure", 3, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_RETRY, 4 * time.Second, 8 * time.Second},
-		{"the last", 10, fsm.Outcome{Error: "500"}, fsmpb.Verdict_VERDICT_DEAD, 0, 0},
-		{"gone", 1, fsm.Outcome{Error: "410", Permanent: true}, fsmpb.Verdict_VERDICT_DEAD, 0, 0},
-		{"later, please", 1, fsm.Outcome{Error: "429", RetryAfter: time.Minute}, fsmpb.Verdict_VERDICT_RETRY, time.Minute, time.Minute},
-		{"sooner, please", 3, fsm.Outcome{Error: "429", RetryAfter: time.Millisecond}, fsmpb.Verdict_VERDICT_RETRY, 4 * time.Second, 8 * time.Second},
-		{"next year", 1, fsm.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, fsmpb.Verdict_VERDICT_RETRY, maxRetryAfter, maxRetryAfter},
+		{"first failure", 1, fsm.Outcome{Error: "500"}, retry, time.Second, 2 * time.Second},
+		{"third failure", 3, fsm.Outcome{Error: "500"}, retry, 4 * time.Second, 8 * time.Second},
+		{"the last", 10, fsm.Outcome{Error: "500"}, dead, 0, 0},
+		{"gone", 1, fsm.Outcome{Error: "410", Permanent: true}, dead, 0, 0},
+		{"later, please", 1, fsm.Outcome{Error: "429", RetryAfter: time.Minute}, retry, time.Minute, time.Minute},
+		{"sooner, please", 3, fsm.Outcome{Error: "429", RetryAfter: time.Millisecond}, retry, 4 * time.Second, 8 * time.Second},
+		{"next year", 1, fsm.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, retry, maxRetryAfter, maxRetryAfter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, test.out, now)
@@ -74,7 +75,8 @@ func TestCutError(t *testing.T) {
 
 // TestEntryEncoding: an entry put together from parts is what protobuf would have made of the whole.
 func TestEntryEncoding(t *testing.T) {
-	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), {Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}}
+	takeover := &fsmpb.Command{Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}
+	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), takeover}
 	c, err := newCall(cmds[:2], time.UnixMilli(99))
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +260,8 @@ func TestConfig(t *testing.T) {
 		Policy: Policy{Window: 3},
 	}
 	full, err := good.withDefaults()
-	if err != nil || full.EndSlot != fsm.Slots || full.Policy.Window != 3 || full.Policy.MaxAttempts != fsm.DefaultMaxAttempts {
+	if err != nil || full.EndSlot != fsm.Slots || full.Policy.Window != 3 ||
+		full.Policy.MaxAttempts != fsm.DefaultMaxAttempts {
 		t.Errorf("%+v, %v", full, err)
 	}
 	for name, spoil := range map[string]func(*Config){
