@@ -204,9 +204,7 @@ func (t *stream) lineTooLong() *problem {
 }
 
 func (t *stream) endOfLines(f *framer) error {
-	// The server reads on behind the body to see a client leave; the deadline would look like that.
-	t.idleAt.Store(math.MaxInt64)
-	t.s.ignoreUnsupported(t.conn.SetReadDeadline(time.Time{}))
+	t.idleAt.Store(math.MaxInt64) // from now on the request's end is its client's leaving
 	if !t.parseLine(f.rest()) {
 		return errCut
 	}

@@ -79,7 +79,7 @@ func (s *Server) unlessEmpty(c echo.Context, b *body, refusal error) error {
 	s.readWithin(c, s.cfg.BodyTimeout)
 	var first [1]byte
 	if n, err := io.ReadFull(c.Request().Body, first[:]); n == 0 && err == io.EOF {
-		s.bodyRead(c)
+		c.Request().Body = http.NoBody
 		return nil
 	}
 	return refusal
@@ -90,7 +90,7 @@ func (s *Server) fill(c echo.Context, b *body) error {
 	s.readWithin(c, s.cfg.BodyTimeout)
 	size := 4 << 10
 	if r.ContentLength > 0 {
-		size = int(min(r.ContentLength, 64<<10)) + 1 // one more shows the end without growing
+		size = int(min(r.ContentLength, freeBody-1)) + 1 // one more shows the end without growing
 	}
 	b.data = make([]byte, 0, size)
 	for {
@@ -105,7 +105,7 @@ func (s *Server) fill(c echo.Context, b *body) error {
 		case len(b.data) > s.cfg.BodyBytes:
 			return s.bodyTooLarge()
 		case err == io.EOF:
-			s.bodyRead(c)
+			r.Body = http.NoBody
 			return nil
 		case err != nil:
 			return s.bodyBroken(err)
@@ -137,17 +137,9 @@ func (s *Server) bodyBroken(err error) error {
 	return &problem{kind: malformedJSON, detail: "the body broke off before its end"}
 }
 
-func (s *Server) bodyRead(c echo.Context) {
-	c.Request().Body = http.NoBody
-	s.readWithin(c, 0)
-}
-
-// readWithin bounds how long the connection's reads may take from now on; 0 lifts the bound.
+// readWithin bounds how long the body may take from now on. The server lifts the bound at the body's end.
 func (s *Server) readWithin(c echo.Context, d time.Duration) {
-	var at time.Time
-	if d > 0 {
-		at = time.Now().Add(d) // the socket's clock, not the injected one
-	}
+	at := time.Now().Add(d) // the socket's clock, not the injected one
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetReadDeadline(at))
 }
 

@@ -18,13 +18,16 @@ import (
 )
 
 // listen serves on loopback as a node does, and returns the URL.
-func (h *harness) listen() string {
+func (h *harness) listen(change ...func(*http.Server)) string {
 	h.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	server := h.server.HTTPServer()
+	for _, f := range change {
+		f(server)
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	h.t.Cleanup(func() {
@@ -102,7 +105,7 @@ func TestBodyThatGoesOnAndOn(t *testing.T) {
 	receive(t, c).mustProblem(t, 413, "")
 
 	c = dial(t, url)
-	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 3<<20)+strings.Repeat(" ", 3<<20))
+	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 7<<20)+strings.Repeat(" ", 7<<20))
 	receive(t, c).mustProblem(t, 413, "")
 
 	c = dial(t, url)
@@ -305,5 +308,36 @@ func TestConnectionGoesOnAfterABatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		read(t, r).mustStatus(t, 200)
+	}
+}
+
+// The time for a single call does not bound a stream; nor does the time for lines, or for a body, bound a commit.
+func TestTimeoutsKeepToThemselves(t *testing.T) {
+	for proto, client := range clients(t) {
+		t.Run(proto, func(t *testing.T) {
+			h := newHarness(t, func(c *Config) { c.BatchIdle, c.BodyTimeout = 150*time.Millisecond, 150*time.Millisecond })
+			h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+				select {
+				case <-time.After(400 * time.Millisecond):
+					return nil
+				case <-ctx.Done():
+					return []fsm.Reply{{Err: ctx.Err()}}
+				}
+			}
+			url := h.listen(func(s *http.Server) { s.WriteTimeout = 250 * time.Millisecond })
+			r, err := client.Post(url+"/v1/batch", ndjsonType, strings.NewReader(`{"op":"schedule","id":"a","delay":"1h"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 201 {
+				t.Errorf("%+v", answers)
+			}
+			url = h.listen()
+			r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			read(t, r).mustStatus(t, 201)
+		})
 	}
 }

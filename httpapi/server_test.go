@@ -129,6 +129,7 @@ func TestRoutingProblems(t *testing.T) {
 		{"GET", "/v1/tasks/a%2Fb", 400, "id", ""},
 		{"GET", "/v1/tasks/a%252Fb", 400, "id", ""},
 		{"GET", "/v1/tasks/%20", 400, "id", ""},
+		{"GET", "/v1/tasks/%2561", 400, "id", ""}, // decoded once, not twice
 		{"GET", "/v1/tasks/..", 400, "id", ""},
 		{"GET", "/v1/tasks/", 404, "id", ""},
 		{"GET", "/v1/tasks/" + strings.Repeat("a", 300), 400, "id", ""},
