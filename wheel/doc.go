@@ -5,8 +5,8 @@
 //
 //   - Records come out in the order of (due, seq), whatever happened inside before. Two wheels with the same records
 //     pop the same handles in the same calls, also when one of them was rebuilt from a snapshot a moment ago. So all
-//     restructuring is invisible, and Advance pops exactly as many as are due or as its limit allows: never fewer because
-//     it had other work to do.
+//     restructuring is invisible, and Advance pops exactly as many as are due or as its limit allows: never fewer
+//     because it had other work to do.
 //   - Next is exact, not the beginning of some slot: its caller sleeps until then, and each Advance that pops nothing
 //     would cost a log entry.
 //   - Nothing is popped before its due, also if the position was pushed into the future and records are inserted
