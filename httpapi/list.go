@@ -64,7 +64,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, payloads
 		}
 	}
 	b = append(b, `],"next_cursor":`...)
-	if page.More {
+	if page.More && page.Slot < fsm.Slots { // a page that ends with the last slot has nothing behind it
 		b = append(append(append(b, '"'), encodeCursor(page.Slot, page.AfterId)...), '"')
 	} else {
 		b = append(b, "null"...)

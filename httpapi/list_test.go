@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -44,6 +45,14 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 	}
 	if a := h.call("GET", "/v1/tasks?prefix=none", ""); a.text != `{"tasks":[],"next_cursor":null}`+"\n" {
 		t.Errorf("empty page: %s", a.text)
+	}
+}
+
+func TestNoCursorBehindTheLastSlot(t *testing.T) {
+	w := httptest.NewRecorder()
+	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: fsm.Slots}, false)
+	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
+		t.Errorf("%s", w.Body)
 	}
 }
 
