@@ -36,7 +36,7 @@ func (m *Machine) comeDue(h handle, policy *fsmpb.Policy, credits *credits) {
 }
 
 // becomeReady grants a due task at once if its lane has credit and nobody waits there, and else lets it wait.
-// due is the instant before which an attempt may not start; 0: at once.
+// due is the instant before which the attempt may not start.
 func (m *Machine) becomeReady(h handle, due int64, policy *fsmpb.Policy, credits *credits) {
 	p := m.progressOf(h)
 	expiry := m.expiryOf(h)
@@ -65,20 +65,22 @@ func (m *Machine) startAttempt(h handle, l *lane, due int64, policy *fsmpb.Polic
 	m.lease(h, l, due, policy)
 }
 
-// lease gives a firing task the current number as its fence, and its lease end, and tells the leader.
+// lease gives a firing task the current number as its fence, and its lease end, and tells the leader. The wheel is ahead
+// of the clock: also a grant renewed or given late may be of a task that is not due yet.
 func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy) {
 	r := m.tasks.Read(h)
 	p := m.progressOf(h)
 	p.fence, p.revision = m.number, m.number
+	start := max(due, p.fireAt)
 	c := readCold(m.blobs.Get(r.cold))
 	timeout := m.targetOf(&c, m.extraOf(&c)).spec.GetTimeoutMs()
 	if timeout == 0 {
 		timeout = policy.GetAttemptTimeoutMs()
 	}
-	m.waitUntil(h, max(due, m.now)+timeout+policy.GetLeaseMarginMs())
+	m.waitUntil(h, max(start, m.now)+timeout+policy.GetLeaseMarginMs())
 	if m.full {
 		namespace, id := m.idOf(r)
-		m.grants = append(m.grants, Grant{namespace, id, m.number, c.occurrence, due, l.Lane})
+		m.grants = append(m.grants, Grant{namespace, id, m.number, c.occurrence, start, l.Lane})
 	}
 }
 
@@ -94,7 +96,7 @@ func (m *Machine) endLease(h handle, policy *fsmpb.Policy, credits *credits) {
 	default:
 		m.leaveList(h)
 		m.setLastError(p, leaseEnded)
-		m.becomeReady(h, 0, policy, credits)
+		m.becomeReady(h, m.now, policy, credits)
 	}
 }
 

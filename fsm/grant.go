@@ -84,6 +84,9 @@ func (s *state) firingWebhooks() []handle {
 func (m *Machine) Waiting() []LaneLoad {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
+	if m.counts[fsmpb.State_STATE_READY] == 0 {
+		return nil // the common case, asked after each entry
+	}
 	var waiting []LaneLoad
 	for _, l := range m.lanes.lanes {
 		if l != nil && !l.pulled() && l.ready.len > 0 {

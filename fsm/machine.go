@@ -35,7 +35,7 @@ type Applied struct {
 type Grant struct {
 	Namespace, ID     string
 	Fence, Occurrence uint64
-	StartMs           int64 // not before this instant on the leader's clock; 0: at once
+	StartMs           int64 // not before this instant on the leader's clock
 	Lane              Lane
 }
 

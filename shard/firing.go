@@ -112,9 +112,7 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 	}
 	now, _ := f.shard.clock.now()
 	for _, g := range due {
-		if g.StartMs > 0 {
-			f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
-		}
+		f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
 		f.shard.attempts.begin()
 		go f.attempt(g)
 	}
@@ -125,26 +123,17 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 func (f *firing) attempt(g fsm.Grant) {
 	defer f.shard.attempts.end()
 	settle := f.deliver(g)
-	if settle == nil {
-		return
-	}
 	f.shard.metrics.settled(verdictName(settle.Verdict))
 	f.settle(g, settle)
 }
 
-// deliver returns the verdict on a grant's attempt, nil if it was put back to be held.
+// deliver returns the verdict on a grant's attempt.
 func (f *firing) deliver(g fsm.Grant) *fsmpb.Settle {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
 	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
 		return policy.stopped(now)
-	}
-	if task.FireAtMs > now.UnixMilli() {
-		// A grant that was made ahead of its time has been renewed by a Takeover, or given back and granted again.
-		g.StartMs = task.FireAtMs
-		f.add([]fsm.Grant{g})
-		return nil
 	}
 	if err := policy.unstartable(task, time.UnixMilli(leaseEndMs), now); err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)

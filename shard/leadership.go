@@ -149,7 +149,7 @@ func (l *leadership) giveAway(ctx context.Context) {
 	if to == "" {
 		return
 	}
-	if err := l.transfer(ctx, to, 0); err != nil && !errors.Is(err, errEnded) {
+	if err := l.transfer(ctx, to, 0, true); err != nil && !errors.Is(err, errEnded) {
 		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "error", err)
 	}
 }

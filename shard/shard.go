@@ -236,7 +236,7 @@ func (s *Shard) leave(ctx context.Context) {
 	if to == "" {
 		return
 	}
-	if err := l.transfer(ctx, to, s.cfg.Timing.Patience); err != nil {
+	if err := l.transfer(ctx, to, s.cfg.Timing.Patience, true); err != nil {
 		s.cfg.Logger.Info("leadership not given away", "to", to, "error", err)
 	}
 }

@@ -20,12 +20,15 @@ func (s *Shard) Transfer(ctx context.Context, to string) error {
 	if l == nil {
 		return s.notLeader()
 	}
-	return l.transfer(ctx, to, s.cfg.Timing.Patience)
+	return l.transfer(ctx, to, s.cfg.Timing.Patience, true)
 }
 
+// errAttemptsRunning keeps a leadership here that nobody needs elsewhere right now.
+var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
+
 // transfer hands the leadership over. patience is how long it waits for a moment without running attempts, which would
-// be repeated by the next leader.
-func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration) error {
+// be repeated by the next leader. An urgent transfer goes on all the same.
+func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration, urgent bool) error {
 	if !l.moving.TryLock() {
 		return errors.New("another transfer is under way")
 	}
@@ -35,8 +38,10 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	}
 	l.calm(ctx, patience)
 	l.firing.pause()
-	l.calm(ctx, l.shard.cfg.Timing.Drain)
-	err := l.handOver(ctx, to)
+	err := errAttemptsRunning
+	if l.calm(ctx, l.shard.cfg.Timing.Drain) || urgent {
+		err = l.handOver(ctx, to)
+	}
 	if err != nil {
 		l.proposer.queue.resume()
 		l.firing.resume()
@@ -45,11 +50,11 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	return nil
 }
 
-// calm waits for a moment without running attempts, but no longer than that.
-func (l *leadership) calm(ctx context.Context, patience time.Duration) {
+// calm waits for a moment without running attempts, but no longer than that, and tells whether there was one.
+func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	_ = l.shard.attempts.wait(ctx) // that it took too long changes nothing
+	return l.shard.attempts.wait(ctx) == nil
 }
 
 // handOver stops proposing before Raft begins: a transfer during which entries must still be replicated can leave Raft
@@ -113,7 +118,7 @@ func (l *leadership) goHome(ctx context.Context) {
 			pause = calm
 			continue
 		}
-		if err := l.transfer(ctx, home, calm); err != nil && ctx.Err() == nil {
+		if err := l.transfer(ctx, home, calm, false); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Info("leadership not given to its preferred node", "to", home, "error", err)
 			pause = min(2*pause, time.Minute)
 		}
