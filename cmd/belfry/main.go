@@ -25,7 +25,11 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	err := newRoot().ExecuteContext(ctx)
-	if err != nil && !errors.Is(err, errSaid) {
+	switch {
+	case err == nil, errors.Is(err, errSaid):
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "belfry: interrupted")
+	default:
 		fmt.Fprintln(os.Stderr, "belfry:", err)
 	}
 	os.Exit(exitCode(err))

@@ -91,7 +91,7 @@ func (r *run) listen(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	r.receiver = "http://" + l.Addr().String() + "/demo"
-	r.tally = newTally("demo-"+rand.Text()[:8]+"-", r.cfg.Tasks)
+	r.tally = newTally("demo-"+rand.Text()[:8]+"-", r.cfg.Tasks, r.showStranger)
 	server := &http.Server{Handler: receiver.Handler(r.tally.arrive), ReadHeaderTimeout: 10 * time.Second}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
@@ -193,6 +193,11 @@ func (r *run) schedule(ctx context.Context) error {
 	r.screen.say("scheduled %d tasks in %v, due over the next %v",
 		i, time.Since(began).Round(time.Millisecond), r.cfg.Spread)
 	return nil
+}
+
+// showStranger shows a task that somebody else scheduled for this receiver, in the time of --stay mostly.
+func (r *run) showStranger(a receiver.Arrival) {
+	r.screen.say("%s arrived, %s late: %.200q", a.TaskID, ms(a.Lateness()), a.Body)
 }
 
 // stay keeps everything running until the context ends.

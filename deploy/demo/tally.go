@@ -14,13 +14,13 @@ import (
 
 // tally keeps what was promised and what came of it, task by task.
 type tally struct {
-	prefix string // of the ids of this run, before the task's number
+	prefix   string                 // of the ids of this run, before the task's number
+	stranger func(receiver.Arrival) // is told of arrivals that are none of this run's
 
 	mu        sync.Mutex // guards what follows
 	tasks     []record
 	acked     int
 	delivered int // acknowledged tasks that arrived at least once
-	strangers int // arrivals that are none of this run's
 
 	complete chan struct{} // closed when every task has been acknowledged and has arrived
 }
@@ -35,8 +35,8 @@ type record struct {
 	altered   bool          // a repeat came under another webhook-id
 }
 
-func newTally(prefix string, tasks int) *tally {
-	return &tally{prefix: prefix, tasks: make([]record, tasks), complete: make(chan struct{})}
+func newTally(prefix string, tasks int, stranger func(receiver.Arrival)) *tally {
+	return &tally{prefix: prefix, stranger: stranger, tasks: make([]record, tasks), complete: make(chan struct{})}
 }
 
 // plan spreads the due times evenly. It comes before anything is scheduled.
@@ -78,14 +78,14 @@ func (t *tally) acknowledge(i int) {
 
 // arrive takes what the receiver got.
 func (t *tally) arrive(a receiver.Arrival) int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	number, found := strings.CutPrefix(a.TaskID, t.prefix)
 	i, err := strconv.Atoi(number)
 	if !found || err != nil || i < 0 || i >= len(t.tasks) {
-		t.strangers++
+		t.stranger(a)
 		return http.StatusOK
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	r := &t.tasks[i]
 	late := a.At.Sub(r.due) // by what was asked for, not by what the header says
 	r.early = r.early || late < 0

@@ -14,7 +14,7 @@ var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // played is a tally of four tasks, due at noon and each a second later, all acknowledged.
 func played() *tally {
-	t := newTally("demo-x-", 4)
+	t := newTally("demo-x-", 4, func(receiver.Arrival) {})
 	t.plan(noon, 4*time.Second)
 	for i := range 4 {
 		t.acknowledge(i)
@@ -64,7 +64,7 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestCompleteOnceAllArrived(t *testing.T) {
-	tally := newTally("x-", 2)
+	tally := newTally("x-", 2, nil)
 	tally.plan(noon, time.Second)
 	if status := tally.arrive(receiver.Arrival{TaskID: "x-0", At: noon}); status != http.StatusOK {
 		t.Errorf("answered %d", status)
