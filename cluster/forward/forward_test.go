@@ -110,18 +110,25 @@ type served struct {
 	mu     sync.Mutex
 	stream *pipe
 	opened int
+	stop   chan struct{}
 	wg     sync.WaitGroup
 }
 
 func serve(t *testing.T, l Local, edit ...func(*ClientConfig)) *served {
-	s := &served{}
+	s := &served{stop: make(chan struct{})}
 	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
 		p := newPipe(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stream = p
 		s.opened++
-		s.wg.Go(func() { p.cancel(Serve(answeringEnd{p}, l)) })
+		s.wg.Go(func() {
+			err := Serve(answeringEnd{p}, l, s.stop)
+			if err == nil {
+				err = io.EOF
+			}
+			p.cancel(err)
+		})
 		return askingEnd{p}, nil
 	}}
 	for _, f := range edit {
@@ -333,4 +340,34 @@ func TestClosedClientAnswers(t *testing.T) {
 	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
 		t.Error(err)
 	}
+}
+
+// A node that stops answers what it has begun; what it did not begin is certainly not proposed.
+func TestServerStopsInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var begun []string
+		finish := make(chan struct{})
+		s := serve(t, local{func(_ context.Context, _ uint32, id string) fsm.Reply {
+			begun = append(begun, id)
+			<-finish
+			return fsm.Reply{Result: &fsmpb.Result{Detail: id}}
+		}})
+		ask := func(id string) <-chan fsm.Reply {
+			answer := make(chan fsm.Reply, 1)
+			go func() { answer <- s.Do(t.Context(), 1, command(id))[0] }()
+			synctest.Wait()
+			return answer
+		}
+		first := ask("x")
+		close(s.stop)
+		synctest.Wait()
+		second := ask("y")
+		close(finish)
+		if r := <-first; r.Err != nil || r.Result.Detail != "x" {
+			t.Errorf("begun before: %v", r)
+		}
+		if r := <-second; !errors.Is(r.Err, fsm.ErrNotProposed) || !slices.Equal(begun, []string{"x"}) {
+			t.Errorf("not begun: %v; begun: %v", r, begun)
+		}
+	})
 }

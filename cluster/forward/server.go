@@ -33,14 +33,23 @@ type ServerStream interface {
 // maxServed bounds the bytes of calls that one stream has under way here; beyond that it is not read from.
 const maxServed = 64 << 20
 
-// Serve answers a stream's calls until it ends.
-func Serve(stream ServerStream, local Local) error {
+// Serve answers a stream's calls until it ends, or until stopping is closed. Then it answers what it has read and ends
+// the stream cleanly, which tells the asker that whatever has no answer was not read: see Client.
+func Serve(stream ServerStream, local Local, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
 	s := &server{ctx: ctx, local: local, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64)}
 	sent := make(chan error, 1)
 	go func() { sent <- s.sendAll(stream); cancel() }()
-	err := s.receiveAll(stream)
-	cancel() // the asker is gone: nobody waits for what is under way
+	received := make(chan error, 1)
+	go func() { received <- s.receiveAll(stream) }()
+	var err error
+	select {
+	case err = <-received:
+		cancel() // the asker is gone: nobody waits for what is under way
+	case <-stopping:
+	}
+	s.stop()
 	s.calls.Wait()
 	close(s.replies)
 	return errors.Join(err, <-sent)
@@ -50,8 +59,17 @@ type server struct {
 	ctx     context.Context
 	local   Local
 	room    *semaphore.Weighted
-	calls   sync.WaitGroup
 	replies chan *clusterpb.CallReply
+
+	mu      sync.Mutex
+	stopped bool // no call begins any more
+	calls   sync.WaitGroup
+}
+
+func (s *server) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
 }
 
 func (s *server) receiveAll(stream ServerStream) error {
@@ -64,16 +82,28 @@ func (s *server) receiveAll(stream ServerStream) error {
 			return err
 		}
 		for _, call := range msg.Calls {
-			size := int64(min(proto.Size(call), maxServed))
-			if err := s.room.Acquire(s.ctx, size); err != nil {
+			if !s.begin(call) {
 				return nil // the stream has ended
 			}
-			s.calls.Go(func() {
-				defer s.room.Release(size)
-				s.reply(s.answer(call))
-			})
 		}
 	}
+}
+
+func (s *server) begin(call *clusterpb.Call) bool {
+	size := int64(min(proto.Size(call), maxServed))
+	if s.room.Acquire(s.ctx, size) != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return false
+	}
+	s.calls.Go(func() {
+		defer s.room.Release(size)
+		s.reply(s.answer(call))
+	})
+	return true
 }
 
 func (s *server) reply(r *clusterpb.CallReply) {

@@ -3,6 +3,7 @@ package forward
 import (
 	"context"
 	"errors"
+	"io"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -97,7 +98,8 @@ func (c *Client) failAll(cause error) {
 	if cause == nil {
 		cause = errors.New("the stream ended")
 	}
-	refused := c.cfg.Refused(cause)
+	// A clean end comes after the answers to all that was read.
+	refused := errors.Is(cause, io.EOF) || c.cfg.Refused(cause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for number, k := range c.sent {

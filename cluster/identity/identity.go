@@ -172,18 +172,26 @@ func (id *Identity) Give(p Promise) error {
 	return id.change(func(r *record) { r.Promise = &Promise{ClusterID: p.ClusterID, Nodes: slices.Clone(p.Nodes)} })
 }
 
-// Enter makes the node a member of the cluster, for good. Entering the same one again succeeds. A node that is promised
-// to another cluster may enter this one only if its promise is void: see the caller.
-func (id *Identity) Enter(clusterID string) error {
+// Enter makes the node a member of the cluster, for good. Entering the same one again succeeds; while the node is
+// promised to another one, it is ErrPromised.
+func (id *Identity) Enter(clusterID string) error { return id.enter(clusterID, false) }
+
+// EnterInstead is Enter for a node whose promise is void: some node of its list has, for good, promised otherwise or
+// become a member elsewhere, so that the cluster it was for will never be formed. The caller has made sure of that.
+func (id *Identity) EnterInstead(clusterID string) error { return id.enter(clusterID, true) }
+
+func (id *Identity) enter(clusterID string, void bool) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	switch {
-	case id.now.ClusterID == clusterID:
+	case id.now.ClusterID == clusterID && clusterID != "":
 		return nil
 	case id.now.ClusterID != "":
 		return fmt.Errorf("identity: this data folder belongs to cluster %s, not to %s", id.now.ClusterID, clusterID)
 	case len(clusterID) != IDBytes:
 		return fmt.Errorf("identity: %q is no cluster id", clusterID)
+	case !void && id.now.Promise != nil && id.now.Promise.ClusterID != clusterID:
+		return ErrPromised
 	}
 	return id.change(func(r *record) { r.ClusterID = clusterID })
 }

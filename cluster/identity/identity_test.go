@@ -74,6 +74,13 @@ func TestOnePromiseOnly(t *testing.T) {
 			t.Errorf("a second promise: %v", err)
 		}
 	}
+	other := NewID()
+	if err := id.Enter(other); !errors.Is(err, ErrPromised) || id.ClusterID() != "" {
+		t.Errorf("entered another cluster: %v", err)
+	}
+	if err := id.EnterInstead(other); err != nil || id.ClusterID() != other {
+		t.Errorf("entered another cluster, the promise being void: %v", err)
+	}
 }
 
 func TestImpossiblePromises(t *testing.T) {

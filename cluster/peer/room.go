@@ -1,8 +1,11 @@
 package peer
 
 import (
+	"errors"
+	"io"
 	"net"
 	"sync"
+	"syscall"
 )
 
 // connSet bounds and remembers open connections, so that all can be closed at once.
@@ -58,6 +61,16 @@ func (s *connSet) closeAll() {
 func (t *tracked) Close() error {
 	t.once.Do(func() { t.set.release(t) })
 	return t.Conn.Close()
+}
+
+// Read says of every way in which a connection can be hung up on, here or there, that it is at its end: readers log
+// what they do not expect, and this is daily bread.
+func (t *tracked) Read(b []byte) (int, error) {
+	n, err := t.Conn.Read(b)
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // room is where connections of one kind arrive. It is a net.Listener.

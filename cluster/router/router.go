@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -158,6 +159,13 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
 			n++
 		}
 		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
+		// What follows a refusal for want of room is refused too: room made meanwhile must not let it overtake.
+		if last := replies[p.at[n-1]].Err; errors.Is(last, fsm.ErrOverloaded) {
+			n, p = 0, &part{shard: p.shard, at: p.at[n:]}
+			for _, at := range p.at {
+				replies[at].Err = last
+			}
+		}
 		p.cmds, p.at = p.cmds[n:], p.at[n:]
 	}
 }

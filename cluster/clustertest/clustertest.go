@@ -1,0 +1,272 @@
+// Package clustertest runs whole clusters in one test process, on loopback, with their data in the test's folder. When
+// the test ends it checks what must always hold: that the replicas of each shard agree, that nothing was fatal, and that
+// every node stops cleanly.
+package clustertest
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// patience is how long anything may take that must happen by itself.
+const patience = 30 * time.Second
+
+// Cluster is some nodes, numbered from 0. Its methods are for the test's goroutine.
+type Cluster struct {
+	Deliver *Receiver // every node's
+
+	t       testing.TB
+	edit    func(i int, cfg *cluster.Config)
+	dir     string
+	members []*member
+}
+
+type member struct {
+	node     *cluster.Node // nil: stopped
+	addr     string        // where it was last
+	registry *prometheus.Registry
+}
+
+// New starts n nodes, which form a cluster, and waits until all are ready. edit, if not nil, changes a node's
+// configuration each time that it starts.
+func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
+	t.Helper()
+	c := Prepare(t, n, edit)
+	for i := range n {
+		c.Start(i)
+	}
+	c.WaitReady()
+	return c
+}
+
+// Prepare is New without any node started.
+func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
+	t.Helper()
+	if edit == nil {
+		edit = func(int, *cluster.Config) {}
+	}
+	c := &Cluster{Deliver: &Receiver{}, t: t, edit: edit, dir: t.TempDir()}
+	for range n {
+		c.members = append(c.members, &member{addr: freePort(t)})
+	}
+	t.Cleanup(c.close)
+	return c
+}
+
+// freePort picks an address beforehand, so that nodes can be told of each other.
+func freePort(t testing.TB) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// Add makes one more node, which joins, and does not start it.
+func (c *Cluster) Add() int {
+	c.members = append(c.members, &member{addr: freePort(c.t)})
+	return len(c.members) - 1
+}
+
+// Start starts a node, on the data that it had.
+func (c *Cluster) Start(i int) *cluster.Node {
+	c.t.Helper()
+	m := c.members[i]
+	m.registry = prometheus.NewRegistry()
+	cfg := c.config(i)
+	c.edit(i, &cfg)
+	node, err := cluster.Open(cfg)
+	if err != nil {
+		c.t.Fatalf("node %d: %v", i, err)
+	}
+	m.node, m.addr = node, node.PeerAddr()
+	return node
+}
+
+func (c *Cluster) config(i int) cluster.Config {
+	cfg := cluster.Config{
+		DataDir: filepath.Join(c.dir, fmt.Sprint("node-", i)), Name: fmt.Sprint("n", i), BindAddr: c.members[i].addr,
+		BootstrapExpect: c.formers(), Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
+		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
+	}
+	for j, other := range c.members {
+		if j != i {
+			cfg.Join = append(cfg.Join, other.addr)
+		}
+	}
+	return cfg
+}
+
+// formers is how many nodes form the cluster: those there from the beginning, but an odd number.
+func (c *Cluster) formers() int {
+	switch n := len(c.members); {
+	case n >= 5:
+		return 5
+	case n >= 3:
+		return 3
+	default:
+		return 1
+	}
+}
+
+func (c *Cluster) logger(i int) *slog.Logger {
+	level := slog.LevelError
+	if os.Getenv("BELFRY_TEST_LOG") != "" {
+		level = slog.LevelInfo
+	}
+	return slog.New(slog.NewTextHandler(c.t.Output(), &slog.HandlerOptions{Level: level})).With("at", i)
+}
+
+// Stop closes a node as an operator would.
+func (c *Cluster) Stop(i int) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c.stop(ctx, i)
+}
+
+// Crash closes a node without giving its leaderships away. Its files are closed all the same.
+func (c *Cluster) Crash(i int) {
+	c.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	c.stop(ctx, i)
+}
+
+func (c *Cluster) stop(ctx context.Context, i int) {
+	c.t.Helper()
+	node := c.members[i].node
+	c.members[i].node = nil
+	if node == nil {
+		return
+	}
+	if err := node.Close(ctx); err != nil {
+		c.t.Errorf("node %d: %v", i, err)
+	}
+}
+
+// Node is a running node; nil: it is stopped.
+func (c *Cluster) Node(i int) *cluster.Node { return c.members[i].node }
+
+// Registry has the metrics of a node since its last start.
+func (c *Cluster) Registry(i int) *prometheus.Registry { return c.members[i].registry }
+
+// Index is the number of the running node with this id; -1: there is none.
+func (c *Cluster) Index(id string) int {
+	for i, m := range c.members {
+		if m.node != nil && m.node.ID() == id {
+			return i
+		}
+	}
+	return -1
+}
+
+// WaitReady waits until every running node is ready, and every shard has a leader that all of them know.
+func (c *Cluster) WaitReady() {
+	c.t.Helper()
+	c.Until("every node is ready", func() error {
+		for i, m := range c.members {
+			if m.node == nil {
+				continue
+			}
+			if err := m.node.Ready(); err != nil {
+				return fmt.Errorf("node %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Until waits for a condition, and fails the test with what it last said.
+func (c *Cluster) Until(what string, condition func() error) {
+	c.t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	timeout := time.After(patience)
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-timeout:
+			c.t.Fatalf("not within %v: %s: %v", patience, what, err)
+		}
+	}
+}
+
+// close judges, and then stops what runs.
+func (c *Cluster) close() {
+	for _, m := range c.members {
+		if m.node != nil && m.node.Ready() == nil && !c.t.Failed() {
+			c.Until("replicas agree", func() error { return agree(m.node.View(context.Background())) })
+			break
+		}
+	}
+	var wg sync.WaitGroup
+	for i := range c.members {
+		wg.Go(func() { c.Stop(i) })
+	}
+	wg.Wait()
+}
+
+// agree compares the replicas of each shard that have carried out the same number of commands. Those that have carried
+// out fewer are waited for, unless their node is stopped.
+func agree(v cluster.View) error {
+	for _, s := range v.Shards {
+		var first *cluster.ReplicaView
+		for _, r := range s.Replicas {
+			switch {
+			case r.State == "unknown":
+			case first == nil:
+				first = &r
+			case r.Commands != first.Commands:
+				return fmt.Errorf("shard %d: %d commands at %s, %d at %s", s.ID, first.Commands, first.Node, r.Commands, r.Node)
+			case r.Hash != first.Hash:
+				return fmt.Errorf("shard %d: after %d commands the replicas at %s and %s differ", s.ID, r.Commands, first.Node, r.Node)
+			}
+		}
+	}
+	return nil
+}
+
+// Receiver takes every attempt and remembers it.
+type Receiver struct {
+	mu       sync.Mutex
+	attempts map[string]int // by id
+}
+
+var _ shard.Deliverer = (*Receiver)(nil)
+
+// Deliver counts the attempt.
+func (r *Receiver) Deliver(_ context.Context, a fsm.Attempt) fsm.Outcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.attempts == nil {
+		r.attempts = make(map[string]int)
+	}
+	r.attempts[a.Task.Id]++
+	return fsm.Outcome{Delivered: true}
+}
+
+// Attempts is how often the task has been attempted.
+func (r *Receiver) Attempts(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.attempts[id]
+}

@@ -1,0 +1,140 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+// Config says what a node is and where it finds others.
+type Config struct {
+	DataDir string
+	Name    string // a label, at most 63 bytes of letters, digits and hyphens; empty: the host's
+
+	BindAddr      string // host:port for other nodes; port 0 picks one. Empty: 127.0.0.1:0
+	AdvertiseAddr string // where others dial it; empty: as bound
+	HTTPAddr      string // host:port where callers reach this node; told to others, not opened here
+
+	// Join is where other nodes may be found. BootstrapExpect is how many nodes, this one included, form a new cluster:
+	// 1, 3 or 5; 0 joins a cluster that is there, or, with nobody to join, is 1. Once the data folder belongs to a
+	// cluster, BootstrapExpect is not looked at any more.
+	Join            []string
+	BootstrapExpect int
+	Shards          int // of a new cluster; 0: 12
+	Replication     int // of a new cluster; 0: 3
+
+	Keys *peer.Keys // nil: loopback only
+
+	Deliver        shard.Deliverer
+	LogStore       logstore.Kind
+	Timing         shard.Timing // zero: shard.LAN
+	Policy         shard.Policy
+	Clock          func() time.Time // nil: time.Now
+	MaxClockOffset time.Duration    // 0: 250 ms
+
+	Logger     *slog.Logger          // nil: none
+	Registerer prometheus.Registerer // nil: none
+	// Fatal is called when the node cannot go on: a disk that failed, a command of a newer version. In production it ends
+	// the process. Required.
+	Fatal func(error)
+}
+
+const (
+	defaultShards      = 12
+	defaultReplication = 3
+	maxShards          = 256 // each costs a dozen goroutines and its share of idle heartbeats
+	maxNameBytes       = 63
+	maxAddrBytes       = 120 // two of them, and the rest, fit into what gossip carries
+)
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return c, fmt.Errorf("the node has no name, and the host's is not known: %w", err)
+		}
+		c.Name = labelOf(host)
+	}
+	if c.BindAddr == "" {
+		c.BindAddr = "127.0.0.1:0"
+	}
+	if c.BootstrapExpect == 0 && len(c.Join) == 0 {
+		c.BootstrapExpect = 1
+	}
+	if c.Shards == 0 {
+		c.Shards = defaultShards
+	}
+	if c.Replication == 0 {
+		c.Replication = defaultReplication
+	}
+	if c.Timing == (shard.Timing{}) {
+		c.Timing = shard.LAN()
+	}
+	if c.Clock == nil {
+		c.Clock = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return c, c.validate()
+}
+
+// labelOf is the first part of a host's name, as far as it is a label.
+func labelOf(host string) string {
+	for i := range len(host) {
+		if !isLabelByte(host[i]) {
+			return host[:i]
+		}
+	}
+	return host[:min(len(host), maxNameBytes)]
+}
+
+func isLabelByte(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '-'
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.DataDir == "":
+		return errors.New("no data folder")
+	case c.Deliver == nil:
+		return errors.New("nobody to deliver")
+	case c.Fatal == nil:
+		return errors.New("Fatal is not set")
+	case c.Name == "" || len(c.Name) > maxNameBytes || labelOf(c.Name) != c.Name:
+		return fmt.Errorf("node name %q: 1 to %d letters, digits and hyphens", c.Name, maxNameBytes)
+	case !slices.Contains([]int{0, 1, 3, 5}, c.BootstrapExpect):
+		return fmt.Errorf("a cluster is formed by 1, 3 or 5 nodes, not %d; later ones join it", c.BootstrapExpect)
+	case c.BootstrapExpect == 1 && len(c.Join) > 0:
+		return errors.New("a node that forms a cluster alone has nobody to join: leave out the one or the other")
+	case c.Shards < 1 || c.Shards > maxShards:
+		return fmt.Errorf("%d shards: 1 to %d", c.Shards, maxShards)
+	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
+		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
+	}
+	return c.validateAddrs()
+}
+
+func (c Config) validateAddrs() error {
+	for _, a := range []string{c.HTTPAddr, c.AdvertiseAddr} {
+		if len(a) > maxAddrBytes {
+			return fmt.Errorf("address %q is longer than %d bytes", a, maxAddrBytes)
+		}
+	}
+	for _, a := range c.Join {
+		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			return fmt.Errorf("address to join, %q, is not host:port", a)
+		}
+	}
+	return nil
+}

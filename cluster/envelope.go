@@ -1,0 +1,96 @@
+package cluster
+
+import (
+	"context"
+	"net"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	grpcpeer "google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/peer"
+)
+
+// Every gRPC call carries for whom it is meant, and of which cluster.
+const (
+	toKey      = "belfry-to"
+	clusterKey = "belfry-cluster"
+)
+
+// outgoing writes them.
+type outgoing struct {
+	n  *Node
+	to string
+}
+
+func (o outgoing) label(ctx context.Context) context.Context {
+	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, clusterKey, o.n.ClusterID())
+}
+
+func (o outgoing) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(o.label(ctx), method, req, reply, cc, opts...)
+}
+
+func (o outgoing) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string,
+	streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+	return streamer(o.label(ctx), desc, cc, method, opts...)
+}
+
+// incoming reads them, and turns away what is not meant for this node, before anything of it is read.
+type incoming struct{ n *Node }
+
+func (i incoming) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if err := i.check(ctx, info.FullMethod); err != nil {
+		return nil, err
+	}
+	return handle(ctx, req)
+}
+
+func (i incoming) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+	if err := i.check(s.Context(), info.FullMethod); err != nil {
+		return err
+	}
+	return handle(srv, s)
+}
+
+// check wants calls within a cluster to come from there. Those by which a node gets in come from outside.
+func (i incoming) check(ctx context.Context, method string) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if to := first(md, toKey); to != i.n.ID() {
+		return status.Errorf(codes.FailedPrecondition, "this is node %s, and the call is for node %q", i.n.ID(), to)
+	}
+	if method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName {
+		return nil
+	}
+	if id := first(md, clusterKey); id == "" || id != i.n.ClusterID() {
+		return status.Errorf(codes.FailedPrecondition, "this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
+	}
+	if name := callerName(ctx); name != "" && !i.n.isMember(name) {
+		return status.Errorf(codes.FailedPrecondition, "node %q is not in the cluster", name)
+	}
+	return nil
+}
+
+func first(md metadata.MD, key string) string {
+	if values := md.Get(key); len(values) == 1 {
+		return values[0]
+	}
+	return ""
+}
+
+// callerName is what the caller's certificate names; empty without keys.
+func callerName(ctx context.Context) string {
+	caller, ok := grpcpeer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	var addr net.Addr = caller.Addr
+	if named, ok := addr.(peer.Addr); ok {
+		return named.Name
+	}
+	return ""
+}

@@ -1,0 +1,230 @@
+package formation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/identity"
+)
+
+// Record is the node's durable memory: an *identity.Identity.
+type Record interface {
+	NodeID() string
+	ClusterID() string
+	Promised() (identity.Promise, bool)
+	Give(identity.Promise) error
+	Enter(clusterID string) error
+	EnterInstead(clusterID string) error
+}
+
+// Config says whom to look for, and how to reach them.
+type Config struct {
+	Record Record
+	Expect int // nodes to form a cluster with, this one included; 0: join one that is there
+
+	// Members are the nodes that gossip shows, self included, and a channel that is closed when that changes.
+	Members func() ([]*clusterpb.GossipMeta, <-chan struct{})
+	// Ask asks a node for its promise.
+	Ask func(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error)
+	// Register makes this node known to the cluster that the other one is in, and returns its id.
+	Register func(ctx context.Context, node string) (clusterID string, err error)
+
+	Settle time.Duration // how long the list must have been the same before it is proposed; 0: 500 ms
+	Retry  time.Duration // 0: 1 s
+	Logger *slog.Logger
+}
+
+// Run returns when the node is in a cluster: the id of it is in the record then. It ends with an error only if ctx does,
+// or if the record cannot be written.
+func Run(ctx context.Context, cfg Config) error {
+	if cfg.Settle == 0 {
+		cfg.Settle = 500 * time.Millisecond
+	}
+	if cfg.Retry == 0 {
+		cfg.Retry = time.Second
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	f := &formation{Config: cfg}
+	for cfg.Record.ClusterID() == "" {
+		members, changed := cfg.Members()
+		wait, err := f.step(ctx, members)
+		if err != nil {
+			return err
+		}
+		if cfg.Record.ClusterID() != "" {
+			break
+		}
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-changed:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+type formation struct {
+	Config
+	list  []string // the last one seen, and since when
+	since time.Time
+	void  bool // the promise given can never be kept
+}
+
+// step does what can be done now, and says how long to wait before looking again.
+func (f *formation) step(ctx context.Context, members []*clusterpb.GossipMeta) (time.Duration, error) {
+	promise, promised := f.Record.Promised()
+	switch {
+	case promised && !f.void:
+		return f.Retry, f.keep(ctx, promise, members)
+	case inCluster(members) != nil:
+		return f.Retry, f.join(ctx, members)
+	case promised:
+		f.Logger.Error("this node has promised itself to a cluster that can no longer be formed, and sees no other one; "+
+			"if there is none to join, empty the data folder: nothing is stored in it yet", "promise", promise)
+		return f.Retry, nil
+	case f.Expect == 0:
+		f.Logger.Debug("no cluster to join is in sight yet")
+		return f.Retry, nil
+	}
+	return f.propose(members)
+}
+
+func inCluster(members []*clusterpb.GossipMeta) *clusterpb.GossipMeta {
+	for _, m := range members {
+		if m.ClusterId != "" {
+			return m
+		}
+	}
+	return nil
+}
+
+// propose makes a list of the nodes that wait for as many as this one does, and promises it first of all to itself, if
+// it is this node's to propose.
+func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, error) {
+	var list []string
+	for _, m := range members {
+		if m.ClusterId == "" && int(m.BootstrapExpect) == f.Expect {
+			list = append(list, m.Id)
+		}
+	}
+	slices.Sort(list)
+	list = list[:min(len(list), f.Expect)]
+	if !slices.Equal(list, f.list) {
+		f.list, f.since = list, time.Now()
+		f.Logger.Info("forming a cluster", "expected", f.Expect, "seen", list)
+	}
+	settling := f.Settle - time.Since(f.since)
+	if f.Expect == 1 {
+		settling = 0 // there is nobody to wait for
+	}
+	switch {
+	case len(list) < f.Expect || list[0] != f.Record.NodeID():
+		return f.Retry, nil
+	case settling > 0:
+		return settling, nil
+	}
+	return 0, f.Record.Give(identity.Promise{ClusterID: identity.NewID(), Nodes: list})
+}
+
+// keep sees the promise through, or finds out that it is void.
+func (f *formation) keep(ctx context.Context, p identity.Promise, members []*clusterpb.GossipMeta) error {
+	for _, m := range members {
+		if m.ClusterId == p.ClusterID {
+			return f.Record.Enter(p.ClusterID) // all had promised, or it would not be there
+		}
+	}
+	all := true
+	for _, node := range p.Nodes {
+		if node == f.Record.NodeID() {
+			continue
+		}
+		reply, err := f.ask(ctx, node, p)
+		if err != nil {
+			f.Logger.Info("a node of the list does not answer yet", "node", node, "err", err)
+			all = false
+			continue
+		}
+		if !reply.Promised {
+			f.void = true
+			f.Logger.Warn("a node of the list belongs elsewhere: this cluster cannot be formed",
+				"node", node, "its_cluster", reply.ClusterId, "its_list", reply.Nodes, "promise", p)
+			return nil
+		}
+	}
+	if all && p.Nodes[0] == f.Record.NodeID() {
+		return f.Record.Enter(p.ClusterID)
+	}
+	return nil
+}
+
+func (f *formation) ask(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.Retry)
+	defer cancel()
+	return f.Ask(ctx, node, p)
+}
+
+// join asks the nodes that are in a cluster, one after the other, to let this one in.
+func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) error {
+	for _, m := range members {
+		if m.ClusterId == "" {
+			continue
+		}
+		id, err := f.register(ctx, m.Id)
+		if err != nil {
+			f.Logger.Info("a node of the cluster did not let this one in yet", "node", m.Id, "err", err)
+			continue
+		}
+		f.Logger.Info("joined a cluster", "cluster", id, "through", m.Id)
+		if f.void {
+			return f.Record.EnterInstead(id)
+		}
+		err = f.Record.Enter(id)
+		if errors.Is(err, identity.ErrPromised) {
+			return nil // it was promised meanwhile; that promise is to be kept first
+		}
+		return err
+	}
+	return nil
+}
+
+func (f *formation) register(ctx context.Context, node string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*f.Retry)
+	defer cancel()
+	id, err := f.Register(ctx, node)
+	if err == nil && id == "" {
+		err = fmt.Errorf("node %s is in no cluster", node)
+	}
+	return id, err
+}
+
+// Answer is a node's answer to being asked for its promise. expect is the same as in Config: a node that joins never
+// promises.
+func Answer(r Record, expect int, p identity.Promise) (*clusterpb.PromiseReply, error) {
+	if id := r.ClusterID(); id != "" {
+		return &clusterpb.PromiseReply{Promised: id == p.ClusterID, ClusterId: id, Member: true}, nil
+	}
+	if expect == 0 {
+		return &clusterpb.PromiseReply{}, nil
+	}
+	err := r.Give(p)
+	if errors.Is(err, identity.ErrPromised) {
+		given, _ := r.Promised()
+		return &clusterpb.PromiseReply{ClusterId: given.ClusterID, Nodes: given.Nodes}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &clusterpb.PromiseReply{Promised: true, ClusterId: p.ClusterID, Nodes: p.Nodes}, nil
+}

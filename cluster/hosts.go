@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/semaphore"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// hosts runs this node's replicas, as the control group places them, and answers calls for them and no others.
+type hosts struct {
+	node *Node
+	gate *semaphore.Weighted // one snapshot at a time
+
+	mu     sync.RWMutex
+	shards map[uint32]*shard.Shard
+	failed map[uint32]error // replicas that should be here and could not be opened
+}
+
+func newHosts(n *Node) *hosts {
+	return &hosts{node: n, gate: semaphore.NewWeighted(1), shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error)}
+}
+
+// follow opens what the control group places here, until ctx ends.
+func (h *hosts) follow(ctx context.Context, g *control.Group) {
+	for {
+		state, changed := g.Watch()
+		for _, s := range state.Shards {
+			if ctx.Err() == nil && slices.Contains(s.Replicas, h.node.ID()) && !h.has(s.Id) {
+				h.open(state, s)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hosts) has(id uint32) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.shards[id] != nil || h.failed[id] != nil
+}
+
+// open starts one replica. One that cannot be opened does not keep the others from running: its shard has a majority
+// elsewhere, and an operator is needed here.
+func (h *hosts) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
+	opened, err := h.openShard(state, s)
+	if err == nil {
+		err = h.node.identity.RecordOpened(s.Id)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if opened != nil {
+		h.shards[s.Id] = opened
+	}
+	if err != nil {
+		h.failed[s.Id] = err
+		h.node.cfg.Logger.Error("a replica placed here does not run", "shard", s.Id, "err", err)
+	}
+}
+
+func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*shard.Shard, error) {
+	n := h.node
+	at := slices.IndexFunc(state.Slots, func(r *clusterpb.SlotRange) bool { return r.Shard == s.Id })
+	if at < 0 {
+		return nil, fmt.Errorf("shard %d owns no slots", s.Id)
+	}
+	transport, err := n.endpoint.Raft(s.Id, state.ClusterId, logs.Raft(n.cfg.Logger.With("shard", s.Id)))
+	if err != nil {
+		return nil, err
+	}
+	opened, err := shard.Open(shard.Config{
+		ID: s.Id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
+		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id),
+		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore,
+		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clocks.Agrees, Alive: n.isAlive,
+		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.cfg.Policy, SnapshotGate: h.gate,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	if err != nil {
+		return nil, errors.Join(err, transport.Close())
+	}
+	return opened, nil
+}
+
+func replicas(s *clusterpb.Shard) []shard.Replica {
+	var voters []shard.Replica
+	for _, id := range s.Replicas {
+		voters = append(voters, shard.Replica{NodeID: id})
+	}
+	return voters
+}
+
+// groupRegisterer keeps the metrics of one Raft group apart from those of others.
+func groupRegisterer(r prometheus.Registerer, group uint32) prometheus.Registerer {
+	if r == nil {
+		return nil
+	}
+	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": fmt.Sprint(group)}, r)
+}
+
+// onLeader notes what a replica here sees, and tells the others when it is about this very node.
+func (n *Node) onLeader(c shard.Change) {
+	if n.leaders.Note(c.Shard, c.Term, c.Leader) && c.Leader == n.ID() {
+		n.gossip.Announce(&clusterpb.LeaderHint{Shard: c.Shard, Term: c.Term, Leader: c.Leader})
+	}
+}
+
+// find returns the replica, or an error that says where the shard is led, as far as that is known.
+func (h *hosts) find(id uint32) (*shard.Shard, error) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if s := h.shards[id]; s != nil {
+		return s, nil
+	}
+	leader, _ := h.node.leaders.Leader(id)
+	if leader == h.node.ID() {
+		leader = ""
+	}
+	return nil, &fsm.NotLeaderError{Shard: id, Leader: leader}
+}
+
+// Do gives commands to the replica here.
+func (h *hosts) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
+	s, err := h.find(id)
+	if err == nil {
+		return s.Do(ctx, cmds)
+	}
+	replies := make([]fsm.Reply, len(cmds))
+	for i := range replies {
+		replies[i].Err = err
+	}
+	return replies
+}
+
+// Get asks the replica here.
+func (h *hosts) Get(ctx context.Context, id uint32, namespace, task string, stale bool) (*fsmpb.Task, error) {
+	s, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Get(ctx, namespace, task, stale)
+}
+
+// List asks the replica here.
+func (h *hosts) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	s, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.List(ctx, q, stale)
+}
+
+// all is every replica that runs here, by shard.
+func (h *hosts) all() []*shard.Shard {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var ids []uint32
+	for id := range h.shards {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	var shards []*shard.Shard
+	for _, id := range ids {
+		shards = append(shards, h.shards[id])
+	}
+	return shards
+}
+
+func (h *hosts) ready(state *clusterpb.ControlState) error {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, s := range state.Shards {
+		if !slices.Contains(s.Replicas, h.node.ID()) {
+			continue
+		}
+		if err := h.failed[s.Id]; err != nil {
+			return fmt.Errorf("the replica of shard %d does not run: %w", s.Id, err)
+		}
+		running := h.shards[s.Id]
+		if running == nil {
+			return fmt.Errorf("the replica of shard %d is not open yet", s.Id)
+		}
+		select {
+		case <-running.CaughtUp():
+		default:
+			return fmt.Errorf("the replica of shard %d has not caught up yet", s.Id)
+		}
+	}
+	return nil
+}
+
+// close ends all replicas side by side. They stay findable, and refuse.
+func (h *hosts) close(ctx context.Context) error {
+	shards := h.all()
+	errs := make([]error, len(shards))
+	var wg sync.WaitGroup
+	for i, s := range shards {
+		wg.Go(func() { errs[i] = s.Close(ctx) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

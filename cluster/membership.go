@@ -1,0 +1,189 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/formation"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+const controlNumber = 0 // of the control group among the Raft groups; shards have their own ids
+
+// run gets the node into a cluster and then follows the control group.
+func (n *Node) run() {
+	if n.controlGroup() == nil {
+		if err := n.enterCluster(); err != nil {
+			if n.ctx.Err() == nil {
+				n.cfg.Fatal(fmt.Errorf("cluster: %w", err))
+			}
+			return
+		}
+	}
+	n.workers.Go(n.keepRegistered)
+	n.workers.Go(n.keepTime)
+	n.hosts.follow(n.ctx, n.controlGroup())
+}
+
+func (n *Node) enterCluster() error {
+	err := formation.Run(n.ctx, formation.Config{
+		Record: n.identity, Expect: n.cfg.BootstrapExpect, Members: n.gossip.Watch, Ask: n.askPromise,
+		Register: n.registerThrough, Logger: n.cfg.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	if err := n.openControl(); err != nil {
+		return err
+	}
+	if err := n.gossip.EnterCluster(n.identity.ClusterID()); err != nil {
+		n.cfg.Logger.Warn("the others do not hear yet that this node is in the cluster", "err", err)
+	}
+	return nil
+}
+
+// openControl opens this node's replica of the control group. The node that proposed a new cluster begins the group;
+// all others are told by it.
+func (n *Node) openControl() error {
+	clusterID := n.identity.ClusterID()
+	logger := n.cfg.Logger.With("group", "control")
+	transport, err := n.endpoint.Raft(controlNumber, clusterID, logs.Raft(logger))
+	if err != nil {
+		return err
+	}
+	g, err := control.Open(control.Config{
+		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
+		Bootstrap: n.bootstrapList(), Transport: transport, LogStore: n.cfg.LogStore, Heartbeat: 2 * n.cfg.Timing.Heartbeat,
+		Plan:   control.Plan{ClusterID: clusterID, Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Logger: logger, Registerer: groupRegisterer(n.cfg.Registerer, controlNumber), Fatal: n.cfg.Fatal,
+	})
+	if err != nil {
+		return errors.Join(err, transport.Close())
+	}
+	n.mu.Lock()
+	n.control = g
+	n.mu.Unlock()
+	return n.identity.RecordOpened(controlNumber)
+}
+
+func (n *Node) bootstrapList() []string {
+	p, promised := n.identity.Promised()
+	if promised && p.ClusterID == n.identity.ClusterID() && p.Nodes[0] == n.ID() && !n.identity.Opened(controlNumber) {
+		return p.Nodes
+	}
+	return nil
+}
+
+func (n *Node) askPromise(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error) {
+	return n.peers.get(node).rpc.Promise(ctx, &clusterpb.PromiseRequest{ClusterId: p.ClusterID, Nodes: p.Nodes})
+}
+
+// self is this node's entry in the control group as it should be.
+func (n *Node) self() *clusterpb.Node {
+	return &clusterpb.Node{
+		Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
+		CommandVersion: fsm.CommandVersion, Boot: n.identity.Boot(),
+	}
+}
+
+func (n *Node) registerThrough(ctx context.Context, node string) (string, error) {
+	reply, err := n.peers.get(node).rpc.Register(ctx, &clusterpb.RegisterRequest{Node: n.self()})
+	return reply.GetClusterId(), err
+}
+
+// keepRegistered sees to it that the control group has this node's present entry.
+func (n *Node) keepRegistered() {
+	g := n.controlGroup()
+	for {
+		state, changed := g.Watch()
+		if known := control.Node(state, n.ID()); known != nil && proto.Equal(known, n.self()) {
+			select {
+			case <-changed:
+				continue
+			case <-n.ctx.Done():
+				return
+			}
+		}
+		if err := n.registerSelf(); err != nil {
+			n.cfg.Logger.Debug("not registered yet", "err", err)
+		}
+		if !n.sleep(200 * time.Millisecond) { // also for the entry to arrive here
+			return
+		}
+	}
+}
+
+func (n *Node) registerSelf() error {
+	ctx, cancel := context.WithTimeout(n.ctx, 5*time.Second)
+	defer cancel()
+	return n.register(ctx, &clusterpb.RegisterRequest{Node: n.self()})
+}
+
+// register has the control group's leader take the entry: this node if it leads, else the leader is asked, once.
+func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) error {
+	g := n.controlGroup()
+	if g == nil {
+		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+	}
+	err := g.Register(ctx, req.Node)
+	var notLeader *fsm.NotLeaderError
+	if !errors.As(err, &notLeader) || req.Relayed || notLeader.Leader == "" || notLeader.Leader == n.ID() {
+		return err
+	}
+	relayed := &clusterpb.RegisterRequest{Node: req.Node, Relayed: true}
+	_, err = n.peers.get(notLeader.Leader).rpc.Register(ctx, relayed)
+	return err
+}
+
+// joinAddrs is where others may be: as told, and where they were.
+func (n *Node) joinAddrs() []string {
+	addrs := slices.Clone(n.cfg.Join)
+	for _, node := range n.state().Nodes {
+		if node.Id != n.ID() {
+			addrs = append(addrs, node.PeerAddr)
+		}
+	}
+	own := n.endpoint.Addr()
+	return slices.DeleteFunc(addrs, func(a string) bool { return a == own })
+}
+
+// lookup resolves a node id: where the node says it is, or where it was registered.
+func (n *Node) lookup(id string) (peer.Target, bool) {
+	if n.gossip != nil {
+		if m := n.gossip.Member(id); m != nil {
+			return peer.Target{Addr: m.PeerAddr, Name: m.Name}, true
+		}
+	}
+	if node := control.Node(n.state(), id); node != nil {
+		return peer.Target{Addr: node.PeerAddr, Name: node.Name}, true
+	}
+	return peer.Target{}, false
+}
+
+// isMember tells whether some node of the cluster has this name.
+func (n *Node) isMember(name string) bool {
+	return slices.ContainsFunc(n.state().Nodes, func(node *clusterpb.Node) bool { return node.Name == name })
+}
+
+func (n *Node) isAlive(id string) bool { return id == n.ID() || n.gossip.Member(id) != nil }
+
+// alivePeers are the nodes of this cluster that seem alive.
+func (n *Node) alivePeers() []string {
+	var ids []string
+	for _, m := range n.gossip.Members() {
+		if m.ClusterId != "" {
+			ids = append(ids, m.Id)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,227 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/belfryhq/belfry/cluster/clocks"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/gossip"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Node is this process among others. Its methods are safe for concurrent use.
+type Node struct {
+	cfg      Config
+	identity *identity.Identity
+	endpoint *peer.Endpoint
+	server   *grpc.Server
+	gossip   *gossip.Gossip
+	clocks   *clocks.Clocks
+	peers    *peers
+	leaders  *router.Leaders
+	hosts    *hosts
+	router   *router.Router
+
+	ctx      context.Context // of what runs in the background
+	cancel   context.CancelCauseFunc
+	workers  sync.WaitGroup
+	serving  sync.WaitGroup // goes on until the replicas have ended: others still ask
+	draining chan struct{}  // closed when they may ask no more
+	close    sync.Once
+	closed   error
+
+	mu      sync.Mutex
+	control *control.Group // nil: not in a cluster yet
+}
+
+// Open starts the node: from its data folder, or as a new one. It does not wait for others; see Ready.
+func Open(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("cluster: %w", err)
+	}
+	n := &Node{cfg: cfg, leaders: router.NewLeaders(), draining: make(chan struct{})}
+	n.ctx, n.cancel = context.WithCancelCause(context.Background())
+	if err := n.open(); err != nil {
+		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))
+	}
+	return n, nil
+}
+
+func (n *Node) open() error {
+	var err error
+	if n.identity, err = identity.Open(n.cfg.DataDir); err != nil {
+		return err
+	}
+	if err := n.openPort(); err != nil {
+		return err
+	}
+	n.hosts = newHosts(n)
+	n.peers = newPeers(n)
+	n.router = router.New(router.Config{
+		Self: n.ID(), State: n.state, Local: n.hosts, Remote: func(id string) router.Shards { return n.peers.get(id).calls },
+		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	if err := n.startGossip(); err != nil {
+		return err
+	}
+	if n.identity.ClusterID() != "" {
+		if err := n.openControl(); err != nil {
+			return err
+		}
+	}
+	n.serve()
+	n.clocks = clocks.Start(clocks.Config{
+		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.alivePeers, Ask: n.askTime, MaxOffset: n.cfg.MaxClockOffset,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	n.workers.Go(n.run)
+	return nil
+}
+
+// openPort makes others able to reach this node. They are heard, and answered, only after serve.
+func (n *Node) openPort() error {
+	var err error
+	n.endpoint, err = peer.Listen(peer.Config{
+		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
+		Lookup: n.lookup, Member: n.isMember, Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	return err
+}
+
+func (n *Node) startGossip() error {
+	var key []byte
+	if n.cfg.Keys != nil {
+		key = n.cfg.Keys.Gossip
+	}
+	var err error
+	n.gossip, err = gossip.Start(gossip.Config{
+		Self: &clusterpb.GossipMeta{
+			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
+			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
+		},
+		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Logger: n.cfg.Logger,
+		Hints:  n.leaders.All,
+		OnHint: func(h *clusterpb.LeaderHint) bool { return n.leaders.Note(h.Shard, h.Term, h.Leader) },
+	})
+	return err
+}
+
+// ID is the node's id: the data folder's, for good.
+func (n *Node) ID() string { return n.identity.NodeID() }
+
+// PeerAddr is where other nodes dial this one.
+func (n *Node) PeerAddr() string { return n.endpoint.Addr() }
+
+// ClusterID is the cluster that the node is in; empty: none yet.
+func (n *Node) ClusterID() string { return n.identity.ClusterID() }
+
+// Do has commands, each about a task, committed by the leaders of their shards, wherever those are, and answers each,
+// in order. Commands about one id keep their order. A context without a deadline gives a call ten seconds.
+func (n *Node) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	return n.router.Do(ctx, cmds)
+}
+
+// Get returns a task, nil if there is none; see router.Router.
+func (n *Node) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
+	return n.router.Get(ctx, namespace, id, stale)
+}
+
+// List returns one page of tasks over all shards; see router.Router.
+func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	return n.router.List(ctx, q, stale)
+}
+
+// Ready is nil once the node knows the shards and each replica on it has caught up once; else it says what is missing.
+func (n *Node) Ready() error {
+	state := n.state()
+	if len(state.Shards) == 0 {
+		return errors.New("this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")
+	}
+	for _, s := range state.Shards {
+		if len(s.Replicas) == 0 {
+			return fmt.Errorf("shard %d has no place yet", s.Id)
+		}
+	}
+	return n.hosts.ready(state)
+}
+
+// state is the control group's, empty before the node is in a cluster. It must not be changed.
+func (n *Node) state() *clusterpb.ControlState {
+	if g := n.controlGroup(); g != nil {
+		return g.State()
+	}
+	return &clusterpb.ControlState{}
+}
+
+func (n *Node) controlGroup() *control.Group {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.control
+}
+
+var errClosed = errors.New("the node is being closed")
+
+// Close stops the node in the reverse order of its start, giving leaderships away first. It may take until ctx ends,
+// and a little longer.
+func (n *Node) Close(ctx context.Context) error {
+	n.close.Do(func() { n.closed = n.shutdown(ctx) })
+	return n.closed
+}
+
+// shutdown also ends a node whose opening has failed half-way.
+func (n *Node) shutdown(ctx context.Context) error {
+	n.cancel(errClosed)
+	n.workers.Wait()
+	var errs []error
+	if n.hosts != nil {
+		errs = append(errs, n.hosts.close(ctx))
+	}
+	if g := n.controlGroup(); g != nil {
+		errs = append(errs, g.Close())
+	}
+	if n.server != nil {
+		n.stopServing()
+	}
+	if n.clocks != nil {
+		n.clocks.Close()
+	}
+	if n.peers != nil {
+		errs = append(errs, n.peers.close())
+	}
+	if n.gossip != nil {
+		if err := n.gossip.Close(); err != nil {
+			n.cfg.Logger.Debug("gossip did not end as it should", "err", err) // nobody is left to hear the goodbye
+		}
+	}
+	if n.endpoint != nil {
+		errs = append(errs, n.endpoint.Close())
+	}
+	if n.identity != nil {
+		errs = append(errs, n.identity.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// sleep waits, and tells whether the node goes on.
+func (n *Node) sleep(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-n.ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,342 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func schedule(id string, delay time.Duration) *fsmpb.Command {
+	now := time.Now()
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec:     &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://127.0.0.1:1/"}},
+		FireAtMs: now.Add(delay).UnixMilli(), ReceivedAtMs: now.UnixMilli(),
+	}}}
+}
+
+func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []fsm.Reply {
+	t.Helper()
+	replies := n.Do(t.Context(), cmds)
+	for i, r := range replies {
+		if r.Err != nil {
+			t.Fatalf("command %d: %v", i, r.Err)
+		}
+	}
+	return replies
+}
+
+// mustRepeat is mustDo for calls that meet a crash: what is not known to be committed is sent again, as a caller would.
+func mustRepeat(t testing.TB, n *cluster.Node, cmd *fsmpb.Command) {
+	t.Helper()
+	for {
+		err := n.Do(t.Context(), []*fsmpb.Command{cmd})[0].Err
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, fsm.ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+}
+
+// counter adds up a counter of a node.
+func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := 0.0
+	for _, f := range families {
+		if f.GetName() == name {
+			for _, m := range f.Metric {
+				sum += m.Counter.GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+func TestSingleNode(t *testing.T) {
+	c := clustertest.New(t, 1, nil)
+	n := c.Node(0)
+	mustDo(t, n, schedule("a", time.Hour), schedule("b", 0))
+	c.Until("b is delivered", func() error {
+		if c.Deliver.Attempts("b") != 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.Stop(0)
+	c.Start(0)
+	c.WaitReady()
+	if task, err := c.Node(0).Get(t.Context(), "", "a", false); err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
+		t.Fatalf("after a restart: %v, %v", task, err)
+	}
+	if c.Node(0).ID() != n.ID() || c.Node(0).ClusterID() != n.ClusterID() {
+		t.Error("the node is another one after a restart")
+	}
+}
+
+// A task scheduled through one node is readable at once through all others, also those that hold no replica of it, and
+// each call costs one hop at most.
+func TestFiveNodes(t *testing.T) {
+	c := clustertest.New(t, 5, nil)
+	v := c.Node(0).View(t.Context())
+	checkSpread(t, v)
+	for i := range 60 {
+		id := fmt.Sprint("task-", i)
+		mustDo(t, c.Node(i%5), schedule(id, time.Hour))
+		for j := range 5 {
+			if task, err := c.Node(j).Get(t.Context(), "", id, false); err != nil || task == nil {
+				t.Fatalf("%s through node %d: %v, %v", id, j, task, err)
+			}
+		}
+	}
+	var seen []string
+	for q := (&fsmpb.ListQuery{Limit: 7}); ; {
+		page, err := c.Node(2).List(t.Context(), q, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range page.Tasks {
+			seen = append(seen, task.Id)
+		}
+		if !page.More {
+			break
+		}
+		q.Slot, q.AfterId = page.Slot, page.AfterId
+	}
+	slices.Sort(seen)
+	if len(seen) != 60 || len(slices.Compact(seen)) != 60 {
+		t.Errorf("%d tasks listed", len(seen))
+	}
+	checkOneHop(t, c)
+}
+
+// checkSpread: three replicas each, and no node without its share.
+func checkSpread(t *testing.T, v cluster.View) {
+	t.Helper()
+	held := make(map[string]int)
+	for _, s := range v.Shards {
+		if len(s.Replicas) != 3 {
+			t.Errorf("shard %d: %v", s.ID, s.Replicas)
+		}
+		for _, r := range s.Replicas {
+			held[r.Node]++
+		}
+	}
+	for node, n := range held {
+		if n < 7 || n > 8 { // 36 over 5
+			t.Errorf("node %s holds %d replicas", node, n)
+		}
+	}
+	if len(v.Shards) != 12 || len(v.Nodes) != 5 || len(held) != 5 {
+		t.Errorf("%d shards on %d of %d nodes", len(v.Shards), len(held), len(v.Nodes))
+	}
+}
+
+// checkOneHop: once leaders are known and stay, a call makes exactly one hop, or none on the leader's own node.
+func checkOneHop(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	for i := range 5 {
+		before := [3]float64{}
+		names := [3]string{"belfry_router_local_total", "belfry_router_hops_total", "belfry_router_retries_total"}
+		for k, name := range names {
+			before[k] = counter(t, c.Registry(i), name)
+		}
+		for j := range 60 {
+			mustDo(t, c.Node(i), schedule(fmt.Sprint("task-", j), 2*time.Hour))
+		}
+		var grown [3]float64
+		for k, name := range names {
+			grown[k] = counter(t, c.Registry(i), name) - before[k]
+		}
+		if grown[0]+grown[1] != 60 || grown[2] != 0 || grown[1] == 0 {
+			t.Errorf("node %d: 60 calls: %v local, %v hops, %v retries", i, grown[0], grown[1], grown[2])
+		}
+	}
+}
+
+// The death of the leader of a shard only delays its calls.
+func TestCallsGoOnWithoutALeader(t *testing.T) {
+	c := clustertest.New(t, 3, nil)
+	mustDo(t, c.Node(0), schedule("x", time.Hour))
+	leader := leaderOf(t, c, "x")
+	c.Crash(leader)
+	survivor := (leader + 1) % 3
+	began := time.Now()
+	mustRepeat(t, c.Node(survivor), schedule("x", 2*time.Hour))
+	t.Logf("a call after the crash took %v", time.Since(began))
+	if task, err := c.Node(survivor).Get(t.Context(), "", "x", false); err != nil || task == nil {
+		t.Fatalf("%v, %v", task, err)
+	}
+	c.Start(leader)
+	c.WaitReady()
+	mustDo(t, c.Node(leader), schedule("x", 3*time.Hour))
+}
+
+func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
+	t.Helper()
+	slot := fsm.Slot("", id)
+	for _, s := range c.Node(0).View(t.Context()).Shards {
+		if s.FirstSlot <= slot && slot < s.EndSlot {
+			if i := c.Index(s.Leader); i >= 0 {
+				return i
+			}
+		}
+	}
+	t.Fatalf("no leader of the shard of %s", id)
+	return -1
+}
+
+// A planned stop gives leaderships away first: the others' calls hardly notice.
+func TestStopIsHardlyNoticed(t *testing.T) {
+	c := clustertest.New(t, 3, nil)
+	leader := leaderOf(t, c, "x")
+	c.Stop(leader)
+	for i := range 3 {
+		if i == leader {
+			continue
+		}
+		for j := range 40 {
+			mustDo(t, c.Node(i), schedule(fmt.Sprint("y", j), time.Hour))
+		}
+	}
+}
+
+// A node restarted on its data at another port is found there.
+func TestNodeMovesToAnotherPort(t *testing.T) {
+	moved := false
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+		if moved {
+			cfg.BindAddr = "127.0.0.1:0"
+		}
+	})
+	id, addr := c.Node(1).ID(), c.Node(1).PeerAddr()
+	c.Crash(1)
+	moved = true
+	c.Start(1)
+	c.WaitReady()
+	if c.Node(1).ID() != id || c.Node(1).PeerAddr() == addr {
+		t.Fatalf("node %s at %s, was %s at %s", c.Node(1).ID(), c.Node(1).PeerAddr(), id, addr)
+	}
+	c.Until("the new address is registered", func() error {
+		for _, n := range c.Node(0).View(t.Context()).Nodes {
+			if n.ID == id && n.PeerAddr == c.Node(1).PeerAddr() {
+				return nil
+			}
+		}
+		return errors.New("not yet")
+	})
+	for j := range 40 {
+		mustDo(t, c.Node(1), schedule(fmt.Sprint("z", j), time.Hour))
+	}
+	c.Crash(2) // now each majority needs the node that moved
+	for j := range 40 {
+		mustRepeat(t, c.Node(0), schedule(fmt.Sprint("z", j), time.Hour))
+	}
+	c.Start(2)
+	c.WaitReady()
+}
+
+// A node that comes later holds no replica, knows everything, and takes every call.
+func TestJoiner(t *testing.T) {
+	c := clustertest.New(t, 3, nil)
+	i := c.Add()
+	c.Start(i)
+	c.WaitReady()
+	c.Until("all know the joiner", func() error {
+		for j := range 4 {
+			if v := c.Node(j).View(t.Context()); len(v.Nodes) != 4 || len(v.Shards) != 12 {
+				return fmt.Errorf("node %d knows %d nodes and %d shards", j, len(v.Nodes), len(v.Shards))
+			}
+		}
+		return nil
+	})
+	if c.Node(i).ClusterID() != c.Node(0).ClusterID() {
+		t.Fatal("the joiner is in another cluster")
+	}
+	for j := range 40 {
+		mustDo(t, c.Node(i), schedule(fmt.Sprint("j", j), time.Hour))
+	}
+	c.Stop(i)
+	c.Start(i)
+	c.WaitReady()
+	mustDo(t, c.Node(i), schedule("again", time.Hour))
+}
+
+// Commands about one id keep their order within a call, whichever leader takes them, also while leaders change.
+func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
+	c := clustertest.New(t, 3, nil)
+	done := make(chan error, 1)
+	go func() { done <- hammer(t.Context(), c.Node(0)) }()
+	for round := range 3 {
+		victim := 1 + round%2
+		c.Crash(victim)
+		c.Start(victim)
+		c.WaitReady()
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hammer sends calls of three commands about one id, the last of which must be what remains.
+func hammer(ctx context.Context, n *cluster.Node) error {
+	ends := time.Now().Add(5 * time.Second)
+	for i := 0; time.Now().Before(ends); i++ {
+		id := fmt.Sprint("h", i%50)
+		last := time.Duration(i+3) * time.Hour
+		cmds := []*fsmpb.Command{schedule(id, time.Hour), schedule(id, 2*time.Hour), schedule(id, last)}
+		want := cmds[2].GetSchedule().FireAtMs
+		replies := n.Do(ctx, cmds)
+		if errors.Is(replies[2].Err, fsm.ErrUnknown) {
+			continue // it may yet come, or not
+		}
+		if replies[2].Err != nil {
+			return replies[2].Err
+		}
+		task, err := n.Get(ctx, "", id, false)
+		if err != nil {
+			return err
+		}
+		if task.FireAtMs != want {
+			return fmt.Errorf("%s: fires at %d, the last command said %d", id, task.FireAtMs, want)
+		}
+	}
+	return nil
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	good := cluster.Config{DataDir: t.TempDir(), Deliver: &clustertest.Receiver{}, Fatal: func(error) {}, Name: "n"}
+	for name, edit := range map[string]func(*cluster.Config){
+		"no folder":     func(c *cluster.Config) { c.DataDir = "" },
+		"no deliverer":  func(c *cluster.Config) { c.Deliver = nil },
+		"no Fatal":      func(c *cluster.Config) { c.Fatal = nil },
+		"name":          func(c *cluster.Config) { c.Name = "a.b" },
+		"two nodes":     func(c *cluster.Config) { c.BootstrapExpect = 2 },
+		"alone, joined": func(c *cluster.Config) { c.BootstrapExpect, c.Join = 1, []string{"127.0.0.1:1"} },
+		"join":          func(c *cluster.Config) { c.Join = []string{"nowhere"} },
+		"shards":        func(c *cluster.Config) { c.Shards = 1000 },
+		"replication":   func(c *cluster.Config) { c.Replication = 2 },
+		"not loopback":  func(c *cluster.Config) { c.BindAddr = "192.0.2.1:0" },
+	} {
+		cfg := good
+		edit(&cfg)
+		if n, err := cluster.Open(cfg); err == nil {
+			t.Errorf("%s: opened", name)
+			_ = n.Close(t.Context())
+		}
+	}
+}

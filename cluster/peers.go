@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/forward"
+)
+
+const (
+	maxMessageBytes = 64 << 20 // of gRPC, between nodes
+	openStream      = time.Second
+)
+
+// peers holds one gRPC connection and one stream of calls for each node that was ever asked for.
+type peers struct {
+	node    *Node
+	metrics *forward.Metrics
+
+	mu     sync.Mutex
+	remote map[string]*remote
+	closed bool
+}
+
+// remote is another node.
+type remote struct {
+	conn  *grpc.ClientConn
+	rpc   clusterpb.PeerClient
+	calls *forward.Client
+}
+
+func newPeers(n *Node) *peers {
+	return &peers{node: n, metrics: forward.NewMetrics(n.cfg.Registerer), remote: make(map[string]*remote)}
+}
+
+// get never fails: a node that cannot be reached says so at each call.
+func (p *peers) get(id string) *remote {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.remote[id]; r != nil {
+		return r
+	}
+	r := p.connect(id)
+	p.remote[id] = r
+	if p.closed {
+		r.calls.Close()
+	}
+	return r
+}
+
+// connect prepares a connection that dials, by the node's present address, when it is first needed.
+func (p *peers) connect(id string) *remote {
+	n := p.node
+	to := outgoing{n: n, to: id}
+	conn, err := grpc.NewClient("passthrough:///"+id,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return n.endpoint.DialNode(ctx, id) }),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+		grpc.WithUnaryInterceptor(to.unary), grpc.WithStreamInterceptor(to.stream), grpc.WithDisableServiceConfig(),
+		grpc.WithNoProxy(),
+	)
+	if err != nil {
+		panic("cluster: a gRPC client with constant options: " + err.Error())
+	}
+	r := &remote{conn: conn, rpc: clusterpb.NewPeerClient(conn)}
+	r.calls = forward.NewClient(forward.ClientConfig{
+		Node: id, Open: r.open, Refused: isRefused, Metrics: p.metrics,
+	})
+	return r
+}
+
+var errNoStream = errors.New("no stream within a second")
+
+// open begins the stream of calls, or gives up soon: the calls that wait for it may find another leader meanwhile.
+func (r *remote) open(ctx context.Context) (forward.Stream, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	giveUp := time.AfterFunc(openStream, func() { cancel(errNoStream) })
+	stream, err := r.rpc.Forward(ctx)
+	if err == nil && !giveUp.Stop() {
+		err = errNoStream
+	}
+	if err != nil {
+		giveUp.Stop()
+		cancel(err)
+		return nil, err
+	}
+	return stream, nil // it ends with the context that was given
+}
+
+// isRefused tells whether the other node has turned a stream away before it read any of it: see incoming.
+func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
+
+func (p *peers) close() error {
+	p.mu.Lock()
+	p.closed = true
+	remotes := p.remote
+	p.mu.Unlock()
+	var errs []error
+	for _, r := range remotes {
+		r.calls.Close()
+		errs = append(errs, r.conn.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/formation"
+	"github.com/belfryhq/belfry/cluster/forward"
+	"github.com/belfryhq/belfry/cluster/identity"
+)
+
+// service answers other nodes.
+type service struct {
+	clusterpb.UnimplementedPeerServer
+	n *Node
+}
+
+// serve begins to answer.
+func (n *Node) serve() {
+	check := incoming{n}
+	n.server = grpc.NewServer(
+		grpc.ConnectionTimeout(5*time.Second), // for the HTTP/2 handshake: a preface and then silence
+		grpc.MaxConcurrentStreams(1024),
+		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
+		grpc.UnaryInterceptor(check.unary), grpc.StreamInterceptor(check.stream),
+	)
+	clusterpb.RegisterPeerServer(n.server, service{n: n})
+	n.serving.Go(func() {
+		if err := n.server.Serve(n.endpoint.GRPC()); err != nil && n.ctx.Err() == nil {
+			n.cfg.Logger.Error("other nodes are no longer answered", "err", err)
+		}
+	})
+}
+
+// stopServing ends in order what others ask, and after a while anyhow.
+func (n *Node) stopServing() {
+	close(n.draining)
+	late := time.AfterFunc(time.Second, n.server.Stop)
+	defer late.Stop()
+	n.server.GracefulStop()
+	n.serving.Wait()
+}
+
+func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clusterpb.PromiseReply, error) {
+	p := identity.Promise{ClusterID: req.ClusterId, Nodes: req.Nodes}
+	reply, err := formation.Answer(s.n.identity, s.n.cfg.BootstrapExpect, p)
+	if err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.n.cfg.Logger.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
+	return reply, nil
+}
+
+func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (*clusterpb.RegisterReply, error) {
+	node := req.GetNode()
+	if len(node.GetId()) != identity.IDBytes || node.PeerAddr == "" {
+		return nil, status.Error(codes.InvalidArgument, "a node registers by its id, with its address")
+	}
+	if name := callerName(ctx); name != "" && !req.Relayed && !strings.EqualFold(name, node.Name) {
+		return nil, status.Errorf(codes.PermissionDenied, "node %q registers as %q", name, node.Name)
+	}
+	if err := s.n.register(ctx, req); err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	return &clusterpb.RegisterReply{ClusterId: s.n.ClusterID()}, nil
+}
+
+func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
+	return forward.Serve(stream, s.n.hosts, s.n.draining)
+}
+
+func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingReply, error) {
+	received := s.n.cfg.Clock()
+	return &clusterpb.PingReply{ReceivedNs: received.UnixNano(), SentNs: s.n.cfg.Clock().UnixNano()}, nil
+}
+
+func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
+	return &clusterpb.StatusReply{Replicas: s.n.status()}, nil
+}
+
+// status is about the replicas here, the control group's first.
+func (n *Node) status() []*clusterpb.ReplicaStatus {
+	var replicas []*clusterpb.ReplicaStatus
+	if g := n.controlGroup(); g != nil {
+		leader, term := g.Leader()
+		replicas = append(replicas, &clusterpb.ReplicaStatus{
+			Leader: leader, Term: term, Applied: g.Applied(), State: strings.ToLower(g.RaftState().String())})
+	}
+	for _, s := range n.hosts.all() {
+		st := s.Status()
+		replicas = append(replicas, &clusterpb.ReplicaStatus{
+			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
+			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
+		})
+	}
+	return replicas
+}
+
+func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
+	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
+	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
+}
+
+// How often a node looks whether its clock has left the others'.
+const clockLook = 5 * time.Second
+
+// keepTime gives leaderships away while this node's clock is further than the bound from the median. Shards compare
+// clocks themselves when they begin to lead; this is for a clock that goes astray later.
+func (n *Node) keepTime() {
+	for n.sleep(clockLook) {
+		by, apart := n.clocks.Apart()
+		if !apart {
+			continue
+		}
+		n.cfg.Logger.Error("this node's clock is apart from the others': it gives its leaderships away", "median_ahead_by", by)
+		for _, s := range n.hosts.all() {
+			if s.IsLeader() {
+				n.giveAway(s.Status().ID, s.Status().Voters)
+			}
+		}
+	}
+}
+
+func (n *Node) giveAway(id uint32, voters []string) {
+	s, err := n.hosts.find(id)
+	if err != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, clockLook)
+	defer cancel()
+	others := slices.DeleteFunc(slices.Clone(voters), func(v string) bool { return v == n.ID() || !n.isAlive(v) })
+	for _, to := range others {
+		if err = s.Transfer(ctx, to); err == nil {
+			return
+		}
+	}
+	n.cfg.Logger.Warn("a leadership was not given away", "shard", id, "err", err)
+}

@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// View is the cluster as this node sees it.
+type View struct {
+	ClusterID string
+	Nodes     []NodeView  // by id
+	Shards    []ShardView // by id
+}
+
+// NodeView is one node.
+type NodeView struct {
+	ID, Name, HTTPAddr, PeerAddr string
+	Alive                        bool
+	ClockOffset                  time.Duration // its clock ahead of this node's; 0 if not known
+	ClockBound                   time.Duration // by how much that may be wrong
+}
+
+// ShardView is one shard.
+type ShardView struct {
+	ID        uint32
+	FirstSlot uint32
+	EndSlot   uint32 // exclusive
+	Leader    string // node id; empty: none known
+	Preferred string
+	Term      uint64
+	Tasks     uint64 // tombstones included
+	Replicas  []ReplicaView
+}
+
+// ReplicaView is one replica, as its own node tells.
+type ReplicaView struct {
+	Node     string
+	State    string // leader, follower, candidate, shutdown; absent: not on its node; unknown: its node does not answer
+	Applied  uint64 // Raft index
+	Commands uint64 // the state's hash, and after how many commands it was taken
+	Hash     uint64
+}
+
+// viewPatience is how long other nodes have to answer.
+const viewPatience = 500 * time.Millisecond
+
+// View asks every node about its replicas. One that does not answer soon is shown without.
+func (n *Node) View(ctx context.Context) View {
+	state := n.state()
+	told := n.askAll(ctx, state)
+	v := View{ClusterID: n.ClusterID()}
+	for _, node := range state.Nodes {
+		v.Nodes = append(v.Nodes, n.viewNode(node, told[node.Id] != nil))
+	}
+	slots := make(map[uint32]*clusterpb.SlotRange)
+	for _, r := range state.Slots {
+		slots[r.Shard] = r
+	}
+	for _, s := range state.Shards {
+		v.Shards = append(v.Shards, viewShard(s, slots[s.Id], told))
+	}
+	return v
+}
+
+// replicasOf is what each node that answered says about its replicas, by shard.
+type replicasOf map[string]map[uint32]*clusterpb.ReplicaStatus
+
+func (n *Node) askAll(ctx context.Context, state *clusterpb.ControlState) replicasOf {
+	ctx, cancel := context.WithTimeout(ctx, viewPatience)
+	defer cancel()
+	told := make(replicasOf)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for _, node := range state.Nodes {
+		wg.Go(func() {
+			replicas, err := n.askStatus(ctx, node.Id)
+			if err != nil {
+				n.cfg.Logger.Debug("a node does not tell its status", "node", node.Id, "err", err)
+				return
+			}
+			byShard := make(map[uint32]*clusterpb.ReplicaStatus)
+			for _, r := range replicas {
+				byShard[r.Shard] = r
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told[node.Id] = byShard
+		})
+	}
+	wg.Wait()
+	return told
+}
+
+func (n *Node) askStatus(ctx context.Context, node string) ([]*clusterpb.ReplicaStatus, error) {
+	if node == n.ID() {
+		return n.status(), nil
+	}
+	reply, err := n.peers.get(node).rpc.Status(ctx, &clusterpb.StatusRequest{})
+	return reply.GetReplicas(), err
+}
+
+func (n *Node) viewNode(node *clusterpb.Node, answered bool) NodeView {
+	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
+	v.Alive = answered || n.isAlive(node.Id)
+	if offset, bound, known := n.clocks.Offset(node.Id); known {
+		v.ClockOffset, v.ClockBound = offset, bound
+	}
+	return v
+}
+
+// viewShard believes the highest term about the leader, and the replica that has applied most about the tasks.
+func viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told replicasOf) ShardView {
+	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
+	most := uint64(0)
+	for _, node := range s.Replicas {
+		r := told[node][s.Id]
+		switch {
+		case told[node] == nil:
+			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "unknown"})
+			continue
+		case r == nil:
+			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "absent"})
+			continue
+		}
+		v.Replicas = append(v.Replicas, ReplicaView{
+			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash})
+		if r.Term > v.Term || r.Term == v.Term && v.Leader == "" {
+			v.Term, v.Leader = r.Term, r.Leader
+		}
+		if r.Applied >= most {
+			most, v.Tasks = r.Applied, r.Tasks
+		}
+	}
+	return v
+}
