@@ -94,6 +94,9 @@ func (m *Machine) apply(c *fsmpb.Command) *fsmpb.Result {
 
 // applyCall carries out a user's call: a repeat of a remembered one changes nothing, a failed condition neither.
 func (m *Machine) applyCall(c *fsmpb.Command) *fsmpb.Result {
+	if c.Id == "" {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "id", Detail: "is empty"}
+	}
 	h := m.find(c.Namespace, c.Id)
 	if result := m.recall(h, c); result != nil {
 		return result

@@ -84,11 +84,12 @@ type Timing struct {
 	Heartbeat time.Duration // a follower that hears nothing for one to two times this long becomes a candidate
 	Election  time.Duration // a candidate tries again after one to two times this long; at least Heartbeat
 	Lease     time.Duration // a leader without a majority for this long steps down; at most Heartbeat
+	Beat      time.Duration // a leader sends its heartbeats one to two times this long apart; 0: a tenth of Heartbeat
 	Commit    time.Duration // an idle follower learns of the last commit within two times this long
 	HeadStart time.Duration // how long others leave the first election after a start to the preferred node
 	Calm      time.Duration // how long all must be well before leadership is given home, and between two tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
-	Drain     time.Duration // how long it then holds new attempts back to let the running ones end
+	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
 	Stuck     time.Duration // a leader that commits nothing for this long, with something to commit, is fatal
 	ClockJump time.Duration // a wall clock this far ahead of the monotonic one pauses firing for a check
 	Write     time.Duration // one write of the log store; 0: its default
@@ -97,9 +98,9 @@ type Timing struct {
 // LAN is the timing for nodes within a few milliseconds of each other: failover in less than a second.
 func LAN() Timing {
 	return Timing{
-		Heartbeat: 300 * time.Millisecond, Election: 300 * time.Millisecond, Lease: 250 * time.Millisecond,
-		Commit: 250 * time.Millisecond, HeadStart: 2 * time.Second, Calm: 3 * time.Second,
-		Patience: 2 * time.Second, Drain: 30 * time.Millisecond,
+		Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
+		Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 2 * time.Second, Calm: 3 * time.Second,
+		Patience: 2 * time.Second, Drain: time.Second,
 		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond,
 	}
 }
@@ -107,7 +108,8 @@ func LAN() Timing {
 // Fast is for one quiet network: failover in about half a second, at twice the idle cost of LAN.
 func Fast() Timing {
 	t := LAN()
-	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 130*time.Millisecond
+	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 150*time.Millisecond
+	t.Beat = 30 * time.Millisecond
 	return t
 }
 
@@ -115,6 +117,7 @@ func Fast() Timing {
 func WAN() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = time.Second, time.Second, 800*time.Millisecond
+	t.Beat = 200 * time.Millisecond
 	t.HeadStart, t.Calm = 5*time.Second, 10*time.Second
 	return t
 }
@@ -153,6 +156,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timing == (Timing{}) {
 		c.Timing = LAN()
 	}
+	setDefault(&c.Timing.Beat, c.Timing.Heartbeat/raftBeats)
 	c.Policy = c.Policy.withDefaults()
 	if c.MaxPending == 0 {
 		c.MaxPending = defaultMaxPending

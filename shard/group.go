@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -35,7 +34,7 @@ func (s *Shard) openRaft() error {
 	if s.stores, err = s.openStores(snapshots); err != nil {
 		return err
 	}
-	transport := wrapTransport(s.cfg.Transport, s.contacts)
+	transport := wrapTransport(s.cfg.Transport, s.contacts, s.pacer)
 	err = s.bootstrap(snapshots, transport)
 	if err == nil {
 		err = s.startRaft(snapshots, transport)
@@ -110,36 +109,13 @@ func (s *Shard) raftConfig() *raft.Config {
 	c.Logger = newRaftLogger(s.cfg.Logger)
 	c.NotifyCh = s.watch.notify
 	c.NoLegacyTelemetry = true
-	c.HeartbeatTimeout, c.ElectionTimeout = s.firstTimeouts()
+	c.HeartbeatTimeout, c.ElectionTimeout = s.tuning.timeouts()
 	c.LeaderLeaseTimeout, c.CommitTimeout = timing.Lease, timing.Commit
 	c.MaxAppendEntries = raftAppendEntries
 	c.TrailingLogs = raftTrailing
 	c.SnapshotThreshold, c.SnapshotInterval = math.MaxUint64, raftNever // see snapshotter
 	c.ShutdownOnRemove = false
 	return c
-}
-
-// firstTimeouts are those of the first moments: who is not preferred leaves the preferred node the first election after
-// all have been started together.
-func (s *Shard) firstTimeouts() (heartbeat, election time.Duration) {
-	t := s.cfg.Timing
-	if s.cfg.Preferred == "" || s.cfg.Preferred == s.cfg.NodeID {
-		return t.Heartbeat, t.Election
-	}
-	return t.Heartbeat + t.HeadStart, t.Election + t.HeadStart
-}
-
-// endHeadStart goes back to the usual timeouts. Raft then looks at once whether it has heard of a leader.
-func (s *Shard) endHeadStart(ctx context.Context) {
-	t := s.cfg.Timing
-	if heartbeat, _ := s.firstTimeouts(); heartbeat == t.Heartbeat || !sleep(ctx, t.HeadStart) {
-		return
-	}
-	c := s.raft.ReloadableConfig()
-	c.HeartbeatTimeout, c.ElectionTimeout = t.Heartbeat, t.Election
-	if err := s.raft.ReloadConfig(c); err != nil {
-		s.cfg.Logger.Error("raft keeps the timeouts of its start", "error", err)
-	}
 }
 
 // observeLeaders passes on who leads, on every replica.

@@ -49,6 +49,7 @@ func newLeadership(s *Shard) *leadership {
 // start sets the workers going. Calls may be queued from now on; they are proposed after the Takeover.
 func (l *leadership) start() {
 	l.shard.applier.wanted.Store(true)
+	l.shard.leads(true)
 	l.workers.Go(func() { l.proposer.run(l.ctx) })
 	l.workers.Go(l.takeOver)
 }
@@ -85,6 +86,7 @@ func (l *leadership) stop() {
 	l.end(errEnded)
 	l.workers.Wait()
 	l.shard.applier.wanted.Store(false)
+	l.shard.leads(false)
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))
 }
 

@@ -22,7 +22,9 @@ type Shard struct {
 	stores    Stores
 	raft      *raft.Raft
 	contacts  *contacts
+	pacer     *pacer
 	watch     *watch
+	tuning    *tuning
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
@@ -53,6 +55,7 @@ func Open(cfg Config) (*Shard, error) {
 		cfg:       cfg,
 		machine:   fsm.New(cfg.ID),
 		contacts:  newContacts(),
+		pacer:     newPacer(cfg.Timing.Beat / 2),
 		clock:     newClockGuard(cfg.Clock, cfg.Timing.ClockJump),
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
@@ -63,6 +66,7 @@ func Open(cfg Config) (*Shard, error) {
 	}
 	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
 	s.watch = newWatch(s)
+	s.tuning = newTuning(cfg)
 	s.metrics = newMetrics(s, cfg.Registerer)
 	if err := s.open(); err != nil {
 		cancel()

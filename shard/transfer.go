@@ -23,6 +23,9 @@ func (s *Shard) Transfer(ctx context.Context, to string) error {
 	return l.transfer(ctx, to, s.cfg.Timing.Patience, true)
 }
 
+// politeDrain is how long a transfer that is not urgent holds new attempts back: nobody notices.
+const politeDrain = 20 * time.Millisecond
+
 // errAttemptsRunning keeps a leadership here that nobody needs elsewhere right now.
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
@@ -38,8 +41,12 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	}
 	l.calm(ctx, patience)
 	l.firing.pause()
+	drain := politeDrain
+	if urgent {
+		drain = l.shard.cfg.Timing.Drain
+	}
 	err := errAttemptsRunning
-	if l.calm(ctx, l.shard.cfg.Timing.Drain) || urgent {
+	if l.calm(ctx, drain) || urgent {
 		err = l.handOver(ctx, to)
 	}
 	if err != nil {
@@ -84,6 +91,8 @@ func (l *leadership) handOver(ctx context.Context, to string) error {
 // awaitLevel waits until a voter's log is as long as this one's.
 func (l *leadership) awaitLevel(ctx context.Context, node string) error {
 	s := l.shard
+	s.pacer.begin()
+	defer s.pacer.end()
 	for s.lag(node, s.raft.CurrentTerm()) > 0 {
 		if err := s.awaitFuture(ctx, s.raft.VerifyLeader()); err != nil {
 			return err

@@ -10,16 +10,18 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport wraps the group's transport for two reasons.
+// transport wraps the group's transport for three reasons.
 //
 // It takes no heartbeat handler, so that heartbeats go through Raft's main loop like everything else. The fast path
 // runs on the transport's goroutine and may raise the term while the main loop, as leader, writes an entry: that entry
 // then carries a term that its author never led, and logs diverge (hashicorp/raft issue 695).
 //
-// And it notes when each voter was last known to be in this leader's term: see contacts.
+// It notes when each voter was last known to be in this leader's term: see contacts. And it lets heartbeats leave
+// together: see pacer.
 type transport struct {
 	raft.Transport
 	contacts *contacts
+	pacer    *pacer
 }
 
 // preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so that a wrapper
@@ -29,8 +31,8 @@ type preVoteTransport struct {
 	raft.WithPreVote
 }
 
-func wrapTransport(inner raft.Transport, c *contacts) raft.Transport {
-	t := &transport{Transport: inner, contacts: c}
+func wrapTransport(inner raft.Transport, c *contacts, p *pacer) raft.Transport {
+	t := &transport{Transport: inner, contacts: c, pacer: p}
 	if preVote, ok := inner.(raft.WithPreVote); ok {
 		return preVoteTransport{t, preVote}
 	}
@@ -43,6 +45,9 @@ func (t *transport) SetHeartbeatHandler(func(raft.RPC)) {}
 // AppendEntries is every heartbeat, and replication while it is not pipelined.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if isHeartbeat(req) {
+		t.pacer.await()
+	}
 	sent := t.contacts.stamp()
 	err := t.Transport.AppendEntries(id, addr, req, resp)
 	if err == nil && resp.Term == req.Term {

@@ -66,6 +66,8 @@ func (v *verifier) run() {
 // answers to older ones, which were perhaps given before another leader was elected.
 func (v *verifier) prove() error {
 	s := v.lead.shard
+	s.pacer.begin()
+	defer s.pacer.end()
 	mark := s.contacts.stamp()
 	for v.lead.ctx.Err() == nil {
 		if err := s.awaitFuture(v.lead.ctx, s.raft.VerifyLeader()); err != nil {
