@@ -43,7 +43,8 @@ func (o outgoing) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cl
 // incoming reads them, and turns away what is not meant for this node, before anything of it is read.
 type incoming struct{ n *Node }
 
-func (i incoming) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+func (i incoming) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	handle grpc.UnaryHandler) (any, error) {
 	if err := i.check(ctx, info.FullMethod); err != nil {
 		return nil, err
 	}
@@ -67,7 +68,8 @@ func (i incoming) check(ctx context.Context, method string) error {
 		return nil
 	}
 	if id := first(md, clusterKey); id == "" || id != i.n.ClusterID() {
-		return status.Errorf(codes.FailedPrecondition, "this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
+		return status.Errorf(codes.FailedPrecondition,
+			"this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
 	}
 	if name := callerName(ctx); name != "" && !i.n.isMember(name) {
 		return status.Errorf(codes.FailedPrecondition, "node %q is not in the cluster", name)

@@ -29,7 +29,10 @@ type hosts struct {
 }
 
 func newHosts(n *Node) *hosts {
-	return &hosts{node: n, gate: semaphore.NewWeighted(1), shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error)}
+	return &hosts{
+		node: n, gate: semaphore.NewWeighted(1),
+		shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error),
+	}
 }
 
 // follow opens what the control group places here, until ctx ends.

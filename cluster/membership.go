@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -170,9 +171,18 @@ func (n *Node) lookup(id string) (peer.Target, bool) {
 	return peer.Target{}, false
 }
 
-// isMember tells whether some node of the cluster has this name.
+// isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it needs
+// the key, that it is in this cluster and is only about to be registered, as all are while a cluster is being formed; or
+// this node has yet to be told who is registered.
 func (n *Node) isMember(name string) bool {
-	return slices.ContainsFunc(n.state().Nodes, func(node *clusterpb.Node) bool { return node.Name == name })
+	state := n.state()
+	registered := func(node *clusterpb.Node) bool { return strings.EqualFold(node.Name, name) }
+	if len(state.Nodes) == 0 || slices.ContainsFunc(state.Nodes, registered) {
+		return true
+	}
+	return slices.ContainsFunc(n.gossip.Members(), func(m *clusterpb.GossipMeta) bool {
+		return m.ClusterId == n.ClusterID() && strings.EqualFold(m.Name, name)
+	})
 }
 
 func (n *Node) isAlive(id string) bool { return id == n.ID() || n.gossip.Member(id) != nil }

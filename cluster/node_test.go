@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -12,8 +14,11 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/peer/peertest"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/logstore"
 )
 
 func schedule(id string, delay time.Duration) *fsmpb.Command {
@@ -68,6 +73,7 @@ func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 }
 
 func TestSingleNode(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 1, nil)
 	n := c.Node(0)
 	mustDo(t, n, schedule("a", time.Hour), schedule("b", 0))
@@ -80,7 +86,8 @@ func TestSingleNode(t *testing.T) {
 	c.Stop(0)
 	c.Start(0)
 	c.WaitReady()
-	if task, err := c.Node(0).Get(t.Context(), "", "a", false); err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
+	task, err := c.Node(0).Get(t.Context(), "", "a", false)
+	if err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
 		t.Fatalf("after a restart: %v, %v", task, err)
 	}
 	if c.Node(0).ID() != n.ID() || c.Node(0).ClusterID() != n.ClusterID() {
@@ -91,9 +98,11 @@ func TestSingleNode(t *testing.T) {
 // A task scheduled through one node is readable at once through all others, also those that hold no replica of it, and
 // each call costs one hop at most.
 func TestFiveNodes(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 5, nil)
 	v := c.Node(0).View(t.Context())
 	checkSpread(t, v)
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
 	for i := range 60 {
 		id := fmt.Sprint("task-", i)
 		mustDo(t, c.Node(i%5), schedule(id, time.Hour))
@@ -124,11 +133,22 @@ func TestFiveNodes(t *testing.T) {
 	checkOneHop(t, c)
 }
 
+// atHome: every shard is led by the node that placement prefers.
+func atHome(v cluster.View) error {
+	for _, s := range v.Shards {
+		if s.Leader != s.Preferred {
+			return fmt.Errorf("shard %d is led by %q, not by %s", s.ID, s.Leader, s.Preferred)
+		}
+	}
+	return nil
+}
+
 // checkSpread: three replicas each, and no node without its share.
 func checkSpread(t *testing.T, v cluster.View) {
 	t.Helper()
-	held := make(map[string]int)
+	held, preferred := make(map[string]int), make(map[string]int)
 	for _, s := range v.Shards {
+		preferred[s.Preferred]++
 		if len(s.Replicas) != 3 {
 			t.Errorf("shard %d: %v", s.ID, s.Replicas)
 		}
@@ -139,6 +159,9 @@ func checkSpread(t *testing.T, v cluster.View) {
 	for node, n := range held {
 		if n < 7 || n > 8 { // 36 over 5
 			t.Errorf("node %s holds %d replicas", node, n)
+		}
+		if n := preferred[node]; n < 2 || n > 3 { // 12 over 5
+			t.Errorf("node %s should lead %d shards", node, n)
 		}
 	}
 	if len(v.Shards) != 12 || len(v.Nodes) != 5 || len(held) != 5 {
@@ -170,6 +193,7 @@ func checkOneHop(t *testing.T, c *clustertest.Cluster) {
 
 // The death of the leader of a shard only delays its calls.
 func TestCallsGoOnWithoutALeader(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	mustDo(t, c.Node(0), schedule("x", time.Hour))
 	leader := leaderOf(t, c, "x")
@@ -202,6 +226,7 @@ func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
 
 // A planned stop gives leaderships away first: the others' calls hardly notice.
 func TestStopIsHardlyNoticed(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	leader := leaderOf(t, c, "x")
 	c.Stop(leader)
@@ -217,6 +242,7 @@ func TestStopIsHardlyNoticed(t *testing.T) {
 
 // A node restarted on its data at another port is found there.
 func TestNodeMovesToAnotherPort(t *testing.T) {
+	t.Parallel()
 	moved := false
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
 		if moved {
@@ -252,6 +278,7 @@ func TestNodeMovesToAnotherPort(t *testing.T) {
 
 // A node that comes later holds no replica, knows everything, and takes every call.
 func TestJoiner(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	i := c.Add()
 	c.Start(i)
@@ -278,10 +305,11 @@ func TestJoiner(t *testing.T) {
 
 // Commands about one id keep their order within a call, whichever leader takes them, also while leaders change.
 func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
+	t.Parallel()
 	c := clustertest.New(t, 3, nil)
 	done := make(chan error, 1)
 	go func() { done <- hammer(t.Context(), c.Node(0)) }()
-	for round := range 3 {
+	for round := range 2 {
 		victim := 1 + round%2
 		c.Crash(victim)
 		c.Start(victim)
@@ -294,7 +322,7 @@ func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
 
 // hammer sends calls of three commands about one id, the last of which must be what remains.
 func hammer(ctx context.Context, n *cluster.Node) error {
-	ends := time.Now().Add(5 * time.Second)
+	ends := time.Now().Add(3 * time.Second)
 	for i := 0; time.Now().Before(ends); i++ {
 		id := fmt.Sprint("h", i%50)
 		last := time.Duration(i+3) * time.Hour
@@ -316,6 +344,69 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 		}
 	}
 	return nil
+}
+
+// Three nodes with keys form a cluster, and one that comes later joins it. One whose authority is another does not.
+func TestNodesWithKeys(t *testing.T) {
+	t.Parallel()
+	ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)
+	stranger := -1
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+		authority := ours
+		if i == stranger {
+			authority = theirs
+		}
+		cert, key := authority.Sign(cfg.Name, cfg.Name+peer.NameSuffix)
+		cfg.Keys = &peer.Keys{CertFile: cert, KeyFile: key, CAFile: authority.CAFile, Gossip: make([]byte, 32)}
+	})
+	joiner := c.Add()
+	c.Start(joiner)
+	c.WaitReady()
+	for i := range 4 {
+		mustDo(t, c.Node(i), schedule(fmt.Sprint("k", i), time.Hour))
+	}
+	stranger = c.Add()
+	c.Start(stranger)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := c.Node(stranger).Do(ctx, []*fsmpb.Command{schedule("x", time.Hour)})[0].Err; err == nil {
+		t.Error("a stranger wrote a task")
+	}
+	if c.Node(stranger).Ready() == nil || c.Node(stranger).ClusterID() != "" {
+		t.Error("a stranger got in")
+	}
+	c.Stop(stranger)
+}
+
+// A replica whose folder was emptied has forgotten its vote: it does not run, and the rest does.
+func TestWipedReplicaIsNoticed(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	c.Stop(2)
+	if err := os.RemoveAll(filepath.Join(c.DataDir(2), "groups", "0003")); err != nil {
+		t.Fatal(err)
+	}
+	c.Start(2)
+	c.Until("the other replicas run", func() error {
+		for _, s := range c.Node(0).View(t.Context()).Shards {
+			for _, r := range s.Replicas {
+				wiped := s.ID == 3 && r.Node == c.Node(2).ID()
+				if (r.State == "absent") != wiped {
+					return fmt.Errorf("shard %d: %+v", s.ID, r)
+				}
+			}
+		}
+		return nil
+	})
+	c.Until("the node says what is lost", func() error {
+		if err := c.Node(2).Ready(); !errors.Is(err, logstore.ErrLostLog) {
+			return fmt.Errorf("it says: %w", err)
+		}
+		return nil
+	})
+	for j := range 40 {
+		mustDo(t, c.Node(2), schedule(fmt.Sprint("w", j), time.Hour))
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -67,10 +67,14 @@ func (p *peers) connect(id string) *remote {
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return n.endpoint.DialNode(ctx, id) }),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 500 * time.Millisecond},
+			Backoff: backoff.Config{
+				BaseDelay: 20 * time.Millisecond, Multiplier: 2, Jitter: 0.2, MaxDelay: 500 * time.Millisecond,
+			},
 			MinConnectTimeout: 2 * time.Second,
 		}),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{
+			Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true,
+		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithUnaryInterceptor(to.unary), grpc.WithStreamInterceptor(to.stream), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),

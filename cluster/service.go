@@ -122,7 +122,8 @@ func (n *Node) keepTime() {
 		if !apart {
 			continue
 		}
-		n.cfg.Logger.Error("this node's clock is apart from the others': it gives its leaderships away", "median_ahead_by", by)
+		n.cfg.Logger.Error("this node's clock is apart from the others': it gives its leaderships away",
+			"median_ahead_by", by)
 		for _, s := range n.hosts.all() {
 			if s.IsLeader() {
 				n.giveAway(s.Status().ID, s.Status().Voters)

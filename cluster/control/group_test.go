@@ -14,7 +14,8 @@ import (
 )
 
 // replica opens one on an in-memory transport, connected to the others'.
-func replica(t *testing.T, dir, id string, existing bool, bootstrap []string, others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
+func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
+	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
 	t.Helper()
 	_, tr := raft.NewInmemTransport(raft.ServerAddress(id))
 	for _, o := range others {
@@ -75,7 +76,9 @@ func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
 	if err := voter.Register(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool { return placed(s) && Node(s, "b") != nil })
+	until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool {
+		return placed(s) && Node(s, "b") != nil
+	})
 	servers := voter.servers()
 	if len(servers) != 2 || servers[1] != server("b", raft.Nonvoter) {
 		t.Fatalf("servers %v", servers)

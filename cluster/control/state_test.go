@@ -21,7 +21,8 @@ func server(id string, suffrage raft.ServerSuffrage) raft.Server {
 
 var plan = Plan{ClusterID: "cluster123456789", Shards: 12, Replication: 3}
 
-func mustApply(t interface{ Fatalf(string, ...any) }, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
+func mustApply(t *testing.T, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
+	t.Helper()
 	data, err := proto.Marshal(e)
 	if err != nil {
 		t.Fatalf("%v", err)

@@ -6,9 +6,10 @@
 //
 // The receiving side gives calls to the shards on its own node and to nothing else, so no call can go round in circles.
 //
-// What is certain is kept certain. A call that was not yet handed to the stream when it broke, or that the other side
-// refused before it read any, or did not read before it ended the stream in order, was certainly not proposed. One that was handed over is, for a command, unknown; for a
-// read that is no question, and it may be asked again.
+// What is certain is kept certain. A call was certainly not proposed if it had not been handed to the stream when that
+// broke, if the other side refused the stream before it read any of it, or if it ended the stream in order without an
+// answer: a node that stops answers all that it has begun first. A call that was handed over to a stream that broke
+// is, for a command, unknown; for a read that is no question, and it may be asked again.
 //
 // What may be outstanding towards one node is bounded in bytes, so that a node which hangs costs its callers no more
 // than that. One unary call per forwarded call was turned down: it costs several times as much at the rates that

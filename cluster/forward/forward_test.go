@@ -157,7 +157,8 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 		wg.Go(func() {
 			id, shard := fmt.Sprint(i), uint32(i%7)
 			r := s.Do(t.Context(), shard, []*fsmpb.Command{{Id: id}, {Id: id + "b"}})
-			if r[0].Err != nil || r[0].Result.Detail != fmt.Sprintf("%d/%s", shard, id) || r[1].Result.Detail != fmt.Sprintf("%d/%sb", shard, id) {
+			if want := fmt.Sprintf("%d/%s", shard, id); r[0].Err != nil ||
+				r[0].Result.Detail != want || r[1].Result.Detail != want+"b" {
 				t.Errorf("call %d: %v", i, r)
 			}
 			if task, err := s.Get(t.Context(), shard, "", id, false); err != nil || task.Id != id || task.Shard != shard {
@@ -215,7 +216,8 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 				t.Errorf("command: %v", r[0])
 			}
 			var notLeader *fsm.NotLeaderError
-			if errors.As(c.made, &notLeader) && (!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
+			if errors.As(c.made, &notLeader) &&
+				(!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
 				t.Errorf("hint: %v", r[0].Err)
 			}
 			if _, err := s.Get(t.Context(), 3, "", "x", false); !errors.Is(err, c.want) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"sync"
 	"time"
 
@@ -38,7 +39,9 @@ const maxServed = 64 << 20
 func Serve(stream ServerStream, local Local, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	s := &server{ctx: ctx, local: local, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64)}
+	s := &server{
+		ctx: ctx, local: local, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
+	}
 	sent := make(chan error, 1)
 	go func() { sent <- s.sendAll(stream); cancel() }()
 	received := make(chan error, 1)
@@ -116,6 +119,7 @@ func (s *server) reply(r *clusterpb.CallReply) {
 // sendAll sends what is ready while the last message was being sent.
 func (s *server) sendAll(stream ServerStream) error {
 	for reply := range s.replies {
+		runtime.Gosched() // see Client.stream
 		msg := &clusterpb.ForwardReply{Replies: []*clusterpb.CallReply{reply}}
 		s.fill(msg, proto.Size(reply))
 		if err := stream.Send(msg); err != nil {

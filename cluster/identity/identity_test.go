@@ -175,7 +175,9 @@ func TestLostOrBrokenFileIsNotReplaced(t *testing.T) {
 	}
 	closeIdentity(t, id)
 	path := filepath.Join(dir, fileName)
-	for name, content := range map[string]string{"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`} {
+	for name, content := range map[string]string{
+		"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`,
+	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}

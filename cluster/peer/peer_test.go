@@ -155,7 +155,8 @@ func expect(t *testing.T, conn net.Conn, want string) {
 func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 	b := newBook()
 	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
-	from, to, other := transport(t, one, 7, cluster), transport(t, two, 7, cluster), transport(t, three, 7, "another-cluster-")
+	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
+	other := transport(t, three, 7, "another-cluster-")
 	go answer(to, 2, t.Context().Done())
 	go answer(other, 3, t.Context().Done())
 	if _, err := vote(from, 3); err == nil {
@@ -355,7 +356,9 @@ func FuzzFirstBytes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, seed := range [][]byte{nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20]} {
+	for _, seed := range [][]byte{
+		nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20],
+	} {
 		f.Add(seed)
 	}
 	b := newBook()

@@ -111,7 +111,7 @@ func (c *tlsConfigs) verifyServer(s tls.ConnectionState, want string) error {
 		return err
 	}
 	name, err := nodeName(leaf)
-	if err == nil && want != "" && name != want {
+	if err == nil && want != "" && !strings.EqualFold(name, want) {
 		err = fmt.Errorf("the certificate is node %q's, not %q's", name, want)
 	}
 	return err

@@ -1,83 +1,21 @@
 package peer
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/belfryhq/belfry/cluster/peer/peertest"
 )
 
-// authority signs certificates into a folder of the test.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-}
+// authority gives keys as this package wants them.
+type authority struct{ *peertest.Authority }
 
-func newAuthority(t *testing.T) *authority {
-	a := &authority{t: t, dir: t.TempDir()}
-	a.key = a.newKey()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}
-	a.cert = a.sign("ca", template, template, &a.key.PublicKey, a.key)
-	return a
-}
+func newAuthority(t *testing.T) authority { return authority{peertest.NewAuthority(t)} }
 
-func (a *authority) newKey() *ecdsa.PrivateKey {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return key
-}
-
-func (a *authority) sign(name string, c, parent *x509.Certificate, pub *ecdsa.PublicKey, key *ecdsa.PrivateKey) *x509.Certificate {
-	der, err := x509.CreateCertificate(rand.Reader, c, parent, pub, key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.write(name+".crt", "CERTIFICATE", der)
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert
-}
-
-func (a *authority) write(name, kind string, der []byte) {
-	data := pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
-	if err := os.WriteFile(filepath.Join(a.dir, name), data, 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-}
-
-// keys makes a certificate with these DNS names.
-func (a *authority) keys(file string, dns ...string) *Keys {
-	key := a.newKey()
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	a.write(file+".key", "EC PRIVATE KEY", der)
-	a.sign(file, &x509.Certificate{
-		SerialNumber: big.NewInt(2), DNSNames: dns,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}, a.cert, &key.PublicKey, a.key)
-	path := func(name string) string { return filepath.Join(a.dir, name) }
-	return &Keys{CertFile: path(file + ".crt"), KeyFile: path(file + ".key"), CAFile: path("ca.crt"), Gossip: make([]byte, 32)}
+func (a authority) keys(file string, dns ...string) *Keys {
+	cert, key := a.Sign(file, dns...)
+	return &Keys{CertFile: cert, KeyFile: key, CAFile: a.CAFile, Gossip: make([]byte, 32)}
 }
 
 func named(name string, keys *Keys) func(*Config) {
@@ -149,7 +87,9 @@ func TestCertificateMustNameThisNode(t *testing.T) {
 			t.Errorf("want %q: %v", want, err)
 		}
 	}
-	for _, names := range [][]string{{"a" + NameSuffix, "b" + NameSuffix}, {"*" + NameSuffix}, {NameSuffix}, {"x.y" + NameSuffix}, nil} {
+	for _, names := range [][]string{
+		{"a" + NameSuffix, "b" + NameSuffix}, {"*" + NameSuffix}, {NameSuffix}, {"x.y" + NameSuffix}, nil,
+	} {
 		if name, err := nodeName(&x509.Certificate{DNSNames: names}); err == nil {
 			t.Errorf("%v names %q", names, name)
 		}

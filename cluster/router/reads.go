@@ -90,7 +90,8 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 }
 
 // read asks until somebody answers, or the caller's time is over.
-func read[T any](ctx context.Context, r *Router, shard uint32, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
+func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
+	ask func(context.Context, Shards) (T, error)) (T, error) {
 	t := r.newTry(shard)
 	for {
 		answer, err := readOnce(ctx, t, stale, ask)

@@ -133,7 +133,8 @@ func (w *world) at(name string) *Router {
 }
 
 func (r *Router) counts() [3]float64 {
-	return [3]float64{testutil.ToFloat64(r.metrics.local), testutil.ToFloat64(r.metrics.hops), testutil.ToFloat64(r.metrics.retries)}
+	m := r.metrics
+	return [3]float64{testutil.ToFloat64(m.local), testutil.ToFloat64(m.hops), testutil.ToFloat64(m.retries)}
 }
 
 // id is a name that falls on the shard.
