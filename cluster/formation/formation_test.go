@@ -283,3 +283,21 @@ func check(t *rapid.T, m *mesh) {
 		}
 	}
 }
+
+// A node that is asked for its promise while it is being let in elsewhere keeps the promise.
+func TestPromiseGivenWhileJoining(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(3, "a")
+		other := identity.NewID()
+		m.records["z"], m.expect["z"] = &memory{id: "z", cluster: other}, 0
+		promise := identity.Promise{ClusterID: identity.NewID(), Nodes: []string{"a", "b", "c"}}
+		cfg := m.config("a")
+		cfg.Register = func(context.Context, string) (string, error) { return other, m.records["a"].Give(promise) }
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		cfg.Ask = func(context.Context, string, identity.Promise) (*clusterpb.PromiseReply, error) { return nil, errUnreachable }
+		if err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || m.records["a"].cluster != "" {
+			t.Errorf("entered %q: %v", m.records["a"].cluster, err)
+		}
+	})
+}
