@@ -295,7 +295,9 @@ func TestPromiseGivenWhileJoining(t *testing.T) {
 		cfg.Register = func(context.Context, string) (string, error) { return other, m.records["a"].Give(promise) }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		cfg.Ask = func(context.Context, string, identity.Promise) (*clusterpb.PromiseReply, error) { return nil, errUnreachable }
+		cfg.Ask = func(context.Context, string, identity.Promise) (*clusterpb.PromiseReply, error) {
+			return nil, errUnreachable
+		}
 		if err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || m.records["a"].cluster != "" {
 			t.Errorf("entered %q: %v", m.records["a"].cluster, err)
 		}
