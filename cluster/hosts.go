@@ -12,10 +12,10 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 // hosts runs this node's replicas, as the control group places them, and answers calls for them and no others.
@@ -82,7 +82,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 	if at < 0 {
 		return nil, fmt.Errorf("shard %d owns no slots", s.Id)
 	}
-	transport, err := n.endpoint.Raft(s.Id, state.ClusterId, logs.Raft(n.cfg.Logger.With("shard", s.Id)))
+	transport, err := n.endpoint.Raft(s.Id, state.ClusterId, raftlog.New(n.cfg.Logger.With("shard", s.Id)))
 	if err != nil {
 		return nil, err
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
-	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 const controlNumber = 0 // of the control group among the Raft groups; shards have their own ids
@@ -58,7 +58,7 @@ func (n *Node) enterCluster() error {
 func (n *Node) openControl() error {
 	clusterID := n.identity.ClusterID()
 	logger := n.cfg.Logger.With("group", "control")
-	transport, err := n.endpoint.Raft(controlNumber, clusterID, logs.Raft(logger))
+	transport, err := n.endpoint.Raft(controlNumber, clusterID, raftlog.New(logger))
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,7 @@ func (n *Node) open() error {
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.workers.Go(n.run)
+	n.workers.Go(newComparer(n).run)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (n *Node) status() []*clusterpb.ReplicaStatus {
 		st := s.Status()
 		replicas = append(replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
-			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
+			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash, Checkpoints: checkpointsOf(s),
 		})
 	}
 	return replicas

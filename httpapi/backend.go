@@ -59,6 +59,11 @@ type ReplicaView struct {
 	Node    string `json:"node"`
 	Applied uint64 `json:"applied"` // log index
 	State   string `json:"state"`   // leader, follower, learner, or unknown
+
+	// Commands and Hash say after how many commands the replica's state was hashed, and to what. Replicas with the same
+	// Commands have the same Hash, or have gone apart.
+	Commands uint64 `json:"commands"`
+	Hash     string `json:"hash"`
 }
 
 // normalise makes empty lists of absent ones, so that they are [] in JSON and not null.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 // How Raft is set up. Entries are large, so that what counts entries is small.
@@ -49,7 +50,7 @@ func (s *Shard) openSnapshots() (raft.SnapshotStore, error) {
 	if s.cfg.Snapshots != nil {
 		return s.cfg.Snapshots()
 	}
-	return raft.NewFileSnapshotStoreWithLogger(s.cfg.Dir, snapshotsKept, newRaftLogger(s.cfg.Logger))
+	return raft.NewFileSnapshotStoreWithLogger(s.cfg.Dir, snapshotsKept, raftlog.New(s.cfg.Logger))
 }
 
 func (s *Shard) openStores(snapshots raft.SnapshotStore) (Stores, error) {
@@ -106,7 +107,7 @@ func (s *Shard) startRaft(snapshots raft.SnapshotStore, transport raft.Transport
 func (s *Shard) raftConfig() *raft.Config {
 	c, timing := raft.DefaultConfig(), s.cfg.Timing
 	c.LocalID = raft.ServerID(s.cfg.NodeID)
-	c.Logger = newRaftLogger(s.cfg.Logger)
+	c.Logger = raftlog.New(s.cfg.Logger)
 	c.NotifyCh = s.watch.notify
 	c.NoLegacyTelemetry = true
 	c.HeartbeatTimeout, c.ElectionTimeout = s.tuning.timeouts()

@@ -2,9 +2,12 @@ package shard
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // metrics are one shard's. All are made whether or not there is a registry, so that no caller need ask.
@@ -58,6 +61,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		gauge("applied_index", "Raft index of the last entry applied here.", func() float64 {
 			return float64(s.applier.index.Load())
 		}),
+		stateCollector{s},
 	}
 	if registerer != nil {
 		labels := prometheus.Labels{"shard": strconv.FormatUint(uint64(s.cfg.ID), 10)}
@@ -116,3 +120,31 @@ func (m *metrics) started(late time.Duration) { m.lateness.Observe(late.Seconds(
 func (m *metrics) settled(verdict string) { m.attempts.WithLabelValues(verdict).Inc() }
 
 func (m *metrics) snapshotTaken(took time.Duration) { m.snapshots.Observe(took.Seconds()) }
+
+// stateCollector tells what the replica holds, counted when it is asked for.
+type stateCollector struct{ shard *Shard }
+
+var (
+	tasksDesc = prometheus.NewDesc("belfry_shard_tasks", "Tasks that this replica holds, by state.", []string{"state"}, nil)
+	bytesDesc = prometheus.NewDesc("belfry_shard_memory_bytes", "Memory of this replica's tasks, blobs and index.", nil, nil)
+	lanesDesc = prometheus.NewDesc("belfry_shard_lanes", "Receivers with a due task on this replica.", nil, nil)
+)
+
+func (c stateCollector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- tasksDesc
+	descs <- bytesDesc
+	descs <- lanesDesc
+}
+
+func (c stateCollector) Collect(out chan<- prometheus.Metric) {
+	counts := c.shard.machine.Counts()
+	for state, name := range fsmpb.State_name {
+		if state == int32(fsmpb.State_STATE_UNSPECIFIED) {
+			continue
+		}
+		label := strings.ToLower(strings.TrimPrefix(name, "STATE_"))
+		out <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(counts.ByState[state]), label)
+	}
+	out <- prometheus.MustNewConstMetric(bytesDesc, prometheus.GaugeValue, float64(counts.Bytes))
+	out <- prometheus.MustNewConstMetric(lanesDesc, prometheus.GaugeValue, float64(counts.Lanes))
+}

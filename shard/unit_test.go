@@ -1,16 +1,13 @@
 package shard
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -233,23 +230,6 @@ func TestContacts(t *testing.T) {
 	}
 	if _, ok := c.majority("a", []string{"a"}, 1); !ok {
 		t.Error("alone")
-	}
-}
-
-func TestRaftLogger(t *testing.T) {
-	var out bytes.Buffer
-	base := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	l := newRaftLogger(base).Named("net").With("peer", "b")
-	l.Info("not shown")
-	l.Warn("shown", "servers", hclog.Fmt("%d of %s", 3, "all"))
-	l.StandardLogger(nil).Print("from the standard library")
-	got := out.String()
-	if strings.Contains(got, "not shown") || !strings.Contains(got, `servers="3 of all"`) ||
-		!strings.Contains(got, "peer=b") || !strings.Contains(got, "from the standard library") {
-		t.Error(got)
-	}
-	if l.GetLevel() != hclog.Warn || l.IsInfo() || !l.IsError() || l.Name() != "raft.net" {
-		t.Errorf("level %v, name %q", l.GetLevel(), l.Name())
 	}
 }
 

@@ -475,6 +475,7 @@ type ReplicaStatus struct {
 	Tasks         uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // the state hash, and after how many commands it was taken
 	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`
+	Checkpoints   []*Checkpoint          `protobuf:"bytes,9,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"` // the newest few, by rising index
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +566,66 @@ func (x *ReplicaStatus) GetHash() uint64 {
 	return 0
 }
 
+func (x *ReplicaStatus) GetCheckpoints() []*Checkpoint {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return nil
+}
+
+// Checkpoint is a replica's state hash at a Raft index at which all replicas take theirs.
+type Checkpoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
+	Hash          uint64                 `protobuf:"varint,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Checkpoint) Reset() {
+	*x = Checkpoint{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Checkpoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Checkpoint) ProtoMessage() {}
+
+func (x *Checkpoint) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
+func (*Checkpoint) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Checkpoint) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *Checkpoint) GetHash() uint64 {
+	if x != nil {
+		return x.Hash
+	}
+	return 0
+}
+
 // ForwardRequest carries every call that waited while the one before it was being sent.
 type ForwardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -575,7 +636,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +648,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +661,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -627,7 +688,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +700,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +713,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -741,7 +802,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +814,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +827,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -787,7 +848,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +860,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +873,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -846,7 +907,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +919,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +932,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -897,7 +958,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +970,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +983,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -945,7 +1006,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -957,7 +1018,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -970,7 +1031,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -1018,7 +1079,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1030,7 +1091,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1043,7 +1104,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -1071,7 +1132,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1083,7 +1144,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1096,7 +1157,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -1148,7 +1209,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\"\x0f\n" +
 	"\rStatusRequest\"K\n" +
 	"\vStatusReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\xc7\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\x88\x02\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -1157,7 +1218,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x14\n" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x1a\n" +
 	"\bcommands\x18\a \x01(\x04R\bcommands\x12\x12\n" +
-	"\x04hash\x18\b \x01(\x04R\x04hash\"?\n" +
+	"\x04hash\x18\b \x01(\x04R\x04hash\x12?\n" +
+	"\vcheckpoints\x18\t \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\"6\n" +
+	"\n" +
+	"Checkpoint\x12\x14\n" +
+	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\x04R\x04hash\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
 	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xf7\x01\n" +
 	"\x04Call\x12\x16\n" +
@@ -1219,7 +1285,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),          // 0: belfry.cluster.v1.ErrorKind
 	(*PromiseRequest)(nil),  // 1: belfry.cluster.v1.PromiseRequest
@@ -1231,54 +1297,56 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*StatusRequest)(nil),   // 7: belfry.cluster.v1.StatusRequest
 	(*StatusReply)(nil),     // 8: belfry.cluster.v1.StatusReply
 	(*ReplicaStatus)(nil),   // 9: belfry.cluster.v1.ReplicaStatus
-	(*ForwardRequest)(nil),  // 10: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),            // 11: belfry.cluster.v1.Call
-	(*Commands)(nil),        // 12: belfry.cluster.v1.Commands
-	(*GetCall)(nil),         // 13: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),        // 14: belfry.cluster.v1.ListCall
-	(*ForwardReply)(nil),    // 15: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),       // 16: belfry.cluster.v1.CallReply
-	(*CommandReply)(nil),    // 17: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),       // 18: belfry.cluster.v1.CallError
-	(*Node)(nil),            // 19: belfry.cluster.v1.Node
-	(*fsmpb.Command)(nil),   // 20: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil), // 21: belfry.fsm.v1.ListQuery
-	(*fsmpb.Task)(nil),      // 22: belfry.fsm.v1.Task
-	(*fsmpb.ListPage)(nil),  // 23: belfry.fsm.v1.ListPage
-	(*fsmpb.Result)(nil),    // 24: belfry.fsm.v1.Result
+	(*Checkpoint)(nil),      // 10: belfry.cluster.v1.Checkpoint
+	(*ForwardRequest)(nil),  // 11: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),            // 12: belfry.cluster.v1.Call
+	(*Commands)(nil),        // 13: belfry.cluster.v1.Commands
+	(*GetCall)(nil),         // 14: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),        // 15: belfry.cluster.v1.ListCall
+	(*ForwardReply)(nil),    // 16: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),       // 17: belfry.cluster.v1.CallReply
+	(*CommandReply)(nil),    // 18: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),       // 19: belfry.cluster.v1.CallError
+	(*Node)(nil),            // 20: belfry.cluster.v1.Node
+	(*fsmpb.Command)(nil),   // 21: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil), // 22: belfry.fsm.v1.ListQuery
+	(*fsmpb.Task)(nil),      // 23: belfry.fsm.v1.Task
+	(*fsmpb.ListPage)(nil),  // 24: belfry.fsm.v1.ListPage
+	(*fsmpb.Result)(nil),    // 25: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	19, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	20, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	9,  // 1: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	11, // 2: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	12, // 3: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	13, // 4: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	14, // 5: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	20, // 6: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	21, // 7: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	16, // 8: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	18, // 9: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	17, // 10: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	22, // 11: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	23, // 12: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	24, // 13: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	18, // 14: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 15: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	1,  // 16: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	3,  // 17: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	10, // 18: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	5,  // 19: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	7,  // 20: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	2,  // 21: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 22: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	15, // 23: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 24: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	8,  // 25: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	10, // 2: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	12, // 3: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	13, // 4: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	14, // 5: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	15, // 6: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	21, // 7: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	22, // 8: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	17, // 9: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	19, // 10: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	18, // 11: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	23, // 12: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	24, // 13: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	25, // 14: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	19, // 15: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 16: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	1,  // 17: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	3,  // 18: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	11, // 19: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	5,  // 20: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	7,  // 21: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	2,  // 22: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	4,  // 23: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	16, // 24: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	6,  // 25: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	8,  // 26: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	22, // [22:27] is the sub-list for method output_type
+	17, // [17:22] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -1287,7 +1355,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[10].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[11].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -1298,7 +1366,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 // Config says where the group lives.
@@ -82,7 +82,7 @@ func Open(cfg Config) (*Group, error) {
 }
 
 func (g *Group) start(notify chan bool) error {
-	logger := logs.Raft(g.cfg.Logger)
+	logger := raftlog.New(g.cfg.Logger)
 	snapshots, err := raft.NewFileSnapshotStoreWithLogger(g.cfg.Dir, 2, logger)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (g *Group) raftConfig(notify chan bool) *raft.Config {
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
 	c.NotifyCh = notify
-	c.Logger = logs.Raft(g.cfg.Logger)
+	c.Logger = raftlog.New(g.cfg.Logger)
 	return c
 }
 

@@ -12,18 +12,6 @@ func capture() (*slog.Logger, *bytes.Buffer) {
 	return slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), &out
 }
 
-func TestRaftLines(t *testing.T) {
-	l, out := capture()
-	r := Raft(l).With("group", 7).Named("x")
-	r.Warn("heartbeat failed", "peer", "b")
-	r.Info("entering follower state")
-	for _, want := range []string{`level=WARN msg="heartbeat failed" group=7 peer=b`, `level=DEBUG msg="entering`} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q is not in %s", want, out)
-		}
-	}
-}
-
 func TestMemberlistLines(t *testing.T) {
 	l, out := capture()
 	m := Memberlist(l)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
@@ -35,7 +36,9 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks}
 	for _, r := range s.Replicas {
-		view.Replicas = append(view.Replicas, httpapi.ReplicaView{Node: r.Node, Applied: r.Applied, State: r.State})
+		view.Replicas = append(view.Replicas, httpapi.ReplicaView{
+			Node: r.Node, Applied: r.Applied, State: r.State, Commands: r.Commands, Hash: fmt.Sprintf("%016x", r.Hash),
+		})
 	}
 	return view
 }

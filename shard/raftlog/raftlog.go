@@ -1,4 +1,10 @@
-package shard
+// Package raftlog writes what hashicorp/raft logs to a slog.Logger, for the shards' groups and the control group.
+//
+// Raft tells of every election step, for every group, at Info, and of every message that did not reach a dead peer at
+// Error: hundreds of lines while a node is away. Who leads is logged by the groups themselves. So Info becomes Debug,
+// Error becomes Warn (what a group cannot survive comes through its store, and ends the process), and a record that is
+// the same as one shown a moment ago is counted rather than shown.
+package raftlog
 
 import (
 	"context"
@@ -10,23 +16,22 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger writes what hashicorp/raft logs to a slog.Logger. Raft is talkative at Info about every election step, for
-// every group, and the shard logs leader changes itself: so Info becomes Debug, and only warnings keep their level.
+// raftLogger is an hclog.Logger.
 type raftLogger struct {
 	slog    *slog.Logger
+	repeats *repeats
 	name    string
 	implied []any
 }
 
-func newRaftLogger(l *slog.Logger) hclog.Logger {
-	return &raftLogger{slog: l.With("component", "raft"), name: "raft"}
+// New returns a logger for one Raft group.
+func New(l *slog.Logger) hclog.Logger {
+	return &raftLogger{slog: l.With("component", "raft"), repeats: newRepeats(), name: "raft"}
 }
 
 func slogLevel(l hclog.Level) slog.Level {
 	switch l {
-	case hclog.Error:
-		return slog.LevelError
-	case hclog.Warn:
+	case hclog.Error, hclog.Warn:
 		return slog.LevelWarn
 	case hclog.Trace:
 		return slog.LevelDebug - 4
@@ -41,7 +46,15 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	if !l.slog.Enabled(ctx, to) {
 		return
 	}
-	l.slog.Log(ctx, to, msg, plainArgs(args)...)
+	plain := plainArgs(args)
+	shown, left := l.repeats.show(msg, plain)
+	if !shown {
+		return
+	}
+	if left > 0 {
+		plain = append(plain, "not_shown", left)
+	}
+	l.slog.Log(ctx, to, msg, plain...)
 }
 
 // plainArgs renders the values that only hclog knows how to.
@@ -78,7 +91,7 @@ func (l *raftLogger) Name() string       { return l.name }
 // With returns a logger that adds these to every record.
 func (l *raftLogger) With(args ...any) hclog.Logger {
 	implied := append(append([]any(nil), l.implied...), args...)
-	return &raftLogger{slog: l.slog.With(plainArgs(args)...), name: l.name, implied: implied}
+	return &raftLogger{slog: l.slog.With(plainArgs(args)...), repeats: l.repeats, name: l.name, implied: implied}
 }
 
 // Named returns a logger of that name under this one's.
@@ -91,7 +104,7 @@ func (l *raftLogger) Named(name string) hclog.Logger {
 
 // ResetNamed returns a logger of exactly that name.
 func (l *raftLogger) ResetNamed(name string) hclog.Logger {
-	return &raftLogger{slog: l.slog, name: name, implied: l.implied}
+	return &raftLogger{slog: l.slog, repeats: l.repeats, name: name, implied: l.implied}
 }
 
 // SetLevel does nothing: the slog handler decides.

@@ -1,0 +1,50 @@
+package raftlog
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+func TestLevelsAndArguments(t *testing.T) {
+	var out bytes.Buffer
+	base := slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	l := New(base).Named("net").With("peer", "b")
+	l.Info("not shown")
+	l.Warn("shown", "servers", hclog.Fmt("%d of %s", 3, "all"))
+	l.StandardLogger(nil).Print("from the standard library")
+	got := out.String()
+	if strings.Contains(got, "not shown") || !strings.Contains(got, `servers="3 of all"`) ||
+		!strings.Contains(got, "peer=b") || !strings.Contains(got, "from the standard library") {
+		t.Error(got)
+	}
+	if l.GetLevel() != hclog.Warn || l.IsInfo() || !l.IsError() || l.Name() != "raft.net" {
+		t.Errorf("level %v, name %q", l.GetLevel(), l.Name())
+	}
+}
+
+
+// A dead peer is told of once in a while, with how often, and each peer by itself.
+func TestRepeatsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		l := New(slog.New(slog.NewTextHandler(&out, nil)))
+		for range 5 {
+			l.Error("failed to heartbeat to", "peer", "b", "error", "refused")
+			l.Error("failed to heartbeat to", "peer", "c", "error", "refused")
+		}
+		if got := strings.Count(out.String(), "\n"); got != 2 {
+			t.Errorf("%d lines for two peers:\n%s", got, &out)
+		}
+		<-time.After(quiet)
+		l.Error("failed to heartbeat to", "peer", "b", "error", "refused")
+		if !strings.Contains(out.String(), "peer=b error=refused not_shown=4") {
+			t.Errorf("how often it was left out is not told:\n%s", &out)
+		}
+	})
+}
