@@ -138,3 +138,16 @@ func (c Config) validateAddrs() error {
 	}
 	return nil
 }
+
+// ParseTiming gives the timing of this name: lan (the default), fast or wan.
+func ParseTiming(name string) (shard.Timing, error) {
+	switch name {
+	case "", "lan":
+		return shard.LAN(), nil
+	case "fast":
+		return shard.Fast(), nil
+	case "wan":
+		return shard.WAN(), nil
+	}
+	return shard.Timing{}, fmt.Errorf("%q is no timing: fast, lan or wan", name)
+}

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/shard" //nolint:depguard // for the timings' names: cluster.Config takes the timing itself
 )
 
 // serveFlags are a node's settings as they are given.
@@ -16,6 +15,7 @@ type serveFlags struct {
 	data, name                   string
 	http, advertiseHTTP          string
 	peer, advertisePeer          string
+	keys                         peerKeyFlags
 	join                         []string
 	bootstrapExpect, shards      int
 	logStore, timing             string
@@ -54,6 +54,7 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.advertiseHTTP, "advertise-http", "", "where callers should be told to find it (default: --http)")
 	flags.StringVar(&f.peer, "peer", "127.0.0.1:8500", "where other nodes are answered, over TCP and UDP")
 	flags.StringVar(&f.advertisePeer, "advertise-peer", "", "where other nodes dial it (default: --peer)")
+	f.keys.addFlags(flags)
 	flags.StringSliceVar(&f.join, "join", nil, "peer addresses of other nodes")
 	flags.IntVar(&f.bootstrapExpect, "bootstrap-expect", 0, "how many nodes form a new cluster: 1, 3 or 5")
 	flags.IntVar(&f.shards, "shards", 12, "of a new cluster")
@@ -77,6 +78,7 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
 	}
 	cfg.Policy.Window = f.laneWindow
+	cfg.Policy.TombstoneBytes = tombstoneBytes(f.shards)
 	switch f.logStore {
 	case "wal":
 		cfg.LogStore = "wal"
@@ -85,15 +87,12 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 	default:
 		return cfg, fmt.Errorf("--log-store %q: wal or boltdb", f.logStore)
 	}
-	switch f.timing {
-	case "lan":
-		cfg.Timing = shard.LAN()
-	case "fast":
-		cfg.Timing = shard.Fast()
-	case "wan":
-		cfg.Timing = shard.WAN()
-	default:
-		return cfg, fmt.Errorf("--timing %q: fast, lan or wan", f.timing)
+	var err error
+	if cfg.Timing, err = cluster.ParseTiming(f.timing); err != nil {
+		return cfg, fmt.Errorf("--timing: %w", err)
+	}
+	if cfg.Keys, err = f.keys.load(); err != nil {
+		return cfg, err
 	}
 	return cfg, nil
 }
