@@ -125,9 +125,12 @@ func (m *metrics) snapshotTaken(took time.Duration) { m.snapshots.Observe(took.S
 type stateCollector struct{ shard *Shard }
 
 var (
-	tasksDesc = prometheus.NewDesc("belfry_shard_tasks", "Tasks that this replica holds, by state.", []string{"state"}, nil)
-	bytesDesc = prometheus.NewDesc("belfry_shard_memory_bytes", "Memory of this replica's tasks, blobs and index.", nil, nil)
-	lanesDesc = prometheus.NewDesc("belfry_shard_lanes", "Receivers with a due task on this replica.", nil, nil)
+	tasksDesc = prometheus.NewDesc("belfry_shard_tasks",
+		"Tasks that this replica holds, by state.", []string{"state"}, nil)
+	bytesDesc = prometheus.NewDesc("belfry_shard_memory_bytes",
+		"Memory of this replica's tasks, blobs and index.", nil, nil)
+	lanesDesc = prometheus.NewDesc("belfry_shard_lanes",
+		"Receivers with a due task on this replica.", nil, nil)
 )
 
 func (c stateCollector) Describe(descs chan<- *prometheus.Desc) {

@@ -264,7 +264,10 @@ func TestClock(t *testing.T) {
 			}
 		}).startAll()
 		defer c.close()
-		setAgreed := func(err error) { <-agree; agree <- err }
+		setAgreed := func(err error) {
+			<-agree
+			agree <- err
+		}
 		time.Sleep(5 * time.Minute)
 		for _, n := range c.nodes {
 			if n.IsLeader() || n.machine.Position() != 0 {
@@ -310,8 +313,8 @@ func TestClockGuard(t *testing.T) {
 			time.Sleep(time.Second)
 			offset.set(step.offset)
 			now, ok := g.now()
-			if ok != step.ok || now.Sub(time.Now()) != step.reads {
-				t.Errorf("offset %v: read %v, %v", step.offset, now.Sub(time.Now()), ok)
+			if ok != step.ok || time.Until(now) != step.reads {
+				t.Errorf("offset %v: read %v, %v", step.offset, time.Until(now), ok)
 			}
 		}
 		offset.set(time.Hour)

@@ -119,12 +119,12 @@ func newContacts() *contacts { return &contacts{peers: map[string]contact{}} }
 
 func (c *contacts) stamp() stamp { return stamp{c.sequence.Add(1), time.Now()} }
 
-func (c *contacts) note(peer string, new contact) {
+func (c *contacts) note(peer string, latest contact) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.peers[peer]
-	if new.term > old.term || new.term == old.term && new.seq > old.seq {
-		c.peers[peer] = new
+	known := c.peers[peer]
+	if latest.term > known.term || latest.term == known.term && latest.seq > known.seq {
+		c.peers[peer] = latest
 	}
 }
 

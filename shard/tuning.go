@@ -25,7 +25,8 @@ type tuning struct {
 }
 
 func newTuning(cfg Config) *tuning {
-	return &tuning{timing: cfg.Timing, early: cfg.Preferred != "" && cfg.Preferred != cfg.NodeID && cfg.Timing.HeadStart > 0}
+	early := cfg.Preferred != "" && cfg.Preferred != cfg.NodeID && cfg.Timing.HeadStart > 0
+	return &tuning{timing: cfg.Timing, early: early}
 }
 
 // timeouts are Raft's for the moment.

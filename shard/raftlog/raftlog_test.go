@@ -28,7 +28,6 @@ func TestLevelsAndArguments(t *testing.T) {
 	}
 }
 
-
 // A dead peer is told of once in a while, with how often, and each peer by itself.
 func TestRepeatsAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
