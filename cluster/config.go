@@ -110,7 +110,7 @@ func (c Config) validate() error {
 	case c.Deliver == nil:
 		return errors.New("nobody to deliver")
 	case c.Fatal == nil:
-		return errors.New("Fatal is not set")
+		return errors.New("nobody to tell of what is fatal")
 	case c.Name == "" || len(c.Name) > maxNameBytes || labelOf(c.Name) != c.Name:
 		return fmt.Errorf("node name %q: 1 to %d letters, digits and hyphens", c.Name, maxNameBytes)
 	case !slices.Contains([]int{0, 1, 3, 5}, c.BootstrapExpect):

@@ -171,9 +171,9 @@ func (n *Node) lookup(id string) (peer.Target, bool) {
 	return peer.Target{}, false
 }
 
-// isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it needs
-// the key, that it is in this cluster and is only about to be registered, as all are while a cluster is being formed; or
-// this node has yet to be told who is registered.
+// isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it
+// needs the key, that it is in this cluster and is only about to be registered, as all are while a cluster is being
+// formed; or this node has yet to be told who is registered.
 func (n *Node) isMember(name string) bool {
 	state := n.state()
 	registered := func(node *clusterpb.Node) bool { return strings.EqualFold(node.Name, name) }

@@ -1,6 +1,6 @@
 // Package clustertest runs whole clusters in one test process, on loopback, with their data in the test's folder. When
-// the test ends it checks what must always hold: that the replicas of each shard agree, that nothing was fatal, and that
-// every node stops cleanly.
+// the test ends it checks what must always hold: that the replicas of each shard agree, that nothing was fatal, and
+// that every node stops cleanly.
 package clustertest
 
 import (
@@ -72,7 +72,9 @@ func freePort(t testing.TB) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
 	return l.Addr().String()
 }
 

@@ -80,7 +80,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore replaces the state once all of it has been read.
 func (m *machine) Restore(r io.ReadCloser) error {
-	defer r.Close()
+	defer func() { _ = r.Close() }() // only read
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return fmt.Errorf("control group's snapshot: %w", err)

@@ -39,8 +39,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Run returns when the node is in a cluster: the id of it is in the record then. It ends with an error only if ctx does,
-// or if the record cannot be written.
+// Run returns when the node is in a cluster: the id of it is in the record then. It ends with an error only if ctx
+// does, or if the record cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Settle == 0 {
 		cfg.Settle = 500 * time.Millisecond

@@ -72,8 +72,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("peer address to bind: %w", err)
 	}
 	if c.Keys == nil && !isLoopback(host) {
-		return fmt.Errorf("peer address %s is not on loopback, and there are no keys: between machines nodes speak only with "+
-			"TLS both ways and a gossip key, because whoever reaches this port unasked could write to every shard", c.BindAddr)
+		return fmt.Errorf("peer address %s is not on loopback, and there are no keys: between machines nodes speak only "+
+			"with TLS both ways and a gossip key, because whoever reaches this port unasked could write to every shard",
+			c.BindAddr)
 	}
 	if c.AdvertiseAddr == "" {
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pooled is a connection that Raft keeps between exchanges. A peer that has restarted meanwhile has hung up on it, which
-// Raft would find out by losing one exchange: if that is a request for a vote, an election, and with it some hundred
-// milliseconds. So before it is used after a rest, it is looked at, and dialled again if it is dead.
+// pooled is a connection that Raft keeps between exchanges. A peer that has restarted meanwhile has hung up on it,
+// which Raft would find out by losing one exchange: if that is a request for a vote, an election, and with it some
+// hundred milliseconds. So before it is used after a rest, it is looked at, and dialled again if it is dead.
 type pooled struct {
 	again func() (net.Conn, error)
 

@@ -118,7 +118,8 @@ func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.C
 	defer cancel()
 	answer, err := ask(once, shards)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsm.ErrUnknown) {
-		err = fmt.Errorf("%w: a read: %v", fsm.ErrNotProposed, err) // it changes nothing: it may be asked again
+		// It changes nothing: it may be asked again.
+		err = fmt.Errorf("%w: a read: %v", fsm.ErrNotProposed, err) //nolint:errorlint // and no longer what err was
 	}
 	return answer, err
 }

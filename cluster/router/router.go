@@ -16,8 +16,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Shards answers calls for shards: those of this node, or those of another one. Errors are the ones of package fsm; what
-// is wrapped in fsm.ErrNotProposed may be asked again elsewhere. A shard that is not there is an *fsm.NotLeaderError.
+// Shards answers calls for shards: those of this node, or those of another one. Errors are the ones of package fsm;
+// what is wrapped in fsm.ErrNotProposed may be asked again elsewhere. A shard that is not there is an
+// *fsm.NotLeaderError.
 type Shards interface {
 	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
