@@ -36,7 +36,7 @@ func (w *Webhook) attempt(parent context.Context, a fsm.Attempt, begun time.Time
 	if err != nil {
 		return fsm.Outcome{Permanent: true, Error: err.Error()}, resultPermanent
 	}
-	resp, err := w.transport.RoundTrip(req)
+	resp, err := w.transport.RoundTrip(req) //nolint:bodyclose // answered closes it
 	if err != nil {
 		return x.failed(parent, ctx, err)
 	}
@@ -91,7 +91,7 @@ func (x *exchange) failed(parent, ctx context.Context, err error) (fsm.Outcome, 
 	switch {
 	case parent.Err() != nil:
 		return fsm.Outcome{Error: "aborted: this node gave the attempt up"}, resultAborted
-	case context.Cause(ctx) == errTimedOut || !time.Now().Before(x.deadline): // a dial ends at the same instant
+	case errors.Is(context.Cause(ctx), errTimedOut) || !time.Now().Before(x.deadline): // a dial ends at the same instant
 		return fsm.Outcome{Error: timedOut(x.timeout, x.phase())}, resultFailed
 	case errors.As(err, &refused):
 		return fsm.Outcome{Permanent: true, Error: refused.Error()}, resultPermanent

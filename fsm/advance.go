@@ -65,8 +65,8 @@ func (m *Machine) startAttempt(h handle, l *lane, due int64, policy *fsmpb.Polic
 	m.lease(h, l, due, policy)
 }
 
-// lease gives a firing task the current number as its fence, and its lease end, and tells the leader. The wheel is ahead
-// of the clock: also a grant renewed or given late may be of a task that is not due yet.
+// lease gives a firing task the current number as its fence, and its lease end, and tells the leader. The wheel is
+// ahead of the clock: also a grant renewed or given late may be of a task that is not due yet.
 func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy) {
 	r := m.tasks.Read(h)
 	p := m.progressOf(h)

@@ -36,7 +36,8 @@ const (
 func (c *cold) appendTo(b []byte) []byte {
 	at := len(b)
 	b = append(b, 0)
-	b = append(b, byte(c.created), byte(c.created>>8), byte(c.created>>16), byte(c.created>>24), byte(c.created>>32), byte(c.created>>40))
+	b = append(b, byte(c.created), byte(c.created>>8), byte(c.created>>16),
+		byte(c.created>>24), byte(c.created>>32), byte(c.created>>40))
 	b = binary.AppendUvarint(b, c.occurrence)
 	if c.id != "" {
 		b[at] |= coldHasID

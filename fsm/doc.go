@@ -26,7 +26,7 @@
 // # State hash
 //
 // Hash is a sum of one hash a task, kept up to date change by change, so that replicas can be compared at any time at
-// no cost. It is computed from field values, never from marshalled bytes. A snapshot carries it and a restore checks it.
+// no cost. It is computed from field values, never from marshalled bytes. A snapshot carries it, a restore checks it.
 //
 // # Not here
 //

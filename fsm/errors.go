@@ -28,6 +28,7 @@ func (e *NotLeaderError) Error() string {
 	return fmt.Sprintf("shard %d is led by node %s", e.Shard, e.Leader)
 }
 
+// Is tells that such a call was not proposed: it may be made again elsewhere.
 func (e *NotLeaderError) Is(target error) bool { return target == ErrNotProposed }
 
 // FieldError is a value that breaks a rule of the contract.

@@ -104,7 +104,8 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 		return &FieldError{Field: "target.url", Detail: err.Error()}
 	}
 	if t.TimeoutMs < 0 || t.TimeoutMs > MaxTimeout.Milliseconds() {
-		return &FieldError{Field: "target.timeout", Detail: "is out of range", Limit: "more than 0s, at most " + MaxTimeout.String()}
+		return &FieldError{Field: "target.timeout", Detail: "is out of range",
+			Limit: "more than 0s, at most " + MaxTimeout.String()}
 	}
 	return checkHeaders(t.Headers)
 }
@@ -136,7 +137,8 @@ func checkHeader(h *fsmpb.Header) *FieldError {
 		return &FieldError{Field: field, Detail: "has a control character in its value"}
 	}
 	if reservedHeader(strings.ToLower(h.Name)) {
-		return &FieldError{Field: field, Detail: "is reserved: webhook-*, ce-*, belfry-*, host, content-type, content-length, traceparent and hop-by-hop headers may not be set"}
+		return &FieldError{Field: field, Detail: "is reserved: webhook-*, ce-*, belfry-*, host, content-type, " +
+			"content-length, traceparent and hop-by-hop headers may not be set"}
 	}
 	return nil
 }
@@ -161,7 +163,8 @@ func checkRetry(r *fsmpb.Retry) *FieldError {
 		return nil
 	}
 	if r.MaxAttempts > MaxAttempts {
-		return &FieldError{Field: "retry.max_attempts", Detail: fmt.Sprintf("is %d", r.MaxAttempts), Limit: fmt.Sprintf("1 to %d", MaxAttempts)}
+		return &FieldError{Field: "retry.max_attempts", Detail: fmt.Sprintf("is %d", r.MaxAttempts),
+			Limit: fmt.Sprintf("1 to %d", MaxAttempts)}
 	}
 	for _, b := range []struct {
 		field string

@@ -66,7 +66,8 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 
 func checkEntry(e *fsmpb.Entry) error {
 	if e.Version > CommandVersion {
-		return fmt.Errorf("entry has command version %d, and this build knows %d at most: upgrade this node", e.Version, CommandVersion)
+		return fmt.Errorf("entry has command version %d, and this build knows %d at most: upgrade this node",
+			e.Version, CommandVersion)
 	}
 	for i, c := range e.Commands {
 		if c.Op == nil {

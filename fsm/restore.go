@@ -64,7 +64,8 @@ func (m *Machine) restoreHeader(in *snapshotReader) error {
 	}
 	switch {
 	case header.Version > CommandVersion:
-		return fmt.Errorf("command version %d, and this build knows %d at most: upgrade this node", header.Version, CommandVersion)
+		return fmt.Errorf("command version %d, and this build knows %d at most: upgrade this node",
+			header.Version, CommandVersion)
 	case header.Number > wheel.MaxSeq || header.NowMs < 0:
 		return errors.New("header has a number out of range")
 	case header.Shard != m.shard:

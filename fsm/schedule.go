@@ -25,7 +25,8 @@ func (m *Machine) create(c *fsmpb.Command, op *fsmpb.Schedule) {
 	m.land(h)
 }
 
-// replace starts a new occurrence under the same id. The keys it remembers stay: they are the id's, not the occurrence's.
+// replace starts a new occurrence under the same id. The keys it remembers stay: they are the id's, not the
+// occurrence's.
 func (m *Machine) replace(h handle, op *fsmpb.Schedule) {
 	created := op.ReceivedAtMs
 	if !m.begun(h) {

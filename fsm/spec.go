@@ -31,7 +31,8 @@ func (s *state) newCold(spec *fsmpb.Spec, created int64, occurrence uint64, dela
 		}
 	}
 	if spec.Target != nil {
-		if c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(spec.Target) }); c.target == 0 {
+		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(spec.Target) })
+		if c.target == 0 {
 			extra.Target = spec.Target
 		}
 	}

@@ -170,7 +170,7 @@ func (s *Server) refuse(c echo.Context, p *problem) {
 		return // nothing more is coming
 	}
 	s.ignoreUnsupported(rc.SetReadDeadline(time.Now().Add(lingerTime)))
-	if _, err := io.CopyN(io.Discard, r.Body, lingerBytes); err != nil && err != io.EOF {
+	if _, err := io.CopyN(io.Discard, r.Body, lingerBytes); err != nil && !errors.Is(err, io.EOF) {
 		s.cfg.Logger.Debug("rest of a refused body", "error", err)
 	}
 }

@@ -122,7 +122,7 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 			if what == nil {
 				return
 			}
-			if what == http.ErrAbortHandler {
+			if what == http.ErrAbortHandler { //nolint:errorlint // net/http, which it is for, compares so too
 				panic(what)
 			}
 			s.cfg.Logger.Error("panic in a call", "method", c.Request().Method, "path", c.Path(),

@@ -6,7 +6,10 @@ package wheel
 // was inserted behind the position and is due by that instant.
 func (w *Wheel) Advance(to int64, limit int, dst []Handle) (fired []Handle, more bool) {
 	a := advance{Wheel: w, to: to, fired: dst, room: limit}
-	for a.room > 0 && a.step() {
+	for a.room > 0 {
+		if !a.step() {
+			break
+		}
 	}
 	w.count -= len(a.fired) - len(dst)
 	if due, ok := w.earliest(); ok && due <= to {
