@@ -27,7 +27,9 @@ type applier struct {
 	enoughLog   int64         // from here on a snapshot may be due
 	grown       chan struct{} // capacity 1: there is enough log
 
-	checkpoints checkpoints
+	// snapshotPath names the file that a snapshot of this id is being written to; empty: none.
+	snapshotPath func(id string) string
+	checkpoints  checkpoints
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
@@ -41,7 +43,10 @@ type applied struct {
 }
 
 func newApplier(machine *fsm.Machine, enoughLog int64, fatal func(error)) *applier {
-	return &applier{machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1)}
+	return &applier{
+		machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1),
+		snapshotPath: func(string) string { return "" },
+	}
 }
 
 // ApplyBatch applies committed entries in order. It is also told of membership changes, so that Raft can snapshot an
@@ -98,7 +103,9 @@ func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
 	if a.failed != nil {
 		return nil, a.failed
 	}
-	return &snapshot{index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot()}, nil
+	return &snapshot{
+		index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot(), pathOf: a.snapshotPath,
+	}, nil
 }
 
 // Restore replaces the machine's state. The machine builds the new one aside; on an error it keeps the old one. Raft

@@ -65,6 +65,7 @@ func Open(cfg Config) (*Shard, error) {
 		caughtUp:  make(chan struct{}),
 	}
 	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
+	s.applier.snapshotPath = cfg.snapshotPath
 	s.watch = newWatch(s)
 	s.tuning = newTuning(cfg)
 	s.metrics = newMetrics(s, cfg.Registerer)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -24,14 +25,31 @@ const snapshotHeaderBytes = len(snapshotMagic) + 16
 type snapshot struct {
 	index, term uint64
 	machine     *fsm.Snapshot
+	pathOf      func(id string) string // of the file being written; "": it is not known, or none
 }
 
 // Persist writes header and state.
 func (s *snapshot) Persist(sink raft.SnapshotSink) error {
-	if err := s.write(sink); err != nil {
+	if err := s.writePaced(sink); err != nil {
 		return errors.Join(err, sink.Cancel())
 	}
 	return sink.Close()
+}
+
+func (s *snapshot) writePaced(sink raft.SnapshotSink) error {
+	w, err := newPacedWriter(sink, s.pathOf(sink.ID()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.write(w), w.close())
+}
+
+// snapshotPath is where raft's file store writes a snapshot until it is whole.
+func (c Config) snapshotPath(id string) string {
+	if c.Snapshots != nil {
+		return ""
+	}
+	return filepath.Join(c.Dir, "snapshots", id+".tmp", "state.bin")
 }
 
 func (s *snapshot) write(w io.Writer) error {
