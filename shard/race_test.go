@@ -265,7 +265,7 @@ func TestClock(t *testing.T) {
 		}).startAll()
 		defer c.close()
 		setAgreed := func(err error) {
-			<-agree
+			_ = <-agree
 			agree <- err
 		}
 		time.Sleep(5 * time.Minute)
