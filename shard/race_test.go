@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -251,33 +252,29 @@ func TestSuccessAfterDeposition(t *testing.T) {
 // waits.
 func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		agree := make(chan error, 1)
-		agree <- errors.New("others say otherwise")
+		var agree atomic.Bool
 		c := newReplicas(t, 3, func(cfg *Config) {
 			cfg.ClockAgrees = func(_ context.Context, voters []string) error {
 				if len(voters) != 3 {
 					t.Errorf("voters %v", voters)
 				}
-				err := <-agree
-				agree <- err
-				return err
+				if !agree.Load() {
+					return errors.New("others say otherwise")
+				}
+				return nil
 			}
 		}).startAll()
 		defer c.close()
-		setAgreed := func(err error) {
-			_ = <-agree
-			agree <- err
-		}
 		time.Sleep(5 * time.Minute)
 		for _, n := range c.nodes {
 			if n.IsLeader() || n.machine.Position() != 0 {
 				t.Fatal("a leader opened although nobody agrees with its clock")
 			}
 		}
-		setAgreed(nil)
+		agree.Store(true)
 		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		n.must(t, schedule("a", due))
-		setAgreed(errors.New("others say otherwise"))
+		agree.Store(false)
 		for _, n := range c.nodes {
 			n.offset.set(2 * time.Minute)
 		}
@@ -288,7 +285,7 @@ func TestClock(t *testing.T) {
 		for _, n := range c.nodes {
 			n.offset.set(0)
 		}
-		setAgreed(nil)
+		agree.Store(true)
 		time.Sleep(time.Until(due) + 5*time.Minute)
 		if got := c.sink.of("a"); len(got) != 1 || got[0].at.Before(due) {
 			t.Errorf("due %v: %v", due, got)
