@@ -21,6 +21,7 @@ type applier struct {
 	// index and term of the last entry that the machine has applied. Raft's own AppliedIndex runs ahead: it counts what
 	// was handed over, not what was applied.
 	index, term atomic.Uint64
+	restores    atomic.Uint64 // times that the machine was replaced by a snapshot's
 	appendedAt  atomic.Int64  // when its leader appended it, in Unix nanoseconds; 0: unknown
 	logBytes    atomic.Int64  // applied since the last snapshot
 	wanted      atomic.Bool   // a leadership of this node runs, and may be waiting for results
@@ -124,6 +125,7 @@ func (a *applier) Restore(source io.ReadCloser) error {
 	a.index.Store(index)
 	a.term.Store(term)
 	a.logBytes.Store(0)
+	a.restores.Add(1)
 	return nil
 }
 

@@ -61,6 +61,11 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		gauge("applied_index", "Raft index of the last entry applied here.", func() float64 {
 			return float64(s.applier.index.Load())
 		}),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Namespace: "belfry", Subsystem: "shard", Name: "restores_total",
+			Help: "Times that this replica's state was replaced by a snapshot. If it goes on rising, the replica has " +
+				"diverged and loops (hashicorp/raft issue 697): stop the node and give it an empty data folder.",
+		}, func() float64 { return float64(s.applier.restores.Load()) }),
 		stateCollector{s},
 	}
 	if registerer != nil {

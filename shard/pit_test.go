@@ -382,6 +382,9 @@ func TestSnapshotBesideEntries(t *testing.T) {
 	if gotCommands, _ := b.machine.Hash(); gotCommands != commands {
 		t.Error("a failed restore changed the state")
 	}
+	if b.restores.Load() != 1 {
+		t.Errorf("%d restores counted", b.restores.Load()) // what shows a replica that installs snapshots for ever
+	}
 }
 
 type bufferSink struct{ bytes.Buffer }
