@@ -70,26 +70,11 @@ func mergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 		merged.Headers = nil
 	}
 	for _, h := range op.Target.Headers {
-		merged.Headers = setHeader(merged.Headers, h)
+		merged.Headers = setNamed(merged.Headers, h.Name, h.Value, func(value string) *fsmpb.Header {
+			return &fsmpb.Header{Name: h.Name, Value: value}
+		})
 	}
 	return merged
-}
-
-// setHeader sets or removes one header, keeping the order by name.
-func setHeader(headers []*fsmpb.Header, h *fsmpb.HeaderPatch) []*fsmpb.Header {
-	i, found := slices.BinarySearchFunc(headers, h.Name, func(a *fsmpb.Header, name string) int {
-		return strings.Compare(a.Name, name)
-	})
-	switch {
-	case h.Value == nil && found:
-		return slices.Delete(headers, i, i+1)
-	case h.Value == nil:
-		return headers
-	case found:
-		headers[i] = &fsmpb.Header{Name: h.Name, Value: *h.Value}
-		return headers
-	}
-	return slices.Insert(headers, i, &fsmpb.Header{Name: h.Name, Value: *h.Value})
 }
 
 func mergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
@@ -124,24 +109,24 @@ func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
 		labels = nil
 	}
 	for _, l := range op.Labels {
-		labels = setLabel(labels, l)
+		labels = setNamed(labels, l.Name, l.Value, func(value string) *fsmpb.Label {
+			return &fsmpb.Label{Name: l.Name, Value: value}
+		})
 	}
 	return labels
 }
 
-// setLabel sets or removes one label, keeping the order by name.
-func setLabel(labels []*fsmpb.Label, l *fsmpb.LabelPatch) []*fsmpb.Label {
-	i, found := slices.BinarySearchFunc(labels, l.Name, func(a *fsmpb.Label, name string) int {
-		return strings.Compare(a.Name, name)
-	})
+// setNamed sets or, if there is no value, removes the entry of one name, keeping the order by name.
+func setNamed[E interface{ GetName() string }](list []E, name string, value *string, entry func(string) E) []E {
+	i, found := slices.BinarySearchFunc(list, name, func(e E, name string) int { return strings.Compare(e.GetName(), name) })
 	switch {
-	case l.Value == nil && found:
-		return slices.Delete(labels, i, i+1)
-	case l.Value == nil:
-		return labels
+	case value == nil && found:
+		return slices.Delete(list, i, i+1)
+	case value == nil:
+		return list
 	case found:
-		labels[i] = &fsmpb.Label{Name: l.Name, Value: *l.Value}
-		return labels
+		list[i] = entry(*value)
+		return list
 	}
-	return slices.Insert(labels, i, &fsmpb.Label{Name: l.Name, Value: *l.Value})
+	return slices.Insert(list, i, entry(*value))
 }
