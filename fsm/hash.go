@@ -115,6 +115,9 @@ func (s *state) digestKeys(r *record, keys *fsmpb.Remembered) uint64 {
 		d.uint(uint64(k.Attempts))
 		d.int(k.FireAtMs)
 		d.int(k.CreatedAtMs)
+		d.uint(k.Occurrence)
+		d.int(k.NextAttemptAtMs)
+		d.string(k.LastError)
 	}
 	return d.sum()
 }
@@ -125,7 +128,7 @@ func (s *state) blob(ref slab.Ref) []byte {
 
 // digester hashes fields one after another. Most digests fit the buffer and are hashed in one go.
 type digester struct {
-	buf [192]byte
+	buf [256]byte
 	n   int
 	d   xxhash.Digest
 	big bool // buf has been flushed into d

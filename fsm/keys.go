@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -29,18 +30,21 @@ func (m *Machine) recall(h handle, c *fsmpb.Command) *fsmpb.Result {
 	return nil
 }
 
-// repeat gives the remembered answer again. What the call set is taken from the repeated call, which is the same one;
-// what the service set, from memory.
+// repeat gives the remembered answer again. What a schedule set is taken from the repeated call, which is the same one;
+// what the service set, from memory. The other calls say only a part of the task: the rest of it is today's.
 func (m *Machine) repeat(h handle, k *fsmpb.RememberedKey, c *fsmpb.Command) *fsmpb.Result {
 	result := &fsmpb.Result{Code: k.Code, Revision: k.Revision, Previous: k.Previous, Outcome: k.Outcome, Repeated: true}
 	m.answer(result, h, c.Answer)
 	if t := result.Task; t != nil {
 		if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
 			t.Spec = proto.CloneOf(specOrEmpty(op.Schedule))
+			t.Spec.Queue = cmp.Or(t.Spec.Queue, DefaultQueue)
 		}
 		t.Revision, t.State, t.Attempts = k.Revision, k.State, k.Attempts
 		t.FireAtMs, t.CreatedAtMs = k.FireAtMs, k.CreatedAtMs
-		t.NextAttemptAtMs, t.Outcome, t.LastError = 0, 0, ""
+		t.NextAttemptAtMs, t.Outcome, t.LastError = k.NextAttemptAtMs, 0, k.LastError
+		t.Occurrence = cmp.Or(k.Occurrence, k.Revision)
+		t.WebhookId = webhookID(m.origin, t.Occurrence)
 	}
 	return result
 }
@@ -66,10 +70,21 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 		FireAtMs:    m.fireAtOf(r),
 		CreatedAtMs: c.created,
 	}
-	if r.progress != 0 {
-		k.Attempts = m.progress.Read(r.progress).attempts
+	if c.occurrence != result.Revision {
+		k.Occurrence = c.occurrence
+	}
+	if r.progress != 0 && result.Outcome == 0 {
+		m.rememberProgress(k, r)
 	}
 	m.setKeys(h, &fsmpb.Remembered{Keys: append(keys[:len(keys):len(keys)], k)})
+}
+
+func (s *state) rememberProgress(k *fsmpb.RememberedKey, r *record) {
+	p := s.progress.Read(r.progress)
+	k.Attempts, k.LastError = p.attempts, string(s.blob(p.lastErr))
+	if r.is(fsmpb.State_STATE_RETRYING) {
+		k.NextAttemptAtMs = r.Due()
+	}
 }
 
 func (s *state) setKeys(h handle, keys *fsmpb.Remembered) {

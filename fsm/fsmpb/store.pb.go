@@ -163,18 +163,22 @@ func (x *Remembered) GetKeys() []*RememberedKey {
 
 // RememberedKey is a key with what its call answered.
 type RememberedKey struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Code          Code                   `protobuf:"varint,2,opt,name=code,proto3,enum=belfry.fsm.v1.Code" json:"code,omitempty"`
-	Revision      uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
-	Previous      State                  `protobuf:"varint,4,opt,name=previous,proto3,enum=belfry.fsm.v1.State" json:"previous,omitempty"`
-	Outcome       CancelOutcome          `protobuf:"varint,5,opt,name=outcome,proto3,enum=belfry.fsm.v1.CancelOutcome" json:"outcome,omitempty"`
-	State         State                  `protobuf:"varint,6,opt,name=state,proto3,enum=belfry.fsm.v1.State" json:"state,omitempty"`
-	Attempts      uint32                 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	FireAtMs      int64                  `protobuf:"varint,8,opt,name=fire_at_ms,json=fireAtMs,proto3" json:"fire_at_ms,omitempty"`
-	CreatedAtMs   int64                  `protobuf:"varint,9,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Key         *Key                   `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Code        Code                   `protobuf:"varint,2,opt,name=code,proto3,enum=belfry.fsm.v1.Code" json:"code,omitempty"`
+	Revision    uint64                 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
+	Previous    State                  `protobuf:"varint,4,opt,name=previous,proto3,enum=belfry.fsm.v1.State" json:"previous,omitempty"`
+	Outcome     CancelOutcome          `protobuf:"varint,5,opt,name=outcome,proto3,enum=belfry.fsm.v1.CancelOutcome" json:"outcome,omitempty"`
+	State       State                  `protobuf:"varint,6,opt,name=state,proto3,enum=belfry.fsm.v1.State" json:"state,omitempty"`
+	Attempts    uint32                 `protobuf:"varint,7,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	FireAtMs    int64                  `protobuf:"varint,8,opt,name=fire_at_ms,json=fireAtMs,proto3" json:"fire_at_ms,omitempty"`
+	CreatedAtMs int64                  `protobuf:"varint,9,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	Occurrence  uint64                 `protobuf:"varint,10,opt,name=occurrence,proto3" json:"occurrence,omitempty"` // 0: the revision, as after every schedule
+	// Of a task that was attempted; a cancel does not answer them.
+	NextAttemptAtMs int64  `protobuf:"varint,11,opt,name=next_attempt_at_ms,json=nextAttemptAtMs,proto3" json:"next_attempt_at_ms,omitempty"`
+	LastError       string `protobuf:"bytes,12,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RememberedKey) Reset() {
@@ -268,6 +272,27 @@ func (x *RememberedKey) GetCreatedAtMs() int64 {
 		return x.CreatedAtMs
 	}
 	return 0
+}
+
+func (x *RememberedKey) GetOccurrence() uint64 {
+	if x != nil {
+		return x.Occurrence
+	}
+	return 0
+}
+
+func (x *RememberedKey) GetNextAttemptAtMs() int64 {
+	if x != nil {
+		return x.NextAttemptAtMs
+	}
+	return 0
+}
+
+func (x *RememberedKey) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
 }
 
 // SnapshotHeader begins a snapshot; the tasks follow, each a length-delimited message, and SnapshotTrailer ends it.
@@ -612,7 +637,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x05queue\x18\a \x01(\tR\x05queue\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
-	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xee\x02\n" +
+	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xda\x03\n" +
 	"\rRememberedKey\x12$\n" +
 	"\x03key\x18\x01 \x01(\v2\x12.belfry.fsm.v1.KeyR\x03key\x12'\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x13.belfry.fsm.v1.CodeR\x04code\x12\x1a\n" +
@@ -623,7 +648,14 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\battempts\x18\a \x01(\rR\battempts\x12\x1c\n" +
 	"\n" +
 	"fire_at_ms\x18\b \x01(\x03R\bfireAtMs\x12\"\n" +
-	"\rcreated_at_ms\x18\t \x01(\x03R\vcreatedAtMs\"\xf0\x01\n" +
+	"\rcreated_at_ms\x18\t \x01(\x03R\vcreatedAtMs\x12\x1e\n" +
+	"\n" +
+	"occurrence\x18\n" +
+	" \x01(\x04R\n" +
+	"occurrence\x12+\n" +
+	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\f \x01(\tR\tlastError\"\xf0\x01\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
