@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -218,6 +219,9 @@ func Destination(rawURL string) (string, error) {
 		port = "80"
 	case port == "":
 		port = "443"
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", fmt.Errorf("has port %s: there are ports 1 to 65535", port)
 	}
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	return u.Scheme + "://" + net.JoinHostPort(host, port), nil

@@ -14,12 +14,17 @@ func TestDestination(t *testing.T) {
 		"https://shop.example:8443/a/b": "https://shop.example:8443",
 		"http://[::1]/":                 "http://[::1]:80",
 		"http://[::1]:99/":              "http://[::1]:99",
+		"http://x:65535/":               "http://x:65535",
+		"http://x:/":                    "http://x:80",
 	} {
 		if got, err := Destination(url); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", url, got, err, want)
 		}
 	}
-	for _, url := range []string{"", "/path", "ftp://x/", "http://", "http://u:p@x/", "http://x/#f", "http://x:y/", "http://\x00/"} {
+	for _, url := range []string{
+		"", "/path", "ftp://x/", "http://", "http://u:p@x/", "http://x/#f", "http://\x00/",
+		"http://x:y/", "http://x:0/", "http://x:65536/", "http://x:99999999999999999999/",
+	} {
 		if got, err := Destination(url); err == nil {
 			t.Errorf("%q: accepted as %q", url, got)
 		}
