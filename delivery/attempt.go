@@ -89,14 +89,20 @@ func (x *exchange) wrote(info httptrace.WroteRequestInfo) {
 func (x *exchange) failed(parent, ctx context.Context, err error) (fsm.Outcome, result) {
 	var refused *refusedError
 	switch {
-	case parent.Err() != nil:
+	case errors.Is(parent.Err(), context.Canceled):
 		return fsm.Outcome{Error: "aborted: this node gave the attempt up"}, resultAborted
-	case errors.Is(context.Cause(ctx), errTimedOut) || !time.Now().Before(x.deadline): // a dial ends at the same instant
+	case x.outOfTime(parent, ctx):
 		return fsm.Outcome{Error: timedOut(x.timeout, x.phase())}, resultFailed
 	case errors.As(err, &refused):
 		return fsm.Outcome{Permanent: true, Error: refused.Error()}, resultPermanent
 	}
 	return fsm.Outcome{Error: x.describe(err)}, resultFailed
+}
+
+// outOfTime tells whether the attempt's time is over, by whichever of the clocks that count it is first: its own timer,
+// the deadline that a dial ends at, or that of a caller who allows it the same time and began to count a little sooner.
+func (x *exchange) outOfTime(parent, ctx context.Context) bool {
+	return errors.Is(context.Cause(ctx), errTimedOut) || !time.Now().Before(x.deadline) || parent.Err() != nil
 }
 
 // answered judges an exchange that has a reply, and closes it.

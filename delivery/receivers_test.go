@@ -281,6 +281,20 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
+// TestCallerCountsToo: a caller who allows an attempt just its timeout is the first to end it, and that is a timeout like
+// any other: nobody gave the attempt up.
+func TestCallerCountsToo(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	a := attemptOf(serveRaw(t, untilGone))
+	a.Timeout = timeout
+	out := newWebhook(t).Deliver(ctx, a)
+	if want := (fsm.Outcome{Error: "timed out after 50ms (waiting for the answer)"}); out != want {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
 // TestBodyPatience: a reply that never ends does not hold an attempt, and its credit, for all of a long timeout.
 func TestBodyPatience(t *testing.T) {
 	t.Parallel()
