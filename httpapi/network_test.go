@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -105,12 +109,61 @@ func TestBodyThatGoesOnAndOn(t *testing.T) {
 	receive(t, c).mustProblem(t, 413, "")
 
 	c = dial(t, url)
-	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 7<<20)+strings.Repeat(" ", 7<<20))
+	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 32<<20)+strings.Repeat(" ", 32<<20))
 	receive(t, c).mustProblem(t, 413, "")
 
 	c = dial(t, url)
 	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // nothing of it is asked for
 	receive(t, c).mustProblem(t, 413, "")
+}
+
+// Over HTTP/2 as well: a stream that is reset as soon as it is answered loses the answer in some clients.
+func TestRefusedStreamIsHeardOut(t *testing.T) {
+	c := dial(t, newHarness(t).listen())
+	send(t, c, http2.ClientPreface)
+	f := http2.NewFramer(c, c)
+	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	var head bytes.Buffer
+	encoder := hpack.NewEncoder(&head)
+	for _, field := range [][2]string{
+		{":method", "PUT"}, {":scheme", "http"}, {":authority", "x"}, {":path", "/v1/tasks/a"}, {"content-type", jsonType},
+		{"content-length", "1000000"},
+	} {
+		mustDo(t, encoder.WriteField(hpack.HeaderField{Name: field[0], Value: field[1]}))
+	}
+	mustDo(t, f.WriteSettings())
+	mustDo(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}))
+	if h := await[*http2.MetaHeadersFrame](t, f); h.PseudoValue("status") != "413" {
+		t.Fatalf("answered %v", h.Fields)
+	}
+	for i := range 64 { // most of it waits for windows that open only while somebody reads
+		mustDo(t, f.WriteData(1, i == 63, make([]byte, 1000000/64)))
+		await[*http2.WindowUpdateFrame](t, f)
+	}
+	for !await[*http2.DataFrame](t, f).StreamEnded() {
+	}
+}
+
+func mustDo(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// await reads frames until one of this kind comes. A stream that is reset fails the test.
+func await[F http2.Frame](t *testing.T, f *http2.Framer) F {
+	t.Helper()
+	for {
+		frame, err := f.ReadFrame()
+		mustDo(t, err)
+		if wanted, ok := frame.(F); ok {
+			return wanted
+		}
+		if reset, ok := frame.(*http2.RSTStreamFrame); ok {
+			t.Fatalf("reset with %v", reset.ErrCode)
+		}
+	}
 }
 
 // Whatever is refused before its body is read is answered at once, though the body does not come.
