@@ -11,8 +11,10 @@ import (
 // are those of package fsm, or a context's.
 type Backend interface {
 	// Do carries out commands and answers each, in order. Commands about one id are applied in the order given; once
-	// one of them is refused with fsm.ErrOverloaded, so are the later ones about that id. The commands are not
-	// changed and may be kept: they and their payloads are not reused.
+	// one of them is refused with fsm.ErrOverloaded, so are the later ones about that id. Do writes into the commands
+	// what only the shard's leader decides (until when a tombstone is kept) and leaves the rest as it is. It may still
+	// be sending them after it returned, so from then on they are only read; just those that it refused with
+	// fsm.ErrOverloaded may be handed to it again.
 	Do(ctx context.Context, commands []*fsmpb.Command) []fsm.Reply
 
 	// Get reads a task, tombstones included: nil without an error if there is none. The read is linearizable, unless

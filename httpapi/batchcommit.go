@@ -53,7 +53,8 @@ const (
 )
 
 // do carries out commands, and those that were refused for overload again, with a growing pause, until none is or the
-// client is gone. Order about one id holds, by what Backend promises about such refusals.
+// client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about such
+// refusals.
 func (t *stream) do(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
 	replies, err := t.doOnce(ctx, cmds)
 	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
