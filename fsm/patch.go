@@ -118,7 +118,8 @@ func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
 
 // setNamed sets or, if there is no value, removes the entry of one name, keeping the order by name.
 func setNamed[E interface{ GetName() string }](list []E, name string, value *string, entry func(string) E) []E {
-	i, found := slices.BinarySearchFunc(list, name, func(e E, name string) int { return strings.Compare(e.GetName(), name) })
+	byName := func(e E, name string) int { return strings.Compare(e.GetName(), name) }
+	i, found := slices.BinarySearchFunc(list, name, byName)
 	switch {
 	case value == nil && found:
 		return slices.Delete(list, i, i+1)
