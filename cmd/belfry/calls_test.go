@@ -145,9 +145,9 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"get a --addr " + missing.url, exitNotFound, "404 Not found"},
 		{"cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
-		{"get", exitUsage, "accepts 1 arg"},
+		{"get", exitUsage, "accepts 1 arg(s), received 0; see belfry get --help"},
 		{"get a --nonsense", exitUsage, "nonsense"},
-		{"nonsense", exitUsage, "nonsense"},
+		{"nonsense", exitUsage, `unknown command "nonsense" for "belfry"; see belfry --help`},
 		{"get a --config " + file, exitUsage, `unknown setting "adr"`},
 		{"get a --config /does/not/exist", exitUsage, "/does/not/exist"},
 		{"schedule a --in 1s --at 2026-11-21T10:00:00Z", exitUsage, "--in and --at"},

@@ -70,7 +70,7 @@ func (e *usageError) Unwrap() error { return e.err }
 func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return &usageError{fmt.Errorf("%w; see belfry %s --help", err, cmd.Name())}
+			return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 		}
 		return nil
 	}
