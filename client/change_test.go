@@ -94,7 +94,8 @@ func TestParseDuration(t *testing.T) {
 func TestTaskKeepsItsJSON(t *testing.T) {
 	in := `{"id":"a","queue":"q","fire_at":"2026-11-21T10:00:00Z","payload":{"n":1},"target":{"url":"http://x/",` +
 		`"timeout":"1s"},"expires_after":"1h0m0s","state":"dead","attempts":3,"next_attempt_at":null,` +
-		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00Z"}`
+		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00Z",` +
+		`"webhook_id":"msg_1"}`
 	var task Task
 	if err := json.Unmarshal([]byte(in), &task); err != nil {
 		t.Fatal(err)

@@ -55,6 +55,7 @@ type Task struct {
 	Revision      uint64
 	Shard         uint32
 	CreatedAt     time.Time
+	WebhookID     string  // what all attempts of this occurrence carry as webhook-id
 	Outcome       Outcome // of a cancelled task
 	Previous      State   // in Schedule's answer: the state of the task that it replaced; empty: there was none
 }
@@ -88,7 +89,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	w := wireAnswer{newWireTask(t), wireStatus{
 		State: t.State, Attempts: t.Attempts, NextAttemptAt: optionalTime(t.NextAttemptAt), LastError: t.LastError,
 		Revision: t.Revision, Shard: t.Shard, CreatedAt: optionalTime(t.CreatedAt),
-		Outcome: t.Outcome, Previous: t.Previous,
+		WebhookID: t.WebhookID, Outcome: t.Outcome, Previous: t.Previous,
 	}}
 	w.Payload = t.Payload
 	return json.Marshal(w)

@@ -76,6 +76,7 @@ type wireStatus struct {
 	Revision      uint64     `json:"revision"`
 	Shard         uint32     `json:"shard"`
 	CreatedAt     *time.Time `json:"created_at"`
+	WebhookID     string     `json:"webhook_id,omitempty"`
 	Outcome       Outcome    `json:"outcome,omitempty"`
 	Previous      State      `json:"previous,omitempty"`
 }
@@ -120,7 +121,7 @@ func (w wireAnswer) task() Task {
 		ContentType: w.ContentType, ExpiresAfter: time.Duration(w.ExpiresAfter), Labels: w.Labels,
 		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
 		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
-		Outcome: w.Outcome, Previous: w.Previous,
+		WebhookID: w.WebhookID, Outcome: w.Outcome, Previous: w.Previous,
 	}
 	if w.Delay != nil {
 		t.Delay = time.Duration(*w.Delay)
