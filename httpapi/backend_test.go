@@ -76,7 +76,7 @@ func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
 func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 	t := f.tasks[c.Id]
 	if !holds(c.Condition, t) {
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED}
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: t.GetRevision()}
 	}
 	touch := c.GetTouch()
 	if s := c.GetSchedule(); s != nil {

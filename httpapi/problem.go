@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -110,15 +111,17 @@ func readProblem(err error) *problem {
 	return p
 }
 
+const noSuchTask = "no task has this id, and no tombstone of one is kept"
+
 // resultProblem is what a result that is not a success means; nil for a success.
 func resultProblem(r *fsmpb.Result) *problem {
 	switch r.Code {
 	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
 		return nil
 	case fsmpb.Code_CODE_NOT_FOUND:
-		return &problem{kind: taskNotFound, detail: "no task has this id, and no tombstone of one is kept"}
+		return &problem{kind: taskNotFound, detail: noSuchTask}
 	case fsmpb.Code_CODE_PRECONDITION_FAILED:
-		return &problem{kind: conditionFailed, detail: "the task exists, is absent, or has another revision"}
+		return conditionProblem(r.Revision)
 	case fsmpb.Code_CODE_CONFLICT:
 		return stateProblem(r.Task)
 	case fsmpb.Code_CODE_KEY_REUSED:
@@ -132,6 +135,15 @@ func resultProblem(r *fsmpb.Result) *problem {
 	}
 	detail := "unexpected result " + r.Code.String()
 	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}
+}
+
+// conditionProblem says what there is in place of what the caller thought; revision 0: nothing.
+func conditionProblem(revision uint64) *problem {
+	detail := noSuchTask
+	if revision != 0 {
+		detail = fmt.Sprintf("the task exists, at revision %d", revision)
+	}
+	return &problem{kind: conditionFailed, detail: detail}
 }
 
 func stateProblem(t *fsmpb.Task) *problem {

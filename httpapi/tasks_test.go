@@ -70,9 +70,15 @@ func TestDelayCountsFromReceiptAndIsRoundedUp(t *testing.T) {
 
 func TestConditions(t *testing.T) {
 	h := newHarness(t)
-	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", "*").mustProblem(t, 412, "")
+	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", "*").mustProblem(t, 412, "")
+	if p["detail"] != noSuchTask {
+		t.Errorf("absent: %v", p)
+	}
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustStatus(t, 201)
-	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustProblem(t, 412, "")
+	p = h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustProblem(t, 412, "")
+	if p["detail"] != "the task exists, at revision 1" {
+		t.Errorf("present: %v", p)
+	}
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"7", "1"`).mustStatus(t, 200)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"1"`).mustProblem(t, 412, "")
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"foreign"`).mustProblem(t, 412, "")
