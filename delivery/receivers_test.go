@@ -281,8 +281,8 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
-// TestCallerCountsToo: a caller who allows an attempt just its timeout is the first to end it, and that is a timeout like
-// any other: nobody gave the attempt up.
+// TestCallerCountsToo: a caller who allows an attempt just its timeout is the first to end it, and that is a timeout
+// like any other: nobody gave the attempt up.
 func TestCallerCountsToo(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
