@@ -296,6 +296,31 @@ func TestWhatIsKnownOfAFailedCall(t *testing.T) {
 	}
 }
 
+// TestSentBeforeItCouldNotConnect loses a kept connection on which the call went out, and then the node with it: the
+// transport's own repeat finds nobody, but the call may have happened.
+func TestSentBeforeItCouldNotConnect(t *testing.T) {
+	c, s := start(t, Config{MaxAttempts: 1})
+	s.steps = []http.HandlerFunc{answer(200, `{"id":"a"}`), func(w http.ResponseWriter, _ *http.Request) {
+		if err := s.server.Listener.Close(); err != nil {
+			t.Error(err)
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	}}
+	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); !errors.Is(err, ErrUnknown) || len(s.requests()) != 2 {
+		t.Fatalf("%v, of %d requests", err, len(s.requests()))
+	}
+}
+
 func TestListWalksPages(t *testing.T) {
 	c, s := start(t, Config{},
 		answer(200, `{"tasks":[{"id":"a"},{"id":"b"}],"next_cursor":"one"}`),

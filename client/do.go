@@ -11,6 +11,8 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 )
 
@@ -88,6 +90,8 @@ func (h *heard) Read(p []byte) (int, error) {
 }
 
 func (c *Client) exchange(ctx context.Context, base string, call call, read func(io.Reader) error) error {
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
 	req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
 	if err != nil {
 		return &unsendableError{err}
@@ -99,6 +103,9 @@ func (c *Client) exchange(ctx context.Context, base string, call call, read func
 		req.Header.Set("Content-Type", call.contentType)
 	}
 	resp, err := c.cfg.HTTPClient.Do(req)
+	if err != nil && sent.Load() {
+		return &sentError{err}
+	}
 	if err != nil {
 		return err
 	}

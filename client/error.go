@@ -142,9 +142,20 @@ func (e *callError) add(err error) {
 // neverSent: there was nothing to send, or not even a connection was made.
 func neverSent(err error) bool {
 	var op *net.OpError
+	var sent *sentError
 	var unsendable *unsendableError
+	if errors.As(err, &sent) {
+		return false
+	}
 	return errors.As(err, &unsendable) || errors.As(err, &op) && op.Op == "dial"
 }
+
+// sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http sends
+// a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say.
+type sentError struct{ err error }
+
+func (e *sentError) Error() string { return e.err.Error() }
+func (e *sentError) Unwrap() error { return e.err }
 
 // unsendableError: what the caller gave makes no request.
 type unsendableError struct{ err error }
