@@ -1,0 +1,47 @@
+package check
+
+import "github.com/belfryhq/belfry/chaos/history"
+
+// OneBody checks invariant 4: all attempts of an occurrence carry one webhook-id and one body, which is byte for byte
+// what was sent.
+func OneBody(x *Index) Finding {
+	f := Finding{Invariant: "4", Promise: "repeats carry one webhook-id and one body"}
+	first := map[string]*history.Arrival{} // of a webhook-id
+	for _, t := range x.order {
+		webhook := map[int64]string{} // of a payload
+		for _, a := range t.arrivals {
+			x.bodyWasSent(&f, t, a)
+			if a.WebhookID == "" {
+				f.breach(a.At, t.id, "an attempt had no webhook-id")
+				continue
+			}
+			if p := first[a.WebhookID]; p != nil && (p.Body != a.Body || p.ID != a.ID) {
+				f.breach(a.At, t.id, "webhook-id %s came for %s with operation %d's body, and for %s with operation %d's",
+					a.WebhookID, p.ID, p.Wrote, a.ID, a.Wrote)
+			} else if p == nil {
+				first[a.WebhookID] = a
+			}
+			if known, ok := webhook[a.Wrote]; ok && known != a.WebhookID && x.writesOnce(a.Wrote) {
+				f.breach(a.At, t.id, "operation %d's body came under webhook-ids %s and %s", a.Wrote, known, a.WebhookID)
+			}
+			webhook[a.Wrote] = a.WebhookID
+		}
+	}
+	f.figures("%d occurrences arrived", len(first))
+	return f
+}
+
+// writesOnce: the operation made one occurrence at most.
+func (x *Index) writesOnce(n int64) bool {
+	o := x.writes[n]
+	return o != nil && !o.recurs
+}
+
+func (x *Index) bodyWasSent(f *Finding, t *task, a *history.Arrival) {
+	switch w := x.writes[a.Wrote]; {
+	case w == nil:
+		f.breach(a.At, t.id, "an attempt carried a body that no call had sent")
+	case w.ask.Body != a.Body:
+		f.breach(a.At, t.id, "an attempt carried operation %d's body altered", w.n)
+	}
+}

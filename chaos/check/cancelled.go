@@ -1,0 +1,68 @@
+package check
+
+import "github.com/belfryhq/belfry/chaos/history"
+
+// Cancelled checks invariant 3: what a cancel answered `cancelled` never arrives, neither before nor after; and two
+// cancels of one occurrence get one answer.
+func Cancelled(x *Index) Finding {
+	f := Finding{Invariant: "3", Promise: "cancelled means never"}
+	count := map[string]int{}
+	judged, later := 0, 0
+	for _, t := range x.order {
+		for _, c := range t.ops {
+			if c.kind != history.Cancel || c.outcome != history.OK {
+				continue
+			}
+			count[c.answer.Cancel]++
+			w := t.cancelledBy(c)
+			if w == nil {
+				continue
+			}
+			judged++
+			for _, a := range t.arrivals {
+				switch {
+				case !x.carries(a.Wrote, w, c):
+				case c.answer.Cancel == "cancelled":
+					f.breach(a.At, t.id, "operation %d was answered cancelled, and an attempt arrived", c.n)
+				case c.answer.Cancel == "stopped" && a.At > c.end:
+					later++
+				}
+			}
+			t.sameAnswer(&f, w, c)
+		}
+	}
+	f.figures("%d cancelled, %d stopped, %d already fired (%d judged); %d attempts arrived after a stop",
+		count["cancelled"], count["stopped"], count["already_fired"], judged, later)
+	return f
+}
+
+// cancelledBy is the operation whose occurrence c cancelled, nil if that is not certain: the last one before c, with
+// none beside it that may lie between the two.
+func (t *task) cancelledBy(c *op) *op {
+	var w *op
+	for _, o := range t.ops {
+		if o.schedules() && o.made() && o.before(c) && (w == nil || w.before(o)) {
+			w = o
+		}
+	}
+	if w == nil || w.doubtful() {
+		return nil
+	}
+	for _, o := range t.ops {
+		if o != w && o.schedules() && o.possible() && !o.before(w) && !c.before(o) {
+			return nil
+		}
+	}
+	return w
+}
+
+// sameAnswer compares the answer of c with those of other cancels of the occurrence that w made.
+func (t *task) sameAnswer(f *Finding, w, c *op) {
+	for _, other := range t.ops {
+		if other.kind == history.Cancel && other.outcome == history.OK && other.n < c.n &&
+			t.cancelledBy(other) == w && other.answer.Cancel != c.answer.Cancel {
+			f.breach(c.end, t.id, "operations %d and %d cancelled one occurrence and were answered %s and %s",
+				other.n, c.n, other.answer.Cancel, c.answer.Cancel)
+		}
+	}
+}

@@ -1,0 +1,15 @@
+// Package check holds the invariants against a history. Each check is a pure function of the record: what was asked and
+// answered, what arrived, and what was read at the end. None of them talks to a cluster, so that a check is itself
+// tested, with histories made by hand that it must pass and others that it must refuse.
+//
+// What a check may hold against the cluster is only what is certain. The calls that share one idempotency key are one
+// operation: it happened if one of them was answered so, it did not happen if all of them are known to have failed, and
+// otherwise it may happen at any instant after its start, be it after the run. A lost task that only such a doubt
+// excuses is counted apart in the figures, so that a run that passes on doubts shows.
+//
+// Order between two operations on one task is certain where one ended before the other began, and where both answers
+// carry revisions. Everything else is concurrent, and every order of it is allowed.
+//
+// Not linearizability as a whole: that needs a search (porcupine) and comes beside these. The part of it that costs
+// nothing is here: revisions never go back in real time.
+package check

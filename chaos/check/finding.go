@@ -1,0 +1,57 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Finding is what a check found.
+type Finding struct {
+	Invariant string // its number
+	Promise   string // in words
+	Figures   string // what was counted
+	Breaches  []Breach
+}
+
+// OK tells whether the invariant held.
+func (f *Finding) OK() bool { return len(f.Breaches) == 0 }
+
+// Breach is one case in which an invariant did not hold.
+type Breach struct {
+	ID   string          // of the task; empty: it is about none
+	At   history.Instant // when it showed
+	What string
+}
+
+func (f *Finding) breach(at history.Instant, id, format string, args ...any) {
+	f.Breaches = append(f.Breaches, Breach{ID: id, At: at, What: fmt.Sprintf(format, args...)})
+}
+
+func (f *Finding) figures(format string, args ...any) { f.Figures = fmt.Sprintf(format, args...) }
+
+// Limits are what a run is held to.
+type Limits struct {
+	// Settle is how long after an arrival its outcome may still be uncommitted, so that a failover repeats it.
+	Settle time.Duration
+	// Tail is how long after the mending of a fault what was in flight in it may still arrive.
+	Tail time.Duration
+	// Recover is how long after the mending of a fault every shard must take a write.
+	Recover time.Duration
+	// FirstFire is how long after a start of all nodes the first overdue task must arrive.
+	FirstFire time.Duration
+}
+
+// DefaultLimits are for an undisturbed machine.
+func DefaultLimits() Limits {
+	return Limits{Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second}
+}
+
+// All holds every invariant against a history.
+func All(x *Index, limits Limits) []Finding {
+	return []Finding{
+		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x), Fences(x, limits), Revisions(x),
+		Undead(x, limits), Replicas(x), Recovery(x, limits), FirstFire(x, limits), Honest(x),
+	}
+}

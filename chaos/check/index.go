@@ -1,0 +1,211 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Index is a history by task.
+type Index struct {
+	h      *history.History
+	tasks  map[string]*task
+	order  []*task         // by first sight
+	writes map[int64]*op   // operations that wrote a payload
+	first  history.Instant // of the history
+}
+
+// task is what is known of one id. All lists are by start or arrival.
+type task struct {
+	id       string
+	shard    uint32 // 0: no answer said
+	ops      []*op  // that may change it
+	reads    []*history.Call
+	stale    []*history.Call
+	arrivals []*history.Arrival
+}
+
+// op is an operation with all its tries.
+type op struct {
+	n       int64
+	kind    history.Kind
+	ask     history.Ask
+	start   history.Instant // of the first try that may have done it; of the first, if all failed
+	end     history.Instant // when it was first answered for certain; Forever: it never was
+	outcome history.Outcome // OK, Failed or Unknown
+	answer  history.Answer  // of the first try that succeeded
+	open    bool            // a try was not answered for certain
+	recurs  bool            // that try may happen after the key is forgotten: again
+}
+
+// NewIndex sorts a history out.
+func NewIndex(h *history.History) *Index {
+	x := &Index{h: h, tasks: map[string]*task{}, writes: map[int64]*op{}, first: history.Forever}
+	ops := map[int64]*op{}
+	for i := range h.Calls {
+		x.addCall(&h.Calls[i], ops)
+	}
+	for i := range h.Arrivals {
+		a := &h.Arrivals[i]
+		t := x.task(a.ID)
+		t.arrivals = append(t.arrivals, a)
+	}
+	for _, t := range x.order {
+		slices.SortStableFunc(t.arrivals, func(a, b *history.Arrival) int { return cmp.Compare(a.At, b.At) })
+		t.finish()
+	}
+	return x
+}
+
+func (x *Index) task(id string) *task {
+	t := x.tasks[id]
+	if t == nil {
+		t = &task{id: id}
+		x.tasks[id] = t
+		x.order = append(x.order, t)
+	}
+	return t
+}
+
+func (x *Index) addCall(c *history.Call, ops map[int64]*op) {
+	x.first = min(x.first, c.Start)
+	t := x.task(c.ID)
+	if t.shard == 0 {
+		t.shard = c.Answer.Shard
+	}
+	switch c.Kind {
+	case history.Get:
+		t.reads = append(t.reads, c)
+		return
+	case history.Stale:
+		t.stale = append(t.stale, c)
+		return
+	}
+	o := ops[c.Op]
+	if o == nil {
+		o = &op{n: c.Op, kind: c.Kind, ask: c.Ask, start: c.Start, outcome: history.Failed}
+		ops[c.Op] = o
+		t.ops = append(t.ops, o)
+		if c.Ask.Body != 0 {
+			x.writes[c.Op] = o
+		}
+	}
+	o.try(c)
+}
+
+// try adds what one more call of the operation came to.
+func (o *op) try(c *history.Call) {
+	if o.outcome == history.Failed && c.Outcome != history.Failed {
+		o.start = c.Start
+	}
+	switch {
+	case c.Outcome == history.OK && o.outcome != history.OK:
+		o.outcome, o.end, o.answer = history.OK, c.End, c.Answer
+	case c.Outcome == history.OK:
+		o.end = min(o.end, c.End)
+	case c.Outcome == history.Failed && o.outcome == history.Failed:
+		o.end = max(o.end, c.End)
+	case c.Outcome != history.Failed:
+		o.open = true
+		if o.outcome != history.OK {
+			o.outcome = history.Unknown
+		}
+	}
+	if o.outcome == history.Unknown {
+		o.end = history.Forever
+	}
+}
+
+// remembered is how many calls' keys a task remembers.
+const remembered = 2
+
+// finish finds the operations that may happen twice: a try that is still under way somewhere finds its key forgotten.
+func (t *task) finish() {
+	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
+	for _, o := range t.ops {
+		later := 0
+		for _, other := range t.ops {
+			if other != o && other.possible() && !other.before(o) {
+				later++
+			}
+		}
+		o.recurs = o.outcome == history.OK && o.open && later >= remembered
+	}
+}
+
+// possible: it happened, or may have.
+func (o *op) possible() bool { return o.outcome != history.Failed }
+
+// doubtful: when, how often or whether it happened is not known.
+func (o *op) doubtful() bool { return o.outcome == history.Unknown || o.recurs }
+
+// before: it certainly happened before p, and not after it.
+func (o *op) before(p *op) bool {
+	if o.doubtful() || !o.possible() {
+		return false
+	}
+	if o.end < p.start {
+		return true
+	}
+	return p.outcome == history.OK && !p.recurs &&
+		o.answer.Revision > 0 && p.answer.Revision > 0 && o.answer.Revision < p.answer.Revision
+}
+
+// schedules: it makes an occurrence, or may make one.
+func (o *op) schedules() bool {
+	return o.kind == history.Schedule || o.ask.OrSchedule && !o.onlyTouched()
+}
+
+// onlyTouched: it certainly made no occurrence, for the payload in its answer is another's.
+func (o *op) onlyTouched() bool {
+	return o.outcome == history.OK && !o.recurs && o.answer.Wrote != 0 && o.answer.Wrote != o.n
+}
+
+// made: it certainly made an occurrence. A touch that has a task to schedule did so only if its answer shows that
+// task's payload.
+func (o *op) made() bool {
+	return o.outcome == history.OK && (o.kind == history.Schedule || o.ask.OrSchedule && o.answer.Wrote == o.n)
+}
+
+// ends: it may end an occurrence that another one made.
+func (o *op) ends() bool { return o.schedules() || o.kind == history.Cancel }
+
+// wroteSince tells whether an arrival or a read with the payload of operation n may show the occurrence that w made:
+// the payload is w's own, or that of a patch that is not certainly before w.
+func (x *Index) wroteSince(n int64, w *op) bool {
+	if n == w.n {
+		return true
+	}
+	p := x.writes[n]
+	return p != nil && p.kind == history.Patch && !p.before(w)
+}
+
+// carries tells whether a payload certainly is of the occurrence that w made and c cancelled: w's own, or that of a
+// patch between the two.
+func (x *Index) carries(n int64, w, c *op) bool {
+	if n == w.n {
+		return true
+	}
+	p := x.writes[n]
+	return p != nil && p.kind == history.Patch && w.before(p) && p.before(c)
+}
+
+func finished(state string) bool {
+	return state == "delivered" || state == "dead" || state == "cancelled"
+}
+
+// last is the last certain answer of a linearizable read, nil if there is none.
+func (t *task) last() *history.Call {
+	var last *history.Call
+	for _, r := range t.reads {
+		if answered(r) && (last == nil || r.Start > last.Start) {
+			last = r
+		}
+	}
+	return last
+}
+
+const notFound = 404
+
+func answered(r *history.Call) bool { return r.Outcome == history.OK || r.Answer.Status == notFound }

@@ -1,0 +1,134 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Recovery checks invariant 13: after each mending every shard takes a write soon, with no hand laid on it; and at the
+// end nothing that is due still waits.
+func Recovery(x *Index, limits Limits) Finding {
+	f := Finding{Invariant: "13", Promise: "it comes back"}
+	writes := x.writesByShard()
+	var slowest, failover time.Duration
+	for i := range x.h.Faults {
+		fault := &x.h.Faults[i]
+		if fault.Mended == 0 {
+			f.breach(fault.Struck, "", "the %s of %v was never mended", fault.Kind, fault.Nodes)
+			continue
+		}
+		for shard, ws := range writes {
+			took, ok := firstAfter(ws, fault.Mended)
+			if !ok || took > limits.Recover {
+				f.breach(fault.Mended, "", "shard %d took no write within %v of the mending of the %s (it took %v; 0: none ever)",
+					shard, limits.Recover, fault.Kind, took)
+			}
+			slowest = max(slowest, took)
+		}
+		for _, shard := range fault.Shards {
+			took, _ := firstAfter(writes[shard], fault.Struck)
+			failover = max(failover, took)
+		}
+	}
+	x.stillDue(&f)
+	f.figures("%d faults, %d shards; first write at most %v after a fault struck the leader, %v after it was mended",
+		len(x.h.Faults), len(writes), round(failover), round(slowest))
+	return f
+}
+
+// writesByShard are the operations that changed something, by start.
+func (x *Index) writesByShard() map[uint32][]*op {
+	writes := map[uint32][]*op{}
+	for _, t := range x.h.Terms {
+		writes[t.Shard] = nil
+	}
+	for _, t := range x.order {
+		for _, o := range t.ops {
+			if o.outcome == history.OK && t.shard != 0 {
+				writes[t.shard] = append(writes[t.shard], o)
+			}
+		}
+	}
+	for _, ws := range writes {
+		slices.SortFunc(ws, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
+	}
+	return writes
+}
+
+// firstAfter is how long after an instant the first write was answered that began after it.
+func firstAfter(writes []*op, at history.Instant) (time.Duration, bool) {
+	i, _ := slices.BinarySearchFunc(writes, at, func(o *op, at history.Instant) int { return cmp.Compare(o.start, at) })
+	first := history.Forever
+	for ; i < len(writes) && writes[i].start < first; i++ {
+		first = min(first, writes[i].end)
+	}
+	if first == history.Forever {
+		return 0, false
+	}
+	return first.Sub(at), true
+}
+
+// stillDue finds tasks that the final reads show due and not finished.
+func (x *Index) stillDue(f *Finding) {
+	for _, t := range x.order {
+		r := t.last()
+		if r != nil && r.Final && r.Outcome == history.OK && !finished(r.Answer.State) && r.Answer.FireAt < r.Start {
+			f.breach(r.Start, t.id, "at the end it is %s, and was due %v before", r.Answer.State, r.Start.Sub(r.Answer.FireAt))
+		}
+	}
+}
+
+// FirstFire checks that after a start of all nodes the tasks that became due meanwhile begin to arrive soon.
+func FirstFire(x *Index, limits Limits) Finding {
+	f := Finding{Invariant: "13b", Promise: "overdue tasks fire soon after a start of all nodes"}
+	var slowest time.Duration
+	starts := 0
+	for i := range x.h.Faults {
+		fault := &x.h.Faults[i]
+		if fault.Kind != history.KillAll || !x.overdue(fault) {
+			continue
+		}
+		starts++
+		took, ok := x.firstArrival(fault.Mending)
+		if !ok || took > limits.FirstFire {
+			f.breach(fault.Mending, "", "the first arrival came %v after the start (0: never)", took)
+		}
+		slowest = max(slowest, took)
+	}
+	f.figures("%d starts with overdue tasks; first arrival at most %v after the processes were started",
+		starts, round(slowest))
+	return f
+}
+
+// overdue tells whether an acknowledged task became due while all nodes were down. Tasks with more than one operation
+// may have been ended or moved.
+func (x *Index) overdue(f *history.Fault) bool {
+	for _, t := range x.order {
+		if len(t.ops) != 1 || !t.ops[0].made() || t.ops[0].end > f.Struck {
+			continue
+		}
+		due := t.ops[0].ask.FireAt
+		if due > f.Struck && due < f.Mending {
+			return true
+		}
+	}
+	return false
+}
+
+func (x *Index) firstArrival(after history.Instant) (time.Duration, bool) {
+	first := history.Forever
+	for _, a := range x.h.Arrivals {
+		if a.At >= after {
+			first = min(first, a.At)
+		}
+	}
+	if first == history.Forever {
+		return 0, false
+	}
+	return first.Sub(after), true
+}
+
+func round(d time.Duration) time.Duration { return d.Round(time.Millisecond / 10) }

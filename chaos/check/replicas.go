@@ -1,0 +1,67 @@
+package check
+
+import (
+	"fmt"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Replicas checks invariant 11 from outside: at rest, every node's own replica shows each task alike, and as the
+// linearizable read did; and all replicas of a shard have applied equally much, to the same hash where nodes tell one.
+func Replicas(x *Index) Finding {
+	f := Finding{Invariant: "11", Promise: "replicas are equal"}
+	reads := 0
+	for _, t := range x.order {
+		reads += t.compareReplicas(&f)
+	}
+	copies := x.compareProgress(&f)
+	f.figures("%d reads of single replicas compared, %d replicas' positions", reads, copies)
+	return f
+}
+
+func (t *task) compareReplicas(f *Finding) int {
+	var want *history.Call
+	if last := t.last(); last != nil && last.Final {
+		want = last
+	}
+	compared := 0
+	for _, r := range t.stale {
+		if !r.Final || !answered(r) {
+			continue
+		}
+		if want == nil {
+			want = r
+			continue
+		}
+		compared++
+		if a, b := shown(want), shown(r); a != b {
+			f.breach(r.Start, t.id, "%s shows %s (%s), %s shows %s (%s)", want.Node, a, want.Kind, r.Node, b, r.Kind)
+		}
+	}
+	return compared
+}
+
+// shown is what of an answer must be equal everywhere.
+func shown(c *history.Call) string {
+	if c.Outcome != history.OK {
+		return "no task"
+	}
+	a := c.Answer
+	return fmt.Sprintf("revision %d, %s, %d attempts, due %d, body %x", a.Revision, a.State, a.Attempts, a.FireAt, a.Body)
+}
+
+func (x *Index) compareProgress(f *Finding) int {
+	first := map[uint32]history.Replica{}
+	for _, r := range x.h.Replicas {
+		p, ok := first[r.Shard]
+		if !ok {
+			first[r.Shard] = r
+			continue
+		}
+		if p.Applied != r.Applied || p.Hash != "" && r.Hash != "" && p.Hash != r.Hash {
+			f.breach(r.At, "", "shard %d: %s has applied %d (hash %q), %s %d (hash %q)",
+				r.Shard, p.Node, p.Applied, p.Hash, r.Node, r.Applied, r.Hash)
+		}
+	}
+	return len(x.h.Replicas)
+}

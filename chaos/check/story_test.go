@@ -1,0 +1,101 @@
+package check
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// story builds a history by hand. Instants are milliseconds.
+type story struct {
+	h  history.History
+	op int64
+}
+
+// ms is an instant of a story.
+func ms(n int64) history.Instant {
+	return history.Instant(n+1_000_000) * history.Instant(time.Millisecond)
+}
+
+const firstShard = 1
+
+// call adds an answered call, the n-th operation of the story, and returns its place.
+func (s *story) call(c history.Call, start, end int64, outcome history.Outcome, a history.Answer) *history.Call {
+	if c.Op == 0 {
+		s.op++
+		c.Op = s.op
+	}
+	c.Start, c.Outcome, c.Answer = ms(start), outcome, a
+	if end > 0 {
+		c.End = ms(end)
+	}
+	if c.Node == "" {
+		c.Node = "node-1"
+	}
+	if outcome == history.OK && c.Answer.Shard == 0 {
+		c.Answer.Shard = firstShard
+	}
+	s.h.Calls = append(s.h.Calls, c)
+	return &s.h.Calls[len(s.h.Calls)-1]
+}
+
+// schedule adds an acknowledged schedule.
+func (s *story) schedule(id string, start, due int64) *history.Call {
+	return s.scheduleAs(id, start, start+5, due, history.OK)
+}
+
+func (s *story) scheduleAs(id string, start, end, due int64, outcome history.Outcome) *history.Call {
+	c := history.Call{Kind: history.Schedule, ID: id, Ask: history.Ask{FireAt: ms(due)}}
+	c.Ask.Body = body(s.op + 1)
+	a := history.Answer{}
+	if outcome == history.OK {
+		a = history.Answer{Revision: uint64(start) + 1, State: "scheduled", FireAt: ms(due), Wrote: s.op + 1, Body: c.Ask.Body}
+	}
+	return s.call(c, start, end, outcome, a)
+}
+
+func (s *story) cancel(id string, start int64, answer string) *history.Call {
+	c := history.Call{Kind: history.Cancel, ID: id}
+	return s.call(c, start, start+5, history.OK, history.Answer{Cancel: answer})
+}
+
+func (s *story) get(id string, start int64, state string, revision uint64, wrote int64) *history.Call {
+	c := history.Call{Kind: history.Get, ID: id}
+	a := history.Answer{State: state, Revision: revision, Wrote: wrote, FireAt: ms(start + 1000)}
+	return s.call(c, start, start+2, history.OK, a)
+}
+
+func (s *story) absent(id string, start int64) {
+	s.call(history.Call{Kind: history.Get, ID: id}, start, start+2, history.Failed, history.Answer{Status: notFound})
+}
+
+// stale adds a final read of one node's replica.
+func (s *story) stale(id, node, state string, revision uint64) {
+	c := history.Call{Kind: history.Stale, ID: id, Node: node, Final: true}
+	s.call(c, 9000, 9001, history.OK, history.Answer{State: state, Revision: revision})
+}
+
+// arrive adds an arrival that was answered 200, of the task that operation op scheduled.
+func (s *story) arrive(id string, at, due, op int64) *history.Arrival {
+	s.h.Arrivals = append(s.h.Arrivals, history.Arrival{
+		At: ms(at), ID: id, WebhookID: fmt.Sprintf("w%d", op), Attempt: 1, Fence: uint64(at), Due: ms(due),
+		Wrote: op, Body: body(op), Answer: 200,
+	})
+	return &s.h.Arrivals[len(s.h.Arrivals)-1]
+}
+
+func (s *story) fault(kind string, struck, mending, mended int64) {
+	s.h.Faults = append(s.h.Faults, history.Fault{Kind: kind, Nodes: []string{"node-1"}, Shards: []uint32{firstShard},
+		Struck: ms(struck), Mending: ms(mending), Mended: ms(mended)})
+}
+
+func (s *story) term(term uint64, before, at int64) {
+	s.h.Terms = append(s.h.Terms, history.Term{Shard: firstShard, Term: term, Before: ms(before), At: ms(at)})
+}
+
+func (s *story) replica(node string, applied uint64, hash string) {
+	s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: firstShard, Node: node, Applied: applied, Hash: hash})
+}
+
+func body(op int64) uint64 { return uint64(op) + 1<<32 }

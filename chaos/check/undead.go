@@ -1,0 +1,80 @@
+package check
+
+import "github.com/belfryhq/belfry/chaos/history"
+
+// Undead checks invariant 9: nothing rises from the dead. A finished task does not become an unfinished one by itself,
+// and what was delivered well before a fault is not delivered again after it.
+func Undead(x *Index, limits Limits) Finding {
+	f := Finding{Invariant: "9", Promise: "nothing rises from the dead"}
+	ends := 0
+	for _, t := range x.order {
+		ends += t.roseInReads(&f)
+		for i, a := range t.arrivals {
+			if p := repeated(t.arrivals[:i], a); p != nil && p.Delivered() {
+				x.roseAfterFault(&f, t, p, a, limits)
+			}
+		}
+	}
+	f.figures("%d sights of finished tasks, %d faults", ends, len(x.h.Faults))
+	return f
+}
+
+func (x *Index) roseAfterFault(f *Finding, t *task, p, a *history.Arrival, limits Limits) {
+	for i := len(x.h.Faults) - 1; i >= 0; i-- {
+		fault := &x.h.Faults[i]
+		if fault.Struck > a.At {
+			continue
+		}
+		if answeredAt(p).Add(limits.Settle) < fault.Struck {
+			f.breach(a.At, t.id, "%s was delivered %v before the %s, and came again %v after it",
+				a.WebhookID, fault.Struck.Sub(answeredAt(p)), fault.Kind, a.At.Sub(fault.Struck))
+		}
+		return
+	}
+}
+
+// roseInReads looks for sights of an unfinished task after one of it finished, and returns how many there are of those.
+func (t *task) roseInReads(f *Finding) int {
+	var ends []sight
+	for _, s := range t.sights() {
+		if finished(s.state) {
+			ends = append(ends, s)
+		}
+	}
+	ends = append(ends, t.certainEnds()...)
+	for _, s := range t.sights() {
+		if finished(s.state) || s.state == "" {
+			continue
+		}
+		for _, e := range ends {
+			if e.end < s.start && !t.revived(e, s) {
+				f.breach(s.start, t.id, "operation %d shows it %s, after operation %d had shown it %s",
+					s.n, s.state, e.n, e.state)
+				break
+			}
+		}
+	}
+	return len(ends)
+}
+
+// certainEnds are the ends that cancels answered. One that was answered `stopped` ends the task only when its running
+// attempt does.
+func (t *task) certainEnds() []sight {
+	var ends []sight
+	for _, o := range t.ops {
+		if o.kind == history.Cancel && o.outcome == history.OK && o.answer.Cancel != "stopped" {
+			ends = append(ends, sight{n: o.n, start: o.start, end: o.end, state: o.answer.Cancel})
+		}
+	}
+	return ends
+}
+
+// revived tells whether an operation may have made a new occurrence between two sights.
+func (t *task) revived(e, s sight) bool {
+	for _, o := range t.ops {
+		if o.schedules() && o.possible() && o.start <= s.end && (o.doubtful() || o.end >= e.start) {
+			return true
+		}
+	}
+	return false
+}

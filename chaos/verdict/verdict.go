@@ -1,0 +1,76 @@
+// Package verdict tells what came of a fault run: each invariant with its figures, and for each breach all that is
+// known of the task, so that a failed run can be understood from its report.
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Verdict is what came of a run.
+type Verdict struct {
+	Title    string
+	Took     time.Duration // from the first to the last call
+	Calls    int
+	Arrivals int
+	Findings []check.Finding
+
+	index *check.Index
+}
+
+// Of judges a run.
+func Of(title string, h *history.History, limits check.Limits) *Verdict {
+	x := check.NewIndex(h)
+	v := &Verdict{Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), Findings: check.All(x, limits), index: x}
+	if n := len(h.Calls); n > 0 {
+		v.Took = h.Calls[n-1].Start.Sub(h.Calls[0].Start)
+	}
+	return v
+}
+
+// OK tells whether all invariants held.
+func (v *Verdict) OK() bool {
+	for _, f := range v.Findings {
+		if !f.OK() {
+			return false
+		}
+	}
+	return true
+}
+
+const (
+	shownBreaches = 5  // of a finding
+	shownLines    = 40 // of a task
+)
+
+// String is the report.
+func (v *Verdict) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d calls, %d arrivals, %.1f s\n", v.Title, v.Calls, v.Arrivals, v.Took.Seconds())
+	for _, f := range v.Findings {
+		word := "ok  "
+		if !f.OK() {
+			word = "FAIL"
+		}
+		fmt.Fprintf(&b, "%s %3s  %s\n          %s\n", word, f.Invariant, f.Promise, f.Figures)
+		v.tellBreaches(&b, f.Breaches)
+	}
+	return b.String()
+}
+
+func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {
+	for i, breach := range breaches {
+		if i == shownBreaches {
+			fmt.Fprintf(b, "          … and %d more\n", len(breaches)-shownBreaches)
+			return
+		}
+		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, breach.ID, breach.What)
+		for _, line := range v.index.Timeline(breach.ID, breach.At, shownLines) {
+			fmt.Fprintf(b, "               %s\n", line)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+func lost(n int) *history.History {
+	h := &history.History{}
+	for i := range n {
+		at := history.Instant(i+1) * history.Instant(time.Second)
+		h.Calls = append(h.Calls, history.Call{
+			Op: int64(i + 1), Kind: history.Schedule, ID: "order", Node: "node-1", Start: at, End: at + 1,
+			Outcome: history.OK, Answer: history.Answer{Revision: uint64(i + 1)},
+		})
+	}
+	return h
+}
+
+func TestReport(t *testing.T) {
+	v := Of("a bad day", lost(1), check.DefaultLimits())
+	report := v.String()
+	for _, want := range []string{
+		"a bad day: 1 calls, 0 arrivals", "FAIL   1  nothing acknowledged is lost", "1 lost",
+		"1 order: operation 1 was acknowledged", "0.0000  operation 1: schedule via node-1", "ok     2  nothing is early",
+	} {
+		if !strings.Contains(report, want) {
+			t.Errorf("no %q in\n%s", want, report)
+		}
+	}
+	if v.OK() {
+		t.Error("it is called good")
+	}
+}
+
+func TestGoodReport(t *testing.T) {
+	v := Of("a quiet day", &history.History{}, check.DefaultLimits())
+	if !v.OK() || strings.Contains(v.String(), "FAIL") || strings.Count(v.String(), "\nok") != len(v.Findings) {
+		t.Errorf("%s", v)
+	}
+}
+
+func TestManyBreachesAreCutShort(t *testing.T) {
+	h := lost(9)
+	for i := range h.Calls {
+		h.Calls[i].ID += strings.Repeat("x", i) // each of its own
+	}
+	if report := Of("a worse day", h, check.DefaultLimits()).String(); !strings.Contains(report, "… and 4 more") {
+		t.Errorf("%s", report)
+	}
+}
