@@ -1,0 +1,87 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
+)
+
+func view(leader string) *client.Cluster {
+	return &client.Cluster{
+		Nodes: []client.Node{{ID: "x", Name: "node-1"}, {ID: "y", Name: "node-2"}},
+		Shards: []client.Shard{
+			{ID: 1, Leader: "x", Replicas: []client.Replica{{Node: "x", Applied: 7}, {Node: "y", Applied: 7}}},
+			{ID: 2, Leader: leader, Replicas: []client.Replica{{Node: "x", Applied: 9}, {Node: "z", Applied: 8}}},
+		},
+	}
+}
+
+func TestLeaders(t *testing.T) {
+	if got := leadersOf(view("")); len(got) != 1 || got[1] != "node-1" {
+		t.Errorf("%v", got)
+	}
+	if got := leadersOf(view("y")); len(got) != 2 || got[2] != "node-2" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestReplicas(t *testing.T) {
+	got := replicasOf(view(""))
+	want := []history.Replica{
+		{Shard: 1, Node: "node-1", Applied: 7}, {Shard: 1, Node: "node-2", Applied: 7},
+		{Shard: 2, Node: "node-1", Applied: 9}, {Shard: 2, Node: "z", Applied: 8},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if !equal(got[:2]) || equal(got) {
+		t.Error("equal replicas are those that have applied equally much")
+	}
+}
+
+// Each new term is recorded once, with the last sight of the one before.
+func TestTermsAreSeen(t *testing.T) {
+	rec := history.NewRecorder(nil)
+	w := &watch{rec: rec, shards: map[uint32]*leadership{}}
+	w.see(1, 2, "node-1")
+	w.see(1, 2, "node-1")
+	w.see(1, 4, "node-2")
+	w.see(1, 2, "node-1") // of a node that does not know yet
+	w.see(1, 4, "node-2")
+	terms := rec.History().Terms
+	if len(terms) != 2 || terms[0].Before != 0 || terms[1].Leader != "node-2" ||
+		terms[1].Before < terms[0].At || terms[1].Before > terms[1].At {
+		t.Errorf("%+v", terms)
+	}
+}
+
+func TestTogether(t *testing.T) {
+	var done atomic.Int32
+	err := together([]string{"a", "b", "c"}, func(node string) error {
+		done.Add(1)
+		if node == "b" {
+			return errors.New("b will not")
+		}
+		return nil
+	})
+	if done.Load() != 3 || err == nil || err.Error() != "b will not" {
+		t.Errorf("%d, %v", done.Load(), err)
+	}
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	if !wait(ctx, 0) {
+		t.Error("no time passed, and yet it did not come back in time")
+	}
+	cancel()
+	if wait(ctx, time.Hour) {
+		t.Error("it waited")
+	}
+}

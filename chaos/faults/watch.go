@@ -1,0 +1,135 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+const (
+	pollEvery   = 100 * time.Millisecond
+	pollTimeout = time.Second
+)
+
+// Watch asks every node all the time who leads what, and records each new term, until the context ends.
+func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
+	w := &watch{rec: rec, shards: map[uint32]*leadership{}}
+	clients, err := each(cluster)
+	if err != nil {
+		return err
+	}
+	var pollers sync.WaitGroup
+	for _, c := range clients {
+		pollers.Go(func() { w.poll(ctx, c) })
+	}
+	pollers.Wait()
+	return nil
+}
+
+// each makes a client for every single node.
+func each(cluster *local.Cluster) ([]*client.Client, error) {
+	var all []*client.Client
+	for _, url := range cluster.URLs() {
+		c, err := client.New(client.Config{Addrs: []string{url}, MaxAttempts: 1, Timeout: pollTimeout})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+type watch struct {
+	rec *history.Recorder
+
+	mu     sync.Mutex // guards what follows
+	shards map[uint32]*leadership
+}
+
+// leadership is the highest term that was seen of a shard.
+type leadership struct {
+	term uint64
+	seen history.Instant // the last time
+}
+
+func (w *watch) poll(ctx context.Context, c *client.Client) {
+	for wait(ctx, pollEvery) {
+		view, err := c.Cluster(ctx)
+		if err != nil {
+			continue // it is down, or stopped: others are asked too
+		}
+		for _, s := range view.Shards {
+			if node := view.Node(s.Leader); node != nil {
+				w.see(s.ID, s.Term, node.Name)
+			}
+		}
+	}
+}
+
+func (w *watch) see(shard uint32, term uint64, leader string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.shards[shard]
+	if l == nil {
+		l = &leadership{}
+		w.shards[shard] = l
+	}
+	if term > l.term {
+		w.rec.Term(history.Term{Shard: shard, Term: term, Leader: leader, Before: l.seen})
+		l.term = term
+	}
+	if term == l.term {
+		l.seen = w.rec.Now()
+	}
+}
+
+// RecordReplicas waits until all replicas of each shard have applied equally much, each by its own node's word, and
+// records how far they are then, or when the context ends.
+func (b *Breaker) RecordReplicas(ctx context.Context) error {
+	var before []history.Replica
+	for {
+		view, err := b.client.Cluster(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the replicas' positions: %w", err)
+		}
+		now := replicasOf(view)
+		if equal(now) && slices.Equal(now, before) || !wait(ctx, pollEvery) {
+			for _, r := range now {
+				b.rec.Replica(r)
+			}
+			return nil
+		}
+		before = now
+	}
+}
+
+func replicasOf(view *client.Cluster) []history.Replica {
+	var all []history.Replica
+	for _, s := range view.Shards {
+		for _, r := range s.Replicas {
+			name := r.Node
+			if node := view.Node(r.Node); node != nil {
+				name = node.Name
+			}
+			all = append(all, history.Replica{Shard: s.ID, Node: name, Applied: r.Applied})
+		}
+	}
+	return all
+}
+
+func equal(replicas []history.Replica) bool {
+	first := map[uint32]uint64{}
+	for _, r := range replicas {
+		if applied, ok := first[r.Shard]; ok && applied != r.Applied {
+			return false
+		}
+		first[r.Shard] = r.Applied
+	}
+	return true
+}

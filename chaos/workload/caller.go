@@ -1,0 +1,146 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
+)
+
+// caller makes and records single requests.
+type caller struct {
+	rec     *history.Recorder
+	nodes   []Node
+	clients []*client.Client
+	run     string // goes into every key, so that two runs on one cluster share none
+}
+
+func newCaller(rec *history.Recorder, nodes []Node) (*caller, error) {
+	c := &caller{rec: rec, nodes: nodes, run: strconv.FormatInt(int64(rec.Now()), 36)}
+	transport := &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
+	for _, n := range nodes {
+		one, err := client.New(client.Config{
+			Addrs: []string{n.URL}, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
+			Timeout: time.Hour, AttemptTimeout: time.Hour, // the context says it
+		})
+		if err != nil {
+			return nil, err
+		}
+		c.clients = append(c.clients, one)
+	}
+	return c, nil
+}
+
+// send makes a request to a node and says what came of it.
+type send func(ctx context.Context, c *client.Client, key string) (history.Answer, error)
+
+func (c *caller) key(op int64) string { return fmt.Sprintf("%s-%d", c.run, op) }
+
+// call makes one request and records it.
+func (c *caller) call(
+	ctx context.Context, node int, timeout time.Duration, what history.Call, do send,
+) (history.Outcome, history.Answer) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ctx, sent := countSends(ctx)
+	what.Node = c.nodes[node].Name
+	n := c.rec.Begin(what)
+	answer, err := do(ctx, c.clients[node], c.key(what.Op))
+	outcome := judge(&answer, err, int(sent.Load()))
+	c.rec.End(n, outcome, answer)
+	return outcome, answer
+}
+
+// countSends counts how often a request goes out. That can be more than once although the client makes one attempt:
+// net/http sends a request with an idempotency key again by itself when a kept connection breaks under it.
+func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
+	sent := new(atomic.Int32)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }}), sent
+}
+
+// judge tells what an error of the client means, of a request that went out so often. Only what is certain is called
+// failed: a refusal that may be about a second sending says nothing about the first, unless it is one for good, which a
+// call that had happened would not get, for it would be known by its key.
+func judge(a *history.Answer, err error, sent int) history.Outcome {
+	if err == nil {
+		return history.OK
+	}
+	var refusal *client.Error
+	if errors.As(err, &refusal) {
+		a.Status, a.State, a.Attempts = refusal.Status, string(refusal.State), refusal.Attempts
+	}
+	a.Error = shorten(err.Error())
+	switch {
+	case errors.Is(err, client.ErrUnknown):
+		return history.Unknown
+	case a.Status == 0 && sent > 0, sent > 1 && !final(history.Failed, *a):
+		a.Misjudged = true
+		return history.Unknown
+	}
+	return history.Failed
+}
+
+func shorten(text string) string {
+	const most = 200
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}
+
+// final tells whether a repeat would be told the same again.
+func final(outcome history.Outcome, a history.Answer) bool {
+	refused := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
+	return outcome == history.OK || refused
+}
+
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = 250 * time.Millisecond
+)
+
+// perform carries an operation out: it tries random nodes until one gives a final answer or its time is up.
+func (l *Load) perform(
+	ctx context.Context, rng *rand.Rand, what history.Call, do send,
+) (history.Outcome, history.Answer) {
+	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
+	pause := minPause
+	for {
+		outcome, answer := l.caller.call(ctx, rng.IntN(len(l.cfg.Nodes)), l.timeout(rng), what, do)
+		if final(outcome, answer) || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
+			return outcome, answer
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// timeout is mostly the whole one, and sometimes so short that the answer is missed while the call happens.
+func (l *Load) timeout(rng *rand.Rand) time.Duration {
+	if rng.IntN(20) == 0 {
+		return time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond)))
+	}
+	return l.cfg.CallTimeout
+}
+
+// wait returns after d, with false if the context ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

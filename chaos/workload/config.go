@@ -1,0 +1,55 @@
+package workload
+
+import (
+	"errors"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Node is where calls can go.
+type Node struct {
+	Name string
+	URL  string // of its HTTP interface
+}
+
+// Config describes a load. Nodes, Target and Recorder must be given.
+type Config struct {
+	Nodes    []Node
+	Target   string // the receiver's URL
+	Recorder *history.Recorder
+
+	Seed      uint64
+	Prefix    string        // of all ids; default "t-"
+	Tasks     int           // scripts to play; 0: until the context ends
+	PerSecond int           // scripts begun; default 200
+	Workers   int           // scripts at once; default 64
+	Hot       int           // ids that are called by several workers at once; default 3, negative: none
+	MaxDelay  time.Duration // of a task; default 3 s
+
+	CallTimeout time.Duration // of one request at most; some get less. Default 2 s
+	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Nodes) == 0 || c.Target == "" || c.Recorder == nil {
+		return c, errors.New("workload: Nodes, Target and Recorder must be given")
+	}
+	if c.Prefix == "" {
+		c.Prefix = "t-"
+	}
+	setDefault(&c.PerSecond, 200)
+	setDefault(&c.Workers, 64)
+	setDefault(&c.Hot, 3)
+	setDefault(&c.MaxDelay, 3*time.Second)
+	setDefault(&c.CallTimeout, 2*time.Second)
+	setDefault(&c.RetryFor, 10*time.Second)
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"encoding/json"
+	"hash/fnv"
+)
+
+// payload is what a task carries.
+type payload struct {
+	Op   int64 `json:"op"`             // that wrote it
+	Fail int   `json:"fail,omitempty"` // that many attempts are to be failed by the receiver
+	Hold int   `json:"hold,omitempty"` // milliseconds for which the receiver keeps the answer back
+}
+
+// forever is more attempts than any task of a workload has.
+const forever = 1000
+
+func (p payload) encode() json.RawMessage {
+	data, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // two integers
+	}
+	return data
+}
+
+// decode reads a body. One that is no payload names no operation.
+func decode(body []byte) payload {
+	var p payload
+	if json.Unmarshal(body, &p) != nil {
+		return payload{}
+	}
+	return p
+}
+
+// fingerprint is the hash of a body, by which bodies are compared; 0 stands for none.
+func fingerprint(body []byte) uint64 {
+	if len(body) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(body)
+	return h.Sum64()
+}

@@ -1,0 +1,249 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
+)
+
+func newLoad(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *history.Recorder) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	cfg.Recorder = history.NewRecorder(nil)
+	if cfg.Nodes == nil {
+		cfg.Nodes = []Node{{Name: "node-1", URL: server.URL}}
+	}
+	cfg.Target = "http://127.0.0.1:1/hook"
+	l, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l, cfg.Recorder
+}
+
+// silent never answers. It reads the body, without which the server would not notice that the caller is gone.
+func silent(_ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	<-r.Context().Done()
+}
+
+func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
+	problem := func(status int, committed string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"committed":"` + committed + `","state":"firing","attempts":2}`))
+		}
+	}
+	tests := []struct {
+		name   string
+		answer http.HandlerFunc
+		want   history.Outcome
+		final  bool
+	}{
+		{"done", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"revision":4}`)) }, history.OK, true},
+		{"refused", problem(409, ""), history.Failed, true},
+		{"too many", problem(429, ""), history.Failed, false},
+		{"not committed", problem(503, "no"), history.Failed, false},
+		{"503 that says nothing", problem(503, ""), history.Unknown, false},
+		{"unknown", problem(504, "unknown"), history.Unknown, false},
+		{"broken", problem(500, ""), history.Unknown, false},
+		{"torn", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, history.Unknown, false},
+		{"silent", silent, history.Unknown, false},
+		{"garbled", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{`)) }, history.Unknown, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l, rec := newLoad(t, tt.answer, Config{})
+			what, do := l.schedule("a", task{delay: time.Second})
+			outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, what, do)
+			c := rec.History().Calls[0]
+			if outcome != tt.want || c.Outcome != tt.want || final(outcome, answer) != tt.final {
+				t.Errorf("%s %+v, recorded %s", outcome, answer, c.Outcome)
+			}
+			if c.End < c.Start || c.Node != "node-1" || c.Ask.Body == 0 {
+				t.Errorf("%+v", c)
+			}
+		})
+	}
+	t.Run("never sent", func(t *testing.T) {
+		l, _ := newLoad(t, nil, Config{})
+		l.caller.nodes[0].URL = ""
+		nobody, err := client.New(client.Config{Addrs: []string{"127.0.0.1:1"}, MaxAttempts: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.caller.clients[0] = nobody
+		what, do := l.cancel("a")
+		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, what, do); outcome != history.Failed || final(outcome, answer) {
+			t.Errorf("%s %+v", outcome, answer)
+		}
+	})
+}
+
+// net/http sends a request with a key again when a kept connection breaks, and the client's error is then about the
+// second sending: the first may have happened.
+func TestHiddenSecondSending(t *testing.T) {
+	first := true
+	var listener net.Listener
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if first {
+			first = false // the connection is kept
+			_, _ = w.Write([]byte(`{"revision":4}`))
+			return
+		}
+		_ = listener.Close() // nobody takes the second sending
+		panic(http.ErrAbortHandler)
+	})
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	listener = server.Listener
+	l, rec := newLoad(t, handler, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
+	for range 2 {
+		what, do := l.schedule("a", task{delay: time.Second})
+		l.caller.call(t.Context(), 0, 5*time.Second, what, do)
+	}
+	c := rec.History().Calls[1]
+	if c.Outcome != history.Unknown {
+		t.Errorf("%+v", c)
+	}
+}
+
+// All tries of an operation carry one key and one number; it ends with the first final answer.
+func TestRepeatsShareTheKey(t *testing.T) {
+	keys := make(chan string, 10)
+	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
+		keys <- r.Header.Get("Idempotency-Key")
+		if len(keys) < 3 {
+			w.WriteHeader(http.StatusGatewayTimeout)
+			return
+		}
+		_, _ = w.Write([]byte(`{"revision":4}`))
+	}, Config{})
+	what, do := l.schedule("a", task{delay: time.Second})
+	outcome, answer := l.perform(t.Context(), rand.New(rand.NewPCG(1, 6)), what, do)
+	if outcome != history.OK || answer.Revision != 4 {
+		t.Fatalf("%s %+v", outcome, answer)
+	}
+	first := <-keys
+	for range len(keys) {
+		if key := <-keys; key != first {
+			t.Errorf("keys %s and %s", first, key)
+		}
+	}
+	for _, c := range rec.History().Calls {
+		if c.Op != what.Op {
+			t.Errorf("%+v is a try of another operation", c)
+		}
+	}
+}
+
+// The same seed asks for the same things.
+func TestSeedDecides(t *testing.T) {
+	plan := func(seed uint64) string {
+		var kinds []string
+		l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{Seed: seed, MaxDelay: 40 * time.Millisecond})
+		for i := range 40 {
+			l.play(t.Context(), i)
+		}
+		for _, c := range rec.History().Calls {
+			if !strings.Contains(c.ID, "hot") { // whose calls are made at once, in any order
+				kinds = append(kinds, c.ID+" "+string(c.Kind)+" "+c.Ask.Delay.String())
+			}
+		}
+		return strings.Join(kinds, "\n")
+	}
+	one, again, other := plan(1), plan(1), plan(2)
+	if one != again {
+		t.Errorf("the same seed made\n%s\nand\n%s", one, again)
+	}
+	if one == other {
+		t.Error("two seeds make the same")
+	}
+}
+
+func TestRunEnds(t *testing.T) {
+	l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) },
+		Config{Tasks: 12, PerSecond: 1000, Hot: -1, MaxDelay: time.Millisecond})
+	l.Run(t.Context(), nil)
+	if n := len(worthReading(rec.History(), 12)); n < 12 {
+		t.Errorf("%d ids were called", n)
+	}
+	stop := make(chan struct{})
+	close(stop)
+	endless, _ := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{})
+	endless.Run(t.Context(), stop)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	endless.Run(ctx, nil)
+}
+
+func TestWorthReading(t *testing.T) {
+	h := &history.History{}
+	for _, id := range []string{"plain", "plain2", "never came", "twice", "changed", "changed"} {
+		h.Calls = append(h.Calls, history.Call{ID: id, Kind: history.Schedule})
+	}
+	for _, id := range []string{"plain", "plain2", "twice", "twice", "changed"} {
+		h.Arrivals = append(h.Arrivals, history.Arrival{ID: id, Answer: 200})
+	}
+	if got := strings.Join(worthReading(h, 1), ", "); got != "plain, never came, twice, changed" {
+		t.Error(got)
+	}
+}
+
+func TestPayload(t *testing.T) {
+	p := payload{Op: 7, Fail: 2, Hold: 30}
+	if got := decode(p.encode()); got != p {
+		t.Errorf("%+v became %+v", p, got)
+	}
+	if got := decode([]byte("what?")); got != (payload{}) {
+		t.Errorf("%+v", got)
+	}
+	if fingerprint(nil) != 0 || fingerprint(p.encode()) == 0 {
+		t.Error("only no body has no fingerprint")
+	}
+}
+
+func TestReceiver(t *testing.T) {
+	rec := history.NewRecorder(nil)
+	r, err := Listen(t.Context(), rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for attempt, want := range map[string]int{"1": 500, "2": 200} {
+		body := strings.NewReader(string(payload{Op: 7, Fail: 1}.encode()))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Belfry-Attempt", attempt)
+		resp, err := http.DefaultClient.Do(req)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != want {
+			t.Errorf("attempt %s: %v, %v", attempt, resp.Status, err)
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, a := range rec.History().Arrivals {
+		if a.Wrote != 7 || a.Body == 0 || a.At == 0 || a.Delivered() != (a.Attempt == 2) {
+			t.Errorf("%+v", a)
+		}
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	if _, err := New(Config{}); err == nil {
+		t.Error("a load without nodes was made")
+	}
+}
