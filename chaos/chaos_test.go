@@ -1,0 +1,93 @@
+package chaos_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos"
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+const (
+	lengthVar = "BELFRY_CHAOS" // long: every shard, for minutes, held to the promised times
+	long      = "long"
+	seedVar   = "BELFRY_CHAOS_SEED" // a number; default 1
+	keepVar   = "BELFRY_CHAOS_KEEP" // a folder in which data, logs and histories are kept
+)
+
+// Every scenario once, one after the other: each needs the machine for itself.
+func TestScenarios(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds, runs and kills real nodes")
+	}
+	binary := localtest.Build(t)
+	play := func(name string, cfg chaos.Config, s chaos.Scenario) {
+		t.Run(name, func(t *testing.T) {
+			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), limits(), seed(t)
+			v, err := chaos.Play(t.Context(), cfg, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Log(v)
+			if !v.OK() {
+				t.Fail()
+			}
+		})
+	}
+	if os.Getenv(lengthVar) == long {
+		all := chaos.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
+		play("kill", all, chaos.KillLeaders())
+		play("pause", all, chaos.PauseLeaders(0))
+		play("all", all, chaos.KillEverything(5))
+		play("burst", all, chaos.KillEverythingAfter(100_000, 30*time.Second))
+		return
+	}
+	short := chaos.Config{Sample: 500, MaxDelay: 2 * time.Second}
+	play("under load", short, chaos.InTurn(chaos.KillLeaders(), chaos.PauseLeaders(1), chaos.KillEverything(1)))
+	play("burst", short, chaos.KillEverythingAfter(5_000, 2*time.Second))
+}
+
+// limits are the promised ones in a long run, which has the machine for itself.
+func limits() check.Limits {
+	l := check.DefaultLimits()
+	if os.Getenv(lengthVar) == long {
+		return l
+	}
+	l.Settle *= slowness
+	l.Tail *= slowness
+	l.Recover *= slowness
+	l.FirstFire *= slowness
+	return l
+}
+
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	text := os.Getenv(seedVar)
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", seedVar, err)
+	}
+	return n
+}
+
+// folder is the run's, and is removed with the test unless it is to be kept.
+func folder(t *testing.T, name string) string {
+	t.Helper()
+	keep := os.Getenv(keepVar)
+	if keep == "" {
+		return t.TempDir()
+	}
+	dir := filepath.Join(keep, fmt.Sprintf("%s-%s", name, time.Now().Format("150405")))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

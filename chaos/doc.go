@@ -1,0 +1,25 @@
+// Package chaos breaks a cluster of real processes under load, and judges from outside what came of it.
+//
+// A run has rooms of its own, each a package, joined by the record alone:
+//
+//	history   what was called, what was answered, what arrived, what was broken, and when
+//	workload  calls through random nodes, with timeouts and safe repeats; and the receiver
+//	faults    kill -9, pause, start again; who leads what meanwhile
+//	check     the invariants, each a pure function of the history
+//	verdict   the report
+//
+// This package puts them together: Play starts nodes and receiver, lets a Scenario break things under load, waits until
+// everything has come to rest, reads what is left, and returns the verdict.
+//
+// Real processes on one machine, not nodes inside the test, because only a process can be killed in the way that a
+// machine dies; and judged over the public interface alone, because a harness that looks inside believes what the
+// inside believes. Simulated time and simulated networks are the concern of the packages below; they find other
+// mistakes, and find them faster, but nobody runs them in production.
+//
+// The harness is itself checked: every check against histories made by hand, good and bad, and the whole of it against
+// a fake service that is sound, or has one bug of each kind.
+//
+// `go test ./chaos` plays each scenario once and briefly. BELFRY_CHAOS=long plays them for minutes with all shards and
+// holds them to the promised times; BELFRY_CHAOS_SEED=n makes other choices; BELFRY_CHAOS_KEEP=folder keeps histories,
+// node logs and data there.
+package chaos

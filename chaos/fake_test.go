@@ -1,0 +1,336 @@
+package chaos_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// bug is something that a fake cluster does wrong, now and then.
+type bug string
+
+const (
+	sound        bug = ""
+	losesTasks   bug = "acknowledges without storing"
+	firesEarly   bug = "fires early"
+	forgetsStop  bug = "fires what it has cancelled"
+	firesTwice   bug = "fires twice"
+	changesID    bug = "repeats under another webhook-id"
+	altersBody   bug = "alters the body"
+	repeatsFence bug = "starts one grant twice"
+	readsOld     bug = "reads what was"
+	revives      bug = "shows finished tasks as waiting"
+	differs      bug = "differs between replicas"
+	liesAbout503 bug = "does what it says it has not"
+	neverRetries bug = "leaves failed attempts lying"
+)
+
+// fake is a cluster of one shard that keeps the contract, but for its bug, in the memory of the test.
+type fake struct {
+	bug bug
+
+	mu    sync.Mutex // guards what follows
+	count uint64     // of changes: revisions and fences
+	tasks map[string]*fakeTask
+	keys  map[string]reply // what a key was answered
+}
+
+type fakeTask struct {
+	ID         string          `json:"id"`
+	FireAt     time.Time       `json:"fire_at"`
+	Payload    json.RawMessage `json:"payload,omitempty"`
+	State      string          `json:"state"`
+	Attempts   int             `json:"attempts"`
+	Revision   uint64          `json:"revision"`
+	Shard      uint32          `json:"shard"`
+	Outcome    string          `json:"outcome,omitempty"`
+	Target     fakeTarget      `json:"target"`
+	Retry      fakeRetry       `json:"retry"`
+	occurrence uint64
+	armed      int // how often it was; only the last of its timers may fire it
+}
+
+type fakeTarget struct {
+	URL string `json:"url"`
+}
+
+type fakeRetry struct {
+	MaxAttempts int `json:"max_attempts"`
+}
+
+// fields are those of a request.
+type fields struct {
+	Op          string          `json:"op"`
+	ID          string          `json:"id"`
+	Key         string          `json:"key"`
+	FireAt      *time.Time      `json:"fire_at"`
+	Delay       string          `json:"delay"`
+	Payload     json.RawMessage `json:"payload"`
+	Target      fakeTarget      `json:"target"`
+	Retry       fakeRetry       `json:"retry"`
+	OrSchedule  *fields         `json:"or_schedule"`
+	ifNoneMatch bool
+	ifMatch     uint64
+}
+
+type reply struct {
+	status int
+	body   any
+}
+
+func newFake(b bug) *fake {
+	return &fake{bug: b, tasks: map[string]*fakeTask{}, keys: map[string]reply{}}
+}
+
+func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	id, verb, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/tasks/"), "/")
+	if verb == "" {
+		verb = map[string]string{"PUT": "schedule", "PATCH": "patch", "DELETE": "cancel", "GET": "get"}[r.Method]
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller is gone
+	}
+	if r.URL.Path == "/v1/batch" {
+		f.batch(w, body)
+		return
+	}
+	in := fields{Op: verb, ID: id, Key: r.Header.Get("Idempotency-Key")}
+	if len(body) > 0 && json.Unmarshal(body, &in) != nil {
+		answer(w, reply{http.StatusBadRequest, nil})
+		return
+	}
+	in.ifNoneMatch = r.Header.Get("If-None-Match") != ""
+	in.ifMatch, _ = strconv.ParseUint(strings.Trim(r.Header.Get("If-Match"), `"`), 10, 64)
+	if verb == "get" {
+		answer(w, f.get(id, r.URL.Query().Has("consistency") && strings.HasPrefix(r.Host, "localhost")))
+		return
+	}
+	answer(w, f.change(in))
+}
+
+func answer(w http.ResponseWriter, r reply) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(r.status)
+	_ = json.NewEncoder(w).Encode(r.body) // the caller may be gone
+}
+
+func (f *fake) batch(w http.ResponseWriter, body []byte) {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	for {
+		var in fields
+		if err := dec.Decode(&in); errors.Is(err, io.EOF) {
+			return
+		}
+		r := f.change(in)
+		line := map[string]any{"id": in.ID, "status": r.status}
+		if t, ok := r.body.(fakeTask); ok {
+			line["revision"] = t.Revision
+		}
+		_ = json.NewEncoder(w).Encode(line) // the caller may be gone
+	}
+}
+
+func (f *fake) get(id string, otherReplica bool) reply {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.tasks[id]
+	if t == nil {
+		return reply{http.StatusNotFound, nil}
+	}
+	shown := *t
+	switch {
+	case f.bug == readsOld && shown.Revision > 1, f.bug == differs && otherReplica:
+		shown.Revision--
+	case f.bug == revives && shown.State == "cancelled":
+		shown.State = "scheduled"
+	}
+	return reply{http.StatusOK, shown}
+}
+
+// change carries an operation out, once for each key.
+func (f *fake) change(in fields) reply {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if known, ok := f.keys[in.Key]; ok {
+		return known
+	}
+	f.count++
+	if f.bug == liesAbout503 && f.count%10 == 0 {
+		f.apply(in)
+		return reply{http.StatusServiceUnavailable, map[string]string{"committed": "no"}}
+	}
+	r := f.apply(in)
+	f.keys[in.Key] = r
+	return r
+}
+
+func (f *fake) apply(in fields) reply {
+	t := f.tasks[in.ID]
+	switch {
+	case in.Op == "schedule" && (in.ifNoneMatch && t != nil || in.ifMatch > 0 && (t == nil || t.Revision != in.ifMatch)):
+		return reply{http.StatusPreconditionFailed, nil}
+	case in.Op == "schedule":
+		return f.schedule(in)
+	case in.Op == "touch" && in.OrSchedule != nil && (t == nil || t.State != "scheduled"):
+		in.OrSchedule.ID = in.ID
+		return f.schedule(*in.OrSchedule)
+	case t == nil:
+		return reply{http.StatusNotFound, nil}
+	case in.Op == "cancel":
+		return f.cancel(t)
+	case t.State != "scheduled":
+		return reply{http.StatusConflict, nil}
+	}
+	t.Revision = f.count
+	if in.Payload != nil {
+		t.Payload = in.Payload
+	}
+	f.arm(t, in.due())
+	return reply{http.StatusOK, *t}
+}
+
+func (in fields) due() time.Time {
+	if in.FireAt != nil {
+		return in.FireAt.Add(time.Millisecond - 1).Truncate(time.Millisecond)
+	}
+	delay, _ := time.ParseDuration(in.Delay) // none: now
+	return time.Now().Add(delay).Truncate(time.Millisecond).Add(time.Millisecond)
+}
+
+func (f *fake) schedule(in fields) reply {
+	t := &fakeTask{
+		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry,
+		Revision: f.count, occurrence: f.count,
+	}
+	if old := f.tasks[in.ID]; old != nil {
+		old.armed++
+	}
+	f.tasks[in.ID] = t
+	t.FireAt = in.due()
+	f.arm(t, t.FireAt)
+	if f.bug == losesTasks && f.count%20 == 0 {
+		t.armed++
+		t.State = "delivered"
+	}
+	return reply{http.StatusCreated, *t}
+}
+
+func (f *fake) cancel(t *fakeTask) reply {
+	switch {
+	case t.Outcome != "":
+	case t.State == "scheduled":
+		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "cancelled", f.count, nil
+		if f.bug != forgetsStop {
+			t.armed++
+		}
+	case t.State == "firing", t.State == "retrying":
+		t.Outcome = "stopped"
+	default:
+		t.Outcome = "already_fired"
+	}
+	return reply{http.StatusOK, map[string]string{"outcome": t.Outcome}}
+}
+
+// arm makes a task due; f.mu is held.
+func (f *fake) arm(t *fakeTask, due time.Time) {
+	t.FireAt = due
+	in := time.Until(due)
+	if f.bug == firesEarly {
+		in -= 20 * time.Millisecond
+	}
+	t.armed++
+	armed := t.armed
+	time.AfterFunc(in, func() { f.fire(t, armed) })
+}
+
+func (f *fake) fire(t *fakeTask, armed int) {
+	f.mu.Lock()
+	if t.armed != armed {
+		f.mu.Unlock()
+		return
+	}
+	f.count++
+	t.Attempts++
+	fence, payload, webhook := f.count, t.Payload, fmt.Sprintf("w%d", t.occurrence)
+	if t.State == "cancelled" {
+		payload = f.bodyOf(t)
+	} else {
+		t.State, t.Revision = "firing", f.count
+	}
+	due, attempt, again := t.FireAt, t.Attempts, f.count%5 == 0
+	f.mu.Unlock()
+	if f.bug == altersBody && again {
+		payload = slices.Concat(bytes.TrimSuffix(payload, []byte("}")), []byte(" }"))
+	}
+	ok := deliver(t, webhook, attempt, fence, due, payload)
+	switch {
+	case !again || attempt > 1:
+	case f.bug == firesTwice:
+		ok = deliver(t, webhook, attempt, fence+1<<32, due, payload)
+	case f.bug == changesID:
+		ok = deliver(t, webhook+"x", attempt, fence+1<<32, due, payload)
+	case f.bug == repeatsFence:
+		ok = deliver(t, webhook, attempt, fence, due, payload)
+	}
+	f.settle(t, ok)
+}
+
+// bodyOf is what a cancelled task carried, which is remembered by its answers.
+func (f *fake) bodyOf(t *fakeTask) json.RawMessage {
+	for _, r := range f.keys {
+		if known, ok := r.body.(fakeTask); ok && known.ID == t.ID && known.Payload != nil {
+			return known.Payload
+		}
+	}
+	return nil
+}
+
+func (f *fake) settle(t *fakeTask, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	switch limit := t.Retry.MaxAttempts; {
+	case t.State == "cancelled":
+		return
+	case ok:
+		t.State, t.Payload = "delivered", nil
+	case t.Outcome != "":
+		t.State, t.Payload = "cancelled", nil
+	case limit > 0 && t.Attempts >= limit:
+		t.State = "dead"
+	default:
+		t.State = "retrying"
+		if f.bug != neverRetries {
+			armed := t.armed
+			time.AfterFunc(10*time.Millisecond, func() { f.fire(t, armed) })
+		}
+	}
+	t.Revision = f.count
+}
+
+func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Time, payload []byte) bool {
+	req, err := http.NewRequest(http.MethodPost, t.Target.URL, bytes.NewReader(payload))
+	if err != nil {
+		return false
+	}
+	for name, value := range map[string]string{
+		"ce-subject": t.ID, "webhook-id": webhook, "belfry-attempt": strconv.Itoa(attempt),
+		"belfry-fence": strconv.FormatUint(fence, 10), "belfry-due": due.UTC().Format(time.RFC3339Nano),
+	} {
+		req.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+}

@@ -1,0 +1,72 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/verdict"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// The harness is checked: load, receiver, record and checks together find nothing wrong with a sound service, and find
+// each of these bugs, under at least the invariant that stands beside it.
+func TestHarnessFindsBugs(t *testing.T) {
+	tests := map[bug]string{
+		sound: "", losesTasks: "1", firesEarly: "2", forgetsStop: "3", firesTwice: "5", changesID: "4", altersBody: "4",
+		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
+	}
+	var runs sync.WaitGroup // at once: all that they do is wait
+	defer runs.Wait()
+	for b, invariant := range tests {
+		runs.Go(func() {
+			v, err := playFake(t.Context(), b)
+			if err != nil {
+				t.Errorf("%s: %v", b, err)
+				return
+			}
+			if invariant == "" && !v.OK() {
+				t.Error(v)
+			}
+			if invariant != "" && !broken(v, invariant) {
+				t.Errorf("%s: invariant %s is not found broken\n%s", b, invariant, v)
+			}
+		})
+	}
+}
+
+func broken(v *verdict.Verdict, invariant string) bool {
+	return slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Invariant == invariant && !f.OK() })
+}
+
+func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
+	rec := history.NewRecorder(nil)
+	receiver, err := workload.Listen(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	server := httptest.NewServer(newFake(b))
+	defer server.Close()
+	other := strings.Replace(server.URL, "127.0.0.1", "localhost", 1)
+	load, err := workload.New(workload.Config{
+		Nodes:  []workload.Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: other}},
+		Target: receiver.URL, Recorder: rec, Seed: 1, Tasks: 150, PerSecond: 200, MaxDelay: 500 * time.Millisecond,
+		RetryFor: time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	load.Run(ctx, nil)
+	drain, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	load.Drain(drain, time.Minute, 1000)
+	err = load.ReadAll(ctx, 1000)
+	return verdict.Of(string(b), rec.History(), check.DefaultLimits()), errors.Join(err, receiver.Close())
+}
