@@ -22,7 +22,10 @@ func (m *Machine) patch(h handle, op *fsmpb.Patch) *fsmpb.Result {
 	}
 	fireAt, delay := m.fireAtOf(r), was.delay
 	if op.FireAtMs != nil {
-		fireAt, delay = *op.FireAtMs, delayOf(op.DelayMs)
+		fireAt = *op.FireAtMs
+	}
+	if op.DelayMs != nil {
+		delay = *op.DelayMs
 	}
 	m.lift(h)
 	m.replaceCold(h, m.newCold(spec, was.created, was.occurrence, delay))

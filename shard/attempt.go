@@ -43,6 +43,9 @@ func (p Policy) verdict(t *fsmpb.Task, out fsm.Outcome, now time.Time) *fsmpb.Se
 func (p Policy) backoffOf(r *fsmpb.Retry, n uint32) time.Duration {
 	least := orDefault(time.Duration(r.GetMinBackoffMs())*time.Millisecond, p.MinBackoff)
 	most := orDefault(time.Duration(r.GetMaxBackoffMs())*time.Millisecond, p.MaxBackoff)
+	if r.GetMinBackoffMs() == 0 {
+		least = min(least, most) // the task's own greatest wins over everybody's least
+	}
 	return backoff(n, least, most, rand.Float64())
 }
 

@@ -266,3 +266,19 @@ func TestConfig(t *testing.T) {
 		}
 	}
 }
+
+// A task's own greatest backoff wins over everybody's least, and its own least over everybody's greatest.
+func TestBackoffOfATask(t *testing.T) {
+	p := defaultPolicy()
+	for range 50 {
+		if got := p.backoffOf(&fsmpb.Retry{MaxBackoffMs: 500}, 3); got > 500*time.Millisecond {
+			t.Fatalf("waits %v with a greatest of 500 ms", got)
+		}
+		if got := p.backoffOf(&fsmpb.Retry{MinBackoffMs: 1_200_000}, 1); got < 20*time.Minute {
+			t.Fatalf("waits %v with a least of 20 minutes", got)
+		}
+		if got := p.backoffOf(nil, 1); got < p.MinBackoff || got > 2*p.MinBackoff {
+			t.Fatalf("waits %v by default", got)
+		}
+	}
+}
