@@ -150,8 +150,8 @@ func neverSent(err error) bool {
 	return errors.As(err, &unsendable) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http sends
-// a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say.
+// sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http
+// sends a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say.
 type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
