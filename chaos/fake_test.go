@@ -148,8 +148,8 @@ func (f *fake) get(id string, otherReplica bool) reply {
 	}
 	shown := *t
 	switch {
-	case f.bug == readsOld && shown.Revision > 1, f.bug == differs && otherReplica:
-		shown.Revision--
+	case f.bug == readsOld, f.bug == differs && otherReplica:
+		shown.Revision /= 2
 	case f.bug == revives && shown.State == "cancelled":
 		shown.State = "scheduled"
 	}
