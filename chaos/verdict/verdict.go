@@ -43,7 +43,7 @@ func (v *Verdict) OK() bool {
 }
 
 const (
-	shownBreaches = 5  // of a finding
+	shownBreaches = 5  // tasks of a finding
 	shownLines    = 40 // of a task
 )
 
@@ -63,12 +63,17 @@ func (v *Verdict) String() string {
 }
 
 func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {
+	told := map[string]bool{}
 	for i, breach := range breaches {
-		if i == shownBreaches {
-			fmt.Fprintf(b, "          … and %d more\n", len(breaches)-shownBreaches)
+		if len(told) == shownBreaches && !told[breach.ID] {
+			fmt.Fprintf(b, "          … and %d more\n", len(breaches)-i)
 			return
 		}
 		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, breach.ID, breach.What)
+		if told[breach.ID] {
+			continue // once is enough to understand it
+		}
+		told[breach.ID] = true
 		for _, line := range v.index.Timeline(breach.ID, breach.At, shownLines) {
 			fmt.Fprintf(b, "               %s\n", line)
 		}
