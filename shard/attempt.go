@@ -71,9 +71,10 @@ func (p Policy) stopped(now time.Time) *fsmpb.Settle {
 	}
 }
 
-// released gives a grant back whose attempt did not begin; it does not count.
-func released() *fsmpb.Settle {
-	return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED}
+// released gives a grant back whose attempt did not begin; it does not count. A task that was cancelled meanwhile ends
+// with it.
+func (p Policy) released(now time.Time) *fsmpb.Settle {
+	return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED, KeepUntilMs: now.Add(p.KeepDone).UnixMilli()}
 }
 
 func verdictName(v fsmpb.Verdict) string {

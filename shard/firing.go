@@ -137,7 +137,7 @@ func (f *firing) deliver(g fsm.Grant) *fsmpb.Settle {
 	}
 	if err := policy.unstartable(task, time.UnixMilli(leaseEndMs), now); err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
-		return released()
+		return policy.released(now)
 	}
 	timeout := policy.timeoutOf(task)
 	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
@@ -174,10 +174,11 @@ func (f *firing) pause() {
 func (f *firing) giveBack() {
 	held := f.held
 	f.held = nil
+	now, _ := f.shard.clock.now()
 	// The last first: each goes back to the head of its lane.
 	slices.SortFunc(held, func(a, b heldGrant) int { return cmp.Compare(b.order, a.order) })
 	for _, g := range held {
-		f.settle(g.Grant, released())
+		f.settle(g.Grant, f.shard.cfg.Policy.released(now))
 	}
 }
 

@@ -282,3 +282,21 @@ func TestBackoffOfATask(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a settle says, it may be the end of a task that was cancelled meanwhile: the tombstone must have its time, or
+// it is gone with the next Advance and the cancel's answer with it.
+func TestEverySettleKeepsATombstone(t *testing.T) {
+	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
+	task := &fsmpb.Task{Attempts: 1}
+	for name, settle := range map[string]*fsmpb.Settle{
+		"released":  p.released(now),
+		"stopped":   p.stopped(now),
+		"delivered": p.verdict(task, fsm.Outcome{Delivered: true}, now),
+		"retry":     p.verdict(task, fsm.Outcome{Error: "500"}, now),
+		"dead":      p.verdict(task, fsm.Outcome{Permanent: true}, now),
+	} {
+		if want := now.Add(p.KeepDone).UnixMilli(); settle.KeepUntilMs != want {
+			t.Errorf("%s: kept until %d, not %d", name, settle.KeepUntilMs, want)
+		}
+	}
+}
