@@ -99,7 +99,7 @@ type Timing struct {
 func LAN() Timing {
 	return Timing{
 		Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
-		Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 2 * time.Second, Calm: 3 * time.Second,
+		Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond, Calm: 3 * time.Second,
 		Patience: 2 * time.Second, Drain: time.Second,
 		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond,
 	}
@@ -118,7 +118,7 @@ func WAN() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = time.Second, time.Second, 800*time.Millisecond
 	t.Beat = 200 * time.Millisecond
-	t.HeadStart, t.Calm = 5*time.Second, 10*time.Second
+	t.HeadStart, t.Calm = 2*time.Second, 10*time.Second
 	return t
 }
 

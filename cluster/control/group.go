@@ -27,7 +27,8 @@ type Config struct {
 
 	Transport raft.Transport // addresses are node ids; without a fast path for heartbeats
 	LogStore  logstore.Kind
-	Heartbeat time.Duration // see Timing of hashicorp/raft; 0: 1 s. This group need not be quick: shards go on without it
+	Heartbeat time.Duration // see Timing of hashicorp/raft; 0: 600 ms. Running shards go on without it; those of
+	// a node that starts wait for it
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
@@ -36,7 +37,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Heartbeat == 0 {
-		c.Heartbeat = time.Second
+		c.Heartbeat = 600 * time.Millisecond
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
