@@ -35,6 +35,10 @@ type Replica struct {
 	Node    string `json:"node"` // a node's ID
 	Applied uint64 `json:"applied"`
 	State   string `json:"state"`
+
+	// Commands and Hash say after how many commands the copy's state was hashed, and to what.
+	Commands uint64 `json:"commands"`
+	Hash     string `json:"hash"`
 }
 
 // Node finds a node by its ID; nil if there is none.

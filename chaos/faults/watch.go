@@ -117,7 +117,7 @@ func replicasOf(view *client.Cluster) []history.Replica {
 			if node := view.Node(r.Node); node != nil {
 				name = node.Name
 			}
-			all = append(all, history.Replica{Shard: s.ID, Node: name, Applied: r.Applied})
+			all = append(all, history.Replica{Shard: s.ID, Node: name, Applied: r.Applied, Hash: r.Hash})
 		}
 	}
 	return all
