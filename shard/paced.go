@@ -8,12 +8,13 @@ import (
 )
 
 const (
-	pacedPiece = 1 << 20
+	pacedPiece = 256 << 10
+	pacedShare = 3                      // one part work to this many of time
 	pacedRest  = 200 * time.Millisecond // the longest
 )
 
-// pacedWriter writes a snapshot in pieces. It brings each to the disk before the next, and then rests as long as that
-// took. The raft library syncs a snapshot once, at its end: tens of megabytes at a time, behind which every group's
+// pacedWriter writes a snapshot in pieces. It brings each to the disk before the next, and then rests twice as long as
+// that took. The raft library syncs a snapshot once, at its end: tens of megabytes at a time, behind which every group's
 // next log entry has to wait; and encoding without a pause takes a core away from them.
 type pacedWriter struct {
 	w     io.Writer
@@ -45,7 +46,7 @@ func (p *pacedWriter) Write(b []byte) (int, error) {
 			return n, err
 		}
 	}
-	time.Sleep(min(time.Since(p.began), pacedRest))
+	time.Sleep(min((pacedShare-1)*time.Since(p.began), pacedRest))
 	p.piece, p.began = 0, time.Now()
 	return n, nil
 }
