@@ -65,6 +65,9 @@ func (w *watch) run() {
 	for {
 		w.await(lead)
 		won, leading := w.told()
+		if lead != nil && leading && won == ofWin && lead.ctx.Err() == nil {
+			continue // news from before it began
+		}
 		if lead != nil {
 			lead.stop()
 			lead = nil
