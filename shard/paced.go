@@ -14,8 +14,8 @@ const (
 )
 
 // pacedWriter writes a snapshot in pieces. It brings each to the disk before the next, and then rests twice as long as
-// that took. The raft library syncs a snapshot once, at its end: tens of megabytes at a time, behind which every group's
-// next log entry has to wait; and encoding without a pause takes a core away from them.
+// that took. The raft library syncs a snapshot once, at its end: tens of megabytes at a time, behind which the next log
+// entry of every group has to wait; and encoding without a pause takes a core away from them.
 type pacedWriter struct {
 	w     io.Writer
 	file  *os.File // the one that w writes; nil: there is none
