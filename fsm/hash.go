@@ -166,17 +166,12 @@ func (d *digester) bool(v bool) {
 	}
 }
 
-func (d *digester) bytes(b []byte) {
-	d.uint(uint64(len(b)))
-	for len(b) > 0 {
-		d.room(1)
-		k := copy(d.buf[d.n:], b)
-		d.n += k
-		b = b[k:]
-	}
-}
+func (d *digester) bytes(b []byte) { sized(d, b) }
 
-func (d *digester) string(v string) {
+func (d *digester) string(v string) { sized(d, v) }
+
+// sized hashes a length and that many bytes.
+func sized[T string | []byte](d *digester, v T) {
 	d.uint(uint64(len(v)))
 	for len(v) > 0 {
 		d.room(1)
