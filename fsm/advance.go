@@ -80,7 +80,7 @@ func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy) {
 	m.waitUntil(h, max(start, m.now)+timeout+policy.GetLeaseMarginMs())
 	if m.full {
 		namespace, id := m.idOf(r)
-		m.grants = append(m.grants, Grant{namespace, id, m.number, c.occurrence, start, l.Lane})
+		m.grants = append(m.grants, Grant{namespace, id, m.number, c.occurrence, start, l.Lane, 0})
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 
 // Attempt is one granted attempt, as it is handed to whatever delivers it.
 type Attempt struct {
-	// Task as it stands: with its payload, Attempts counting this one, Fence of this grant, FireAtMs its due time.
+	// Task as it stands: with its payload, Attempts counting this one, Fence of this grant, FireAtMs its due time. Its
+	// target is set, to the queue's if it has none itself.
 	Task    *fsmpb.Task
 	Timeout time.Duration // the whole attempt's, connecting included
+	// Secrets are the queue's signing keys, the newest first; nil: nothing is signed.
+	Secrets [][]byte
 }
 
 // Outcome is what an attempt came to. The leader makes a settle of it.

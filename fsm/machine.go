@@ -37,6 +37,7 @@ type Grant struct {
 	Fence, Occurrence uint64
 	StartMs           int64 // not before this instant on the leader's clock
 	Lane              Lane
+	Tag               uint64 // whose demand it answers, as the LaneCredit or Grant said; 0: it is pushed
 }
 
 // Apply applies one entry, a marshalled fsmpb.Entry. The results and grants are built only if full is set: only the

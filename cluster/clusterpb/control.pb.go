@@ -10,6 +10,7 @@
 package clusterpb
 
 import (
+	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -33,6 +34,8 @@ type ControlState struct {
 	Nodes          []*Node                `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`                                          // sorted by id
 	Slots          []*SlotRange           `protobuf:"bytes,4,rep,name=slots,proto3" json:"slots,omitempty"`                                          // sorted; together they cover every slot once
 	Shards         []*Shard               `protobuf:"bytes,5,rep,name=shards,proto3" json:"shards,omitempty"`                                        // sorted by id; ids begin at 1, being the numbers of their Raft groups
+	Queues         []*fsmpb.QueuePolicy   `protobuf:"bytes,6,rep,name=queues,proto3" json:"queues,omitempty"`                                        // sorted by namespace and name
+	QueuesVersion  uint64                 `protobuf:"varint,7,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"`    // of the last change of a queue's policy
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -100,6 +103,20 @@ func (x *ControlState) GetShards() []*Shard {
 		return x.Shards
 	}
 	return nil
+}
+
+func (x *ControlState) GetQueues() []*fsmpb.QueuePolicy {
+	if x != nil {
+		return x.Queues
+	}
+	return nil
+}
+
+func (x *ControlState) GetQueuesVersion() uint64 {
+	if x != nil {
+		return x.QueuesVersion
+	}
+	return 0
 }
 
 // Node is one data folder. Its id was minted there; everything else may change when it starts again.
@@ -318,6 +335,8 @@ type ControlEntry struct {
 	//	*ControlEntry_Init
 	//	*ControlEntry_Register
 	//	*ControlEntry_Place
+	//	*ControlEntry_SetQueue
+	//	*ControlEntry_DeleteQueue
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -394,6 +413,24 @@ func (x *ControlEntry) GetPlace() *Place {
 	return nil
 }
 
+func (x *ControlEntry) GetSetQueue() *SetQueue {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetQueue); ok {
+			return x.SetQueue
+		}
+	}
+	return nil
+}
+
+func (x *ControlEntry) GetDeleteQueue() *DeleteQueue {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_DeleteQueue); ok {
+			return x.DeleteQueue
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -410,11 +447,23 @@ type ControlEntry_Place struct {
 	Place *Place `protobuf:"bytes,10,opt,name=place,proto3,oneof"`
 }
 
+type ControlEntry_SetQueue struct {
+	SetQueue *SetQueue `protobuf:"bytes,11,opt,name=set_queue,json=setQueue,proto3,oneof"`
+}
+
+type ControlEntry_DeleteQueue struct {
+	DeleteQueue *DeleteQueue `protobuf:"bytes,12,opt,name=delete_queue,json=deleteQueue,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
 
 func (*ControlEntry_Place) isControlEntry_Op() {}
+
+func (*ControlEntry_SetQueue) isControlEntry_Op() {}
+
+func (*ControlEntry_DeleteQueue) isControlEntry_Op() {}
 
 // Init is the first command of a cluster: its id, and the shards and their slots. It changes nothing later on.
 type Init struct {
@@ -559,6 +608,104 @@ func (x *Place) GetShards() []*Shard {
 	return nil
 }
 
+// SetQueue makes this the policy of its queue.
+type SetQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        *fsmpb.QueuePolicy     `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetQueue) Reset() {
+	*x = SetQueue{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetQueue) ProtoMessage() {}
+
+func (x *SetQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
+func (*SetQueue) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+// DeleteQueue gives a queue the defaults again.
+type DeleteQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteQueue) Reset() {
+	*x = DeleteQueue{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteQueue) ProtoMessage() {}
+
+func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
+func (*DeleteQueue) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *DeleteQueue) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DeleteQueue) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
 // GossipMeta is what a node says about itself by gossip: at most 512 bytes.
 type GossipMeta struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -575,7 +722,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -587,7 +734,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -600,7 +747,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -663,7 +810,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +822,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +835,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -716,7 +863,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -728,7 +875,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -741,7 +888,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -769,14 +916,16 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\"\xeb\x01\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xc6\x02\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12-\n" +
 	"\x05nodes\x18\x03 \x03(\v2\x17.belfry.cluster.v1.NodeR\x05nodes\x122\n" +
 	"\x05slots\x18\x04 \x03(\v2\x1c.belfry.cluster.v1.SlotRangeR\x05slots\x120\n" +
-	"\x06shards\x18\x05 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"\xa1\x01\n" +
+	"\x06shards\x18\x05 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\x122\n" +
+	"\x06queues\x18\x06 \x03(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06queues\x12%\n" +
+	"\x0equeues_version\x18\a \x01(\x04R\rqueuesVersion\"\xa1\x01\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x1b\n" +
@@ -791,13 +940,15 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05Shard\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x1a\n" +
 	"\breplicas\x18\x02 \x03(\tR\breplicas\x12\x1c\n" +
-	"\tpreferred\x18\x03 \x01(\tR\tpreferred\"\xca\x01\n" +
+	"\tpreferred\x18\x03 \x01(\tR\tpreferred\"\xcb\x02\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
 	"\bregister\x18\t \x01(\v2\x1b.belfry.cluster.v1.RegisterH\x00R\bregister\x120\n" +
 	"\x05place\x18\n" +
-	" \x01(\v2\x18.belfry.cluster.v1.PlaceH\x00R\x05placeB\x04\n" +
+	" \x01(\v2\x18.belfry.cluster.v1.PlaceH\x00R\x05place\x12:\n" +
+	"\tset_queue\x18\v \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\bsetQueue\x12C\n" +
+	"\fdelete_queue\x18\f \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\vdeleteQueueB\x04\n" +
 	"\x02op\"Y\n" +
 	"\x04Init\x12\x1d\n" +
 	"\n" +
@@ -806,7 +957,12 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bRegister\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\"9\n" +
 	"\x05Place\x120\n" +
-	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"\xc8\x01\n" +
+	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\">\n" +
+	"\bSetQueue\x122\n" +
+	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\"A\n" +
+	"\vDeleteQueue\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xc8\x01\n" +
 	"\n" +
 	"GossipMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -839,36 +995,43 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_control_proto_rawDescData
 }
 
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
-	(*ControlState)(nil), // 0: belfry.cluster.v1.ControlState
-	(*Node)(nil),         // 1: belfry.cluster.v1.Node
-	(*SlotRange)(nil),    // 2: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),        // 3: belfry.cluster.v1.Shard
-	(*ControlEntry)(nil), // 4: belfry.cluster.v1.ControlEntry
-	(*Init)(nil),         // 5: belfry.cluster.v1.Init
-	(*Register)(nil),     // 6: belfry.cluster.v1.Register
-	(*Place)(nil),        // 7: belfry.cluster.v1.Place
-	(*GossipMeta)(nil),   // 8: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),  // 9: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),   // 10: belfry.cluster.v1.LeaderHint
+	(*ControlState)(nil),      // 0: belfry.cluster.v1.ControlState
+	(*Node)(nil),              // 1: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 2: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 3: belfry.cluster.v1.Shard
+	(*ControlEntry)(nil),      // 4: belfry.cluster.v1.ControlEntry
+	(*Init)(nil),              // 5: belfry.cluster.v1.Init
+	(*Register)(nil),          // 6: belfry.cluster.v1.Register
+	(*Place)(nil),             // 7: belfry.cluster.v1.Place
+	(*SetQueue)(nil),          // 8: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),       // 9: belfry.cluster.v1.DeleteQueue
+	(*GossipMeta)(nil),        // 10: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 11: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 12: belfry.cluster.v1.LeaderHint
+	(*fsmpb.QueuePolicy)(nil), // 13: belfry.fsm.v1.QueuePolicy
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
 	2,  // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
 	3,  // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	5,  // 3: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	6,  // 4: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	7,  // 5: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	2,  // 6: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	1,  // 7: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	3,  // 8: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	10, // 9: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	13, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	5,  // 4: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	6,  // 5: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	7,  // 6: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	8,  // 7: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	9,  // 8: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	2,  // 9: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	1,  // 10: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	3,  // 11: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	13, // 12: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	12, // 13: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -880,6 +1043,8 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
+		(*ControlEntry_SetQueue)(nil),
+		(*ControlEntry_DeleteQueue)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -887,7 +1052,7 @@ func file_cluster_clusterpb_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -403,6 +403,10 @@ type Command struct {
 	//	*Command_Grant
 	//	*Command_Settle
 	//	*Command_Takeover
+	//	*Command_Extend
+	//	*Command_SetRules
+	//	*Command_Replay
+	//	*Command_Drop
 	Op            isCommand_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -561,6 +565,42 @@ func (x *Command) GetTakeover() *Takeover {
 	return nil
 }
 
+func (x *Command) GetExtend() *Extend {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Extend); ok {
+			return x.Extend
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetSetRules() *SetRules {
+	if x != nil {
+		if x, ok := x.Op.(*Command_SetRules); ok {
+			return x.SetRules
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetReplay() *Replay {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Replay); ok {
+			return x.Replay
+		}
+	}
+	return nil
+}
+
+func (x *Command) GetDrop() *Drop {
+	if x != nil {
+		if x, ok := x.Op.(*Command_Drop); ok {
+			return x.Drop
+		}
+	}
+	return nil
+}
+
 type isCommand_Op interface {
 	isCommand_Op()
 }
@@ -601,6 +641,22 @@ type Command_Takeover struct {
 	Takeover *Takeover `protobuf:"bytes,19,opt,name=takeover,proto3,oneof"`
 }
 
+type Command_Extend struct {
+	Extend *Extend `protobuf:"bytes,20,opt,name=extend,proto3,oneof"`
+}
+
+type Command_SetRules struct {
+	SetRules *SetRules `protobuf:"bytes,21,opt,name=set_rules,json=setRules,proto3,oneof"`
+}
+
+type Command_Replay struct {
+	Replay *Replay `protobuf:"bytes,24,opt,name=replay,proto3,oneof"`
+}
+
+type Command_Drop struct {
+	Drop *Drop `protobuf:"bytes,25,opt,name=drop,proto3,oneof"`
+}
+
 func (*Command_Schedule) isCommand_Op() {}
 
 func (*Command_Cancel) isCommand_Op() {}
@@ -618,6 +674,14 @@ func (*Command_Grant) isCommand_Op() {}
 func (*Command_Settle) isCommand_Op() {}
 
 func (*Command_Takeover) isCommand_Op() {}
+
+func (*Command_Extend) isCommand_Op() {}
+
+func (*Command_SetRules) isCommand_Op() {}
+
+func (*Command_Replay) isCommand_Op() {}
+
+func (*Command_Drop) isCommand_Op() {}
 
 // Key is an idempotency key, kept as two hashes: of the caller's key, and of the call it was sent with.
 type Key struct {
@@ -1805,7 +1869,8 @@ func (x *Policy) GetHorizonMs() int64 {
 	return 0
 }
 
-// Lane names who receives: one queue's destination (scheme, host, port), or a pull queue (empty destination).
+// Lane names who receives: one queue's destination (scheme, host, port), or, with an empty destination, whoever gets the
+// queue's tasks that name no target: the queue's own target (the lane is pushed) or its consumers (it is pulled).
 type Lane struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"` // empty: "default"
@@ -1866,11 +1931,14 @@ func (x *Lane) GetDestination() string {
 	return ""
 }
 
-// LaneCredit bounds the new grants of one lane in one command, in place of the policy's window.
+// LaneCredit bounds the new grants of one lane in one command, in place of the policy's window. With a lease it is a
+// consumer's demand: a lane may have several of these, used up in their order.
 type LaneCredit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lane          *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
 	Grants        uint32                 `protobuf:"varint,2,opt,name=grants,proto3" json:"grants,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // of a pull lane: how long the consumer asked for
+	Tag           uint64                 `protobuf:"varint,4,opt,name=tag,proto3" json:"tag,omitempty"`                        // of a pull lane: whose demand it is; never 0, and handed back with each grant
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1915,6 +1983,20 @@ func (x *LaneCredit) GetLane() *Lane {
 func (x *LaneCredit) GetGrants() uint32 {
 	if x != nil {
 		return x.Grants
+	}
+	return 0
+}
+
+func (x *LaneCredit) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *LaneCredit) GetTag() uint64 {
+	if x != nil {
+		return x.Tag
 	}
 	return 0
 }
@@ -1989,12 +2071,15 @@ func (x *Advance) GetCredits() []*LaneCredit {
 	return nil
 }
 
-// Grant gives up to max of a lane's ready tasks their grants, as far as the policy's window lasts.
+// Grant gives up to max of a lane's ready tasks their grants. How many may be under way is the leader's to know. A grant
+// with a lease does nothing in a lane that is pushed, one without does nothing in a lane that is pulled.
 type Grant struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lane          *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit
+	Tag           uint64                 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2050,8 +2135,22 @@ func (x *Grant) GetPolicy() *Policy {
 	return nil
 }
 
+func (x *Grant) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *Grant) GetTag() uint64 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
 // Settle ends a granted attempt. Success counts under any fence of the current occurrence, anything else only under
-// the current fence.
+// the current fence. A consumer's counts only while its lease lasts; the same success again is OK again.
 type Settle struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Fence         uint64                 `protobuf:"varint,1,opt,name=fence,proto3" json:"fence,omitempty"`
@@ -2059,7 +2158,11 @@ type Settle struct {
 	Verdict       Verdict                `protobuf:"varint,3,opt,name=verdict,proto3,enum=belfry.fsm.v1.Verdict" json:"verdict,omitempty"`
 	RetryAtMs     int64                  `protobuf:"varint,4,opt,name=retry_at_ms,json=retryAtMs,proto3" json:"retry_at_ms,omitempty"`
 	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                                   // at most MaxErrorBytes
-	KeepUntilMs   int64                  `protobuf:"varint,6,opt,name=keep_until_ms,json=keepUntilMs,proto3" json:"keep_until_ms,omitempty"` // the tombstone's end, should this settle make one
+	KeepUntilMs   int64                  `protobuf:"varint,6,opt,name=keep_until_ms,json=keepUntilMs,proto3" json:"keep_until_ms,omitempty"` // the tombstone's end, should this settle make one and the queue's rule say nothing of it
+	Consumer      bool                   `protobuf:"varint,7,opt,name=consumer,proto3" json:"consumer,omitempty"`
+	DelayMs       *int64                 `protobuf:"varint,8,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"`         // a consumer's wish, of which the leader makes retry_at_ms; absent: the backoff
+	StartedAtMs   int64                  `protobuf:"varint,9,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // when the attempt began; 0: not known
+	Node          string                 `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`                                    // on which node; empty: a consumer's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2136,6 +2239,682 @@ func (x *Settle) GetKeepUntilMs() int64 {
 	return 0
 }
 
+func (x *Settle) GetConsumer() bool {
+	if x != nil {
+		return x.Consumer
+	}
+	return false
+}
+
+func (x *Settle) GetDelayMs() int64 {
+	if x != nil && x.DelayMs != nil {
+		return *x.DelayMs
+	}
+	return 0
+}
+
+func (x *Settle) GetStartedAtMs() int64 {
+	if x != nil {
+		return x.StartedAtMs
+	}
+	return 0
+}
+
+func (x *Settle) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+// Extend moves the end of a consumer's lease to lease_ms from now.
+type Extend struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fence         uint64                 `protobuf:"varint,1,opt,name=fence,proto3" json:"fence,omitempty"`
+	Occurrence    uint64                 `protobuf:"varint,2,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // from the entry's instant on; the horizon is added
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Extend) Reset() {
+	*x = Extend{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Extend) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Extend) ProtoMessage() {}
+
+func (x *Extend) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Extend.ProtoReflect.Descriptor instead.
+func (*Extend) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Extend) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Extend) GetOccurrence() uint64 {
+	if x != nil {
+		return x.Occurrence
+	}
+	return 0
+}
+
+func (x *Extend) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+// QueueRule is what applying commands must know of a queue's policy. A rule that says nothing is no rule.
+type QueueRule struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Namespace        string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`                                          // empty: "default"
+	Queue            string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`                                                  // empty: "default"
+	Pushed           bool                   `protobuf:"varint,3,opt,name=pushed,proto3" json:"pushed,omitempty"`                                               // tasks without a target of their own go to the queue's; else they wait for consumers
+	Held             bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                                                   // paused or limited: an Advance grants nothing, only a Grant does
+	AttemptTimeoutMs int64                  `protobuf:"varint,5,opt,name=attempt_timeout_ms,json=attemptTimeoutMs,proto3" json:"attempt_timeout_ms,omitempty"` // of the queue's target; 0: the policy's
+	MaxAttempts      uint32                 `protobuf:"varint,6,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`                  // for a task without one; 0: the policy's
+	KeepDoneMs       int64                  `protobuf:"varint,7,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`                   // tombstones; 0: as the command says
+	KeepDeadMs       int64                  `protobuf:"varint,8,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"`                   // dead letters; 0: until replayed or dropped
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *QueueRule) Reset() {
+	*x = QueueRule{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueRule) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueRule) ProtoMessage() {}
+
+func (x *QueueRule) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
+func (*QueueRule) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *QueueRule) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QueueRule) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *QueueRule) GetPushed() bool {
+	if x != nil {
+		return x.Pushed
+	}
+	return false
+}
+
+func (x *QueueRule) GetHeld() bool {
+	if x != nil {
+		return x.Held
+	}
+	return false
+}
+
+func (x *QueueRule) GetAttemptTimeoutMs() int64 {
+	if x != nil {
+		return x.AttemptTimeoutMs
+	}
+	return 0
+}
+
+func (x *QueueRule) GetMaxAttempts() uint32 {
+	if x != nil {
+		return x.MaxAttempts
+	}
+	return 0
+}
+
+func (x *QueueRule) GetKeepDoneMs() int64 {
+	if x != nil {
+		return x.KeepDoneMs
+	}
+	return 0
+}
+
+func (x *QueueRule) GetKeepDeadMs() int64 {
+	if x != nil {
+		return x.KeepDeadMs
+	}
+	return 0
+}
+
+// SetRules makes these the rules of their queues; other queues keep theirs.
+type SetRules struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rules         []*QueueRule           `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetRules) Reset() {
+	*x = SetRules{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetRules) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetRules) ProtoMessage() {}
+
+func (x *SetRules) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
+func (*SetRules) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SetRules) GetRules() []*QueueRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+// Replay makes a dead letter due again: attempts 0, the same occurrence, and no expiry any more.
+type Replay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Replay) Reset() {
+	*x = Replay{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Replay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Replay) ProtoMessage() {}
+
+func (x *Replay) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Replay.ProtoReflect.Descriptor instead.
+func (*Replay) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+}
+
+// Drop forgets a dead letter.
+type Drop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drop) Reset() {
+	*x = Drop{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drop) ProtoMessage() {}
+
+func (x *Drop) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drop.ProtoReflect.Descriptor instead.
+func (*Drop) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+}
+
+// QueuePolicy is what a queue's operator decided. Tasks that say something themselves keep to that.
+type QueuePolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Target        *Target                `protobuf:"bytes,3,opt,name=target,proto3" json:"target,omitempty"` // absent: consumers pull
+	Retry         *Retry                 `protobuf:"bytes,4,opt,name=retry,proto3" json:"retry,omitempty"`
+	MaxInFlight   uint32                 `protobuf:"varint,5,opt,name=max_in_flight,json=maxInFlight,proto3" json:"max_in_flight,omitempty"`     // attempts and leases under way in the whole cluster; 0: no limit
+	MaxPerSecond  float64                `protobuf:"fixed64,6,opt,name=max_per_second,json=maxPerSecond,proto3" json:"max_per_second,omitempty"` // attempts begun and leases given in the whole cluster; 0: no limit
+	Paused        bool                   `protobuf:"varint,7,opt,name=paused,proto3" json:"paused,omitempty"`
+	KeepDoneMs    int64                  `protobuf:"varint,8,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"` // 0: the default
+	KeepDeadMs    int64                  `protobuf:"varint,9,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"` // 0: until replayed or dropped
+	Secrets       [][]byte               `protobuf:"bytes,10,rep,name=secrets,proto3" json:"secrets,omitempty"`                           // signing keys, the newest first; at most two
+	BatchMax      uint32                 `protobuf:"varint,11,opt,name=batch_max,json=batchMax,proto3" json:"batch_max,omitempty"`        // tasks in one request; 0 or 1: one request a task
+	Version       uint64                 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`                          // rises with each change of any queue; set by the control group
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuePolicy) Reset() {
+	*x = QueuePolicy{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuePolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuePolicy) ProtoMessage() {}
+
+func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
+func (*QueuePolicy) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *QueuePolicy) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QueuePolicy) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *QueuePolicy) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *QueuePolicy) GetRetry() *Retry {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+func (x *QueuePolicy) GetMaxInFlight() uint32 {
+	if x != nil {
+		return x.MaxInFlight
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetMaxPerSecond() float64 {
+	if x != nil {
+		return x.MaxPerSecond
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *QueuePolicy) GetKeepDoneMs() int64 {
+	if x != nil {
+		return x.KeepDoneMs
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetKeepDeadMs() int64 {
+	if x != nil {
+		return x.KeepDeadMs
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetSecrets() [][]byte {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *QueuePolicy) GetBatchMax() uint32 {
+	if x != nil {
+		return x.BatchMax
+	}
+	return 0
+}
+
+func (x *QueuePolicy) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+// QueueCounts is what one shard, or all of them, hold of a queue.
+type QueueCounts struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Namespace       string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue           string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Scheduled       uint64                 `protobuf:"varint,3,opt,name=scheduled,proto3" json:"scheduled,omitempty"`
+	Ready           uint64                 `protobuf:"varint,4,opt,name=ready,proto3" json:"ready,omitempty"`
+	Firing          uint64                 `protobuf:"varint,5,opt,name=firing,proto3" json:"firing,omitempty"` // webhook and broker attempts under way
+	Leased          uint64                 `protobuf:"varint,6,opt,name=leased,proto3" json:"leased,omitempty"` // tasks with a consumer
+	Retrying        uint64                 `protobuf:"varint,7,opt,name=retrying,proto3" json:"retrying,omitempty"`
+	Delivered       uint64                 `protobuf:"varint,8,opt,name=delivered,proto3" json:"delivered,omitempty"`
+	Dead            uint64                 `protobuf:"varint,9,opt,name=dead,proto3" json:"dead,omitempty"`
+	Cancelled       uint64                 `protobuf:"varint,10,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
+	OldestOverdueMs int64                  `protobuf:"varint,11,opt,name=oldest_overdue_ms,json=oldestOverdueMs,proto3" json:"oldest_overdue_ms,omitempty"` // the earliest fire_at at the head of a line of ready tasks; 0: none waits
+	Due_1M          uint64                 `protobuf:"varint,12,opt,name=due_1m,json=due1m,proto3" json:"due_1m,omitempty"`                                 // scheduled or retrying ones that come due within; approximate at the far edge
+	Due_1H          uint64                 `protobuf:"varint,13,opt,name=due_1h,json=due1h,proto3" json:"due_1h,omitempty"`
+	Due_1D          uint64                 `protobuf:"varint,14,opt,name=due_1d,json=due1d,proto3" json:"due_1d,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *QueueCounts) Reset() {
+	*x = QueueCounts{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueCounts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueCounts) ProtoMessage() {}
+
+func (x *QueueCounts) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
+func (*QueueCounts) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *QueueCounts) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QueueCounts) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *QueueCounts) GetScheduled() uint64 {
+	if x != nil {
+		return x.Scheduled
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetFiring() uint64 {
+	if x != nil {
+		return x.Firing
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetLeased() uint64 {
+	if x != nil {
+		return x.Leased
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetRetrying() uint64 {
+	if x != nil {
+		return x.Retrying
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetDelivered() uint64 {
+	if x != nil {
+		return x.Delivered
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetDead() uint64 {
+	if x != nil {
+		return x.Dead
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetCancelled() uint64 {
+	if x != nil {
+		return x.Cancelled
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetOldestOverdueMs() int64 {
+	if x != nil {
+		return x.OldestOverdueMs
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetDue_1M() uint64 {
+	if x != nil {
+		return x.Due_1M
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetDue_1H() uint64 {
+	if x != nil {
+		return x.Due_1H
+	}
+	return 0
+}
+
+func (x *QueueCounts) GetDue_1D() uint64 {
+	if x != nil {
+		return x.Due_1D
+	}
+	return 0
+}
+
+// Past is one attempt that has ended.
+type Past struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       uint32                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"` // 1, 2, …; a renewed grant keeps the number
+	Fence         uint64                 `protobuf:"varint,2,opt,name=fence,proto3" json:"fence,omitempty"`
+	StartedAtMs   int64                  `protobuf:"varint,3,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // 0: not known
+	EndedAtMs     int64                  `protobuf:"varint,4,opt,name=ended_at_ms,json=endedAtMs,proto3" json:"ended_at_ms,omitempty"`
+	Node          string                 `protobuf:"bytes,5,opt,name=node,proto3" json:"node,omitempty"`   // empty: a consumer's, or not known
+	Error         string                 `protobuf:"bytes,6,opt,name=error,proto3" json:"error,omitempty"` // empty: it was delivered
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Past) Reset() {
+	*x = Past{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Past) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Past) ProtoMessage() {}
+
+func (x *Past) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Past.ProtoReflect.Descriptor instead.
+func (*Past) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Past) GetAttempt() uint32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *Past) GetFence() uint64 {
+	if x != nil {
+		return x.Fence
+	}
+	return 0
+}
+
+func (x *Past) GetStartedAtMs() int64 {
+	if x != nil {
+		return x.StartedAtMs
+	}
+	return 0
+}
+
+func (x *Past) GetEndedAtMs() int64 {
+	if x != nil {
+		return x.EndedAtMs
+	}
+	return 0
+}
+
+func (x *Past) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Past) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // Takeover is the first command of a leadership: it renews the webhook grants of the one before under higher fences.
 type Takeover struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2147,7 +2926,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2938,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2172,7 +2951,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -2207,7 +2986,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2998,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +3011,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Result) GetCode() Code {
@@ -2315,14 +3094,17 @@ type Task struct {
 	WebhookId       string                 `protobuf:"bytes,12,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
 	Fence           uint64                 `protobuf:"varint,13,opt,name=fence,proto3" json:"fence,omitempty"` // of the current or last grant; 0 before the first
 	Outcome         CancelOutcome          `protobuf:"varint,14,opt,name=outcome,proto3,enum=belfry.fsm.v1.CancelOutcome" json:"outcome,omitempty"`
-	Shard           uint32                 `protobuf:"varint,15,opt,name=shard,proto3" json:"shard,omitempty"` // filled in by the shard
+	Shard           uint32                 `protobuf:"varint,15,opt,name=shard,proto3" json:"shard,omitempty"`                               // filled in by the shard
+	History         []*Past                `protobuf:"bytes,16,rep,name=history,proto3" json:"history,omitempty"`                            // the last few attempts, oldest first
+	LeaseEndMs      int64                  `protobuf:"varint,17,opt,name=lease_end_ms,json=leaseEndMs,proto3" json:"lease_end_ms,omitempty"` // of a leased task: until when its receipt holds
+	Leased          bool                   `protobuf:"varint,18,opt,name=leased,proto3" json:"leased,omitempty"`                             // a consumer has it
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2334,7 +3116,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +3129,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Task) GetNamespace() string {
@@ -2455,6 +3237,27 @@ func (x *Task) GetShard() uint32 {
 	return 0
 }
 
+func (x *Task) GetHistory() []*Past {
+	if x != nil {
+		return x.History
+	}
+	return nil
+}
+
+func (x *Task) GetLeaseEndMs() int64 {
+	if x != nil {
+		return x.LeaseEndMs
+	}
+	return 0
+}
+
+func (x *Task) GetLeased() bool {
+	if x != nil {
+		return x.Leased
+	}
+	return false
+}
+
 // ListQuery selects tasks of one shard, slot by slot, sorted by id within one.
 type ListQuery struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
@@ -2474,7 +3277,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +3289,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +3302,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -2584,7 +3387,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2596,7 +3399,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2609,7 +3412,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -2648,7 +3451,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05Entry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x122\n" +
-	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\x8d\x05\n" +
+	"\bcommands\x18\x03 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"\xd2\x06\n" +
 	"\aCommand\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12$\n" +
@@ -2664,7 +3467,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\aadvance\x18\x10 \x01(\v2\x16.belfry.fsm.v1.AdvanceH\x00R\aadvance\x12,\n" +
 	"\x05grant\x18\x11 \x01(\v2\x14.belfry.fsm.v1.GrantH\x00R\x05grant\x12/\n" +
 	"\x06settle\x18\x12 \x01(\v2\x15.belfry.fsm.v1.SettleH\x00R\x06settle\x125\n" +
-	"\btakeover\x18\x13 \x01(\v2\x17.belfry.fsm.v1.TakeoverH\x00R\btakeoverB\x04\n" +
+	"\btakeover\x18\x13 \x01(\v2\x17.belfry.fsm.v1.TakeoverH\x00R\btakeover\x12/\n" +
+	"\x06extend\x18\x14 \x01(\v2\x15.belfry.fsm.v1.ExtendH\x00R\x06extend\x126\n" +
+	"\tset_rules\x18\x15 \x01(\v2\x17.belfry.fsm.v1.SetRulesH\x00R\bsetRules\x12/\n" +
+	"\x06replay\x18\x18 \x01(\v2\x15.belfry.fsm.v1.ReplayH\x00R\x06replay\x12)\n" +
+	"\x04drop\x18\x19 \x01(\v2\x13.belfry.fsm.v1.DropH\x00R\x04dropB\x04\n" +
 	"\x02op\"-\n" +
 	"\x03Key\x12\x12\n" +
 	"\x04hash\x18\x01 \x01(\x06R\x04hash\x12\x12\n" +
@@ -2777,20 +3584,24 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04Lane\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12 \n" +
-	"\vdestination\x18\x03 \x01(\tR\vdestination\"M\n" +
+	"\vdestination\x18\x03 \x01(\tR\vdestination\"z\n" +
 	"\n" +
 	"LaneCredit\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x16\n" +
-	"\x06grants\x18\x02 \x01(\rR\x06grants\"\x94\x01\n" +
+	"\x06grants\x18\x02 \x01(\rR\x06grants\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x10\n" +
+	"\x03tag\x18\x04 \x01(\x04R\x03tag\"\x94\x01\n" +
 	"\aAdvance\x12\x13\n" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x123\n" +
-	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"q\n" +
+	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\x9e\x01\n" +
 	"\x05Grant\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
-	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xca\x01\n" +
+	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x12\x19\n" +
+	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
+	"\x03tag\x18\x05 \x01(\x04R\x03tag\"\xcb\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -2799,7 +3610,73 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\averdict\x18\x03 \x01(\x0e2\x16.belfry.fsm.v1.VerdictR\averdict\x12\x1e\n" +
 	"\vretry_at_ms\x18\x04 \x01(\x03R\tretryAtMs\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12\"\n" +
-	"\rkeep_until_ms\x18\x06 \x01(\x03R\vkeepUntilMs\"Q\n" +
+	"\rkeep_until_ms\x18\x06 \x01(\x03R\vkeepUntilMs\x12\x1a\n" +
+	"\bconsumer\x18\a \x01(\bR\bconsumer\x12\x1e\n" +
+	"\bdelay_ms\x18\b \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
+	"\rstarted_at_ms\x18\t \x01(\x03R\vstartedAtMs\x12\x12\n" +
+	"\x04node\x18\n" +
+	" \x01(\tR\x04nodeB\v\n" +
+	"\t_delay_ms\"Y\n" +
+	"\x06Extend\x12\x14\n" +
+	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
+	"\n" +
+	"occurrence\x18\x02 \x01(\x04R\n" +
+	"occurrence\x12\x19\n" +
+	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\"\x80\x02\n" +
+	"\tQueueRule\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +
+	"\x06pushed\x18\x03 \x01(\bR\x06pushed\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\bR\x04held\x12,\n" +
+	"\x12attempt_timeout_ms\x18\x05 \x01(\x03R\x10attemptTimeoutMs\x12!\n" +
+	"\fmax_attempts\x18\x06 \x01(\rR\vmaxAttempts\x12 \n" +
+	"\fkeep_done_ms\x18\a \x01(\x03R\n" +
+	"keepDoneMs\x12 \n" +
+	"\fkeep_dead_ms\x18\b \x01(\x03R\n" +
+	"keepDeadMs\":\n" +
+	"\bSetRules\x12.\n" +
+	"\x05rules\x18\x01 \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\b\n" +
+	"\x06Replay\"\x06\n" +
+	"\x04Drop\"\x93\x03\n" +
+	"\vQueuePolicy\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
+	"\x06target\x18\x03 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12*\n" +
+	"\x05retry\x18\x04 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12\"\n" +
+	"\rmax_in_flight\x18\x05 \x01(\rR\vmaxInFlight\x12$\n" +
+	"\x0emax_per_second\x18\x06 \x01(\x01R\fmaxPerSecond\x12\x16\n" +
+	"\x06paused\x18\a \x01(\bR\x06paused\x12 \n" +
+	"\fkeep_done_ms\x18\b \x01(\x03R\n" +
+	"keepDoneMs\x12 \n" +
+	"\fkeep_dead_ms\x18\t \x01(\x03R\n" +
+	"keepDeadMs\x12\x18\n" +
+	"\asecrets\x18\n" +
+	" \x03(\fR\asecrets\x12\x1b\n" +
+	"\tbatch_max\x18\v \x01(\rR\bbatchMax\x12\x18\n" +
+	"\aversion\x18\f \x01(\x04R\aversion\"\x82\x03\n" +
+	"\vQueueCounts\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
+	"\tscheduled\x18\x03 \x01(\x04R\tscheduled\x12\x14\n" +
+	"\x05ready\x18\x04 \x01(\x04R\x05ready\x12\x16\n" +
+	"\x06firing\x18\x05 \x01(\x04R\x06firing\x12\x16\n" +
+	"\x06leased\x18\x06 \x01(\x04R\x06leased\x12\x1a\n" +
+	"\bretrying\x18\a \x01(\x04R\bretrying\x12\x1c\n" +
+	"\tdelivered\x18\b \x01(\x04R\tdelivered\x12\x12\n" +
+	"\x04dead\x18\t \x01(\x04R\x04dead\x12\x1c\n" +
+	"\tcancelled\x18\n" +
+	" \x01(\x04R\tcancelled\x12*\n" +
+	"\x11oldest_overdue_ms\x18\v \x01(\x03R\x0foldestOverdueMs\x12\x15\n" +
+	"\x06due_1m\x18\f \x01(\x04R\x05due1m\x12\x15\n" +
+	"\x06due_1h\x18\r \x01(\x04R\x05due1h\x12\x15\n" +
+	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\"\xa4\x01\n" +
+	"\x04Past\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x14\n" +
+	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12\"\n" +
+	"\rstarted_at_ms\x18\x03 \x01(\x03R\vstartedAtMs\x12\x1e\n" +
+	"\vended_at_ms\x18\x04 \x01(\x03R\tendedAtMs\x12\x12\n" +
+	"\x04node\x18\x05 \x01(\tR\x04node\x12\x14\n" +
+	"\x05error\x18\x06 \x01(\tR\x05error\"Q\n" +
 	"\bTakeover\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\x04R\x06origin\x12-\n" +
 	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xbe\x02\n" +
@@ -2812,7 +3689,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05field\x18\x06 \x01(\tR\x05field\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12\x12\n" +
-	"\x04more\x18\t \x01(\bR\x04more\"\xf2\x03\n" +
+	"\x04more\x18\t \x01(\bR\x04more\"\xdb\x04\n" +
 	"\x04Task\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12'\n" +
@@ -2834,7 +3711,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"webhook_id\x18\f \x01(\tR\twebhookId\x12\x14\n" +
 	"\x05fence\x18\r \x01(\x04R\x05fence\x126\n" +
 	"\aoutcome\x18\x0e \x01(\x0e2\x1c.belfry.fsm.v1.CancelOutcomeR\aoutcome\x12\x14\n" +
-	"\x05shard\x18\x0f \x01(\rR\x05shard\"\xc5\x02\n" +
+	"\x05shard\x18\x0f \x01(\rR\x05shard\x12-\n" +
+	"\ahistory\x18\x10 \x03(\v2\x13.belfry.fsm.v1.PastR\ahistory\x12 \n" +
+	"\flease_end_ms\x18\x11 \x01(\x03R\n" +
+	"leaseEndMs\x12\x16\n" +
+	"\x06leased\x18\x12 \x01(\bR\x06leased\"\xc5\x02\n" +
 	"\tListQuery\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x14.belfry.fsm.v1.StateR\x06states\x12\x14\n" +
@@ -2905,7 +3786,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),         // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),        // 1: belfry.fsm.v1.Verdict
@@ -2937,11 +3818,19 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Advance)(nil),     // 27: belfry.fsm.v1.Advance
 	(*Grant)(nil),       // 28: belfry.fsm.v1.Grant
 	(*Settle)(nil),      // 29: belfry.fsm.v1.Settle
-	(*Takeover)(nil),    // 30: belfry.fsm.v1.Takeover
-	(*Result)(nil),      // 31: belfry.fsm.v1.Result
-	(*Task)(nil),        // 32: belfry.fsm.v1.Task
-	(*ListQuery)(nil),   // 33: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),    // 34: belfry.fsm.v1.ListPage
+	(*Extend)(nil),      // 30: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),   // 31: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),    // 32: belfry.fsm.v1.SetRules
+	(*Replay)(nil),      // 33: belfry.fsm.v1.Replay
+	(*Drop)(nil),        // 34: belfry.fsm.v1.Drop
+	(*QueuePolicy)(nil), // 35: belfry.fsm.v1.QueuePolicy
+	(*QueueCounts)(nil), // 36: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),        // 37: belfry.fsm.v1.Past
+	(*Takeover)(nil),    // 38: belfry.fsm.v1.Takeover
+	(*Result)(nil),      // 39: belfry.fsm.v1.Result
+	(*Task)(nil),        // 40: belfry.fsm.v1.Task
+	(*ListQuery)(nil),   // 41: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),    // 42: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	6,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -2956,40 +3845,48 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	27, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	28, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	29, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	30, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	10, // 13: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	12, // 14: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	13, // 15: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	11, // 16: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	9,  // 17: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	17, // 18: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	18, // 19: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	20, // 20: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	21, // 21: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	19, // 22: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	14, // 23: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	25, // 24: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	24, // 25: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	26, // 26: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	25, // 27: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	24, // 28: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 29: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	24, // 30: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	4,  // 31: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	2,  // 32: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	3,  // 33: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	32, // 34: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	9,  // 35: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	2,  // 36: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	3,  // 37: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	2,  // 38: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	13, // 39: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	32, // 40: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	41, // [41:41] is the sub-list for method output_type
-	41, // [41:41] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	38, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	30, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	32, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	33, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	34, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	10, // 17: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	12, // 18: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	13, // 19: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	11, // 20: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	9,  // 21: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	17, // 22: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	18, // 23: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	20, // 24: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	21, // 25: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	19, // 26: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	14, // 27: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	25, // 28: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	24, // 29: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	26, // 30: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	25, // 31: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	24, // 32: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 33: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	31, // 34: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	10, // 35: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	12, // 36: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	24, // 37: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	4,  // 38: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	2,  // 39: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	3,  // 40: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	40, // 41: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	9,  // 42: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	2,  // 43: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	3,  // 44: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	37, // 45: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	2,  // 46: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	13, // 47: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	40, // 48: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	49, // [49:49] is the sub-list for method output_type
+	49, // [49:49] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -3007,6 +3904,10 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_Grant)(nil),
 		(*Command_Settle)(nil),
 		(*Command_Takeover)(nil),
+		(*Command_Extend)(nil),
+		(*Command_SetRules)(nil),
+		(*Command_Replay)(nil),
+		(*Command_Drop)(nil),
 	}
 	file_fsm_fsmpb_fsm_proto_msgTypes[9].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
@@ -3015,13 +3916,14 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[15].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[17].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[24].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   30,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
