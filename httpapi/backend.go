@@ -24,6 +24,24 @@ type Backend interface {
 	// List reads one page of tasks over all slots. The page bounds its bytes as well as its tasks.
 	List(ctx context.Context, query *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 
+	// Lease gives a consumer due tasks of a queue's pull lane, of all shards: at least one and at most the request's Max,
+	// within a bound of their bytes together (a single one always fits). It waits for the first one until the context
+	// ends, and then returns what was granted nevertheless, or nothing without an error. What it returns is leased:
+	// settled, released or left to the end of its lease.
+	Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error)
+
+	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.
+	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
+
+	// DeleteQueue takes a queue's policy away. Its tasks stay, under the policy of a queue without one.
+	DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error)
+
+	// Queue reads a queue's policy, nil if it has none, and its counts, summed over the shards.
+	Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error)
+
+	// Queues lists the queues that have a policy or a task, tombstones included, sorted by name.
+	Queues(ctx context.Context, namespace string) ([]fsm.Queue, error)
+
 	// Cluster says who is there and which shard lives where, as far as this node knows.
 	Cluster(ctx context.Context) (ClusterView, error)
 

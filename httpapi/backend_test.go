@@ -26,6 +26,7 @@ type fakeBackend struct {
 	ready    error
 	queries  []*fsmpb.ListQuery
 	stale    bool
+	queues   fakeQueues
 }
 
 type remembered struct {
@@ -77,6 +78,9 @@ func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 	t := f.tasks[c.Id]
 	if !holds(c.Condition, t) {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: t.GetRevision()}
+	}
+	if r := f.consume(c, t); r != nil {
+		return r
 	}
 	touch := c.GetTouch()
 	if s := c.GetSchedule(); s != nil {

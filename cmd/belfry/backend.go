@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
 )
@@ -44,3 +45,18 @@ func shardView(s cluster.ShardView) httpapi.ShardView {
 }
 
 var _ httpapi.Backend = backend{}
+
+// errNoQueues stands in for the node's queue calls.
+var errNoQueues = fmt.Errorf("queues are not served by this build: %w", fsm.ErrNotProposed)
+
+func (backend) Lease(context.Context, fsm.LeaseRequest) ([]*fsmpb.Task, error) { return nil, errNoQueues }
+
+func (backend) PutQueue(context.Context, *fsmpb.QueuePolicy) (bool, error) { return false, errNoQueues }
+
+func (backend) DeleteQueue(context.Context, string, string) (bool, error) { return false, errNoQueues }
+
+func (backend) Queue(context.Context, string, string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
+	return nil, nil, errNoQueues
+}
+
+func (backend) Queues(context.Context, string) ([]fsm.Queue, error) { return nil, errNoQueues }

@@ -1,0 +1,212 @@
+package httpapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// fakeQueues are the fake's policies, and what wakes those who wait for a task.
+type fakeQueues struct {
+	policies map[string]*fsmpb.QueuePolicy
+	ready    chan struct{} // closed, and made anew, whenever a task may have become ready
+	asked    []fsm.LeaseRequest
+	waiting  int // Lease calls under way
+}
+
+// wake lets those who wait for tasks look again. The caller holds the lock.
+func (f *fakeBackend) wake() {
+	if f.queues.ready != nil {
+		close(f.queues.ready)
+	}
+	f.queues.ready = make(chan struct{})
+}
+
+func (f *fakeBackend) Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+	f.mu.Lock()
+	f.queues.asked = append(f.queues.asked, request)
+	f.queues.waiting++
+	f.mu.Unlock()
+	defer func() {
+		f.mu.Lock()
+		f.queues.waiting--
+		f.mu.Unlock()
+	}()
+	for {
+		f.mu.Lock()
+		if f.queues.ready == nil {
+			f.wake()
+		}
+		err, ready, tasks := f.readErr, f.queues.ready, f.lease(request)
+		f.mu.Unlock()
+		if err != nil || len(tasks) > 0 {
+			return tasks, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil
+		case <-ready:
+		}
+	}
+}
+
+// lease grants what is ready, in the order of ids.
+func (f *fakeBackend) lease(request fsm.LeaseRequest) []*fsmpb.Task {
+	var tasks []*fsmpb.Task
+	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
+		t := f.tasks[id]
+		if t.State != fsmpb.State_STATE_READY || orElse(t.Spec.Queue, fsm.DefaultQueue) != request.Queue ||
+			len(tasks) == request.Max {
+			continue
+		}
+		f.revision++
+		t.State, t.Attempts, t.Fence, t.Revision = fsmpb.State_STATE_FIRING, t.Attempts+1, f.revision, f.revision
+		t.Leased, t.LeaseEndMs = true, testNow.Add(request.Lease).UnixMilli()
+		tasks = append(tasks, proto.CloneOf(t))
+	}
+	return tasks
+}
+
+// settle ends or extends a lease.
+func (f *fakeBackend) settle(t *fsmpb.Task, fence, occurrence uint64, end func()) *fsmpb.Result {
+	if t == nil {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	}
+	if t.Fence != fence || t.Occurrence != occurrence || !t.Leased {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE}
+	}
+	end()
+	f.wake()
+	return f.changed(fsmpb.Code_CODE_OK, t, fsmpb.Answer_ANSWER_BRIEF)
+}
+
+// consume carries out what consumers and operators of dead letters do; nil: it is nothing of the kind.
+func (f *fakeBackend) consume(c *fsmpb.Command, t *fsmpb.Task) *fsmpb.Result {
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Settle:
+		s := op.Settle
+		if s.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && t.GetState() == fsmpb.State_STATE_DELIVERED && t.Fence == s.Fence {
+			return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
+		}
+		return f.settle(t, s.Fence, s.Occurrence, func() { end(t, s) })
+	case *fsmpb.Command_Extend:
+		e := op.Extend
+		return f.settle(t, e.Fence, e.Occurrence, func() {
+			t.LeaseEndMs = testNow.Add(time.Duration(e.LeaseMs) * time.Millisecond).UnixMilli()
+		})
+	case *fsmpb.Command_Replay, *fsmpb.Command_Drop:
+		return f.undead(c, t)
+	}
+	return nil
+}
+
+func end(t *fsmpb.Task, s *fsmpb.Settle) {
+	t.Leased, t.LeaseEndMs = false, 0
+	switch s.Verdict {
+	case fsmpb.Verdict_VERDICT_DELIVERED:
+		t.State = fsmpb.State_STATE_DELIVERED
+	case fsmpb.Verdict_VERDICT_RETRY:
+		t.State, t.LastError = fsmpb.State_STATE_RETRYING, s.Error
+	case fsmpb.Verdict_VERDICT_RELEASED:
+		t.State = fsmpb.State_STATE_READY
+		t.Attempts--
+	}
+}
+
+func (f *fakeBackend) undead(c *fsmpb.Command, t *fsmpb.Task) *fsmpb.Result {
+	switch {
+	case t == nil:
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	case t.State != fsmpb.State_STATE_DEAD:
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_CONFLICT, Task: &fsmpb.Task{State: t.State}}
+	case c.GetDrop() != nil:
+		delete(f.tasks, c.Id)
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
+	}
+	t.State, t.Attempts = fsmpb.State_STATE_READY, 0
+	f.wake()
+	return f.changed(fsmpb.Code_CODE_OK, t, c.Answer)
+}
+
+func (f *fakeBackend) PutQueue(_ context.Context, p *fsmpb.QueuePolicy) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readErr != nil {
+		return false, f.readErr
+	}
+	_, existed := f.queues.policies[p.Queue]
+	if f.queues.policies == nil {
+		f.queues.policies = map[string]*fsmpb.QueuePolicy{}
+	}
+	f.queues.policies[p.Queue] = proto.CloneOf(p)
+	return !existed, nil
+}
+
+func (f *fakeBackend) DeleteQueue(_ context.Context, _, queue string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, existed := f.queues.policies[queue]
+	delete(f.queues.policies, queue)
+	return existed, f.readErr
+}
+
+func (f *fakeBackend) Queue(_ context.Context, _, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.queues.policies[queue], f.counts(queue), f.readErr
+}
+
+func (f *fakeBackend) counts(queue string) *fsmpb.QueueCounts {
+	c := &fsmpb.QueueCounts{Queue: queue}
+	for _, t := range f.tasks {
+		if orElse(t.Spec.Queue, fsm.DefaultQueue) != queue {
+			continue
+		}
+		switch t.State {
+		case fsmpb.State_STATE_SCHEDULED:
+			c.Scheduled++
+			c.Due_1D++
+		case fsmpb.State_STATE_READY:
+			c.Ready++
+			c.OldestOverdueMs = t.FireAtMs
+		case fsmpb.State_STATE_FIRING:
+			if t.Leased {
+				c.Leased++
+			} else {
+				c.Firing++
+			}
+		case fsmpb.State_STATE_RETRYING:
+			c.Retrying++
+		case fsmpb.State_STATE_DELIVERED:
+			c.Delivered++
+		case fsmpb.State_STATE_DEAD:
+			c.Dead++
+		case fsmpb.State_STATE_CANCELLED:
+			c.Cancelled++
+		}
+	}
+	return c
+}
+
+func (f *fakeBackend) Queues(context.Context, string) ([]fsm.Queue, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	names := map[string]bool{}
+	for name := range f.queues.policies {
+		names[name] = true
+	}
+	for _, t := range f.tasks {
+		names[orElse(t.Spec.Queue, fsm.DefaultQueue)] = true
+	}
+	var out []fsm.Queue
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, fsm.Queue{Policy: f.queues.policies[name], Counts: f.counts(name)})
+	}
+	return out, f.readErr
+}
