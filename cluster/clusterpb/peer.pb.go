@@ -33,6 +33,7 @@ const (
 	ErrorKind_ERROR_KIND_NOT_LEADER   ErrorKind = 2
 	ErrorKind_ERROR_KIND_UNKNOWN      ErrorKind = 3
 	ErrorKind_ERROR_KIND_OVERLOADED   ErrorKind = 4
+	ErrorKind_ERROR_KIND_INVALID      ErrorKind = 5 // a field breaks a limit
 )
 
 // Enum value maps for ErrorKind.
@@ -43,6 +44,7 @@ var (
 		2: "ERROR_KIND_NOT_LEADER",
 		3: "ERROR_KIND_UNKNOWN",
 		4: "ERROR_KIND_OVERLOADED",
+		5: "ERROR_KIND_INVALID",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -50,6 +52,7 @@ var (
 		"ERROR_KIND_NOT_LEADER":   2,
 		"ERROR_KIND_UNKNOWN":      3,
 		"ERROR_KIND_OVERLOADED":   4,
+		"ERROR_KIND_INVALID":      5,
 	}
 )
 
@@ -385,6 +388,86 @@ func (x *PingReply) GetSentNs() int64 {
 	return 0
 }
 
+type AwaitQueuesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // ControlState.queues_version
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitQueuesRequest) Reset() {
+	*x = AwaitQueuesRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitQueuesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitQueuesRequest) ProtoMessage() {}
+
+func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitQueuesRequest.ProtoReflect.Descriptor instead.
+func (*AwaitQueuesRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *AwaitQueuesRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type AwaitQueuesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitQueuesReply) Reset() {
+	*x = AwaitQueuesReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitQueuesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitQueuesReply) ProtoMessage() {}
+
+func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitQueuesReply.ProtoReflect.Descriptor instead.
+func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -393,7 +476,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -405,7 +488,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -418,7 +501,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
 }
 
 type StatusReply struct {
@@ -430,7 +513,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -442,7 +525,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -455,7 +538,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -482,7 +565,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -494,7 +577,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -507,7 +590,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -584,7 +667,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -596,7 +679,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -609,7 +692,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -636,7 +719,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -648,7 +731,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -661,7 +744,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -681,6 +764,9 @@ type Call struct {
 	//	*Call_Commands
 	//	*Call_Get
 	//	*Call_List
+	//	*Call_ChangeQueue
+	//	*Call_Queues
+	//	*Call_Lend
 	Op            isCall_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -688,7 +774,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +786,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +799,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -771,6 +857,33 @@ func (x *Call) GetList() *ListCall {
 	return nil
 }
 
+func (x *Call) GetChangeQueue() *QueueChange {
+	if x != nil {
+		if x, ok := x.Op.(*Call_ChangeQueue); ok {
+			return x.ChangeQueue
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetQueues() *QueuesCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Queues); ok {
+			return x.Queues
+		}
+	}
+	return nil
+}
+
+func (x *Call) GetLend() *LendCall {
+	if x != nil {
+		if x, ok := x.Op.(*Call_Lend); ok {
+			return x.Lend
+		}
+	}
+	return nil
+}
+
 type isCall_Op interface {
 	isCall_Op()
 }
@@ -787,11 +900,29 @@ type Call_List struct {
 	List *ListCall `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
 }
 
+type Call_ChangeQueue struct {
+	ChangeQueue *QueueChange `protobuf:"bytes,7,opt,name=change_queue,json=changeQueue,proto3,oneof"` // for the control group's leader: shard 0
+}
+
+type Call_Queues struct {
+	Queues *QueuesCall `protobuf:"bytes,8,opt,name=queues,proto3,oneof"`
+}
+
+type Call_Lend struct {
+	Lend *LendCall `protobuf:"bytes,9,opt,name=lend,proto3,oneof"`
+}
+
 func (*Call_Commands) isCall_Op() {}
 
 func (*Call_Get) isCall_Op() {}
 
 func (*Call_List) isCall_Op() {}
+
+func (*Call_ChangeQueue) isCall_Op() {}
+
+func (*Call_Queues) isCall_Op() {}
+
+func (*Call_Lend) isCall_Op() {}
 
 type Commands struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -802,7 +933,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -814,7 +945,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -827,7 +958,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -848,7 +979,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +991,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1004,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -907,7 +1038,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -919,7 +1050,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -932,7 +1063,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -949,6 +1080,235 @@ func (x *ListCall) GetStale() bool {
 	return false
 }
 
+// QueueChange changes one queue's policy.
+type QueueChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Op:
+	//
+	//	*QueueChange_Set
+	//	*QueueChange_Delete
+	Op            isQueueChange_Op `protobuf_oneof:"op"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueChange) Reset() {
+	*x = QueueChange{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueChange) ProtoMessage() {}
+
+func (x *QueueChange) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
+func (*QueueChange) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *QueueChange) GetOp() isQueueChange_Op {
+	if x != nil {
+		return x.Op
+	}
+	return nil
+}
+
+func (x *QueueChange) GetSet() *SetQueue {
+	if x != nil {
+		if x, ok := x.Op.(*QueueChange_Set); ok {
+			return x.Set
+		}
+	}
+	return nil
+}
+
+func (x *QueueChange) GetDelete() *DeleteQueue {
+	if x != nil {
+		if x, ok := x.Op.(*QueueChange_Delete); ok {
+			return x.Delete
+		}
+	}
+	return nil
+}
+
+type isQueueChange_Op interface {
+	isQueueChange_Op()
+}
+
+type QueueChange_Set struct {
+	Set *SetQueue `protobuf:"bytes,1,opt,name=set,proto3,oneof"`
+}
+
+type QueueChange_Delete struct {
+	Delete *DeleteQueue `protobuf:"bytes,2,opt,name=delete,proto3,oneof"`
+}
+
+func (*QueueChange_Set) isQueueChange_Op() {}
+
+func (*QueueChange_Delete) isQueueChange_Op() {}
+
+// QueuesCall asks how many tasks a shard holds of one queue, or of each queue of a namespace.
+type QueuesCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	All           bool                   `protobuf:"varint,3,opt,name=all,proto3" json:"all,omitempty"` // not of that queue only; of those without a policy, the first ones by name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuesCall) Reset() {
+	*x = QueuesCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuesCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuesCall) ProtoMessage() {}
+
+func (x *QueuesCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
+func (*QueuesCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *QueuesCall) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QueuesCall) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *QueuesCall) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
+}
+
+// LendCall asks the owner of a limited queue for permits to begin attempts. A repeat of one replaces it.
+type LendCall struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
+	Borrower      uint32                 `protobuf:"varint,3,opt,name=borrower,proto3" json:"borrower,omitempty"`                 // a shard
+	InFlight      uint32                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // attempts and leases under way there
+	Unused        uint32                 `protobuf:"varint,5,opt,name=unused,proto3" json:"unused,omitempty"`                     // permits lent before and not used yet
+	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`                         // more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LendCall) Reset() {
+	*x = LendCall{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LendCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LendCall) ProtoMessage() {}
+
+func (x *LendCall) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
+func (*LendCall) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *LendCall) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *LendCall) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *LendCall) GetBorrower() uint32 {
+	if x != nil {
+		return x.Borrower
+	}
+	return 0
+}
+
+func (x *LendCall) GetInFlight() uint32 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *LendCall) GetUnused() uint32 {
+	if x != nil {
+		return x.Unused
+	}
+	return 0
+}
+
+func (x *LendCall) GetWant() uint32 {
+	if x != nil {
+		return x.Want
+	}
+	return 0
+}
+
 type ForwardReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replies       []*CallReply           `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
@@ -958,7 +1318,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1330,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1343,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -1000,13 +1360,16 @@ type CallReply struct {
 	Commands      []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
 	Task          *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: there is none
 	Page          *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
+	Queue         *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	Counts        []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // sorted by queue; of each queue that has any
+	Loan          *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1381,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1394,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -1069,6 +1432,139 @@ func (x *CallReply) GetPage() *fsmpb.ListPage {
 	return nil
 }
 
+func (x *CallReply) GetQueue() *QueueChanged {
+	if x != nil {
+		return x.Queue
+	}
+	return nil
+}
+
+func (x *CallReply) GetCounts() []*fsmpb.QueueCounts {
+	if x != nil {
+		return x.Counts
+	}
+	return nil
+}
+
+func (x *CallReply) GetLoan() *Loan {
+	if x != nil {
+		return x.Loan
+	}
+	return nil
+}
+
+type QueueChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"` // it had a policy before
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the policies, from which on the change is in them
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueueChanged) Reset() {
+	*x = QueueChanged{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueueChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueueChanged) ProtoMessage() {}
+
+func (x *QueueChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
+func (*QueueChanged) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *QueueChanged) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
+func (x *QueueChanged) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+type Loan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Permits       uint32                 `protobuf:"varint,1,opt,name=permits,proto3" json:"permits,omitempty"`
+	LifeUs        int64                  `protobuf:"varint,2,opt,name=life_us,json=lifeUs,proto3" json:"life_us,omitempty"`                     // how long they, and what was reported as held, last without another call
+	RetryAfterUs  int64                  `protobuf:"varint,3,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"` // when to ask again at the earliest, if there are too few
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Loan) Reset() {
+	*x = Loan{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Loan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Loan) ProtoMessage() {}
+
+func (x *Loan) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Loan.ProtoReflect.Descriptor instead.
+func (*Loan) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Loan) GetPermits() uint32 {
+	if x != nil {
+		return x.Permits
+	}
+	return 0
+}
+
+func (x *Loan) GetLifeUs() int64 {
+	if x != nil {
+		return x.LifeUs
+	}
+	return 0
+}
+
+func (x *Loan) GetRetryAfterUs() int64 {
+	if x != nil {
+		return x.RetryAfterUs
+	}
+	return 0
+}
+
 type CommandReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Result        *fsmpb.Result          `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
@@ -1079,7 +1575,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1091,7 +1587,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1104,7 +1600,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -1126,13 +1622,15 @@ type CallError struct {
 	Kind          ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=belfry.cluster.v1.ErrorKind" json:"kind,omitempty"`
 	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // of NOT_LEADER, as far as it is known
 	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"` // of INVALID
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // of INVALID
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1144,7 +1642,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1157,7 +1655,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -1177,6 +1675,20 @@ func (x *CallError) GetLeader() string {
 func (x *CallError) GetDetail() string {
 	if x != nil {
 		return x.Detail
+	}
+	return ""
+}
+
+func (x *CallError) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *CallError) GetLimit() string {
+	if x != nil {
+		return x.Limit
 	}
 	return ""
 }
@@ -1206,7 +1718,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\tPingReply\x12\x1f\n" +
 	"\vreceived_ns\x18\x01 \x01(\x03R\n" +
 	"receivedNs\x12\x17\n" +
-	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\"\x0f\n" +
+	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\".\n" +
+	"\x12AwaitQueuesRequest\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
+	"\x10AwaitQueuesReply\"\x0f\n" +
 	"\rStatusRequest\"K\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\x88\x02\n" +
@@ -1225,7 +1740,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
 	"\x04hash\x18\x02 \x01(\x04R\x04hash\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
-	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xf7\x01\n" +
+	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa8\x03\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -1233,7 +1748,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05shard\x18\x03 \x01(\rR\x05shard\x129\n" +
 	"\bcommands\x18\x04 \x01(\v2\x1b.belfry.cluster.v1.CommandsH\x00R\bcommands\x12.\n" +
 	"\x03get\x18\x05 \x01(\v2\x1a.belfry.cluster.v1.GetCallH\x00R\x03get\x121\n" +
-	"\x04list\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.ListCallH\x00R\x04listB\x04\n" +
+	"\x04list\x18\x06 \x01(\v2\x1b.belfry.cluster.v1.ListCallH\x00R\x04list\x12C\n" +
+	"\fchange_queue\x18\a \x01(\v2\x1e.belfry.cluster.v1.QueueChangeH\x00R\vchangeQueue\x127\n" +
+	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x121\n" +
+	"\x04lend\x18\t \x01(\v2\x1b.belfry.cluster.v1.LendCallH\x00R\x04lendB\x04\n" +
 	"\x02op\">\n" +
 	"\bCommands\x122\n" +
 	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
@@ -1243,34 +1761,64 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05stale\x18\x03 \x01(\bR\x05stale\"P\n" +
 	"\bListCall\x12.\n" +
 	"\x05query\x18\x01 \x01(\v2\x18.belfry.fsm.v1.ListQueryR\x05query\x12\x14\n" +
-	"\x05stale\x18\x02 \x01(\bR\x05stale\"F\n" +
+	"\x05stale\x18\x02 \x01(\bR\x05stale\"~\n" +
+	"\vQueueChange\x12/\n" +
+	"\x03set\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\x03set\x128\n" +
+	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06deleteB\x04\n" +
+	"\x02op\"R\n" +
+	"\n" +
+	"QueuesCall\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\xa3\x01\n" +
+	"\bLendCall\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1a\n" +
+	"\bborrower\x18\x03 \x01(\rR\bborrower\x12\x1b\n" +
+	"\tin_flight\x18\x04 \x01(\rR\binFlight\x12\x16\n" +
+	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
+	"\x04want\x18\x06 \x01(\rR\x04want\"F\n" +
 	"\fForwardReply\x126\n" +
-	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\xea\x01\n" +
+	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x82\x03\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x122\n" +
 	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12;\n" +
 	"\bcommands\x18\x03 \x03(\v2\x1f.belfry.cluster.v1.CommandReplyR\bcommands\x12'\n" +
 	"\x04task\x18\x04 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12+\n" +
-	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\"q\n" +
+	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x125\n" +
+	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
+	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x12+\n" +
+	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\"B\n" +
+	"\fQueueChanged\x12\x18\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\"_\n" +
+	"\x04Loan\x12\x18\n" +
+	"\apermits\x18\x01 \x01(\rR\apermits\x12\x17\n" +
+	"\alife_us\x18\x02 \x01(\x03R\x06lifeUs\x12$\n" +
+	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"q\n" +
 	"\fCommandReply\x12-\n" +
 	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"m\n" +
+	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x99\x01\n" +
 	"\tCallError\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.belfry.cluster.v1.ErrorKindR\x04kind\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail*\x92\x01\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
+	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\tR\x05limit*\xaa\x01\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
 	"\x15ERROR_KIND_NOT_LEADER\x10\x02\x12\x16\n" +
 	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
-	"\x15ERROR_KIND_OVERLOADED\x10\x042\x8c\x03\n" +
+	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
+	"\x12ERROR_KIND_INVALID\x10\x052\xe7\x03\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
 	"\aForward\x12!.belfry.cluster.v1.ForwardRequest\x1a\x1f.belfry.cluster.v1.ForwardReply(\x010\x01\x12D\n" +
 	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
-	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12Y\n" +
+	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -1285,68 +1833,88 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
-	(ErrorKind)(0),          // 0: belfry.cluster.v1.ErrorKind
-	(*PromiseRequest)(nil),  // 1: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),    // 2: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil), // 3: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),   // 4: belfry.cluster.v1.RegisterReply
-	(*PingRequest)(nil),     // 5: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),       // 6: belfry.cluster.v1.PingReply
-	(*StatusRequest)(nil),   // 7: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),     // 8: belfry.cluster.v1.StatusReply
-	(*ReplicaStatus)(nil),   // 9: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),      // 10: belfry.cluster.v1.Checkpoint
-	(*ForwardRequest)(nil),  // 11: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),            // 12: belfry.cluster.v1.Call
-	(*Commands)(nil),        // 13: belfry.cluster.v1.Commands
-	(*GetCall)(nil),         // 14: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),        // 15: belfry.cluster.v1.ListCall
-	(*ForwardReply)(nil),    // 16: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),       // 17: belfry.cluster.v1.CallReply
-	(*CommandReply)(nil),    // 18: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),       // 19: belfry.cluster.v1.CallError
-	(*Node)(nil),            // 20: belfry.cluster.v1.Node
-	(*fsmpb.Command)(nil),   // 21: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil), // 22: belfry.fsm.v1.ListQuery
-	(*fsmpb.Task)(nil),      // 23: belfry.fsm.v1.Task
-	(*fsmpb.ListPage)(nil),  // 24: belfry.fsm.v1.ListPage
-	(*fsmpb.Result)(nil),    // 25: belfry.fsm.v1.Result
+	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
+	(*PromiseRequest)(nil),     // 1: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),       // 2: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),    // 3: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),      // 4: belfry.cluster.v1.RegisterReply
+	(*PingRequest)(nil),        // 5: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),          // 6: belfry.cluster.v1.PingReply
+	(*AwaitQueuesRequest)(nil), // 7: belfry.cluster.v1.AwaitQueuesRequest
+	(*AwaitQueuesReply)(nil),   // 8: belfry.cluster.v1.AwaitQueuesReply
+	(*StatusRequest)(nil),      // 9: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 10: belfry.cluster.v1.StatusReply
+	(*ReplicaStatus)(nil),      // 11: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 12: belfry.cluster.v1.Checkpoint
+	(*ForwardRequest)(nil),     // 13: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 14: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 15: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 16: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 17: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 18: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 19: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 20: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 21: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 22: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 23: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 24: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 25: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 26: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 27: belfry.cluster.v1.Node
+	(*fsmpb.Command)(nil),      // 28: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 29: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 30: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 31: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.Task)(nil),         // 32: belfry.fsm.v1.Task
+	(*fsmpb.ListPage)(nil),     // 33: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 34: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 35: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	20, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	9,  // 1: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	10, // 2: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	12, // 3: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	13, // 4: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	14, // 5: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	15, // 6: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	21, // 7: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	22, // 8: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	17, // 9: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	19, // 10: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	18, // 11: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	23, // 12: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	24, // 13: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	25, // 14: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	19, // 15: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 16: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	1,  // 17: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	3,  // 18: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	11, // 19: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	5,  // 20: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	7,  // 21: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	2,  // 22: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 23: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	16, // 24: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 25: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	8,  // 26: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	22, // [22:27] is the sub-list for method output_type
-	17, // [17:22] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	27, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	11, // 1: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	12, // 2: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	14, // 3: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	15, // 4: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	16, // 5: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	17, // 6: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	18, // 7: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	19, // 8: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	20, // 9: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	28, // 10: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	29, // 11: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	30, // 12: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	31, // 13: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	22, // 14: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	26, // 15: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	25, // 16: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	32, // 17: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	33, // 18: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	23, // 19: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	34, // 20: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	24, // 21: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	35, // 22: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	26, // 23: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 24: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	1,  // 25: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	3,  // 26: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	13, // 27: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	5,  // 28: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	9,  // 29: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	7,  // 30: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	2,  // 31: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	4,  // 32: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	21, // 33: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	6,  // 34: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	10, // 35: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	8,  // 36: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	31, // [31:37] is the sub-list for method output_type
+	25, // [25:31] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -1355,10 +1923,17 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[11].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[13].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
+		(*Call_ChangeQueue)(nil),
+		(*Call_Queues)(nil),
+		(*Call_Lend)(nil),
+	}
+	file_cluster_clusterpb_peer_proto_msgTypes[17].OneofWrappers = []any{
+		(*QueueChange_Set)(nil),
+		(*QueueChange_Delete)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1366,7 +1941,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   19,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

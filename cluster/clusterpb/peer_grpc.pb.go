@@ -22,11 +22,12 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Peer_Promise_FullMethodName  = "/belfry.cluster.v1.Peer/Promise"
-	Peer_Register_FullMethodName = "/belfry.cluster.v1.Peer/Register"
-	Peer_Forward_FullMethodName  = "/belfry.cluster.v1.Peer/Forward"
-	Peer_Ping_FullMethodName     = "/belfry.cluster.v1.Peer/Ping"
-	Peer_Status_FullMethodName   = "/belfry.cluster.v1.Peer/Status"
+	Peer_Promise_FullMethodName     = "/belfry.cluster.v1.Peer/Promise"
+	Peer_Register_FullMethodName    = "/belfry.cluster.v1.Peer/Register"
+	Peer_Forward_FullMethodName     = "/belfry.cluster.v1.Peer/Forward"
+	Peer_Ping_FullMethodName        = "/belfry.cluster.v1.Peer/Ping"
+	Peer_Status_FullMethodName      = "/belfry.cluster.v1.Peer/Status"
+	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
 )
 
 // PeerClient is the client API for Peer service.
@@ -44,6 +45,9 @@ type PeerClient interface {
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
 	// Status tells about the replicas on the receiving node.
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error)
+	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
+	// in every shard that it leads.
+	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
 }
 
 type peerClient struct {
@@ -107,6 +111,16 @@ func (c *peerClient) Status(ctx context.Context, in *StatusRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *peerClient) AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AwaitQueuesReply)
+	err := c.cc.Invoke(ctx, Peer_AwaitQueues_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -122,6 +136,9 @@ type PeerServer interface {
 	Ping(context.Context, *PingRequest) (*PingReply, error)
 	// Status tells about the replicas on the receiving node.
 	Status(context.Context, *StatusRequest) (*StatusReply, error)
+	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
+	// in every shard that it leads.
+	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -146,6 +163,9 @@ func (UnimplementedPeerServer) Ping(context.Context, *PingRequest) (*PingReply, 
 }
 func (UnimplementedPeerServer) Status(context.Context, *StatusRequest) (*StatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
+}
+func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method AwaitQueues not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -247,6 +267,24 @@ func _Peer_Status_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_AwaitQueues_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AwaitQueuesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).AwaitQueues(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_AwaitQueues_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).AwaitQueues(ctx, req.(*AwaitQueuesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -269,6 +307,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Status",
 			Handler:    _Peer_Status_Handler,
+		},
+		{
+			MethodName: "AwaitQueues",
+			Handler:    _Peer_AwaitQueues_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -10,6 +10,13 @@
 // a shard) the leader judges and commits the outcome, so replicas of different builds cannot differ. Moving a shard
 // will be more such steps: nothing else in here has to change for it.
 //
-// The state is a protobuf message of some kilobytes, copied when it changes and swapped whole; a reader keeps what it
-// got. Not a database and not incremental: it changes when nodes come and go.
+// It also holds the queues' policies, at most MaxQueues of them. Every change of one gives it, and the state, the next
+// version, so that "from this version on" can be waited for; a policy that is set to what it is changes nothing. The
+// leader checks a policy's fields before it proposes it and applying does not, since limits may differ from build to
+// build. The policies carry signing secrets: neither they nor entries with them may be logged or put into an error.
+//
+// The state is a protobuf message, of some kilobytes without policies. A change makes a new one that shares with the old
+// one what did not change, and swaps it; a reader keeps what it got. Not a database and not incremental: it changes when
+// nodes come and go and when operators decide, and one policy of 4096 costs a copy of their pointers (0.2 ms, where
+// cloning all of them took 3 ms).
 package control

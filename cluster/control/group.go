@@ -182,15 +182,17 @@ func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
 	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.raft.State() == raft.Leader {
 		return nil
 	}
-	return g.propose(ctx, &clusterpb.ControlEntry{
+	_, err := g.propose(ctx, &clusterpb.ControlEntry{
 		Version: Version, Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
 	})
+	return err
 }
 
-func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
+// propose returns what applying the entry answered.
+func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
 	data, err := proto.Marshal(entry)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	future := g.raft.Apply(data, 10*time.Second)
 	answered := make(chan error, 1)
@@ -198,15 +200,16 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) erro
 	select {
 	case err = <-answered:
 	case <-ctx.Done():
-		return fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, ctx.Err())
+		return nil, fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, ctx.Err())
 	}
 	if err != nil {
-		return g.explain(err)
+		return nil, g.explain(err)
 	}
-	if refusal, ok := future.Response().(error); ok {
-		return refusal
+	answer := future.Response()
+	if refusal, ok := answer.(error); ok {
+		return nil, refusal
 	}
-	return nil
+	return answer, nil
 }
 
 func (g *Group) explain(err error) error {

@@ -106,7 +106,8 @@ func (g *Group) reconcile(ctx context.Context) {
 func (g *Group) take(ctx context.Context, s step) error {
 	g.cfg.Logger.Info("control group", "step", s.what)
 	if s.entry != nil {
-		return g.propose(ctx, s.entry)
+		_, err := g.propose(ctx, s.entry)
+		return err
 	}
 	future := g.raft.GetConfiguration()
 	if err := future.Error(); err != nil {

@@ -45,14 +45,14 @@ func (m *machine) ApplyBatch(logs []*raft.Log) []any {
 	return answers
 }
 
-// Apply returns nil or an error: a refusal, or why the group has stopped here.
+// Apply returns a Change, or an error: a refusal, or why the group has stopped here.
 func (m *machine) Apply(l *raft.Log) any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.broken != nil {
 		return m.broken
 	}
-	next, err := apply(m.state, l.Data)
+	next, change, err := apply(m.state, l.Data)
 	if isUnreadable(err) {
 		m.broken = fmt.Errorf("control group, index %d: %w", l.Index, err)
 		go m.fatal(m.broken) // it may stop the very group whose goroutine this is
@@ -62,7 +62,7 @@ func (m *machine) Apply(l *raft.Log) any {
 		return err
 	}
 	m.replace(next)
-	return nil
+	return change
 }
 
 // replace is called with the lock held.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
@@ -21,17 +22,25 @@ var ErrRefused = errors.New("refused by the control group")
 // errUnreadable means that applying must stop: guessing would let replicas differ.
 var errUnreadable = errors.New("the control group's log has an entry that this build cannot read")
 
-// apply returns the state after the entry; the given one stays as it is. A refusal changes nothing and is the caller's
-// answer; an errUnreadable ends the group here.
-func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, error) {
+// Change is what an entry about a queue did.
+type Change struct {
+	Existed bool   // the queue had a policy before
+	Version uint64 // ControlState.queues_version after it
+}
+
+// apply returns the state after the entry; the given one stays as it is, and the two share what did not change. The
+// Change is of an entry about a queue. A refusal changes nothing and is the caller's answer; an errUnreadable ends the
+// group here.
+func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, Change, error) {
 	var entry clusterpb.ControlEntry
 	if err := proto.Unmarshal(data, &entry); err != nil {
-		return state, fmt.Errorf("%w: %w", errUnreadable, err)
+		return state, Change{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if entry.Version > Version {
-		return state, fmt.Errorf("%w: it is of version %d, this build reads %d", errUnreadable, entry.Version, Version)
+		return state, Change{}, fmt.Errorf("%w: it is of version %d, this build reads %d", errUnreadable, entry.Version, Version)
 	}
-	next := proto.CloneOf(state)
+	next := shallowCopy(state)
+	var change Change
 	var refusal error
 	switch op := entry.Op.(type) {
 	case *clusterpb.ControlEntry_Init:
@@ -40,13 +49,30 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		refusal = applyRegister(next, op.Register.GetNode())
 	case *clusterpb.ControlEntry_Place:
 		refusal = applyPlace(next, op.Place)
+	case *clusterpb.ControlEntry_SetQueue:
+		change, refusal = applySetQueue(next, op.SetQueue.GetPolicy())
+	case *clusterpb.ControlEntry_DeleteQueue:
+		change = applyDeleteQueue(next, op.DeleteQueue)
 	default:
-		return state, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+		return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
 	}
 	if refusal != nil {
-		return state, fmt.Errorf("%w: %w", ErrRefused, refusal)
+		return state, Change{}, fmt.Errorf("%w: %w", ErrRefused, refusal)
 	}
-	return next, nil
+	return next, change, nil
+}
+
+// shallowCopy shares everything that the state refers to, fields unknown to this build included. Whoever changes a list
+// of the copy, or something in it, replaces it first: thousands of policies cost a change of one nothing but pointers.
+func shallowCopy(state *clusterpb.ControlState) *clusterpb.ControlState {
+	next := &clusterpb.ControlState{}
+	from, to := state.ProtoReflect(), next.ProtoReflect()
+	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		to.Set(field, value)
+		return true
+	})
+	to.SetUnknown(from.GetUnknown())
+	return next
 }
 
 func applyInit(s *clusterpb.ControlState, init *clusterpb.Init) error {
@@ -95,6 +121,7 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 			node.Id, node.CommandVersion, s.CommandVersion)
 	}
 	at, found := slices.BinarySearchFunc(s.Nodes, node.Id, byID)
+	s.Nodes = slices.Clone(s.Nodes)
 	switch {
 	case !found:
 		s.Nodes = slices.Insert(s.Nodes, at, node)
@@ -113,13 +140,16 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 func byID(n *clusterpb.Node, id string) int { return strings.Compare(n.Id, id) }
 
 func applyPlace(s *clusterpb.ControlState, place *clusterpb.Place) error {
+	s.Shards = slices.Clone(s.Shards)
 	for _, p := range place.Shards {
 		shard := Shard(s, p.Id)
 		if shard == nil || len(p.Replicas) == 0 || !slices.IsSorted(p.Replicas) || !slices.Contains(p.Replicas, p.Preferred) {
 			return fmt.Errorf("%v is no placement", p)
 		}
 		if len(shard.Replicas) == 0 {
-			shard.Replicas, shard.Preferred = p.Replicas, p.Preferred
+			placed := proto.CloneOf(shard)
+			placed.Replicas, placed.Preferred = p.Replicas, p.Preferred
+			s.Shards[p.Id-1] = placed
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func mustApply(t *testing.T, s *clusterpb.ControlState, e *clusterpb.ControlEntr
 		t.Fatalf("%v", err)
 	}
 	before := proto.CloneOf(s)
-	next, err := apply(s, data)
+	next, _, err := apply(s, data)
 	if !proto.Equal(before, s) {
 		t.Fatalf("the state that readers hold was changed by %v", e)
 	}
@@ -109,7 +109,7 @@ func TestRegistrations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if same, err := apply(s, data); !errors.Is(err, ErrRefused) || !proto.Equal(same, s) {
+	if same, _, err := apply(s, data); !errors.Is(err, ErrRefused) || !proto.Equal(same, s) {
 		t.Errorf("a node that cannot read the log was let in: %v", err)
 	}
 }
@@ -130,7 +130,7 @@ func TestBrokenEntriesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := apply(&clusterpb.ControlState{}, data); !errors.Is(err, ErrRefused) {
+		if _, _, err := apply(&clusterpb.ControlState{}, data); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestUnreadableEntryStopsTheGroup(t *testing.T) {
 	for name, data := range map[string][]byte{"newer": newer, "no operation": {}, "garbage": {0xff, 0xff}} {
 		told := make(chan error, 2)
 		m := newMachine(func(err error) { told <- err })
-		if answer := m.Apply(&raft.Log{Index: 7, Data: data}); answer == nil {
+		if answer := m.Apply(&raft.Log{Index: 7, Data: data}); !isError(answer) {
 			t.Errorf("%s: applied", name)
 		}
 		if err := <-told; !isUnreadable(err) {
@@ -154,10 +154,15 @@ func TestUnreadableEntryStopsTheGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if answer := m.Apply(&raft.Log{Index: 8, Data: good}); answer == nil {
+		if answer := m.Apply(&raft.Log{Index: 8, Data: good}); !isError(answer) {
 			t.Errorf("%s: went on after it", name)
 		}
 	}
+}
+
+func isError(answer any) bool {
+	_, ok := answer.(error)
+	return ok
 }
 
 type sink struct{ bytes.Buffer }
@@ -165,6 +170,19 @@ type sink struct{ bytes.Buffer }
 func (*sink) ID() string    { return "" }
 func (*sink) Cancel() error { return nil }
 func (*sink) Close() error  { return nil }
+
+func anyEntry(t *rapid.T) *clusterpb.ControlEntry {
+	queue := rapid.StringMatching("[a-d]").Draw(t, "queue")
+	switch rapid.SampledFrom([]string{"register", "set", "delete"}).Draw(t, "op") {
+	case "set":
+		return setQueue(policy(queue, rapid.Uint32Range(0, 2).Draw(t, "limit")))
+	case "delete":
+		return deleteQueue(queue)
+	default:
+		return register(rapid.StringMatching("[a-f]").Draw(t, "node"), rapid.Uint64Range(1, 5).Draw(t, "boot"),
+			rapid.Uint32Range(1, 3).Draw(t, "version"))
+	}
+}
 
 // Two replicas of one log are equal, also when one of them began from a snapshot taken anywhere.
 func TestReplicasAreEqual(t *testing.T) {
@@ -179,8 +197,7 @@ func TestReplicasAreEqual(t *testing.T) {
 			todo, more, err := next(state, voters, plan)
 			entry := todo.entry
 			if err != nil || !more || entry == nil {
-				entry = register(rapid.StringMatching("[a-f]").Draw(t, "node"), rapid.Uint64Range(1, 5).Draw(t, "boot"),
-					rapid.Uint32Range(1, 3).Draw(t, "version"))
+				entry = anyEntry(t)
 			}
 			data, err := proto.Marshal(entry)
 			if err != nil {

@@ -1,0 +1,117 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// MaxQueues is how many queues may have a policy. Queues without one need no entry and are not counted. The number is
+// part of what a log means: another one needs another Version.
+const MaxQueues = 4096
+
+// SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is an
+// *fsm.FieldError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. The policy is read only.
+func (g *Group) SetQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (Change, error) {
+	policy = proto.CloneOf(policy)
+	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
+	policy.Version = 0 // applying gives it one
+	return g.changeQueue(ctx, &clusterpb.ControlEntry{
+		Version: Version, Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}},
+	})
+}
+
+// DeleteQueue gives a queue the defaults again, and waits until that is committed; see SetQueue.
+func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Change, error) {
+	namespace, queue = names(namespace, queue)
+	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
+	return g.changeQueue(ctx, &clusterpb.ControlEntry{
+		Version: Version, Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
+	})
+}
+
+func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
+	answer, err := g.propose(ctx, entry)
+	change, _ := answer.(Change) // an error has none
+	return change, err
+}
+
+func names(namespace, queue string) (string, string) {
+	return cmp.Or(namespace, fsm.DefaultNamespace), cmp.Or(queue, fsm.DefaultQueue)
+}
+
+// errTooMany is what a caller may be told: see fsm.FieldError.
+var errTooMany = &fsm.FieldError{
+	Field: "queue", Detail: "would be one more queue with a policy than there may be", Limit: fmt.Sprint(MaxQueues),
+}
+
+// applySetQueue takes a policy that the leader has checked: the limits of its fields may differ from build to build, so
+// they are not looked at here. The policy is the entry's, which nobody else has.
+func applySetQueue(s *clusterpb.ControlState, policy *fsmpb.QueuePolicy) (Change, error) {
+	if policy.GetNamespace() == "" || policy.GetQueue() == "" {
+		return Change{}, errors.New("a policy names its namespace and its queue")
+	}
+	at, found := findQueue(s, policy.Namespace, policy.Queue)
+	if found && equalPolicies(s.Queues[at], policy) {
+		return Change{Existed: true, Version: s.QueuesVersion}, nil
+	}
+	if !found && len(s.Queues) >= MaxQueues {
+		return Change{}, errTooMany
+	}
+	s.QueuesVersion++
+	policy.Version = s.QueuesVersion
+	s.Queues = slices.Clone(s.Queues)
+	if found {
+		s.Queues[at] = policy
+	} else {
+		s.Queues = slices.Insert(s.Queues, at, policy)
+	}
+	return Change{Existed: found, Version: s.QueuesVersion}, nil
+}
+
+func applyDeleteQueue(s *clusterpb.ControlState, del *clusterpb.DeleteQueue) Change {
+	at, found := findQueue(s, del.GetNamespace(), del.GetQueue())
+	if !found {
+		return Change{Version: s.QueuesVersion}
+	}
+	s.QueuesVersion++
+	s.Queues = slices.Delete(slices.Clone(s.Queues), at, at+1)
+	return Change{Existed: true, Version: s.QueuesVersion}
+}
+
+// equalPolicies compares all but the version.
+func equalPolicies(old, policy *fsmpb.QueuePolicy) bool {
+	policy.Version = old.Version
+	return proto.Equal(old, policy)
+}
+
+func findQueue(s *clusterpb.ControlState, namespace, queue string) (at int, found bool) {
+	return slices.BinarySearchFunc(s.Queues, namespace, func(p *fsmpb.QueuePolicy, _ string) int {
+		return cmp.Or(cmp.Compare(p.Namespace, namespace), cmp.Compare(p.Queue, queue))
+	})
+}
+
+// Queue finds a queue's policy; nil: it has none. Empty names are the default ones.
+func Queue(s *clusterpb.ControlState, namespace, queue string) *fsmpb.QueuePolicy {
+	namespace, queue = names(namespace, queue)
+	if at, found := findQueue(s, namespace, queue); found {
+		return s.Queues[at]
+	}
+	return nil
+}
+
+// Queues is the policies of one namespace, sorted by queue. They must not be changed.
+func Queues(s *clusterpb.ControlState, namespace string) []*fsmpb.QueuePolicy {
+	namespace = cmp.Or(namespace, fsm.DefaultNamespace)
+	first, _ := findQueue(s, namespace, "")
+	end, _ := findQueue(s, namespace+"\x00", "") // the next namespace there could be
+	return s.Queues[first:end:end]
+}

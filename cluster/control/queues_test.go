@@ -1,0 +1,185 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func policy(queue string, maxInFlight uint32) *fsmpb.QueuePolicy {
+	return &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue, MaxInFlight: maxInFlight}
+}
+
+func setQueue(p *fsmpb.QueuePolicy) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_SetQueue{
+		SetQueue: &clusterpb.SetQueue{Policy: p}}}
+}
+
+func deleteQueue(queue string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_DeleteQueue{
+		DeleteQueue: &clusterpb.DeleteQueue{Namespace: fsm.DefaultNamespace, Queue: queue}}}
+}
+
+// change applies an entry to a machine.
+func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error) {
+	t.Helper()
+	data, err := proto.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := m.Apply(&raft.Log{Data: data})
+	if err, ok := answer.(error); ok {
+		return Change{}, err
+	}
+	return answer.(Change), nil
+}
+
+// The policies are what a map would be to which the entries happened, and no change is made without a new version.
+func TestPoliciesAreAMap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newMachine(func(err error) { t.Fatal(err) })
+		model := make(map[string]uint32)
+		version := uint64(0)
+		for range rapid.IntRange(1, 40).Draw(rt, "entries") {
+			queue := rapid.StringMatching("[a-e]").Draw(rt, "queue")
+			limit, had := model[queue]
+			entry, changes := deleteQueue(queue), had
+			if set := rapid.Bool().Draw(rt, "set"); set {
+				next := rapid.Uint32Range(0, 3).Draw(rt, "limit")
+				entry, changes = setQueue(policy(queue, next)), !had || limit != next
+				model[queue] = next
+			} else {
+				delete(model, queue)
+			}
+			before, _ := m.watch()
+			kept := proto.CloneOf(before)
+			got, err := change(t, m, entry)
+			if changes {
+				version++
+			}
+			if err != nil || got.Existed != had || got.Version != version {
+				rt.Fatalf("%v, %v; there before: %v, and the version %d", got, err, had, version)
+			}
+			if !proto.Equal(kept, before) {
+				rt.Fatal("the state that readers hold was changed")
+			}
+			compareToModel(rt, m, model, version)
+		}
+	})
+}
+
+func compareToModel(t *rapid.T, m *machine, model map[string]uint32, version uint64) {
+	s, _ := m.watch()
+	all := Queues(s, "")
+	if s.QueuesVersion != version || len(all) != len(model) {
+		t.Fatalf("version %d, policies %v; not version %d, %v", s.QueuesVersion, all, version, model)
+	}
+	for _, p := range all {
+		if limit, ok := model[p.Queue]; !ok || p.MaxInFlight != limit || Queue(s, "", p.Queue) != p {
+			t.Fatalf("%v is not in %v", p, model)
+		}
+	}
+	if !slices.IsSortedFunc(all, func(a, b *fsmpb.QueuePolicy) int { return strings.Compare(a.Queue, b.Queue) }) {
+		t.Fatalf("not sorted: %v", all)
+	}
+}
+
+func TestNamespacesAreApart(t *testing.T) {
+	s := &clusterpb.ControlState{}
+	for _, ns := range []string{"b", "a", "default", "a.b"} {
+		s = mustApply(t, s, setQueue(&fsmpb.QueuePolicy{Namespace: ns, Queue: "q-" + ns}))
+		s = mustApply(t, s, setQueue(&fsmpb.QueuePolicy{Namespace: ns, Queue: "default"}))
+	}
+	for ns, name := range map[string]string{"a": "a", "b": "b", "a.b": "a.b", "": "default"} {
+		all := Queues(s, ns)
+		if len(all) != 2 || all[1].Queue != "q-"+name || Queue(s, ns, "") != all[0] {
+			t.Errorf("%q: %v", ns, all)
+		}
+	}
+	if all := Queues(s, "c"); len(all) != 0 {
+		t.Errorf("a namespace without policies: %v", all)
+	}
+}
+
+// full is a machine with as many policies as there may be, each of some size.
+func full(t testing.TB) *machine {
+	m := newMachine(func(err error) { t.Fatal(err) })
+	state := &clusterpb.ControlState{ClusterId: plan.ClusterID, QueuesVersion: MaxQueues}
+	for i := range MaxQueues {
+		p := policy(fmt.Sprintf("queue-%04d", i), 1)
+		p.Version = uint64(i + 1)
+		p.Target = &fsmpb.Target{Url: "https://receiver.example/a/path", Headers: []*fsmpb.Header{{Name: "x-a", Value: "b"}}}
+		p.Secrets = [][]byte{make([]byte, 32)}
+		state.Queues = append(state.Queues, p)
+	}
+	m.state = state
+	return m
+}
+
+func TestPoliciesAreBounded(t *testing.T) {
+	m := full(t)
+	var field *fsm.FieldError
+	if _, err := change(t, m, setQueue(policy("one-more", 1))); !errors.As(err, &field) || !errors.Is(err, ErrRefused) {
+		t.Fatalf("one more: %v", err)
+	}
+	if got, err := change(t, m, setQueue(policy("queue-0007", 9))); err != nil || !got.Existed {
+		t.Errorf("one of them, changed: %v, %v", got, err)
+	}
+	if got, err := change(t, m, deleteQueue("queue-0008")); err != nil || !got.Existed {
+		t.Errorf("one of them, deleted: %v, %v", got, err)
+	}
+	if got, err := change(t, m, setQueue(policy("one-more", 1))); err != nil || got.Existed {
+		t.Errorf("one more, after that: %v, %v", got, err)
+	}
+}
+
+// What a newer build left in the state stays in it when this one changes something else.
+func TestUnknownFieldsStay(t *testing.T) {
+	m := newMachine(func(err error) { t.Fatal(err) })
+	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047
+	if err := m.Restore(io.NopCloser(strings.NewReader(string(newer)))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := change(t, m, setQueue(policy("a", 1))); err != nil {
+		t.Fatal(err)
+	}
+	s, _ := m.watch()
+	if got := s.ProtoReflect().GetUnknown(); string(got) != string(newer) {
+		t.Errorf("what was not known became %x", got)
+	}
+}
+
+func BenchmarkSetOneOf4096(b *testing.B) {
+	m := full(b)
+	for i := 0; b.Loop(); i++ {
+		if _, err := change(b, m, setQueue(policy("queue-2000", uint32(i+2)))); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkSnapshotOf4096(b *testing.B) {
+	m := full(b)
+	for b.Loop() {
+		snap, err := m.Snapshot()
+		if err != nil {
+			b.Fatal(err)
+		}
+		var out sink
+		if err := snap.Persist(&out); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(out.Len()))
+	}
+}
