@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,18 @@ func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 		w.log(ctx, a, out, result, took)
 	}
 	return out
+}
+
+// DeliverBatch makes these attempts at the same time, each with a request of its own, and returns their outcomes in
+// order.
+func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	outcomes := make([]fsm.Outcome, len(batch))
+	var running sync.WaitGroup
+	for i, a := range batch {
+		running.Go(func() { outcomes[i] = w.Deliver(ctx, a) })
+	}
+	running.Wait()
+	return outcomes
 }
 
 func (w *Webhook) log(ctx context.Context, a fsm.Attempt, out fsm.Outcome, r result, took time.Duration) {

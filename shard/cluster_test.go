@@ -245,6 +245,7 @@ func (c *replicas) agree() {
 type receiver struct {
 	mu       sync.Mutex
 	arrivals []arrival
+	batches  []int                                          // how many came together, in the order of their arrival
 	respond  func(context.Context, fsm.Attempt) fsm.Outcome // nil: delivered
 }
 
@@ -274,6 +275,17 @@ func (r receiverAt) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 		return fsm.Outcome{Delivered: true}
 	}
 	return respond(ctx, a)
+}
+
+func (r receiverAt) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	r.mu.Lock()
+	r.batches = append(r.batches, len(batch))
+	r.mu.Unlock()
+	outcomes := make([]fsm.Outcome, len(batch))
+	for i, a := range batch {
+		outcomes[i] = r.Deliver(ctx, a)
+	}
+	return outcomes
 }
 
 func (r *receiver) all() []arrival {

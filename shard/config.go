@@ -74,9 +74,12 @@ type Stores interface {
 	Close() error
 }
 
-// Deliverer takes one attempt to its receiver. It returns when the attempt is over, at the latest soon after ctx is.
+// Deliverer takes attempts to their receiver. It returns when they are over, at the latest soon after ctx is.
 type Deliverer interface {
 	Deliver(ctx context.Context, attempt fsm.Attempt) fsm.Outcome
+	// DeliverBatch takes attempts of one queue with equal targets there together, and returns an outcome for each, in
+	// order. It is only asked for queues that allow more than one task in a request.
+	DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome
 }
 
 // Timing holds every duration that is about Raft or the machine it runs on.

@@ -272,6 +272,15 @@ func (r *Receiver) Deliver(_ context.Context, a fsm.Attempt) fsm.Outcome {
 	return fsm.Outcome{Delivered: true}
 }
 
+// DeliverBatch counts each attempt.
+func (r *Receiver) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	outcomes := make([]fsm.Outcome, len(batch))
+	for i, a := range batch {
+		outcomes[i] = r.Deliver(ctx, a)
+	}
+	return outcomes
+}
+
 // Attempts is how often the task has been attempted.
 func (r *Receiver) Attempts(id string) int {
 	r.mu.Lock()
