@@ -2,13 +2,11 @@ package fsm
 
 import (
 	"fmt"
-	"net"
-	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/targeturl"
 )
 
 // The contract's limits. Sizes are in bytes.
@@ -101,14 +99,28 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 	if n := len(t.Url); n > MaxURLBytes {
 		return tooLarge("target.url", n, MaxURLBytes)
 	}
-	if _, err := Destination(t.Url); err != nil {
+	to, err := targeturl.Parse(t.Url)
+	if err != nil {
 		return &FieldError{Field: "target.url", Detail: err.Error()}
 	}
 	if t.TimeoutMs < 0 || t.TimeoutMs > MaxTimeout.Milliseconds() {
 		return &FieldError{Field: "target.timeout", Detail: "is out of range",
 			Limit: "more than 0s, at most " + MaxTimeout.String()}
 	}
-	return checkHeaders(t.Headers)
+	if err := checkHeaders(t.Headers); err != nil {
+		return err
+	}
+	return checkFields(to, t.Headers)
+}
+
+// checkFields: a Redis entry has one field for each header, and one for the payload.
+func checkFields(to *targeturl.Target, headers []*fsmpb.Header) *FieldError {
+	for _, h := range headers {
+		if to.Kind == targeturl.Redis && strings.EqualFold(h.Name, targeturl.PayloadField) {
+			return &FieldError{Field: "target.headers." + h.Name, Detail: "is reserved: that field has the payload"}
+		}
+	}
+	return nil
 }
 
 func checkHeaders(headers []*fsmpb.Header) *FieldError {
@@ -198,33 +210,14 @@ func checkLabels(labels []*fsmpb.Label) *FieldError {
 	return nil
 }
 
-// Destination is where a target's URL leads: scheme://host:port in lower case, the port always written.
-// It is the unit of isolation between receivers.
+// Destination is where a target's URL leads: scheme://host:port in lower case, the port always written; for a broker
+// with several addresses, all of them, with commas between. It is the unit of isolation between receivers.
 func Destination(rawURL string) (string, error) {
-	u, err := url.Parse(rawURL)
+	t, err := targeturl.Parse(rawURL)
 	if err != nil {
-		return "", fmt.Errorf("is not a URL: %w", err)
+		return "", err
 	}
-	port := u.Port()
-	switch {
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("has scheme %q: only http and https are delivered to", u.Scheme)
-	case u.Hostname() == "":
-		return "", fmt.Errorf("has no host")
-	case u.User != nil:
-		return "", fmt.Errorf("has credentials in it: send them in a header")
-	case u.Fragment != "":
-		return "", fmt.Errorf("has a fragment")
-	case port == "" && u.Scheme == "http":
-		port = "80"
-	case port == "":
-		port = "443"
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("has port %s: there are ports 1 to 65535", port)
-	}
-	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
-	return u.Scheme + "://" + net.JoinHostPort(host, port), nil
+	return t.Destination(), nil
 }
 
 func tooLarge(field string, n, limit int) *FieldError {

@@ -16,6 +16,8 @@ func TestDestination(t *testing.T) {
 		"http://[::1]:99/":              "http://[::1]:99",
 		"http://x:65535/":               "http://x:65535",
 		"http://x:/":                    "http://x:80",
+		"kafkas://B,a:1/orders":         "kafkas://a:1,b:9092",
+		"amqp://MQ/v?queue=q":           "amqp://mq:5672",
 	} {
 		if got, err := Destination(url); err != nil || got != want {
 			t.Errorf("%s: got %q, %v, want %q", url, got, err, want)
@@ -24,6 +26,7 @@ func TestDestination(t *testing.T) {
 	for _, url := range []string{
 		"", "/path", "ftp://x/", "http://", "http://u:p@x/", "http://x/#f", "http://\x00/",
 		"http://x:y/", "http://x:0/", "http://x:65536/", "http://x:99999999999999999999/",
+		"nats://x/a.>", "amqp://x/", "redis://:secret@x/?stream=s", "kafka://x/",
 	} {
 		if got, err := Destination(url); err == nil {
 			t.Errorf("%q: accepted as %q", url, got)
@@ -92,6 +95,14 @@ func TestCheckSpec(t *testing.T) {
 		if err := CheckSpec(c.refused); err == nil || err.Field != c.field {
 			t.Errorf("%s: got %v", c.field, err)
 		}
+	}
+	payload := []*fsmpb.Header{{Name: "payload", Value: "v"}}
+	stream := &fsmpb.Spec{Target: &fsmpb.Target{Url: "redis://x/?stream=s", Headers: payload}}
+	if err := CheckSpec(stream); err == nil || err.Field != "target.headers.payload" {
+		t.Errorf("a header in the payload's place: got %v", err)
+	}
+	if err := CheckSpec(target(func(t *fsmpb.Target) { t.Headers = payload })); err != nil {
+		t.Errorf("a webhook's header: %v", err)
 	}
 	for _, name := range []string{"Webhook-Id", "ce-id", "belfry-fence", "Host", "connection", "Transfer-Encoding", "content-type", "", "a b", "ä"} {
 		spec := target(func(t *fsmpb.Target) { t.Headers = []*fsmpb.Header{{Name: name, Value: "v"}} })

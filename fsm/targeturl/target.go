@@ -1,0 +1,201 @@
+package targeturl
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is a kind of receiver.
+type Kind int
+
+// The kinds of receivers.
+const (
+	HTTP Kind = iota
+	NATS
+	AMQP
+	Redis
+	Kafka
+	kinds // how many there are
+)
+
+func (k Kind) String() string { return [kinds]string{"http", "nats", "amqp", "redis", "kafka"}[k] }
+
+// PayloadField is the field of a Redis entry that has the payload; the others are named after headers.
+const PayloadField = "payload"
+
+// maxHosts is how many addresses of one broker a URL may name.
+const maxHosts = 16
+
+// Target is what a URL says. Of the fields after Hosts, only those of its kind are set.
+type Target struct {
+	Kind   Kind
+	Scheme string   // in lower case
+	TLS    bool     // from the first byte on, or as the protocol has it
+	Hosts  []string // host:port, in lower case, the port always written; sorted, without repeats, at least one
+
+	Subject string // NATS
+
+	VHost      string // AMQP: never empty
+	Exchange   string // AMQP: empty is the default exchange, and RoutingKey then the queue
+	RoutingKey string
+
+	DB     int // Redis
+	Stream string
+	MaxLen int64 // Redis: about how many entries are kept; 0: all
+
+	Topic string // Kafka
+	Key   []byte // Kafka: nil is none
+}
+
+// Destination is where the target is: scheme://host:port[,host:port…]. It is the unit of isolation between receivers.
+func (t *Target) Destination() string { return t.Scheme + "://" + strings.Join(t.Hosts, ",") }
+
+// scheme is what a URL's scheme says.
+type scheme struct {
+	kind Kind
+	tls  bool
+	port string // when the URL has none
+}
+
+var schemes = map[string]scheme{
+	"http":   {HTTP, false, "80"},
+	"https":  {HTTP, true, "443"},
+	"nats":   {NATS, false, "4222"},
+	"natss":  {NATS, true, "4222"},
+	"amqp":   {AMQP, false, "5672"},
+	"amqps":  {AMQP, true, "5671"},
+	"redis":  {Redis, false, "6379"},
+	"rediss": {Redis, true, "6379"},
+	"kafka":  {Kafka, false, "9092"},
+	"kafkas": {Kafka, true, "9092"},
+}
+
+// Parse reads a target's URL. Its errors say what is wrong with it, to follow a field's name, and repeat no more of it
+// than the part that is wrong.
+func Parse(rawURL string) (*Target, error) {
+	t, rest, err := ParseBroker(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	switch t.Kind {
+	case NATS:
+		err = t.parseNATS(rest)
+	case AMQP:
+		err = t.parseAMQP(rest)
+	case Redis:
+		err = t.parseRedis(rest)
+	case Kafka:
+		err = t.parseKafka(rest)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// ParseBroker reads the scheme and the hosts alone and returns what follows them. It is how an operator names a broker.
+func ParseBroker(rawURL string) (t *Target, rest *url.URL, err error) {
+	authority, u, err := split(rawURL)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, known := schemes[u.Scheme]
+	switch {
+	case !known:
+		return nil, nil, fmt.Errorf("has scheme %q: there are %s", u.Scheme, schemeNames())
+	case u.User != nil || strings.Contains(authority, "@"):
+		return nil, nil, fmt.Errorf("has credentials in it: %s", insteadOf(s.kind))
+	case u.Fragment != "" || strings.HasSuffix(rawURL, "#"):
+		return nil, nil, errors.New("has a fragment")
+	}
+	t = &Target{Kind: s.kind, Scheme: u.Scheme, TLS: s.tls}
+	if t.Hosts, err = hosts(authority, s); err != nil {
+		return nil, nil, err
+	}
+	return t, u, nil
+}
+
+func schemeNames() string {
+	return "http, https, nats, natss, amqp, amqps, redis, rediss, kafka and kafkas"
+}
+
+func insteadOf(k Kind) string {
+	if k == HTTP {
+		return "send them in a header"
+	}
+	return "a broker's are given to the nodes, by their operator"
+}
+
+// split takes the authority out before net/url reads the rest: that one refuses a list of hosts.
+func split(rawURL string) (authority string, u *url.URL, err error) {
+	name, after, found := strings.Cut(rawURL, "://")
+	if !found {
+		u, err = url.Parse(rawURL)
+		return "", u, fault(err)
+	}
+	end := strings.IndexAny(after, "/?#")
+	if end < 0 {
+		end = len(after)
+	}
+	u, err = url.Parse(name + "://" + after[end:])
+	return after[:end], u, fault(err)
+}
+
+// fault says what is wrong with a URL without repeating it: a query may hold a secret.
+func fault(err error) error {
+	var bad *url.Error
+	if errors.As(err, &bad) {
+		err = bad.Err
+	}
+	if err != nil {
+		return fmt.Errorf("is not a URL: %w", err)
+	}
+	return nil
+}
+
+func hosts(authority string, s scheme) ([]string, error) {
+	names := []string{authority}
+	if s.kind == NATS || s.kind == Kafka {
+		names = strings.Split(authority, ",")
+	}
+	if len(names) > maxHosts {
+		return nil, fmt.Errorf("has %d hosts: %d at most", len(names), maxHosts)
+	}
+	out := make([]string, 0, len(names))
+	for _, name := range names {
+		h, err := host(name, s.port)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, h)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// host returns name with its port, in lower case and without the dot of a full name.
+func host(name, port string) (string, error) {
+	u, err := url.Parse("http://" + name) // whose rules for hosts are the strictest
+	switch {
+	case err != nil:
+		return "", fault(err)
+	case u.Hostname() == "":
+		return "", errors.New("has no host")
+	case strings.Contains(u.Hostname(), ","):
+		return "", errors.New("has more than one host")
+	}
+	if p := u.Port(); p != "" {
+		port = p
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		return "", fmt.Errorf("has port %s: there are ports 1 to 65535", port)
+	}
+	plain := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	return net.JoinHostPort(plain, strconv.FormatUint(n, 10)), nil
+}

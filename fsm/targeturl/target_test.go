@@ -1,0 +1,138 @@
+package targeturl
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	hosts := func(list ...string) []string { return list }
+	for url, want := range map[string]Target{
+		"http://Shop.Example/close?x=1": {Kind: HTTP, Scheme: "http", Hosts: hosts("shop.example:80")},
+		"HTTPS://[::1]":                 {Kind: HTTP, Scheme: "https", TLS: true, Hosts: hosts("[::1]:443")},
+
+		"nats://h/orders.close":       {Kind: NATS, Scheme: "nats", Hosts: hosts("h:4222"), Subject: "orders.close"},
+		"natss://B:1,a.,B:01/x":       {Kind: NATS, Scheme: "natss", TLS: true, Hosts: hosts("a:4222", "b:1"), Subject: "x"},
+		"nats://[::1]:5,10.0.0.1/a_$": {Kind: NATS, Scheme: "nats", Hosts: hosts("10.0.0.1:4222", "[::1]:5"), Subject: "a_$"},
+
+		"amqp://h?queue=q":           {Kind: AMQP, Scheme: "amqp", Hosts: hosts("h:5672"), VHost: "/", RoutingKey: "q"},
+		"amqp://h/?queue=a+b%2Fc":    {Kind: AMQP, Scheme: "amqp", Hosts: hosts("h:5672"), VHost: "/", RoutingKey: "a b/c"},
+		"amqps://h/a%2Fb?exchange=x": {Kind: AMQP, Scheme: "amqps", TLS: true, Hosts: hosts("h:5671"), VHost: "a/b", Exchange: "x"},
+		"amqp://h/v?exchange=x&routing_key=k.1": {Kind: AMQP, Scheme: "amqp", Hosts: hosts("h:5672"), VHost: "v", Exchange: "x",
+			RoutingKey: "k.1"},
+
+		"redis://h?stream=s":               {Kind: Redis, Scheme: "redis", Hosts: hosts("h:6379"), Stream: "s"},
+		"rediss://h/3?stream=a:b&maxlen=7": {Kind: Redis, Scheme: "rediss", TLS: true, Hosts: hosts("h:6379"), DB: 3, Stream: "a:b", MaxLen: 7},
+
+		"kafka://b,a:1/t":       {Kind: Kafka, Scheme: "kafka", Hosts: hosts("a:1", "b:9092"), Topic: "t"},
+		"kafkas://h/t.1-x?key=": {Kind: Kafka, Scheme: "kafkas", TLS: true, Hosts: hosts("h:9092"), Topic: "t.1-x", Key: []byte{}},
+		"kafka://h/t?key=a%20b": {Kind: Kafka, Scheme: "kafka", Hosts: hosts("h:9092"), Topic: "t", Key: []byte("a b")},
+	} {
+		got, err := Parse(url)
+		if err != nil {
+			t.Errorf("%s: %v", url, err)
+		} else if diff := cmp.Diff(&want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", url, diff)
+		}
+	}
+}
+
+func TestParseRefuses(t *testing.T) {
+	long := strings.Repeat("x", 256)
+	for url, word := range map[string]string{
+		"":                                   "scheme",
+		"/path":                              "scheme",
+		"ftp://x/":                           "scheme",
+		"tls://x/subject":                    "scheme",
+		"http://":                            "no host",
+		"http://u:p@x/":                      "header",
+		"http://x/#f":                        "fragment",
+		"http://x/#":                         "fragment",
+		"http://\x00/":                       "not a URL",
+		"http://a,b/":                        "more than one host",
+		"http://x:y/":                        "not a URL",
+		"http://x:0/":                        "port",
+		"http://x:65536/":                    "port",
+		"http://x:1:2/":                      "not a URL",
+		"nats://u:p@h/s":                     "operator",
+		"nats://h,t@g/s":                     "operator",
+		"nats://h,/s":                        "no host",
+		"nats://,/s":                         "no host",
+		"nats://h":                           "no subject",
+		"nats://h/":                          "no subject",
+		"nats://h/a/b":                       "%2F",
+		"nats://h/a..b":                      "empty part",
+		"nats://h/.a":                        "empty part",
+		"nats://h/a.*":                       "wildcard",
+		"nats://h/a.%3E":                     "wildcard",
+		"nats://h/a%20b":                     "space",
+		"nats://h/a%0D%0APUB":                "control",
+		"nats://h/%24JS.API.STREAM.DELETE.x": "own",
+		"nats://h/$SYS.x":                    "own",
+		"nats://h/_INBOX.x":                  "own",
+		"nats://h/a?stream=x":                "nats has none",
+		"amqp://h/":                          "neither",
+		"amqp://a,b/?queue=q":                "more than one host",
+		"amqp://u@h/?queue=q":                "operator",
+		"amqp://h/?queue=":                   "neither",
+		"amqp://h/?exchange=":                "neither",
+		"amqp://h/?routing_key=k":            "neither",
+		"amqp://h/?queue=q&exchange=x":       "default exchange",
+		"amqp://h/?queue=q&routing_key=":     "default exchange",
+		"amqp://h/?queue=q&queue=r":          "more than once",
+		"amqp://h/?queu=q":                   "amqp has queue, exchange, routing_key",
+		"amqp://h/a/b?queue=q":               "%2F",
+		"amqp://h/?queue=" + long:            "255 at most",
+		"amqp://h/" + long + "?queue=q":      "255 at most",
+		"amqp://h/?queue=%00":                "control",
+		"redis://h/":                         "no stream",
+		"redis://h/x?stream=s":               "database",
+		"redis://h/-1?stream=s":              "database",
+		"redis://h/0/1?stream=s":             "%2F",
+		"redis://h/?stream=s&maxlen=0":       "maxlen",
+		"redis://h/?stream=s&maxlen=x":       "maxlen",
+		"redis://:p@h/?stream=s":             "operator",
+		"redis://h/?stream=%zz":              "query",
+		"kafka://h":                          "no topic",
+		"kafka://h/a%2Fb":                    "topics are of",
+		"kafka://h/..":                       "topics are of",
+		"kafka://h/__consumer_offsets":       "own",
+		"kafka://h/" + long:                  "249 at most",
+		"kafka://h/t?keys=1":                 "kafka has key",
+		"kafka://" + strings.Repeat("h,", 16) + "h/t": "16 at most",
+	} {
+		got, err := Parse(url)
+		if err == nil {
+			t.Errorf("%q: accepted as %+v", url, got)
+		} else if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q: %v, without %q", url, err, word)
+		}
+	}
+}
+
+// FuzzParse: nothing panics, a destination is one that is read back alike, and no line end gets into a name that a
+// protocol of lines would carry.
+func FuzzParse(f *testing.F) {
+	for _, url := range []string{
+		"http://x/", "nats://a:1,[::1]/s.t", "amqps://h/v%2F?exchange=x&routing_key=k", "redis://h/1?stream=s&maxlen=9",
+		"kafka://h/t?key=k", "nats://%41/x", "amqp://h?queue=\n",
+	} {
+		f.Add(url)
+	}
+	f.Fuzz(func(t *testing.T, url string) {
+		got, err := Parse(url)
+		if err != nil {
+			return
+		}
+		again, _, err := ParseBroker(got.Destination())
+		if err != nil || again.Destination() != got.Destination() {
+			t.Errorf("%q: destination %q is read as %v, %v", url, got.Destination(), again, err)
+		}
+		if names := fmt.Sprint(got.Hosts, got.Subject, got.Topic); strings.ContainsAny(names, "\r\n\x00") {
+			t.Errorf("%q: %q", url, names)
+		}
+	})
+}
