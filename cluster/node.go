@@ -216,13 +216,16 @@ func (n *Node) shutdown(ctx context.Context) error {
 }
 
 // sleep waits, and tells whether the node goes on.
-func (n *Node) sleep(d time.Duration) bool {
+func (n *Node) sleep(d time.Duration) bool { return sleepFor(n.ctx, d) }
+
+// sleepFor waits, and tells whether ctx goes on.
+func sleepFor(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-n.ctx.Done():
+	case <-ctx.Done():
 		return false
 	}
 }

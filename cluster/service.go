@@ -76,7 +76,23 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, s.n.hosts, s.n.draining)
+	return forward.Serve(stream, replicasHere{s.n.hosts}, s.n.draining)
+}
+
+// replicasHere answers for the shards on this node, and for the control group.
+type replicasHere struct{ *hosts }
+
+func (r replicasHere) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	return r.node.changeHere(ctx, change)
+}
+
+func (s service) AwaitQueues(ctx context.Context, r *clusterpb.AwaitQueuesRequest) (*clusterpb.AwaitQueuesReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, inForcePatience)
+	defer cancel()
+	if err := s.n.inForce(ctx, r.Version); err != nil {
+		return nil, status.Error(codes.DeadlineExceeded, err.Error())
+	}
+	return &clusterpb.AwaitQueuesReply{}, nil
 }
 
 func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingReply, error) {

@@ -40,8 +40,13 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 
 func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
 	answer, err := g.propose(ctx, entry)
-	change, _ := answer.(Change) // an error has none
-	return change, err
+	if err != nil {
+		return Change{}, err
+	}
+	// The others hear that an entry is committed from the next one, or else only after Config.Heartbeat / 3 or more.
+	g.raft.Barrier(0)
+	change, _ := answer.(Change) // what else applying such an entry answers is an error
+	return change, nil
 }
 
 func names(namespace, queue string) (string, string) {

@@ -111,29 +111,6 @@ func (c *Client) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []
 	return replies
 }
 
-// Get asks for one task; nil: there is none.
-func (c *Client) Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error) {
-	get := &clusterpb.GetCall{Namespace: namespace, Id: id, Stale: stale}
-	reply, err := c.ask(ctx, &clusterpb.Call{Shard: shard, Op: &clusterpb.Call_Get{Get: get}}, true)
-	if err != nil {
-		return nil, err
-	}
-	return reply.Task, decodeError(reply.Error, shard, c.cfg.Node)
-}
-
-// List asks for one page of one shard.
-func (c *Client) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	list := &clusterpb.ListCall{Query: q, Stale: stale}
-	reply, err := c.ask(ctx, &clusterpb.Call{Shard: shard, Op: &clusterpb.Call_List{List: list}}, true)
-	if err != nil {
-		return nil, err
-	}
-	if err := decodeError(reply.Error, shard, c.cfg.Node); err != nil {
-		return nil, err
-	}
-	return reply.Page, nil
-}
-
 func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, read bool) (*clusterpb.CallReply, error) {
 	k := &call{msg: msg, size: proto.Size(msg), read: read, done: make(chan struct{})}
 	k.until, _ = ctx.Deadline()

@@ -100,6 +100,21 @@ func (l local) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ boo
 	return &fsmpb.ListPage{Slot: shard}, r.Err
 }
 
+func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	r := l.do(ctx, shard, ask.Queue)
+	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
+}
+
+func (l local) Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	r := l.do(ctx, shard, ask.Queue)
+	return &clusterpb.Loan{Permits: ask.Want + shard}, r.Err
+}
+
+func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	r := l.do(ctx, controlGroup, change.GetDelete().GetQueue())
+	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err
+}
+
 func echo(_ context.Context, shard uint32, id string) fsm.Reply {
 	return fsm.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }
@@ -150,6 +165,10 @@ func (s *served) breakWire(cause error) {
 
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
 
+func deletion(queue string) *clusterpb.QueueChange {
+	return &clusterpb.QueueChange{Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Queue: queue}}}
+}
+
 func TestAnswersFindTheirCalls(t *testing.T) {
 	s := serve(t, local{echo})
 	var wg sync.WaitGroup
@@ -166,6 +185,18 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 			}
 			if page, err := s.List(t.Context(), shard, &fsmpb.ListQuery{}, false); err != nil || page.Slot != shard {
 				t.Errorf("list %d: %v, %v", i, page, err)
+			}
+			counts, err := s.Queues(t.Context(), shard, &clusterpb.QueuesCall{Queue: id})
+			if err != nil || len(counts) != 1 || counts[0].Queue != id || counts[0].Ready != uint64(shard) {
+				t.Errorf("queues %d: %v, %v", i, counts, err)
+			}
+			loan, err := s.Lend(t.Context(), shard, &clusterpb.LendCall{Queue: id, Want: 5})
+			if err != nil || loan.Permits != 5+shard {
+				t.Errorf("lend %d: %v, %v", i, loan, err)
+			}
+			changed, err := s.ChangeQueue(t.Context(), deletion(id))
+			if err != nil || !changed.Existed || changed.Version != 9 {
+				t.Errorf("change %d: %v, %v", i, changed, err)
 			}
 		})
 	}
@@ -223,7 +254,21 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			if _, err := s.Get(t.Context(), 3, "", "x", false); !errors.Is(err, c.want) {
 				t.Errorf("get: %v", err)
 			}
+			if _, err := s.ChangeQueue(t.Context(), deletion("x")); !errors.Is(err, c.want) {
+				t.Errorf("change of a queue: %v", err)
+			}
 		})
+	}
+}
+
+func TestFieldErrorsTravel(t *testing.T) {
+	made := &fsm.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
+	s := serve(t, local{func(context.Context, uint32, string) fsm.Reply {
+		return fsm.Reply{Err: fmt.Errorf("refused: %w", made)}
+	}})
+	_, err := s.ChangeQueue(t.Context(), deletion("x"))
+	if got, ok := err.(*fsm.FieldError); !ok || *got != *made { //nolint:errorlint // exactly that
+		t.Errorf("%v became %v", made, err)
 	}
 }
 
@@ -259,6 +304,12 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			s.breakWire(c.cause)
 			if err := <-errs; !errors.Is(err, c.read) {
 				t.Errorf("read: %v", err)
+			}
+			go func() { _, err := s.ChangeQueue(t.Context(), deletion("x")); errs <- err }()
+			<-started
+			s.breakWire(c.cause)
+			if err := <-errs; !errors.Is(err, c.command) {
+				t.Errorf("change of a queue: %v", err)
 			}
 			if s.outstanding != 0 {
 				t.Errorf("%d bytes outstanding", s.outstanding)

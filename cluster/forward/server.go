@@ -17,11 +17,15 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Local is the shards on this node, and only those.
+// Local is the replicas on this node, and only those.
 type Local interface {
 	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
+	Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error)
+	// ChangeQueue is for the control group.
+	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
 }
 
 // ServerStream is the answering end of the Forward call.
@@ -162,6 +166,12 @@ func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
 		reply.Task, err = s.local.Get(ctx, call.Shard, op.Get.Namespace, op.Get.Id, op.Get.Stale)
 	case *clusterpb.Call_List:
 		reply.Page, err = s.local.List(ctx, call.Shard, op.List.Query, op.List.Stale)
+	case *clusterpb.Call_Queues:
+		reply.Counts, err = s.local.Queues(ctx, call.Shard, op.Queues)
+	case *clusterpb.Call_Lend:
+		reply.Loan, err = s.local.Lend(ctx, call.Shard, op.Lend)
+	case *clusterpb.Call_ChangeQueue:
+		reply.Queue, err = s.local.ChangeQueue(ctx, op.ChangeQueue)
 	default:
 		err = fmt.Errorf("%w: a call of a kind that this build does not know", fsm.ErrNotProposed)
 	}

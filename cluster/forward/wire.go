@@ -16,6 +16,7 @@ func encodeError(err error) *clusterpb.CallError {
 	}
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: err.Error()}
 	var notLeader *fsm.NotLeaderError
+	var field *fsm.FieldError
 	switch {
 	case errors.As(err, &notLeader):
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
@@ -23,6 +24,8 @@ func encodeError(err error) *clusterpb.CallError {
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_OVERLOADED
 	case errors.Is(err, fsm.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
+	case errors.As(err, &field):
+		e.Kind, e.Field, e.Detail, e.Limit = clusterpb.ErrorKind_ERROR_KIND_INVALID, field.Field, field.Detail, field.Limit
 	}
 	return e
 }
@@ -35,6 +38,8 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 	switch e.Kind {
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER:
 		return &fsm.NotLeaderError{Shard: shard, Leader: e.Leader}
+	case clusterpb.ErrorKind_ERROR_KIND_INVALID:
+		return &fsm.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
 		kind = fsm.ErrOverloaded
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED:

@@ -23,6 +23,8 @@ type Shards interface {
 	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
+	Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error)
 }
 
 // Config says what the router can ask, and whom.

@@ -97,6 +97,32 @@ func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bo
 	return page, nil
 }
 
+func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	counts := []*fsmpb.QueueCounts{{Queue: "all", Ready: 1, Dead: 2, OldestOverdueMs: int64(100 - shard)}}
+	if ask.All {
+		counts = append(counts, &fsmpb.QueueCounts{Queue: fmt.Sprint("of-", shard), Due_1H: uint64(shard)})
+	}
+	if shard == 2 {
+		counts[0].OldestOverdueMs = 0 // none waits there
+	}
+	return counts, nil
+}
+
+func (n node) Lend(_ context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	n.w.log = append(n.w.log, fmt.Sprintf("%s lends %s", n.name, ask.Queue))
+	return &clusterpb.Loan{Permits: ask.Want}, nil
+}
+
 const shardCount = 4
 
 func shardOf(slot uint32) uint32 { return slot/(fsm.Slots/shardCount) + 1 }

@@ -51,12 +51,5 @@ var errNoQueues = fmt.Errorf("queues are not served by this build: %w", fsm.ErrN
 
 func (backend) Lease(context.Context, fsm.LeaseRequest) ([]*fsmpb.Task, error) { return nil, errNoQueues }
 
-func (backend) PutQueue(context.Context, *fsmpb.QueuePolicy) (bool, error) { return false, errNoQueues }
-
-func (backend) DeleteQueue(context.Context, string, string) (bool, error) { return false, errNoQueues }
-
-func (backend) Queue(context.Context, string, string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
-	return nil, nil, errNoQueues
-}
 
 func (backend) Queues(context.Context, string) ([]fsm.Queue, error) { return nil, errNoQueues }

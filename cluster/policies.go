@@ -1,0 +1,160 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// PutQueue makes this the policy of its queue, for which any node may be asked. It returns once the policy is committed
+// and in force on every node that can be reached, or a second after it is committed. Errors are *fsm.FieldError,
+// fsm.ErrNotProposed and fsm.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no log
+// has any of the policy's secrets in it.
+func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
+	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
+		Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy}},
+	})
+	return err == nil && !changed.Existed, err
+}
+
+// DeleteQueue gives a queue the defaults again; see PutQueue. Tasks are not touched.
+func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
+	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
+		Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}},
+	})
+	return changed.GetExisted(), err
+}
+
+// How long a change of a queue looks for the control group's leader, without a deadline of its own, and how long it
+// waits between two looks. The group has a leader nearly always, and an election of it takes a second.
+const (
+	changePatience   = 10 * time.Second
+	firstChangePause = 10 * time.Millisecond
+	lastChangePause  = 200 * time.Millisecond
+)
+
+// changeQueue has the change committed, and waits until it is in force.
+func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, changePatience)
+		defer cancel()
+	}
+	for pause := firstChangePause; ; pause = min(2*pause, lastChangePause) {
+		changed, err := n.askLeaderToChange(ctx, change)
+		if err == nil {
+			n.awaitInForce(ctx, changed.Version)
+			return changed, nil
+		}
+		if !errors.Is(err, fsm.ErrNotProposed) || errors.Is(err, fsm.ErrUnknown) {
+			return nil, err
+		}
+		if !sleepFor(ctx, pause) {
+			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// askLeaderToChange tries once: on this node if it leads the control group, else on the node that is said to.
+func (n *Node) askLeaderToChange(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	changed, err := n.changeHere(ctx, change)
+	var notLeader *fsm.NotLeaderError
+	if !errors.As(err, &notLeader) || notLeader.Leader == "" || notLeader.Leader == n.ID() {
+		return changed, err
+	}
+	return n.peers.get(notLeader.Leader).calls.ChangeQueue(ctx, change)
+}
+
+// changeHere has this node's replica of the control group commit the change; see control.Group.
+func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	g := n.controlGroup()
+	if g == nil {
+		return nil, fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+	}
+	var done control.Change
+	var err error
+	switch op := change.GetOp().(type) {
+	case *clusterpb.QueueChange_Set:
+		done, err = g.SetQueue(ctx, op.Set.GetPolicy())
+	case *clusterpb.QueueChange_Delete:
+		done, err = g.DeleteQueue(ctx, op.Delete.GetNamespace(), op.Delete.GetQueue())
+	default:
+		err = fmt.Errorf("%w: a change that this build does not know", fsm.ErrNotProposed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version}, nil
+}
+
+// inForcePatience is how long a change that is committed waits to be in force everywhere.
+const inForcePatience = time.Second
+
+// awaitInForce waits for every node that seems alive.
+func (n *Node) awaitInForce(ctx context.Context, version uint64) {
+	ctx, cancel := context.WithTimeout(ctx, inForcePatience)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, node := range n.state().Nodes {
+		if !n.isAlive(node.Id) {
+			continue
+		}
+		wg.Go(func() {
+			if err := n.askInForce(ctx, node.Id, version); err != nil {
+				n.cfg.Logger.Debug("a node did not say that a policy is in force", "node", node.Id, "err", err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (n *Node) askInForce(ctx context.Context, node string, version uint64) error {
+	if node == n.ID() {
+		return n.inForce(ctx, version)
+	}
+	_, err := n.peers.get(node).rpc.AwaitQueues(ctx, &clusterpb.AwaitQueuesRequest{Version: version})
+	return err
+}
+
+// inForce returns once this node knows the policies of this version, and the shards that it leads go by them. A shard
+// that it begins to lead later does from the first.
+func (n *Node) inForce(ctx context.Context, version uint64) error {
+	g := n.controlGroup()
+	if g == nil {
+		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+	}
+	for {
+		state, changed := g.Watch()
+		if state.QueuesVersion >= version {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Queue returns a queue's policy, nil if it has none, and what all shards hold of it; each shard's part is linearizable
+// by itself. The policy has its secrets in it.
+func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
+	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, Queue: queue})
+	if err != nil {
+		return nil, nil, err
+	}
+	counts := &fsmpb.QueueCounts{Namespace: namespace, Queue: queue}
+	if len(sums) > 0 {
+		counts = sums[0]
+	}
+	return proto.CloneOf(control.Queue(n.state(), namespace, queue)), counts, nil
+}

@@ -1,0 +1,105 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Queues asks every shard's leader how many tasks it holds of a queue, or of each queue, and adds the answers up. Each
+// shard's part is linearizable by itself. The sums are sorted by queue, and queues that no shard knows are left out.
+func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	ctx, cancel := r.patient(ctx)
+	defer cancel()
+	shards := r.shards()
+	if len(shards) == 0 {
+		return nil, errNoMap
+	}
+	counts := make([][]*fsmpb.QueueCounts, len(shards))
+	errs := make([]error, len(shards))
+	var wg sync.WaitGroup
+	for i, shard := range shards {
+		wg.Go(func() {
+			counts[i], errs[i] = read(ctx, r, shard, false, func(ctx context.Context, s Shards) ([]*fsmpb.QueueCounts, error) {
+				return s.Queues(ctx, shard, ask)
+			})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return addUp(counts), nil
+}
+
+// shards is every shard that owns slots.
+func (r *Router) shards() []uint32 {
+	var ids []uint32
+	for _, s := range r.cfg.State().Slots {
+		ids = append(ids, s.Shard)
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func addUp(counts [][]*fsmpb.QueueCounts) []*fsmpb.QueueCounts {
+	byQueue := make(map[string]*fsmpb.QueueCounts)
+	var sums []*fsmpb.QueueCounts
+	for _, part := range counts {
+		for _, c := range part {
+			sum := byQueue[c.Queue]
+			if sum == nil {
+				sum = &fsmpb.QueueCounts{Namespace: c.Namespace, Queue: c.Queue}
+				byQueue[c.Queue] = sum
+				sums = append(sums, sum)
+			}
+			add(sum, c)
+		}
+	}
+	slices.SortFunc(sums, func(a, b *fsmpb.QueueCounts) int { return strings.Compare(a.Queue, b.Queue) })
+	return sums
+}
+
+func add(sum, c *fsmpb.QueueCounts) {
+	sum.Scheduled += c.Scheduled
+	sum.Ready += c.Ready
+	sum.Firing += c.Firing
+	sum.Leased += c.Leased
+	sum.Retrying += c.Retrying
+	sum.Delivered += c.Delivered
+	sum.Dead += c.Dead
+	sum.Cancelled += c.Cancelled
+	sum.Due_1M += c.Due_1M
+	sum.Due_1H += c.Due_1H
+	sum.Due_1D += c.Due_1D
+	if sum.OldestOverdueMs == 0 || c.OldestOverdueMs != 0 && c.OldestOverdueMs < sum.OldestOverdueMs {
+		sum.OldestOverdueMs = c.OldestOverdueMs
+	}
+}
+
+// lendPatience bounds one search for the lender, and its own waiting: a borrower had better look again then.
+const lendPatience = 2 * time.Second
+
+// Lend asks the leader of the shard that owns a queue's limits for permits.
+func (r *Router) Lend(ctx context.Context, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	ctx, cancel := context.WithTimeout(ctx, lendPatience)
+	defer cancel()
+	l := r.layout()
+	if l == nil {
+		return nil, errNoMap
+	}
+	owner := l.slots[ownerSlot(ask.Namespace, ask.Queue)].Shard
+	return read(ctx, r, owner, false, func(ctx context.Context, s Shards) (*clusterpb.Loan, error) {
+		return s.Lend(ctx, owner, ask)
+	})
+}
+
+// ownerSlot spreads the queues over the shards. No task id has a slash, so that no id stands for a queue by design.
+func ownerSlot(namespace, queue string) uint32 { return fsm.Slot(namespace, "queue/"+queue) }

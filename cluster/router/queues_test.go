@@ -1,0 +1,84 @@
+package router
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func TestCountsAreSummedOverShards(t *testing.T) {
+	w := newWorld()
+	w.leader[3] = "b" // which the router has to find out
+	r := w.at("d")
+	w.leader[3] = "c"
+	all, err := r.Queues(t.Context(), &clusterpb.QueuesCall{All: true})
+	want := []*fsmpb.QueueCounts{
+		{Queue: "all", Ready: 4, Dead: 8, OldestOverdueMs: 96},
+		{Queue: "of-1", Due_1H: 1}, {Queue: "of-2", Due_1H: 2}, {Queue: "of-3", Due_1H: 3}, {Queue: "of-4", Due_1H: 4},
+	}
+	if err != nil || len(all) != len(want) {
+		t.Fatalf("%v, %v", all, err)
+	}
+	for i := range want {
+		if !proto.Equal(all[i], want[i]) {
+			t.Errorf("%v, not %v", all[i], want[i])
+		}
+	}
+}
+
+// A shard that does not answer leaves no sum that is too small.
+func TestCountsOfAShardAreMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		r := w.at("d")
+		w.leader[2] = ""
+		if sums, err := r.Queues(t.Context(), &clusterpb.QueuesCall{Queue: "all"}); !errors.Is(err, fsm.ErrNotProposed) {
+			t.Errorf("%v, %v", sums, err)
+		}
+	})
+}
+
+func TestLoansComeFromTheOwner(t *testing.T) {
+	w := newWorld()
+	r := w.at("d")
+	owner := shardOf(ownerSlot("", "q"))
+	if owner != shardOf(ownerSlot(fsm.DefaultNamespace, "q")) {
+		t.Error("the default namespace has two owners")
+	}
+	w.leader[owner] = "b"
+	for range 3 {
+		loan, err := r.Lend(t.Context(), &clusterpb.LendCall{Queue: "q", Want: 3})
+		if err != nil || loan.Permits != 3 {
+			t.Fatalf("%v, %v", loan, err)
+		}
+	}
+	for _, line := range w.log {
+		if line != "b lends q" {
+			t.Error(line)
+		}
+	}
+	if len(w.log) != 3 {
+		t.Error(w.log)
+	}
+}
+
+func TestBorrowerIsNotKeptWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.leader = map[uint32]string{}
+		began := time.Now()
+		if _, err := w.at("d").Lend(t.Context(), &clusterpb.LendCall{Queue: "q"}); !errors.Is(err, fsm.ErrNotProposed) {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > lendPatience+time.Second {
+			t.Errorf("it took %v to say so", took)
+		}
+	})
+}
