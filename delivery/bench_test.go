@@ -52,10 +52,10 @@ func BenchmarkDeliver(b *testing.B) {
 }
 
 func BenchmarkHeaders(b *testing.B) {
-	task := attemptOf("http://127.0.0.1/").Task
+	a := attemptOf("http://127.0.0.1/")
 	b.ReportAllocs()
 	for b.Loop() {
-		headers(task, "dev", time.Unix(1, 0))
+		headers(a, "dev", time.Unix(1, 0))
 	}
 }
 

@@ -12,16 +12,19 @@
 // # What a request is
 //
 // A POST of the payload byte for byte, as a CloudEvent in binary mode, with the headers of the contract; see headers.
-// A task without a payload is an empty body, and then no content-type. A signature is one more header computed from
-// what headers has in hand (webhook-id, webhook-timestamp, body). Another way to deliver (a broker) is another type
-// with the same Deliver method, chosen by the target's scheme by whoever wires them.
+// A task without a payload is an empty body, and then no content-type. If the queue has secrets, webhook-signature is
+// "v1," and the base64 HMAC-SHA256 of webhook-id, a dot, webhook-timestamp, a dot and the body (Standard Webhooks): one
+// for each secret, with a space between, so that during a rotation a receiver may know either. Secrets go into that
+// computation and nowhere else: no log, no error and no metric has them. Another way to deliver (a broker) is another
+// type with the same methods, chosen by the target's scheme by whoever wires them.
 //
 // # What a reply is
 //
 // Its status decides, and decides when the reply's header is there: 2xx is delivered whatever happens to the body
 // after it. Redirects are not followed: they could lead past the guard, and turn a POST into a GET. The body is read
 // for the error text and to keep the connection, at most 64 KiB of it and for at most one second; a receiver that
-// sends more or dawdles loses its connection, nothing else.
+// sends more or dawdles loses its connection, nothing else. 410 says that no further attempt can help. Retry-After,
+// in seconds or as a date, is passed on with any failure, a day of it at most.
 //
 // # Addresses
 //

@@ -200,7 +200,7 @@ func FuzzCheckURL(f *testing.F) {
 			return
 		}
 		w := &Webhook{}
-		req, err := w.request(t.Context(), attemptOf(rawURL).Task, time.Unix(1, 0))
+		req, err := w.request(t.Context(), attemptOf(rawURL), time.Unix(1, 0))
 		if err != nil {
 			return
 		}

@@ -143,7 +143,7 @@ func FuzzHeaders(f *testing.F) {
 			}
 		})
 		w := &Webhook{cfg: Config{Version: "dev"}}
-		req, err := w.request(t.Context(), a.Task, time.Unix(1, 0))
+		req, err := w.request(t.Context(), a, time.Unix(1, 0))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	}, []string{"result"})
 	duration := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "belfry_delivery_attempt_duration_seconds",
-		Help:    "How long webhook attempts took, connecting included.",
+		Help:    "How long webhook requests took, connecting included. A batch of attempts is one request.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15, 30, 60, 300, 600},
 	})
 	m := &metrics{duration: duration}
@@ -53,7 +53,6 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-func (m *metrics) ended(r result, took time.Duration) {
-	m.attempts[r].Inc()
-	m.duration.Observe(took.Seconds())
-}
+func (m *metrics) attempt(r result) { m.attempts[r].Inc() }
+
+func (m *metrics) request(took time.Duration) { m.duration.Observe(took.Seconds()) }

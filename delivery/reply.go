@@ -35,15 +35,24 @@ func drain(resp *http.Response, keep int) []byte {
 
 // replyText is what last_error says of a reply that is no success.
 func replyText(resp *http.Response) string {
-	text := strconv.Itoa(resp.StatusCode)
-	if name := http.StatusText(resp.StatusCode); name != "" {
-		text += " " + name // ours, not the receiver's: that one may be anything
-	}
 	if 300 <= resp.StatusCode && resp.StatusCode <= 399 {
-		return text + redirection(resp.Header.Get("Location"))
+		return statusText(resp.StatusCode) + redirection(resp.Header.Get("Location"))
 	}
 	// Some more than is kept, for what is not printable takes no room.
-	if excerpt := printable(drain(resp, 2*maxExcerpt), maxExcerpt); excerpt != "" {
+	return withExcerpt(statusText(resp.StatusCode), drain(resp, 2*maxExcerpt))
+}
+
+// statusText has our name for the status, not the receiver's: that one may be anything.
+func statusText(status int) string {
+	text := strconv.Itoa(status)
+	if name := http.StatusText(status); name != "" {
+		text += " " + name
+	}
+	return text
+}
+
+func withExcerpt(text string, said []byte) string {
+	if excerpt := printable(said, maxExcerpt); excerpt != "" {
 		return text + ": " + excerpt
 	}
 	return text

@@ -16,25 +16,34 @@ import (
 )
 
 const (
+	specVersion = "1.0" // of CloudEvents
 	eventType   = "belfry.task.fired"
 	instantForm = "2006-01-02T15:04:05.000Z"
 )
 
 // request makes the HTTP request of an attempt that begins now. Its errors are words for last_error: no retry helps.
-func (w *Webhook) request(ctx context.Context, t *fsmpb.Task, now time.Time) (*http.Request, error) {
-	target := t.GetSpec().GetTarget()
+func (w *Webhook) request(ctx context.Context, a fsm.Attempt, now time.Time) (*http.Request, error) {
+	spec := a.Task.GetSpec()
+	req, err := post(ctx, spec.GetTarget(), spec.GetPayload())
+	if err != nil {
+		return nil, err
+	}
+	req.Header = headers(a, w.cfg.Version, now)
+	return req, nil
+}
+
+// post is a request without headers.
+func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request, error) {
 	if target.GetUrl() == "" {
 		return nil, errors.New("the task has no webhook target")
 	}
-	payload := t.Spec.Payload
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.Url, bytes.NewReader(payload))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.Url, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("target.url " + urlFault(err))
 	}
 	if s := req.URL.Scheme; s != "http" && s != "https" || req.URL.Hostname() == "" {
 		return nil, errors.New("target.url is not an http or https URL with a host")
 	}
-	req.Header = headers(t, w.cfg.Version, now)
 	return req, nil
 }
 
@@ -49,20 +58,16 @@ func urlFault(err error) string {
 
 // headers is what a receiver gets beside the payload. Names are in lower case, as the contract and HTTP/2 write them;
 // a caller's header never replaces one of ours (fsm.CheckSpec refuses those names, this holds if it once did not).
-func headers(t *fsmpb.Task, version string, now time.Time) http.Header {
-	s := t.Spec
-	h := newHeaderSet(16 + len(s.Target.Headers))
-	h.set("User-Agent", "belfry/"+version) // the one name that the transport looks for, and it looks for this spelling
-	for _, own := range s.Target.Headers {
-		h.set(callerName(own.Name), own.Value)
-	}
-	due := time.UnixMilli(t.FireAtMs).UTC().Format(instantForm)
-	h.set("webhook-id", t.WebhookId)
-	h.set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
-	h.set("ce-specversion", "1.0")
+func headers(a fsm.Attempt, version string, now time.Time) http.Header {
+	t, s := a.Task, a.Task.Spec
+	h := newHeaderSet(17 + len(s.Target.Headers))
+	h.sender(version, s.Target)
+	h.webhook(t.WebhookId, now, s.Payload, a.Secrets)
+	due := instant(t.FireAtMs)
+	h.set("ce-specversion", specVersion)
 	h.set("ce-id", ceValue(t.WebhookId))
 	h.set("ce-type", eventType)
-	h.set("ce-source", ceValue("/v1/queues/"+queueOf(s)))
+	h.set("ce-source", ceValue(source(s)))
 	h.set("ce-subject", ceValue(t.Id))
 	h.set("ce-time", due)
 	h.set("belfry-attempt", strconv.FormatUint(uint64(t.Attempts), 10))
@@ -77,6 +82,24 @@ func headers(t *fsmpb.Task, version string, now time.Time) http.Header {
 	return h.header
 }
 
+// sender sets who sends, and what the target's own headers are.
+func (h *headerSet) sender(version string, target *fsmpb.Target) {
+	h.set("User-Agent", "belfry/"+version) // the one name that the transport looks for, and it looks for this spelling
+	for _, own := range target.Headers {
+		h.set(callerName(own.Name), own.Value)
+	}
+}
+
+// webhook sets the three headers of Standard Webhooks, the signature only if there are secrets.
+func (h *headerSet) webhook(id string, now time.Time, body []byte, secrets [][]byte) {
+	timestamp := strconv.FormatInt(now.Unix(), 10)
+	h.set("webhook-id", id)
+	h.set("webhook-timestamp", timestamp)
+	if len(secrets) > 0 {
+		h.set("webhook-signature", signature(secrets, id, timestamp, body))
+	}
+}
+
 // callerName is the map key of a caller's header: lower case, except for the name that the transport looks for.
 func callerName(name string) string {
 	if name = strings.ToLower(name); name == "user-agent" {
@@ -85,8 +108,12 @@ func callerName(name string) string {
 	return name
 }
 
+func source(s *fsmpb.Spec) string { return "/v1/queues/" + queueOf(s) }
+
+func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(instantForm) }
+
 func queueOf(s *fsmpb.Spec) string {
-	if s.Queue == "" {
+	if s.GetQueue() == "" {
 		return fsm.DefaultQueue
 	}
 	return s.Queue

@@ -54,13 +54,11 @@ func newTransport(cfg Config) *http.Transport {
 // its payload.
 func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	begun := w.cfg.Now()
-	out, result := w.attempt(ctx, a, begun)
+	v := w.attempt(ctx, a, begun)
 	took := w.cfg.Now().Sub(begun)
-	w.metrics.ended(result, took)
-	if result != resultDelivered && w.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
-		w.log(ctx, a, out, result, took)
-	}
-	return out
+	w.metrics.request(took)
+	w.ended(ctx, a, v, took)
+	return v.Outcome
 }
 
 // DeliverBatch makes these attempts at the same time, each with a request of its own, and returns their outcomes in
@@ -75,7 +73,12 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.O
 	return outcomes
 }
 
-func (w *Webhook) log(ctx context.Context, a fsm.Attempt, out fsm.Outcome, r result, took time.Duration) {
+// ended counts an attempt, and logs it if it did not succeed.
+func (w *Webhook) ended(ctx context.Context, a fsm.Attempt, v verdict, took time.Duration) {
+	w.metrics.attempt(v.class)
+	if v.Delivered || !w.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
 	destination, err := fsm.Destination(a.Task.GetSpec().GetTarget().GetUrl())
 	if err != nil {
 		destination = "unknown" // the outcome says why
@@ -83,7 +86,7 @@ func (w *Webhook) log(ctx context.Context, a fsm.Attempt, out fsm.Outcome, r res
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
 		slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
 		slog.Uint64("attempt", uint64(a.Task.GetAttempts())), slog.String("destination", destination),
-		slog.String("result", r.String()), slog.Duration("took", took), slog.String("error", out.Error))
+		slog.String("result", v.class.String()), slog.Duration("took", took), slog.String("error", v.Error))
 }
 
 // Close drops the connections that are kept, and lets no further attempt begin. It neither ends nor awaits running
