@@ -1,5 +1,6 @@
 // Package delivery takes one task to one receiver, once: Webhook.Deliver makes one HTTP request of one granted attempt
-// and says what came of it. Guard says which addresses a webhook may reach at all.
+// and says what came of it, Webhook.DeliverBatch one request of many. Guard says which addresses a webhook may reach at
+// all.
 //
 // # What it leaves to others
 //
@@ -25,6 +26,37 @@
 // for the error text and to keep the connection, at most 64 KiB of it and for at most one second; a receiver that
 // sends more or dawdles loses its connection, nothing else. 410 says that no further attempt can help. Retry-After,
 // in seconds or as a date, is passed on with any failure, a day of it at most.
+//
+// # What a batch is
+//
+// One POST of content type application/cloudevents-batch+json: a JSON array with one CloudEvent for each task. An event
+// says what the headers of a single request say: specversion, id (which is the task's webhook-id), type, source, subject
+// (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of decimal
+// digits: it has 64 bits, and CloudEvents' integers 32) and, if the task has one, traceparent; datacontenttype and the
+// payload. A payload whose type is JSON (application/json, or anything with a subtype json or the suffix +json) and
+// which is JSON is the member data, in the very bytes that were scheduled. Any other is data_base64; so is JSON that is
+// not UTF-8 or is nested more than 60 levels deep, which some parsers would refuse, and with it the whole batch. A task
+// without a payload has neither, and no datacontenttype.
+//
+// The request has webhook-id, webhook-timestamp and webhook-signature, the signature over the whole body. This
+// webhook-id is the batch's own: it begins with "batch_" and is computed from the ids of the events, so that the same
+// events again, in whatever order, have the same one. A retry is seldom of the same events: dedupe on theirs.
+//
+// The reply's status is that of all events, as for a single request: 2xx delivers all, 410 ends the retries of all, and
+// anything else fails all alike, with Retry-After. A 2xx (200 or 207, say) may instead give each event its own result,
+// in a JSON object with the member results:
+//
+//	{"results": [{"id": "msg_…", "status": 200},
+//	             {"id": "msg_…", "status": 503, "retry_after": 30, "error": "the database is full"}]}
+//
+// id is the event's; status is read as that of a reply is; retry_after (seconds) and error (text, of which 200 bytes
+// are kept) may be left out. If there are results, an event that they do not name has failed, and of two for one event
+// a failure counts. Ids that were not in the batch are ignored.
+//
+// Any body that begins with a brace is read as such an object, whatever its content type, for many servers name a wrong
+// one. One without results delivers all; so does any other body, or none. The object may have 64 KiB and 512 bytes for
+// each event, and may take the time of the attempt. If it is longer, cut short or malformed, the results that came
+// whole count and all other events have failed: nobody can tell what was to be said of them.
 //
 // # Addresses
 //

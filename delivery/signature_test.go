@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm"
 )
 
 func secretOf(t testing.TB, encoded string) []byte {
@@ -96,7 +98,7 @@ func TestSecretsStayHere(t *testing.T) {
 	} {
 		a := attemptOf(url)
 		a.Secrets = [][]byte{secret}
-		fmt.Fprintf(&seen, "%+v\n", w.Deliver(t.Context(), a))
+		fmt.Fprintf(&seen, "%+v\n%+v\n", w.Deliver(t.Context(), a), w.DeliverBatch(t.Context(), []fsm.Attempt{a}))
 	}
 	families, err := reg.Gather()
 	if err != nil {

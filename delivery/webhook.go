@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -59,18 +58,6 @@ func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	w.metrics.request(took)
 	w.ended(ctx, a, v, took)
 	return v.Outcome
-}
-
-// DeliverBatch makes these attempts at the same time, each with a request of its own, and returns their outcomes in
-// order.
-func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
-	outcomes := make([]fsm.Outcome, len(batch))
-	var running sync.WaitGroup
-	for i, a := range batch {
-		running.Go(func() { outcomes[i] = w.Deliver(ctx, a) })
-	}
-	running.Wait()
-	return outcomes
 }
 
 // ended counts an attempt, and logs it if it did not succeed.

@@ -1,0 +1,95 @@
+package delivery
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// DeliverBatch makes one attempt of each of these in a single request and reports what came of each, in their order.
+// They must be of one queue and have equal targets: the first one's target and secrets are everyone's. The shortest of
+// their timeouts is the request's; else it does as Deliver does. A batch of one is a batch as well, so that a receiver
+// of batches meets nothing else. How much goes into one request is the caller's to bound: all of it is in memory, and
+// receivers have limits.
+func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	if len(batch) == 0 {
+		return nil
+	}
+	begun := w.cfg.Now()
+	verdicts := w.attemptBatch(ctx, batch, begun)
+	took := w.cfg.Now().Sub(begun)
+	w.metrics.request(took)
+	outcomes := make([]fsm.Outcome, len(batch))
+	for i, v := range verdicts {
+		w.ended(ctx, batch[i], v, took)
+		outcomes[i] = v.Outcome
+	}
+	return outcomes
+}
+
+// attemptBatch runs the attempts of a batch within the shortest timeout among them.
+func (w *Webhook) attemptBatch(parent context.Context, batch []fsm.Attempt, begun time.Time) []verdict {
+	var each []verdict
+	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
+	all := w.exchange(parent, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
+		if !isSuccess(resp.StatusCode) {
+			return x.answered(resp, w.cfg.Now())
+		}
+		var all verdict
+		all, each = x.answeredBatch(resp, batch)
+		return all
+	})
+	if each == nil {
+		each = slices.Repeat([]verdict{all}, len(batch))
+	}
+	return each
+}
+
+// shortest is the timeout that no attempt's lease is shorter than.
+func shortest(batch []fsm.Attempt) time.Duration {
+	shortest := fsm.MaxTimeout
+	for _, a := range batch {
+		if a.Timeout <= 0 {
+			a.Timeout = fsm.DefaultTimeout
+		}
+		shortest = min(shortest, a.Timeout)
+	}
+	return shortest
+}
+
+// batchRequest makes the HTTP request of a batch. Its errors are words for last_error: no retry helps.
+func (w *Webhook) batchRequest(ctx context.Context, batch []fsm.Attempt, now time.Time) (*http.Request, error) {
+	target, body := batch[0].Task.GetSpec().GetTarget(), events(batch)
+	req, err := post(ctx, target, body)
+	if err != nil {
+		return nil, err
+	}
+	h := newHeaderSet(5 + len(target.Headers))
+	h.sender(w.cfg.Version, target)
+	h.webhook(batchID(batch), now, body, batch[0].Secrets)
+	h.set("content-type", batchType)
+	req.Header = h.header
+	return req, nil
+}
+
+// batchID names a batch by what is in it, in whatever order: the same events again have the same id.
+func batchID(batch []fsm.Attempt) string {
+	ids := make([]string, len(batch))
+	for i, a := range batch {
+		ids[i] = a.Task.WebhookId
+	}
+	slices.Sort(ids)
+	hash := sha256.New()
+	for _, id := range ids {
+		_, _ = io.WriteString(hash, id+"\n") // never fails
+	}
+	id := base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(hash.Sum(nil)[:16])
+	return "batch_" + strings.ToLower(id)
+}

@@ -1,0 +1,123 @@
+package delivery
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"mime"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const (
+	batchType = "application/cloudevents-batch+json"
+
+	// maxNesting is how deep a payload may be nested to be part of a batch's own JSON. Common parsers give up at 64
+	// levels, and would then refuse the whole batch for one of its events.
+	maxNesting = 60
+)
+
+// events is the body of a batch (CloudEvents JSON format 1.0.2, section 4): an array with an object for each attempt.
+// It is written by hand because encoding/json would change the payloads' bytes: it drops their spaces.
+func events(batch []fsm.Attempt) []byte {
+	size := 2
+	for _, a := range batch {
+		size += 512 + base64.StdEncoding.EncodedLen(len(a.Task.GetSpec().GetPayload()))
+	}
+	b := append(make([]byte, 0, size), '[')
+	for i, a := range batch {
+		if i > 0 {
+			b = append(b, ',', '\n')
+		}
+		b = appendEvent(b, a.Task)
+	}
+	return append(b, ']')
+}
+
+// appendEvent writes what headers says of a task, as JSON. The fence is a string, for CloudEvents' integers have 32
+// bits and JSON's in many languages 53.
+func appendEvent(b []byte, t *fsmpb.Task) []byte {
+	s := t.GetSpec()
+	b = append(b, `{"specversion":"`+specVersion+`","id":`...)
+	b = appendString(b, t.WebhookId)
+	b = append(b, `,"type":"`+eventType+`","source":`...)
+	b = appendString(b, source(s))
+	b = append(b, `,"subject":`...)
+	b = appendString(b, t.Id)
+	b = append(b, `,"time":"`+instant(t.FireAtMs)+`","belfryattempt":`...)
+	b = strconv.AppendUint(b, uint64(t.Attempts), 10)
+	b = append(b, `,"belfryfence":"`...)
+	b = strconv.AppendUint(b, t.Fence, 10)
+	b = append(b, '"')
+	if isTraceparent(s.GetTraceparent()) {
+		b = append(b, `,"traceparent":"`+s.Traceparent+`"`...)
+	}
+	return append(appendData(b, s), '}')
+}
+
+// appendData writes the payload and its type; an empty one is left out with its type, as it is in a single request.
+func appendData(b []byte, s *fsmpb.Spec) []byte {
+	if len(s.GetPayload()) == 0 {
+		return b
+	}
+	b = append(b, `,"datacontenttype":`...)
+	b = appendString(b, contentType(s))
+	if isJSONType(contentType(s)) && isEmbeddable(s.Payload) {
+		b = append(b, `,"data":`...)
+		return append(b, s.Payload...)
+	}
+	b = append(b, `,"data_base64":"`...)
+	b = base64.StdEncoding.AppendEncode(b, s.Payload)
+	return append(b, '"')
+}
+
+// appendString writes a JSON string. What is not UTF-8 becomes the replacement character.
+func appendString(b []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		panic("delivery: a string is always JSON: " + err.Error())
+	}
+	return append(b, quoted...)
+}
+
+// isJSONType tells whether a media type is JSON to CloudEvents: a subtype json, or one with the suffix +json.
+func isJSONType(contentType string) bool {
+	if contentType == fsm.DefaultContentType {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	if err != nil {
+		return false
+	}
+	_, subtype, _ := strings.Cut(media, "/")
+	return subtype == "json" || strings.HasSuffix(subtype, "+json")
+}
+
+// isEmbeddable tells whether a payload can be a value in the batch without making the batch unreadable for someone.
+func isEmbeddable(payload []byte) bool {
+	return utf8.Valid(payload) && json.Valid(payload) && nesting(payload) <= maxNesting
+}
+
+// nesting is how many arrays and objects of valid JSON lie in one another.
+func nesting(valid []byte) int {
+	depth, deepest := 0, 0
+	quoted := false
+	for i := 0; i < len(valid); i++ {
+		switch c := valid[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+			deepest = max(deepest, depth)
+		case c == ']' || c == '}':
+			depth--
+		}
+	}
+	return deepest
+}

@@ -1,0 +1,175 @@
+package delivery
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// The reply to a batch may have so many bytes, if it is a list of results.
+const (
+	resultsBase    = 64 << 10
+	resultsPerTask = 512 // an id, a status and the 200 bytes of an error that are kept, with room to spare
+)
+
+// eventResult is what a receiver says of one event of a batch.
+type eventResult struct {
+	ID         string  `json:"id"`
+	Status     int     `json:"status"`
+	RetryAfter float64 `json:"retry_after"` // seconds
+	Error      string  `json:"error"`
+}
+
+var errNoList = errors.New("results is no list")
+
+// answeredBatch judges a reply of success to a batch: one verdict for all, or each its own. Whatever its content type
+// says, a body that begins with a brace may hold results (servers that were told no type name a wrong one); any other
+// body means nothing.
+func (x *exchange) answeredBatch(resp *http.Response, batch []fsm.Attempt) (verdict, []verdict) {
+	limit := int64(resultsBase + resultsPerTask*len(batch))
+	body := bufio.NewReader(io.LimitReader(resp.Body, limit))
+	object, err := beginsObject(body)
+	switch {
+	case err != nil:
+		return x.unread("the answer's body is cut short, so what it says of the events is not known"), nil
+	case !object:
+		x.hurry()
+		drain(resp, 0)
+		return delivered(), nil
+	}
+	list := newResultList(batch)
+	err = list.read(json.NewDecoder(body))
+	if err != nil {
+		rest := x.unread(fmt.Sprintf("the answer's results are malformed, cut short or over %d KiB", limit>>10))
+		return rest, list.verdicts(rest)
+	}
+	x.hurry()
+	drain(resp, 0)
+	if !list.present {
+		return delivered(), nil
+	}
+	return verdict{}, list.verdicts(failed("the answer has results, and none of this event"))
+}
+
+// unread judges a reply that was not read whole.
+func (x *exchange) unread(text string) verdict {
+	if v, ended := x.cutOff(); ended {
+		return v
+	}
+	return failed(text)
+}
+
+// beginsObject tells whether the first thing in a body is a brace. It leaves it there.
+func beginsObject(body *bufio.Reader) (bool, error) {
+	for {
+		switch c, err := body.ReadByte(); {
+		case errors.Is(err, io.EOF):
+			return false, nil
+		case err != nil:
+			return false, err
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		default:
+			return c == '{', body.UnreadByte()
+		}
+	}
+}
+
+// resultList collects the results of a batch's events while they are read, so that a hostile reply costs the memory of
+// one result and not of all.
+type resultList struct {
+	present bool
+	index   map[string]int // by webhook-id
+	said    []*verdict     // in the batch's order; nil: nothing yet
+}
+
+func newResultList(batch []fsm.Attempt) *resultList {
+	l := &resultList{index: make(map[string]int, len(batch)), said: make([]*verdict, len(batch))}
+	for i, a := range batch {
+		l.index[a.Task.WebhookId] = i
+	}
+	return l
+}
+
+// verdicts is what the list says; an event that it does not name gets other.
+func (l *resultList) verdicts(other verdict) []verdict {
+	out := make([]verdict, len(l.said))
+	for i, v := range l.said {
+		if out[i] = other; v != nil {
+			out[i] = *v
+		}
+	}
+	return out
+}
+
+// read reads the object that a body begins with. What it has read before an error counts.
+func (l *resultList) read(dec *json.Decoder) error {
+	if _, err := dec.Token(); err != nil { // the brace
+		return err
+	}
+	for dec.More() {
+		name, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		if text, ok := name.(string); !ok || !strings.EqualFold(text, "results") { // as encoding/json takes names
+			var skipped json.RawMessage
+			err = dec.Decode(&skipped)
+		} else {
+			err = l.readList(dec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+func (l *resultList) readList(dec *json.Decoder) error {
+	l.present = true
+	begin, err := dec.Token()
+	if err != nil || begin == nil { // null is how some languages write a list without elements
+		return err
+	}
+	if begin != json.Delim('[') {
+		return errNoList
+	}
+	for dec.More() {
+		var r eventResult
+		if err := dec.Decode(&r); err != nil {
+			return err
+		}
+		l.take(r)
+	}
+	_, err = dec.Token()
+	return err
+}
+
+// take notes one result. Of several for one event a failure counts more than a success.
+func (l *resultList) take(r eventResult) {
+	i, known := l.index[r.ID]
+	if !known || l.said[i] != nil && isSuccess(r.Status) {
+		return
+	}
+	v := r.verdict()
+	l.said[i] = &v
+}
+
+func (r eventResult) verdict() verdict {
+	if isSuccess(r.Status) {
+		return delivered()
+	}
+	seconds := min(max(r.RetryAfter, 0), maxRetryAfter.Seconds())
+	after := time.Duration(seconds * float64(time.Second))
+	if r.Status == 0 {
+		return refusal(r.Status, after, withExcerpt("the event's result has no status", []byte(r.Error)))
+	}
+	return refusal(r.Status, after, withExcerpt(statusText(r.Status), []byte(r.Error)))
+}
