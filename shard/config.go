@@ -33,6 +33,10 @@ type Config struct {
 	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
 
 	Deliver Deliverer
+	// Policies are the queues'; nil: no queue has one. Limits lends what limited queues may begin; nil: nobody does.
+	Policies Policies
+	Limits   Limits
+
 	Clock   func() time.Time // wall clock; default time.Now
 
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
