@@ -55,8 +55,7 @@ type node struct {
 	flags    *serveFlags
 	log      *slog.Logger
 	registry *prometheus.Registry
-	webhook  *delivery.Webhook
-	guard    *delivery.Guard
+	receive  *receivers
 	cluster  *cluster.Node
 	listener net.Listener
 
@@ -102,14 +101,17 @@ func (n *node) startDelivery() error {
 	if err != nil {
 		return &usageError{err}
 	}
-	n.guard = delivery.NewGuard(allowed)
-	n.webhook, err = delivery.New(delivery.Config{
+	brokers, err := n.flags.brokerConfig()
+	if err != nil {
+		return &usageError{err}
+	}
+	n.receive, err = newReceivers(delivery.Config{
 		AllowCIDRs: allowed, Version: version(), Logger: n.log, Registerer: n.registry,
-	})
+	}, brokers)
 	if err != nil {
 		return err
 	}
-	n.onStop(func() error { n.webhook.Close(); return nil })
+	n.onStop(n.receive.close)
 	return nil
 }
 
@@ -127,7 +129,7 @@ func (n *node) startCluster() error {
 	if cfg.HTTPAddr, err = advertised(n.flags.advertiseHTTP, n.listener.Addr()); err != nil {
 		return err
 	}
-	cfg.Deliver, cfg.Logger, cfg.Registerer, cfg.Fatal = n.webhook, n.log, n.registry, n.fatal
+	cfg.Deliver, cfg.Logger, cfg.Registerer, cfg.Fatal = n.receive, n.log, n.registry, n.fatal
 	if n.cluster, err = cluster.Open(cfg); err != nil {
 		return err
 	}
@@ -159,7 +161,7 @@ func (n *node) writePID() error {
 
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, CheckURL: n.guard.CheckURL,
+		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL,
 		Gatherer: n.registry, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {

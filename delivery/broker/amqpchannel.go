@@ -1,0 +1,151 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// amqpChannel publishes with confirms, each on its own: many may be under way.
+type amqpChannel struct {
+	ch    *amqp.Channel
+	users atomic.Int32
+	turn  chan struct{} // taken from once all returns before are noted
+	gone  chan struct{} // closed after why is set
+	why   error
+
+	mu      sync.Mutex
+	waiting map[string]*flight
+}
+
+// flight is a message whose confirm is awaited.
+type flight struct {
+	returned string // why the broker gave it back; empty: it did not
+}
+
+func openChannel(conn *amqp.Connection) (*amqpChannel, error) {
+	ch, err := conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	c := &amqpChannel{ch: ch, turn: make(chan struct{}), gone: make(chan struct{}), waiting: map[string]*flight{}}
+	// Without a buffer: the reader goes on to the confirm of a message only after watch has its return.
+	go c.watch(ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyClose(make(chan *amqp.Error, 1)))
+	if err := ch.Confirm(false); err != nil {
+		return nil, errors.Join(err, ch.Close())
+	}
+	return c, nil
+}
+
+func (c *amqpChannel) watch(returns <-chan amqp.Return, closed <-chan *amqp.Error) {
+	defer close(c.gone)
+	for {
+		select {
+		case r, ok := <-returns:
+			if !ok {
+				returns = nil
+				continue
+			}
+			c.note(r)
+		case <-c.turn:
+		case err := <-closed:
+			c.why = amqpClosed(err)
+			return
+		}
+	}
+}
+
+func (c *amqpChannel) closed() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// flightKey tells messages apart that are under way at once: a grant has one attempt, and a fence of its own.
+func flightKey(id string, fence any) string { return fmt.Sprintf("%s/%v", id, fence) }
+
+func (c *amqpChannel) note(r amqp.Return) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if f := c.waiting[flightKey(r.MessageId, r.Headers["belfry-fence"])]; f != nil {
+		f.returned = r.ReplyText
+	}
+}
+
+func (c *amqpChannel) begin(key string) *flight {
+	f := &flight{}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting[key] = f
+	return f
+}
+
+// land forgets a flight and returns why it was returned.
+func (c *amqpChannel) land(key string, f *flight) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting[key] == f {
+		delete(c.waiting, key)
+	}
+	return f.returned
+}
+
+func (c *amqpChannel) publish(ctx context.Context, t *targeturl.Target, m *message) error {
+	key := flightKey(m.id, m.fence)
+	f := c.begin(key)
+	err := c.confirmed(ctx, t, m)
+	if why := c.land(key, f); err == nil && why != "" {
+		return failed("the broker cannot route the message: %s", worded(errors.New(why)).text)
+	}
+	return err
+}
+
+func (c *amqpChannel) confirmed(ctx context.Context, t *targeturl.Target, m *message) error {
+	const mandatory, immediate = true, false
+	confirm, err := c.ch.PublishWithDeferredConfirm(t.Exchange, t.RoutingKey, mandatory, immediate, publishing(m))
+	if err != nil {
+		return c.unless(err)
+	}
+	select {
+	case <-confirm.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !confirm.Acked() {
+		return c.unless(failed("the broker did not take the message (nack)"))
+	}
+	select {
+	case c.turn <- struct{}{}:
+	case <-c.gone:
+	}
+	return nil
+}
+
+// unless returns why the channel was closed, or else err. The client says that it was closed before it tells us why.
+func (c *amqpChannel) unless(err error) error {
+	if !c.ch.IsClosed() {
+		return err
+	}
+	<-c.gone
+	return failed("the broker closed the channel: %s", worded(c.why).text)
+}
+
+func publishing(m *message) amqp.Publishing {
+	headers := make(amqp.Table, len(m.headers))
+	for _, h := range m.headers {
+		headers[h.name] = h.value
+	}
+	return amqp.Publishing{
+		Headers: headers, ContentType: m.contentType, DeliveryMode: amqp.Persistent,
+		MessageId: m.id, Timestamp: m.at, AppId: "belfry", Body: m.payload,
+	}
+}

@@ -1,0 +1,43 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/belfryhq/belfry/delivery"
+)
+
+// failure is an error whose words are fit for last_error.
+type failure struct {
+	text      string
+	permanent bool // no retry can help
+}
+
+func (f *failure) Error() string { return f.text }
+
+func failed(format string, args ...any) error { return &failure{text: fmt.Sprintf(format, args...)} }
+
+func hopeless(format string, args ...any) error {
+	return &failure{text: fmt.Sprintf(format, args...), permanent: true}
+}
+
+var (
+	errTimedOut = errors.New("the attempt's time is over")
+	errClosed   = errors.New("this node closed the connection")
+	errSilent   = errors.New("the broker answered nothing for too long")
+)
+
+// worded returns err as a failure.
+func worded(err error) *failure {
+	var f *failure
+	switch {
+	case errors.As(err, &f):
+		return f
+	case delivery.Refused(err):
+		return &failure{text: delivery.Describe(err) + " or with --broker-credentials", permanent: true}
+	}
+	return &failure{text: delivery.Describe(err)}
+}
+
+// refusal is what a broker said to a message that it does not take, or not now.
+func refusal(err error) error { return failed("the broker refused: %s", delivery.Describe(err)) }

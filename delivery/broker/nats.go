@@ -1,0 +1,125 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// natsPing is how soon a dead connection is noticed: after two pings without an answer.
+const natsPing = 10 * time.Second
+
+// natsLink publishes to JetStream. A message has its webhook-id as Nats-Msg-Id, so that a stream drops the repeats that
+// come within its duplicate window.
+type natsLink struct {
+	life
+	conn   *nats.Conn
+	stream jetstream.JetStream
+	denied atomic.Pointer[string] // what the broker last said of something that is not allowed; it names the subject
+}
+
+func openNATS(ctx context.Context, e *endpoint) (link, error) {
+	l := &natsLink{life: newLife()}
+	var err error
+	if l.conn, err = l.options(ctx, e).Connect(); err != nil {
+		return nil, e.opening(err)
+	}
+	if l.stream, err = jetstream.New(l.conn); err != nil {
+		l.conn.Close()
+		return nil, worded(err)
+	}
+	return l, nil
+}
+
+func (l *natsLink) options(ctx context.Context, e *endpoint) nats.Options {
+	o := nats.GetDefaultOptions()
+	for _, host := range e.target.Hosts {
+		o.Servers = append(o.Servers, "nats://"+host)
+	}
+	o.Name = "belfry/" + e.cfg.Version
+	o.User, o.Password, o.Token = e.access.User, e.access.Password, e.access.Token
+	o.CustomDialer, o.SkipHostLookup = natsDialer{ctx, e}, true
+	o.IgnoreDiscoveredServers = true // they were not checked against the credentials
+	o.AllowReconnect = false         // the pool opens another
+	o.Timeout, o.FlusherTimeout = e.cfg.ConnectTimeout, e.cfg.ConnectTimeout
+	o.PingInterval, o.MaxPingsOut = natsPing, 2
+	o.Secure, o.TLSConfig = e.tls != nil, e.tls
+	o.AsyncErrorCB = l.complained
+	o.ClosedCB = func(c *nats.Conn) { l.end(closedBy(c.LastError())) }
+	return o
+}
+
+// closedBy makes an error of what may be none.
+func closedBy(err error) error {
+	if err == nil {
+		return errors.New("the broker closed the connection")
+	}
+	return err
+}
+
+// natsDialer dials within the context of the opening; the client knows none.
+type natsDialer struct {
+	ctx context.Context
+	e   *endpoint
+}
+
+func (d natsDialer) Dial(network, address string) (net.Conn, error) {
+	return d.e.plain(d.ctx, network, address)
+}
+
+// complained hears of a message that was not allowed: nobody answers that one.
+func (l *natsLink) complained(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		text := err.Error()
+		l.denied.Store(&text)
+	}
+}
+
+func (l *natsLink) publish(ctx context.Context, t *targeturl.Target, m *message) error {
+	ctx, release := l.during(ctx)
+	defer release()
+	msg := &nats.Msg{Subject: t.Subject, Data: m.payload, Header: make(nats.Header, len(m.headers)+1)}
+	for _, h := range m.headers {
+		msg.Header[h.name] = []string{h.value}
+	}
+	_, err := l.stream.PublishMsg(ctx, msg, jetstream.WithMsgID(m.id), jetstream.WithRetryAttempts(0))
+	return l.judge(t.Subject, err)
+}
+
+func (l *natsLink) judge(subject string, err error) error {
+	var said *jetstream.APIError
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, jetstream.ErrNoStreamResponse):
+		return failed("no stream takes subject %q, or JetStream is off", subject)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return hopeless("the message is larger than the broker takes (%d bytes)", l.conn.MaxPayload())
+	case errors.As(err, &said) && said.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
+		return hopeless("the message is larger than the stream takes")
+	case errors.As(err, &said):
+		return refusal(said)
+	case errors.Is(err, context.DeadlineExceeded) && l.deniedTo(subject):
+		return failed("the broker does not allow to publish to subject %q", subject)
+	}
+	return err
+}
+
+func (l *natsLink) deniedTo(subject string) bool {
+	text := l.denied.Load()
+	return text != nil && strings.Contains(strings.ToLower(*text), fmt.Sprintf("%q", strings.ToLower(subject)))
+}
+
+func (l *natsLink) close(cause error) {
+	l.end(cause)
+	l.conn.Close()
+}

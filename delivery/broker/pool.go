@@ -1,0 +1,210 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// link is a client of one broker that is connected.
+type link interface {
+	// publish returns when the broker has confirmed the message, or why it has not. It may outlast ctx for as long as the
+	// client library holds it up.
+	publish(ctx context.Context, t *targeturl.Target, m *message) error
+	// lost is done when nothing more can be published over the link; its cause says why.
+	lost() context.Context
+	close(cause error)
+}
+
+// pool has one link for each broker, shared by all attempts.
+type pool struct {
+	cfg  Config
+	open func(context.Context, *endpoint) (link, error)
+	size prometheus.Gauge
+	ctx  context.Context // ends with the pool
+	end  context.CancelCauseFunc
+
+	mu      sync.Mutex
+	lines   map[lineKey]*line
+	unnamed int // lines to brokers that the credentials do not name
+	closed  bool
+}
+
+// lineKey is what a connection is bound to.
+type lineKey struct {
+	destination string
+	vhost       string
+	db          int
+}
+
+func newPool(cfg Config, size prometheus.Gauge) *pool {
+	p := &pool{cfg: cfg, open: openLink, size: size, lines: map[lineKey]*line{}}
+	p.ctx, p.end = context.WithCancelCause(context.Background())
+	return p
+}
+
+func openLink(ctx context.Context, e *endpoint) (link, error) {
+	switch e.target.Kind {
+	case targeturl.NATS:
+		return openNATS(ctx, e)
+	case targeturl.AMQP:
+		return openAMQP(ctx, e)
+	case targeturl.Redis:
+		return openRedis(ctx, e)
+	case targeturl.Kafka:
+		return openKafka(ctx, e)
+	case targeturl.HTTP:
+	}
+	return nil, fmt.Errorf("%s is no broker", e.target.Kind)
+}
+
+// publish sends one message over the broker's link, which is opened if there is none. It returns when ctx ends.
+func (p *pool) publish(ctx context.Context, t *targeturl.Target, m *message) error {
+	l, err := p.take(t)
+	if err != nil {
+		return err
+	}
+	done, begun := make(chan error, 1), time.Now()
+	// A client library may hold a call up for longer than the attempt may take, in a write or for a lock that another
+	// call has. So it is called beside the attempt, and what it holds up ends with the link.
+	go func() {
+		defer p.giveBack(l)
+		done <- l.publish(ctx, t, m)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		l.giveUp(begun)
+		return l.late(ctx)
+	}
+}
+
+// take returns the target's line with one user more.
+func (p *pool) take(t *targeturl.Target) (*line, error) {
+	key := lineKey{t.Destination(), t.VHost, t.DB}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, errClosed
+	}
+	l := p.lines[key]
+	if l == nil {
+		named := p.cfg.Credentials.of(t) != nil
+		if !named && !p.makeRoom() {
+			return nil, failed("this node is connected to %d brokers already, its limit", p.cfg.MaxBrokers)
+		}
+		l = p.add(key, t, named)
+	}
+	l.users++
+	l.idle.Stop()
+	return l, nil
+}
+
+// makeRoom tells whether there may be one line more, and closes one that nobody uses if that is what it takes.
+func (p *pool) makeRoom() bool {
+	if p.unnamed < p.cfg.MaxBrokers {
+		return true
+	}
+	for _, l := range p.lines {
+		if l.users == 0 && !l.named {
+			p.drop(l, errClosed)
+			return true
+		}
+	}
+	return false
+}
+
+func (p *pool) add(key lineKey, t *targeturl.Target, named bool) *line {
+	l := &line{key: key, named: named, endpoint: newEndpoint(&p.cfg, t), ready: make(chan struct{})}
+	l.idle = time.AfterFunc(p.cfg.IdleTimeout, func() { p.expire(l) })
+	p.lines[key] = l
+	if !named {
+		p.unnamed++
+	}
+	p.size.Inc()
+	go p.connect(l)
+	return l
+}
+
+// connect opens the line's link. Attempts that want the line wait for it; if it fails they fail, and the next one tries
+// again: pauses between tries are its leader's to make.
+func (p *pool) connect(l *line) {
+	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.ConnectTimeout)
+	defer cancel()
+	l.link, l.err = p.open(ctx, l.endpoint)
+	l.heard(time.Now())
+	close(l.ready)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.err != nil {
+		p.drop(l, l.err)
+		return
+	}
+	context.AfterFunc(l.link.lost(), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.drop(l, errClosed)
+	})
+	if l.dropped {
+		go l.link.close(errClosed)
+	}
+}
+
+// drop forgets a line and closes its link, if it is still there.
+func (p *pool) drop(l *line, cause error) {
+	if l.dropped {
+		return
+	}
+	l.dropped = true
+	delete(p.lines, l.key)
+	if !l.named {
+		p.unnamed--
+	}
+	p.size.Dec()
+	l.idle.Stop()
+	if link := l.opened(); link != nil {
+		go link.close(cause)
+	}
+}
+
+func (p *pool) giveBack(l *line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.users--; l.users == 0 && !l.dropped {
+		l.idle.Reset(p.cfg.IdleTimeout)
+	}
+}
+
+func (p *pool) expire(l *line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.users == 0 {
+		p.drop(l, errClosed)
+	}
+}
+
+// close closes every link and awaits that.
+func (p *pool) close() {
+	p.end(errClosed)
+	p.mu.Lock()
+	var links []link
+	for _, l := range p.lines {
+		if link := l.opened(); link != nil {
+			links = append(links, link)
+		}
+		p.drop(l, errClosed)
+	}
+	p.closed = true
+	p.mu.Unlock()
+	var all sync.WaitGroup
+	for _, l := range links {
+		all.Go(func() { l.close(errClosed) })
+	}
+	all.Wait()
+}

@@ -1,0 +1,138 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// Publisher delivers tasks to brokers. Its methods may be called concurrently.
+type Publisher struct {
+	cfg     Config
+	pool    *pool
+	metrics *metrics
+}
+
+// New makes a Publisher. It fails on an invalid Config, or when its metrics are already registered.
+func New(cfg Config) (*Publisher, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	m, err := newMetrics(cfg.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return &Publisher{cfg: cfg, pool: newPool(cfg, m.open), metrics: m}, nil
+}
+
+// CheckURL refuses, when a task is scheduled, a broker at a literal address that may not be reached. One that the
+// credentials name may. It leaves the rest of the URL to fsm.CheckSpec.
+func (p *Publisher) CheckURL(rawURL string) *fsm.FieldError {
+	t, err := targeturl.Parse(rawURL)
+	if err != nil {
+		return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
+	}
+	if p.cfg.Credentials.of(t) != nil {
+		return nil
+	}
+	for _, address := range t.Hosts {
+		host, _, err := net.SplitHostPort(address)
+		if err != nil {
+			return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
+		}
+		if refused := p.cfg.Guard.CheckHost(host); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// Deliver publishes one task and reports what came of it: it is delivered when the broker has confirmed it. It returns
+// within a.Timeout (fsm.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then begins with
+// "aborted", and the broker may have the message or not. The task must not change any more, even after the return.
+func (p *Publisher) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	begun := p.cfg.Now()
+	t, err := targeturl.Parse(a.Task.GetSpec().GetTarget().GetUrl())
+	if err != nil {
+		return fsm.Outcome{Permanent: true, Error: "target.url " + err.Error()}
+	}
+	out, r := p.attempt(ctx, t, a, begun)
+	took := p.cfg.Now().Sub(begun)
+	p.metrics.ended(t.Kind, r, took)
+	if r != resultDelivered && p.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
+			slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
+			slog.Uint64("attempt", uint64(a.Task.GetAttempts())), slog.String("destination", t.Destination()),
+			slog.String("result", string(r)), slog.Duration("took", took), slog.String("error", out.Error))
+	}
+	return out
+}
+
+// DeliverBatch publishes tasks side by side, each with its own outcome, in the order of the attempts.
+func (p *Publisher) DeliverBatch(ctx context.Context, attempts []fsm.Attempt) []fsm.Outcome {
+	outcomes := make([]fsm.Outcome, len(attempts))
+	var all sync.WaitGroup
+	for i, a := range attempts {
+		all.Go(func() { outcomes[i] = p.Deliver(ctx, a) })
+	}
+	all.Wait()
+	return outcomes
+}
+
+// Close drops all connections: attempts that still run fail, and no further one begins.
+func (p *Publisher) Close() { p.pool.close() }
+
+func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a fsm.Attempt, begun time.Time,
+) (fsm.Outcome, result) {
+	timeout := a.Timeout
+	if timeout <= 0 {
+		timeout = fsm.DefaultTimeout
+	}
+	if t.Kind == targeturl.HTTP {
+		return fsm.Outcome{Permanent: true, Error: "target.url is no broker's"}, resultPermanent
+	}
+	ctx, cancel := context.WithTimeoutCause(parent, timeout, errTimedOut)
+	defer cancel()
+	err := p.pool.publish(ctx, t, newMessage(a.Task, t.Kind, begun))
+	switch {
+	case err == nil:
+		return fsm.Outcome{Delivered: true}, resultDelivered
+	case errors.Is(parent.Err(), context.Canceled):
+		return fsm.Outcome{Error: "aborted: this node gave the attempt up"}, resultAborted
+	case errors.Is(err, errClosed):
+		return fsm.Outcome{Error: "aborted: this node is shutting down"}, resultAborted
+	}
+	var late *lateError
+	if errors.As(err, &late) {
+		return fsm.Outcome{Error: late.text(timeout)}, resultFailed
+	}
+	f := worded(err)
+	if f.permanent {
+		return fsm.Outcome{Permanent: true, Error: f.text}, resultPermanent
+	}
+	return fsm.Outcome{Error: f.text}, resultFailed
+}
+
+// lateError says what an attempt was doing when its time was over.
+type lateError struct {
+	doing string
+	last  error // what the connection last said; nil: nothing
+}
+
+func (e *lateError) Error() string { return "timed out (" + e.doing + ")" }
+
+func (e *lateError) text(after time.Duration) string {
+	if e.last == nil {
+		return fmt.Sprintf("timed out after %s (%s)", after, e.doing)
+	}
+	return fmt.Sprintf("timed out after %s (%s; last: %s)", after, e.doing, delivery.Describe(e.last))
+}
