@@ -38,20 +38,19 @@ func (m *Machine) comeDue(h handle, policy *fsmpb.Policy, credits *credits) {
 // becomeReady grants a due task at once if its lane has credit and nobody waits there, and else lets it wait.
 // due is the instant before which the attempt may not start.
 func (m *Machine) becomeReady(h handle, due int64, policy *fsmpb.Policy, credits *credits) {
-	p := m.progressOf(h)
+	m.progressOf(h)
 	expiry := m.expiryOf(h)
 	if expiry != 0 && m.now >= expiry {
 		m.bury(h, expired)
 		return
 	}
-	l := m.lanes.open(m.laneOf(m.tasks.Read(h)))
-	p.lane = l.number
+	l := m.openLane(m.tasks.Read(h))
 	if l.ready.len == 0 && credits.take(l) {
 		m.startAttempt(h, l, due, policy)
 		return
 	}
 	m.setState(h, fsmpb.State_STATE_READY)
-	l.ready.pushBack(m.links(), h, int64(m.number))
+	m.waitReady(h, l)
 	if expiry != 0 {
 		m.waitUntil(h, expiry+m.horizon)
 	}
@@ -60,7 +59,10 @@ func (m *Machine) becomeReady(h handle, due int64, policy *fsmpb.Policy, credits
 // startAttempt begins a task's next attempt.
 func (m *Machine) startAttempt(h handle, l *lane, due int64, policy *fsmpb.Policy) {
 	m.setState(h, fsmpb.State_STATE_FIRING)
-	m.progressOf(h).attempts++
+	p := m.progressOf(h)
+	p.attempts++
+	p.lane = l.number
+	m.lanes.touch(l)
 	l.firing.pushBack(m.links(), h, int64(m.number))
 	m.lease(h, l, due, policy)
 }

@@ -37,7 +37,7 @@ func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
 // walk, every begun task is in exactly the list that its state names, and the wheel holds exactly those that wait.
 func audit(t failer, m *Machine) {
 	t.Helper()
-	a := auditor{t: t, m: m, listed: map[handle]string{}}
+	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}}
 	a.walkLists()
 	a.walkTasks()
 	if a.sum != m.sum {
@@ -46,6 +46,7 @@ func audit(t failer, m *Machine) {
 	if a.counts != m.counts {
 		t.Errorf("counts kept are %v, those of a full walk %v", m.counts, a.counts)
 	}
+	a.checkQueues()
 	if a.waiting != m.wheel.Len() {
 		t.Errorf("%d tasks wait, and the wheel holds %d", a.waiting, m.wheel.Len())
 	}
@@ -62,6 +63,8 @@ type auditor struct {
 	sum     uint64
 	waiting int
 	bytes   int64
+	queues  map[queueKey]queueTally
+	uses    map[queueKey]int
 }
 
 func (a *auditor) walkLists() {
@@ -76,6 +79,7 @@ func (a *auditor) walkLists() {
 		if l.ready.len+l.firing.len == 0 {
 			a.t.Errorf("lane %v is empty and still open", l.Lane)
 		}
+		a.uses[l.queue.queueKey]++
 		a.walkList("ready", &l.ready)
 		a.walkList("firing", &l.firing)
 	}
@@ -120,6 +124,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	}
 	a.counts[r.state]++
 	c := readCold(m.blobs.Get(r.cold))
+	a.countQueue(r, &c)
 	a.sum += m.digest(h) + m.digestCold(r, &c)
 	if r.keys != 0 {
 		a.sum += m.digestKeys(r, m.keysOf(r))
@@ -152,4 +157,54 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	if p.fence > a.m.number || p.revision > a.m.number {
 		a.t.Errorf("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.m.number)
 	}
+}
+
+// queueTally is what a walk finds of one queue.
+type queueTally struct {
+	tasks  [fsmpb.State_STATE_CANCELLED + 1]int
+	leased int
+}
+
+// checkQueues holds what is kept of each queue against a full walk.
+func (a *auditor) checkQueues() {
+	rules := 0
+	for n, q := range a.m.queues.list {
+		if q == nil {
+			continue
+		}
+		if a.m.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
+			a.t.Errorf("queue %v is not found by its name", q.queueKey)
+		}
+		if got := (queueTally{q.tasks, q.leased}); got != a.queues[q.queueKey] {
+			a.t.Errorf("queue %v: counts kept are %v, those of a full walk %v", q.queueKey, got, a.queues[q.queueKey])
+		}
+		uses := a.uses[q.queueKey]
+		if n == 0 {
+			uses++
+		}
+		if q.rule != noRule {
+			uses++
+			rules++
+		}
+		if q.uses != uses {
+			a.t.Errorf("queue %v has %d uses, and counts %d", q.queueKey, uses, q.uses)
+		}
+		delete(a.queues, q.queueKey)
+	}
+	if rules != a.m.queues.rules || len(a.queues) != 0 {
+		a.t.Errorf("%d rules, and %d are kept; queues not kept: %v", rules, a.m.queues.rules, a.queues)
+	}
+}
+
+// countQueue counts a task for its queue, found by another way than the machine does.
+func (a *auditor) countQueue(r *record, c *cold) {
+	namespace, _ := a.m.idOf(r)
+	key := queueKey{namespace, a.m.specOf(c, false).Queue}
+	tally := a.queues[key]
+	tally.tasks[r.state]++
+	if r.progress != 0 && a.m.progress.Read(r.progress).leased {
+		tally.leased++
+	}
+	a.queues[key] = tally
+	a.uses[key]++
 }

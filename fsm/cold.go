@@ -13,7 +13,7 @@ type cold struct {
 	id         string
 	created    int64
 	occurrence uint64
-	queue      uint32 // interned; 0: the default queue
+	queue      uint32 // its number
 	target     uint32 // interned; 0: none, or in extra
 	delay      int64  // of the last call that gave one; noDelay if none did
 	extra      []byte // marshalled fsmpb.Extra; empty: nothing in it
@@ -105,6 +105,20 @@ func coldIs(b []byte, namespace, id string) bool {
 	return string(in.sized()) == namespace && string(in.sized()) == id
 }
 
+// coldQueue returns the queue's number alone; it allocates nothing.
+func coldQueue(b []byte) uint32 {
+	if b[0]&coldHasQueue == 0 {
+		return 0
+	}
+	in := coldReader{b[7:]}
+	in.uvarint()
+	if b[0]&coldHasID != 0 {
+		in.sized()
+		in.sized()
+	}
+	return uint32(in.uvarint())
+}
+
 // coldReader reads a blob that this process wrote: it need not fear malformed ones.
 type coldReader struct{ rest []byte }
 
@@ -121,8 +135,8 @@ func (r *coldReader) sized() []byte {
 	return s
 }
 
-// isEmpty tells whether an extra says nothing, so that none need be kept.
+// isEmptyExtra tells whether an extra says nothing, so that none need be kept.
 func isEmptyExtra(e *fsmpb.Extra) bool {
 	return e.ContentType == "" && e.Retry == nil && e.ExpiresAfterMs == 0 && len(e.Labels) == 0 &&
-		e.Traceparent == "" && e.Target == nil && e.Queue == ""
+		e.Traceparent == "" && e.Target == nil
 }

@@ -10,14 +10,9 @@ import (
 // grantReady gives a lane's first ready tasks their grants, as far as max and the window last.
 func (m *Machine) grantReady(op *fsmpb.Grant) *fsmpb.Result {
 	m.bind(op.Policy)
-	key, window := laneKey(op.Lane), int(op.Policy.GetWindow())
+	l := m.lanes.find(laneKey(op.Lane))
 	for range op.Max {
-		n, ok := m.lanes.numbers[key] // looked up again: the lane closes with its last task
-		if !ok {
-			break
-		}
-		l := m.lanes.lanes[n]
-		if l.ready.len == 0 || l.firing.len >= window {
+		if l == nil || l.ready.len == 0 || l.firing.len >= int(op.Policy.GetWindow()) {
 			break
 		}
 		m.grantFirst(l, op.Policy)
@@ -90,7 +85,7 @@ func (m *Machine) Waiting() []LaneLoad {
 	var waiting []LaneLoad
 	for _, l := range m.lanes.lanes {
 		if l != nil && !l.pulled() && l.ready.len > 0 {
-			waiting = append(waiting, LaneLoad{l.Lane, l.ready.len, l.firing.len})
+			waiting = append(waiting, l.load())
 		}
 	}
 	return waiting

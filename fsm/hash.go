@@ -30,14 +30,23 @@ func (s *state) hash() uint64 {
 	d.uint(s.origin)
 	d.int(s.tombstoneBound)
 	d.int(s.horizon)
+	if s.queues.rules > 0 {
+		d.uint(s.rulesSum)
+	}
 	return d.sum()
 }
 
-// lift takes a task's record out of the state hash, before it is changed.
-func (s *state) lift(h handle) { s.sum -= s.digest(h) }
+// lift takes a task's record out of the state hash and of the counts, before it is changed.
+func (s *state) lift(h handle) {
+	s.sum -= s.digest(h)
+	s.tally(s.tasks.Read(h), -1)
+}
 
 // land puts it back, changed.
-func (s *state) land(h handle) { s.sum += s.digest(h) }
+func (s *state) land(h handle) {
+	s.sum += s.digest(h)
+	s.tally(s.tasks.Read(h), 1)
+}
 
 // digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
 func (s *state) digest(h handle) uint64 {
@@ -58,6 +67,9 @@ func (s *state) digest(h handle) uint64 {
 		d.uint(uint64(p.attempts))
 		d.uint(uint64(p.outcome))
 		d.bytes(s.blob(p.lastErr))
+		if p.leased {
+			d.bool(true)
+		}
 	}
 	return d.sum()
 }
@@ -91,7 +103,7 @@ func (s *state) digestCold(r *record, c *cold) uint64 {
 	d.bool(c.asBytes)
 	d.uint(xxhash.Sum64(c.payload))
 	extra := s.extraOf(c)
-	d.string(s.queueOf(c, extra))
+	d.string(s.queues.list[c.queue].name)
 	if t := s.targetOf(c, extra).spec; t != nil {
 		d.target(t)
 	}

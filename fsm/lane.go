@@ -1,44 +1,70 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/slab"
-
-// Lane names who receives: one queue's destination, or a pull queue (empty Destination).
+// Lane names who receives: one queue's destination, or, with an empty Destination, whoever gets the queue's tasks that
+// name no target: the queue's own target or its consumers.
 type Lane struct {
 	Namespace, Queue, Destination string
 }
 
-// LaneLoad is what a webhook lane holds: Ready tasks that wait for a grant, and Firing ones.
+// LaneLoad is what a lane holds.
 type LaneLoad struct {
-	Lane          Lane
-	Ready, Firing int
+	Lane   Lane
+	Ready  int  // tasks that wait for a grant
+	Firing int  // granted ones, those with a consumer included
+	Pulled bool // by consumers; otherwise its tasks are pushed to a target
 }
 
 // lane is one receiver's line. A due task is in exactly one of its two lists.
 type lane struct {
 	Lane
-	number uint32 // its own, in lanes
-	ready  list
-	firing list
+	number  uint32 // its own, in lanes
+	queue   *queue // it counts as a use of it
+	ready   list
+	firing  list
+	touched bool // it is in lanes.touched
 }
 
-func (l *lane) pulled() bool { return l.Destination == "" }
+// pulled tells whether its tasks wait for consumers.
+func (l *lane) pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
+
+func (l *lane) load() LaneLoad { return LaneLoad{l.Lane, l.ready.len, l.firing.len, l.pulled()} }
 
 // lanes holds the lanes that have a task in them.
 type lanes struct {
 	numbers map[Lane]uint32
 	lanes   []*lane // by number; 0 is none
 	free    []uint32
+	touched []*lane // whose lists this entry changed, and which may be empty by now
 }
 
 func newLanes() lanes {
 	return lanes{numbers: map[Lane]uint32{}, lanes: make([]*lane, 1)}
 }
 
-func (ls *lanes) open(key Lane) *lane {
-	if n, ok := ls.numbers[key]; ok {
-		return ls.lanes[n]
+// find returns a lane that is open, nil for none.
+func (ls *lanes) find(key Lane) *lane { return ls.lanes[ls.numbers[key]] }
+
+// touch notes that the entry changed a lane.
+func (ls *lanes) touch(l *lane) {
+	if !l.touched {
+		l.touched = true
+		ls.touched = append(ls.touched, l)
 	}
-	l := &lane{Lane: key}
+}
+
+// openLane returns the lane that a task is delivered through.
+func (s *state) openLane(r *record) *lane {
+	c := readCold(s.blobs.Get(r.cold))
+	q := s.queues.list[c.queue]
+	key := Lane{q.namespace, q.name, s.targetOf(&c, s.extraOf(&c)).destination}
+	if l := s.lanes.find(key); l != nil {
+		return l
+	}
+	s.queues.acquire(q.queueKey)
+	return s.lanes.add(&lane{Lane: key, queue: q})
+}
+
+func (ls *lanes) add(l *lane) *lane {
 	if k := len(ls.free); k > 0 {
 		l.number, ls.free = ls.free[k-1], ls.free[:k-1]
 		ls.lanes[l.number] = l
@@ -46,73 +72,52 @@ func (ls *lanes) open(key Lane) *lane {
 		l.number = uint32(len(ls.lanes))
 		ls.lanes = append(ls.lanes, l)
 	}
-	ls.numbers[key] = l.number
+	ls.numbers[l.Lane] = l.number
 	return l
 }
 
-// closeIfEmpty forgets a lane that holds nothing: there may have been as many as there are receivers.
-func (ls *lanes) closeIfEmpty(l *lane) {
-	if l.ready.len+l.firing.len > 0 {
-		return
+// settleLanes ends an entry: lanes that it left empty are forgotten, for there may have been as many as there are
+// receivers. It returns what the lanes that the entry changed hold now, if that is wanted.
+func (s *state) settleLanes(full bool) []LaneLoad {
+	var loads []LaneLoad
+	for i, l := range s.lanes.touched {
+		s.lanes.touched[i] = nil
+		l.touched = false
+		if full {
+			loads = append(loads, l.load())
+		}
+		if l.ready.len+l.firing.len == 0 {
+			s.closeLane(l)
+		}
 	}
-	delete(ls.numbers, l.Lane)
-	ls.lanes[l.number] = nil
-	ls.free = append(ls.free, l.number)
+	s.lanes.touched = s.lanes.touched[:0]
+	return loads
 }
 
-// list is a doubly linked list of tasks through their progress records, by rising order.
-type list struct {
-	head, tail handle // of tasks
-	len        int
+func (s *state) closeLane(l *lane) {
+	delete(s.lanes.numbers, l.Lane)
+	s.lanes.lanes[l.number] = nil
+	s.lanes.free = append(s.lanes.free, l.number)
+	s.queues.release(l.queue)
 }
 
-// listLinks reaches the links of a task.
-type listLinks struct {
-	tasks    *slab.Pages[record]
-	progress *slab.Pages[progress]
+// waitReady puts a task at the end of its lane's ready list.
+func (s *state) waitReady(h handle, l *lane) {
+	s.progressOf(h).lane = l.number
+	l.ready.pushBack(s.links(), h, int64(s.number))
+	s.lanes.touch(l)
 }
 
-func (s listLinks) read(h handle) *progress  { return s.progress.Read(s.tasks.Read(h).progress) }
-func (s listLinks) write(h handle) *progress { return s.progress.Write(s.tasks.Read(h).progress) }
-
-func (l *list) pushBack(s listLinks, h handle, order int64) {
-	p := s.write(h)
-	p.order, p.prev, p.next = order, l.tail, 0
-	if l.tail == 0 {
-		l.head = h
-	} else {
-		s.write(l.tail).next = h
+// Loads returns what every lane that holds a task holds, in no particular order. A leader asks once, and learns from
+// each Applied what changes.
+func (m *Machine) Loads() []LaneLoad {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	loads := make([]LaneLoad, 0, len(m.lanes.numbers))
+	for _, l := range m.lanes.lanes {
+		if l != nil {
+			loads = append(loads, l.load())
+		}
 	}
-	l.tail = h
-	l.len++
-}
-
-// pushFront puts a task that was given back before all others.
-func (l *list) pushFront(s listLinks, h handle, order int64) {
-	p := s.write(h)
-	if l.head != 0 {
-		order = s.read(l.head).order - 1
-		s.write(l.head).prev = h
-	} else {
-		l.tail = h
-	}
-	p.order, p.prev, p.next = order, 0, l.head
-	l.head = h
-	l.len++
-}
-
-func (l *list) remove(s listLinks, h handle) {
-	p := s.write(h)
-	if p.prev == 0 {
-		l.head = p.next
-	} else {
-		s.write(p.prev).next = p.next
-	}
-	if p.next == 0 {
-		l.tail = p.prev
-	} else {
-		s.write(p.next).prev = p.prev
-	}
-	p.prev, p.next, p.order = 0, 0, 0
-	l.len--
+	return loads
 }

@@ -27,8 +27,33 @@ type Leased struct {
 	Ready int           // how many more wait in the lane
 }
 
-// Queue is a queue as its callers see it.
-type Queue struct {
-	Policy *fsmpb.QueuePolicy // nil: it has none of its own
-	Counts *fsmpb.QueueCounts
+// extend moves the end of a consumer's lease.
+func (m *Machine) extend(c *fsmpb.Command, op *fsmpb.Extend) *fsmpb.Result {
+	h := m.find(c.Namespace, c.Id)
+	switch {
+	case h == 0:
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
+	case op.LeaseMs <= 0:
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "lease", Detail: "is not more than 0s"}
+	case !m.isLeasedUnder(h, op.Fence, op.Occurrence):
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
+	}
+	m.lift(h)
+	m.progressOf(h).revision = m.number
+	m.waitUntil(h, m.now+op.LeaseMs+m.horizon)
+	m.land(h)
+	result := &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+	m.answer(result, h, c.Answer)
+	return result
+}
+
+// isLeasedUnder tells whether a consumer has the task by the grant of this fence.
+func (s *state) isLeasedUnder(h handle, fence, occurrence uint64) bool {
+	r := s.tasks.Read(h)
+	if !r.is(fsmpb.State_STATE_FIRING) {
+		return false
+	}
+	p := s.progress.Read(r.progress)
+	c := readCold(s.blobs.Get(r.cold))
+	return p.leased && p.fence == fence && c.occurrence == occurrence
 }

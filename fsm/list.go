@@ -68,11 +68,11 @@ func (m *Machine) matches(r *record, q *fsmpb.ListQuery) bool {
 	if q.Queue == "" && len(q.Labels) == 0 {
 		return true
 	}
-	c := readCold(m.blobs.Get(r.cold))
-	extra := m.extraOf(&c)
-	if q.Queue != "" && m.queueOf(&c, extra) != q.Queue {
+	if q.Queue != "" && m.queueOf(r).name != q.Queue {
 		return false
 	}
+	c := readCold(m.blobs.Get(r.cold))
+	extra := m.extraOf(&c)
 	for _, want := range q.Labels {
 		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool {
 			return l.Name == want.Name && l.Value == want.Value

@@ -29,6 +29,7 @@ func New(shard uint32) *Machine {
 type Applied struct {
 	Results []*fsmpb.Result // one a command, in order
 	Grants  []Grant         // in the order in which they were made
+	Lanes   []LaneLoad      // the lanes that it changed, as they are after it; each once, with zeros if it is empty now
 }
 
 // Grant is a granted attempt. Which task it is of is looked up again when it starts: see Machine.Attempt.
@@ -40,8 +41,8 @@ type Grant struct {
 	Tag               uint64 // whose demand it answers, as the LaneCredit or Grant said; 0: it is pushed
 }
 
-// Apply applies one entry, a marshalled fsmpb.Entry. The results and grants are built only if full is set: only the
-// leader has a use for them. An error means that the entry cannot be read, or is of a newer command version: nothing of
+// Apply applies one entry, a marshalled fsmpb.Entry. What it did is told only if full is set: only the leader has a
+// use for it. An error means that the entry cannot be read, or is of a newer command version: nothing of
 // it was applied, and the replica must stop rather than guess.
 func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	var entry fsmpb.Entry
@@ -61,6 +62,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 			applied.Results = append(applied.Results, result)
 		}
 	}
+	applied.Lanes = m.settleLanes(full)
 	applied.Grants, m.grants = m.grants, nil
 	return applied, nil
 }
@@ -90,6 +92,10 @@ func (m *Machine) apply(c *fsmpb.Command) *fsmpb.Result {
 		return m.settle(c, op.Settle)
 	case *fsmpb.Command_Takeover:
 		return m.takeover(op.Takeover)
+	case *fsmpb.Command_Extend:
+		return m.extend(c, op.Extend)
+	case *fsmpb.Command_SetRules:
+		return m.applyRules(op.SetRules)
 	}
 	return m.applyCall(c)
 }
@@ -133,6 +139,10 @@ func (m *Machine) change(h handle, c *fsmpb.Command) *fsmpb.Result {
 		return m.patch(h, op.Patch)
 	case *fsmpb.Command_FireNow:
 		return m.fireNow(h)
+	case *fsmpb.Command_Replay:
+		return m.replay(h)
+	case *fsmpb.Command_Drop:
+		return m.dropDead(h)
 	}
 	panic(fmt.Sprintf("fsm: no code for %T", c.Op)) // checkEntry lets none through
 }
@@ -167,7 +177,7 @@ func (m *Machine) conflict(h handle) *fsmpb.Result {
 
 // answer adds the task to a result, as far as its caller wants it.
 func (m *Machine) answer(result *fsmpb.Result, h handle, want fsmpb.Answer) {
-	if !m.full || want == fsmpb.Answer_ANSWER_BRIEF {
+	if !m.full || h == 0 || want == fsmpb.Answer_ANSWER_BRIEF {
 		return
 	}
 	result.Task = m.view(h, want == fsmpb.Answer_ANSWER_FULL)

@@ -28,7 +28,7 @@ func (m *Machine) patch(h handle, op *fsmpb.Patch) *fsmpb.Result {
 		delay = *op.DelayMs
 	}
 	m.lift(h)
-	m.replaceCold(h, m.newCold(spec, was.created, was.occurrence, delay))
+	m.replaceCold(h, m.newCold(m.queueOf(r).namespace, spec, was.created, was.occurrence, delay))
 	m.reschedule(h, fireAt)
 	m.land(h)
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}

@@ -38,7 +38,8 @@ type progress struct {
 	attempts uint32   // begun in this occurrence
 	lastErr  slab.Ref // text
 	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
-	_        [3]byte
+	leased   bool     // a consumer has it; only while firing
+	_        [2]byte
 	size     uint32 // bytes of a tombstone, counted against the bound; 0: not counted
 	_        [4]byte
 }

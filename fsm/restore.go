@@ -73,6 +73,9 @@ func (m *Machine) restoreHeader(in *snapshotReader) error {
 	}
 	m.number, m.now, m.origin = header.Number, header.NowMs, header.Origin
 	m.tombstoneBound, m.horizon = header.TombstoneBytes, header.HorizonMs
+	for _, r := range header.Rules {
+		m.setRule(r)
+	}
 	m.wheel = wheel.New(nodes{m.tasks}, header.PositionMs)
 	return nil
 }
@@ -96,7 +99,7 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 	if spec == nil {
 		spec = &fsmpb.Spec{}
 	}
-	h := m.add(task.Namespace, task.Id, m.newCold(spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs)))
+	h := m.add(task.Namespace, task.Id, m.newCold(task.Namespace, spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs)))
 	if task.State != fsmpb.State_STATE_SCHEDULED {
 		m.restoreProgress(h, task)
 	}
@@ -134,6 +137,7 @@ func (m *Machine) restoreProgress(h handle, task *fsmpb.Task) {
 	m.setLastError(p, task.LastError)
 	m.setState(h, task.State)
 	p.revision = task.Revision
+	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING
 }
 
 type listedTask struct {
@@ -160,12 +164,14 @@ func (m *Machine) restoreLists(listed []listedTask) {
 			m.tombstoneBytes += int64(p.size)
 		}
 	}
+	m.settleLanes(false)
 	m.landAll()
 }
 
 func (m *Machine) restoreLane(h handle) *lane {
-	l := m.lanes.open(m.laneOf(m.tasks.Read(h)))
+	l := m.openLane(m.tasks.Read(h))
 	m.progressOf(h).lane = l.number
+	m.lanes.touch(l)
 	return l
 }
 

@@ -20,7 +20,7 @@ func (m *Machine) schedule(h handle, c *fsmpb.Command, op *fsmpb.Schedule) *fsmp
 }
 
 func (m *Machine) create(c *fsmpb.Command, op *fsmpb.Schedule) {
-	h := m.add(c.Namespace, c.Id, m.newCold(specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs)))
+	h := m.add(c.Namespace, c.Id, m.newCold(c.Namespace, specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs)))
 	m.waitUntil(h, op.FireAtMs)
 	m.land(h)
 }
@@ -33,8 +33,9 @@ func (m *Machine) replace(h handle, op *fsmpb.Schedule) {
 		c := readCold(m.blobs.Get(m.tasks.Read(h).cold))
 		created = c.created
 	}
+	namespace := m.queueOf(m.tasks.Read(h)).namespace
 	m.lift(h)
-	m.replaceCold(h, m.newCold(specOrEmpty(op), created, m.number, delayOf(op.DelayMs)))
+	m.replaceCold(h, m.newCold(namespace, specOrEmpty(op), created, m.number, delayOf(op.DelayMs)))
 	m.reschedule(h, op.FireAtMs)
 	m.land(h)
 }
@@ -44,8 +45,6 @@ func (m *Machine) reschedule(h handle, fireAt int64) {
 	m.leaveList(h)
 	m.dropProgress(h)
 	r := m.tasks.Write(h)
-	m.counts[r.state]--
-	m.counts[fsmpb.State_STATE_SCHEDULED]++
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	m.waitUntil(h, fireAt)
 }

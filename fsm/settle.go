@@ -68,6 +68,7 @@ func (m *Machine) release(h handle, op *fsmpb.Settle) {
 	l.firing.remove(m.links(), h)
 	m.setState(h, fsmpb.State_STATE_READY)
 	l.ready.pushFront(m.links(), h, int64(m.number))
+	m.lanes.touch(l)
 	if expiry := m.expiryOf(h); expiry != 0 {
 		m.waitUntil(h, expiry+m.horizon)
 	}

@@ -37,6 +37,7 @@ func (m *Machine) Snapshot() *Snapshot {
 			Origin:         m.origin,
 			TombstoneBytes: m.tombstoneBound,
 			HorizonMs:      m.horizon,
+			Rules:          m.queues.sortedRules(),
 		},
 		sum:      m.hash(),
 		tasks:    m.tasks.Freeze(),
@@ -119,7 +120,7 @@ func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
 	p := s.progress.At(r.progress)
 	t := out.Task
 	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
-	t.Outcome = fsmpb.CancelOutcome(p.outcome)
+	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
 	if p.lastErr != 0 {
 		t.LastError = string(s.blobs.Get(p.lastErr))
 	}

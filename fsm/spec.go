@@ -10,8 +10,9 @@ import (
 )
 
 // newCold makes the cold part of a task from what a caller said, and counts its uses of shared values.
-func (s *state) newCold(spec *fsmpb.Spec, created int64, occurrence uint64, delay int64) *cold {
+func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occurrence uint64, delay int64) *cold {
 	c := &cold{
+		queue:      s.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
 		created:    created,
 		occurrence: occurrence,
 		delay:      delay,
@@ -25,21 +26,22 @@ func (s *state) newCold(spec *fsmpb.Spec, created int64, occurrence uint64, dela
 		Labels:         spec.Labels,
 		Traceparent:    spec.Traceparent,
 	}
-	if spec.Queue != "" && spec.Queue != DefaultQueue {
-		if c.queue = s.queues.acquire(spec.Queue, func() string { return spec.Queue }); c.queue == 0 {
-			extra.Queue = spec.Queue
-		}
-	}
 	if spec.Target != nil {
 		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(spec.Target) })
 		if c.target == 0 {
 			extra.Target = spec.Target
 		}
 	}
-	if !isEmptyExtra(&extra) {
-		c.extra = mustMarshal(&extra)
-	}
+	c.extra = encodeExtra(&extra)
 	return c
+}
+
+// encodeExtra returns nil for an extra that says nothing.
+func encodeExtra(e *fsmpb.Extra) []byte {
+	if isEmptyExtra(e) {
+		return nil
+	}
+	return mustMarshal(e)
 }
 
 // putCold stores a blob and adds it to the state hash.
@@ -53,7 +55,7 @@ func (s *state) putCold(r *record, c *cold) slab.Ref {
 func (s *state) dropCold(r *record) {
 	c := readCold(s.blobs.Get(r.cold))
 	s.sum -= s.digestCold(r, &c)
-	s.queues.release(c.queue)
+	s.queues.release(s.queues.list[c.queue])
 	s.targets.release(c.target)
 	s.blobs.Free(r.cold)
 }
@@ -84,7 +86,7 @@ func (s *state) rewriteCold(h handle, change func(*cold)) {
 func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 	extra := s.extraOf(c)
 	spec := &fsmpb.Spec{
-		Queue:          s.queueOf(c, extra),
+		Queue:          s.queues.list[c.queue].name,
 		Target:         s.targetOf(c, extra).spec,
 		ContentType:    extra.ContentType,
 		Retry:          extra.Retry,
@@ -112,16 +114,6 @@ func (s *state) extraOf(c *cold) *fsmpb.Extra {
 	return &extra
 }
 
-func (s *state) queueOf(c *cold, extra *fsmpb.Extra) string {
-	switch {
-	case c.queue != 0:
-		return s.queues.entries[c.queue].value
-	case extra.Queue != "":
-		return extra.Queue
-	}
-	return DefaultQueue
-}
-
 func (s *state) targetOf(c *cold, extra *fsmpb.Extra) target {
 	switch {
 	case c.target != 0:
@@ -130,17 +122,6 @@ func (s *state) targetOf(c *cold, extra *fsmpb.Extra) target {
 		return newTarget(extra.Target)
 	}
 	return target{}
-}
-
-// laneOf returns the lane that a task is delivered through.
-func (s *state) laneOf(r *record) Lane {
-	c := readCold(s.blobs.Get(r.cold))
-	extra := s.extraOf(&c)
-	namespace := c.namespace
-	if r.idLen != 0 {
-		namespace = DefaultNamespace
-	}
-	return Lane{namespace, s.queueOf(&c, extra), s.targetOf(&c, extra).destination}
 }
 
 func mustMarshal(m proto.Message) []byte {

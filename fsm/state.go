@@ -22,7 +22,7 @@ type state struct {
 	seed     maphash.Seed // of the index: ids cannot be made to collide from outside
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
-	queues  *internTable[string]
+	queues  queues
 	targets *internTable[target]
 	lanes   lanes
 
@@ -31,8 +31,9 @@ type state struct {
 	tombstoneBound int64 // 0: none
 	horizon        int64 // how far the leader advances ahead of its clock: added to ends, so that none is early
 
-	counts [fsmpb.State_STATE_CANCELLED + 1]int
-	sum    uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	counts   [fsmpb.State_STATE_CANCELLED + 1]int
+	sum      uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	rulesSum uint64 // of digestRule over all rules
 
 	full    bool     // this entry's results are wanted
 	grants  []Grant  // of this entry
@@ -47,7 +48,7 @@ func newState() *state {
 		blobs:    slab.NewArena(),
 		index:    slab.NewIndex(),
 		seed:     maphash.MakeSeed(),
-		queues:   newInternTable[string](),
+		queues:   newQueues(),
 		targets:  newInternTable[target](),
 		lanes:    newLanes(),
 	}
@@ -111,7 +112,7 @@ func (s *state) idOf(r *record) (namespace, id string) {
 	return c.namespace, c.id
 }
 
-// add makes a record of this id, with this blob, scheduled, not yet in the wheel and not yet in the state hash.
+// add makes a record of this id, with this blob, scheduled, not yet in the wheel, nor in the state hash and counts.
 func (s *state) add(namespace, id string, c *cold) handle {
 	h := s.tasks.Alloc()
 	r := s.tasks.Write(h)
@@ -121,7 +122,6 @@ func (s *state) add(namespace, id string, c *cold) handle {
 		c.namespace, c.id = canonicalNamespace(namespace), id
 	}
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
-	s.counts[fsmpb.State_STATE_SCHEDULED]++
 	r.cold = s.putCold(r, c)
 	s.index.Insert(Slot(namespace, id), s.indexHash(namespace, id), h)
 	return h
@@ -133,7 +133,7 @@ func (s *state) drop(h handle) {
 	s.forget(h)
 }
 
-// forget is drop for a task that is already lifted out of the state hash.
+// forget is drop for a task that is already lifted.
 func (s *state) forget(h handle) {
 	s.stopWaiting(h)
 	s.leaveList(h)
@@ -143,7 +143,6 @@ func (s *state) forget(h handle) {
 	namespace, id := s.idOf(r)
 	s.index.Delete(Slot(namespace, id), s.indexHash(namespace, id), h)
 	s.dropCold(r)
-	s.counts[r.state]--
 	s.tasks.Free(h)
 }
 
@@ -180,7 +179,7 @@ func (s *state) leaveList(h handle) {
 			l.firing.remove(s.links(), h)
 		}
 		s.progress.Write(r.progress).lane = 0
-		s.lanes.closeIfEmpty(l)
+		s.lanes.touch(l)
 	case p.size != 0:
 		s.tombstones.remove(s.links(), h)
 		s.tombstoneBytes -= int64(p.size)
@@ -188,13 +187,13 @@ func (s *state) leaveList(h handle) {
 	}
 }
 
-// setState moves a begun task to another state, and takes the current number as its revision.
+// setState moves a begun task to another state, in which no consumer has it yet, and takes the current number as its
+// revision.
 func (s *state) setState(h handle, to fsmpb.State) {
 	r := s.tasks.Write(h)
-	s.counts[r.state]--
-	s.counts[to]++
 	r.state = uint8(to)
-	s.progress.Write(r.progress).revision = s.number
+	p := s.progress.Write(r.progress)
+	p.revision, p.leased = s.number, false
 }
 
 // progressOf returns a task's progress for writing; a scheduled task gets one.

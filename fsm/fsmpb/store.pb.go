@@ -32,7 +32,6 @@ type Extra struct {
 	Labels         []*Label               `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
 	Traceparent    string                 `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	Target         *Target                `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"` // only when the table of shared targets is full
-	Queue          string                 `protobuf:"bytes,7,opt,name=queue,proto3" json:"queue,omitempty"`   // likewise
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -107,13 +106,6 @@ func (x *Extra) GetTarget() *Target {
 		return x.Target
 	}
 	return nil
-}
-
-func (x *Extra) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
 }
 
 // Remembered is the idempotency record of a task: the last two keys that changed it, oldest first.
@@ -306,6 +298,7 @@ type SnapshotHeader struct {
 	Origin         uint64                 `protobuf:"varint,6,opt,name=origin,proto3" json:"origin,omitempty"`
 	TombstoneBytes int64                  `protobuf:"varint,7,opt,name=tombstone_bytes,json=tombstoneBytes,proto3" json:"tombstone_bytes,omitempty"` // the bound in force
 	HorizonMs      int64                  `protobuf:"varint,8,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
+	Rules          []*QueueRule           `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"` // sorted by namespace and queue
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -394,6 +387,13 @@ func (x *SnapshotHeader) GetHorizonMs() int64 {
 		return x.HorizonMs
 	}
 	return 0
+}
+
+func (x *SnapshotHeader) GetRules() []*QueueRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
 }
 
 type SnapshotTask struct {
@@ -626,15 +626,14 @@ var File_fsm_fsmpb_store_proto protoreflect.FileDescriptor
 
 const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
-	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\x95\x02\n" +
+	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xff\x01\n" +
 	"\x05Extra\x12!\n" +
 	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12*\n" +
 	"\x05retry\x18\x02 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
 	"\x10expires_after_ms\x18\x03 \x01(\x03R\x0eexpiresAfterMs\x12,\n" +
 	"\x06labels\x18\x04 \x03(\v2\x14.belfry.fsm.v1.LabelR\x06labels\x12 \n" +
 	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12-\n" +
-	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12\x14\n" +
-	"\x05queue\x18\a \x01(\tR\x05queue\">\n" +
+	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
 	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xda\x03\n" +
@@ -655,7 +654,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"occurrence\x12+\n" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\f \x01(\tR\tlastError\"\xf0\x01\n" +
+	"last_error\x18\f \x01(\tR\tlastError\"\xa0\x02\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -666,7 +665,8 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x06origin\x18\x06 \x01(\x04R\x06origin\x12'\n" +
 	"\x0ftombstone_bytes\x18\a \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\b \x01(\x03R\thorizonMs\"\x8f\x02\n" +
+	"horizon_ms\x18\b \x01(\x03R\thorizonMs\x12.\n" +
+	"\x05rules\x18\t \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\x8f\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +
@@ -715,7 +715,8 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(Code)(0),               // 11: belfry.fsm.v1.Code
 	(State)(0),              // 12: belfry.fsm.v1.State
 	(CancelOutcome)(0),      // 13: belfry.fsm.v1.CancelOutcome
-	(*Task)(nil),            // 14: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 14: belfry.fsm.v1.QueueRule
+	(*Task)(nil),            // 15: belfry.fsm.v1.Task
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	7,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
@@ -727,15 +728,16 @@ var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	12, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
 	13, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
 	12, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	14, // 9: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 10: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	4,  // 11: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	6,  // 12: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	14, // 9: belfry.fsm.v1.SnapshotHeader.rules:type_name -> belfry.fsm.v1.QueueRule
+	15, // 10: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 11: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	4,  // 12: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	6,  // 13: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }

@@ -1,0 +1,80 @@
+package fsm
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// The limits of a queue's policy.
+const (
+	MaxInFlight    = 1_000_000
+	MaxPerSecond   = 1_000_000
+	MaxKeep        = 100 * 365 * 24 * time.Hour
+	MaxBatch       = 1000
+	MaxSecrets     = 2
+	MinSecretBytes = 24
+	MaxSecretBytes = 64
+)
+
+// Queue is a queue as its operator sees it.
+type Queue struct {
+	Policy *fsmpb.QueuePolicy // nil: none was set
+	Counts *fsmpb.QueueCounts
+}
+
+// CheckQueue checks everything about a queue's policy. Its target and retry keep to the rules of a task's.
+func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
+	if err := CheckName("queue", p.Queue); err != nil {
+		return err
+	}
+	if err := checkTarget(p.Target); err != nil {
+		return err
+	}
+	if err := checkRetry(p.Retry); err != nil {
+		return err
+	}
+	if p.MaxInFlight > MaxInFlight {
+		return &FieldError{Field: "max_in_flight", Detail: fmt.Sprintf("is %d", p.MaxInFlight),
+			Limit: fmt.Sprintf("1 to %d", MaxInFlight)}
+	}
+	if !(p.MaxPerSecond >= 0 && p.MaxPerSecond <= MaxPerSecond) { // as it is written, not a number fails too
+		return &FieldError{Field: "max_per_second", Detail: fmt.Sprintf("is %g", p.MaxPerSecond),
+			Limit: fmt.Sprintf("more than 0, at most %d", MaxPerSecond)}
+	}
+	if p.BatchMax > MaxBatch {
+		return &FieldError{Field: "batch_max", Detail: fmt.Sprintf("is %d", p.BatchMax),
+			Limit: fmt.Sprintf("0 to %d", MaxBatch)}
+	}
+	if err := checkKeep(p); err != nil {
+		return err
+	}
+	return checkSecrets(p.Secrets)
+}
+
+func checkKeep(p *fsmpb.QueuePolicy) *FieldError {
+	for _, keep := range []struct {
+		field string
+		ms    int64
+	}{{"keep_done", p.KeepDoneMs}, {"keep_dead", p.KeepDeadMs}} {
+		if keep.ms < 0 || keep.ms > MaxKeep.Milliseconds() {
+			return &FieldError{Field: keep.field, Detail: "is out of range", Limit: "0s to 100 years"}
+		}
+	}
+	return nil
+}
+
+func checkSecrets(secrets [][]byte) *FieldError {
+	const field = "signing.secrets"
+	if n := len(secrets); n > MaxSecrets {
+		return &FieldError{Field: field, Detail: fmt.Sprintf("has %d secrets", n), Limit: fmt.Sprint(MaxSecrets)}
+	}
+	for _, secret := range secrets {
+		if n := len(secret); n < MinSecretBytes || n > MaxSecretBytes {
+			return &FieldError{Field: field, Detail: fmt.Sprintf("has a secret of %d bytes", n),
+				Limit: fmt.Sprintf("%d to %d bytes", MinSecretBytes, MaxSecretBytes)}
+		}
+	}
+	return nil
+}
