@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/throttle"
 )
 
 // Config says what a shard is, where it lives and what it may use.
@@ -37,7 +38,7 @@ type Config struct {
 	Policies Policies
 	Limits   Limits
 
-	Clock   func() time.Time // wall clock; default time.Now
+	Clock func() time.Time // wall clock; default time.Now
 
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
 	// returned nil once. Nil: the clock is trusted.
@@ -131,7 +132,8 @@ func WAN() Timing {
 
 // Policy is what tasks get that say nothing themselves. The leader writes it into the log as plain numbers.
 type Policy struct {
-	Window         uint32        // attempts in flight per lane on this shard
+	Window         uint32        // attempts in flight per lane on this shard, of whose receiver nothing is known
+	MaxWindow      uint32        // the same, of whose receiver it is known that it can take so many
 	Timeout        time.Duration // of an attempt
 	LeaseMargin    time.Duration // a lease ends this long, and the horizon, after its attempt has
 	KeepDone       time.Duration // how long a tombstone stays
@@ -143,7 +145,7 @@ type Policy struct {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Window: 128, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
+		Window: 16, MaxWindow: 512, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
 		MaxAttempts: fsm.DefaultMaxAttempts, MinBackoff: fsm.DefaultMinBackoff, MaxBackoff: fsm.DefaultMaxBackoff,
 	}
 }
@@ -165,6 +167,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDefault(&c.Timing.Beat, c.Timing.Heartbeat/raftBeats)
 	c.Policy = c.Policy.withDefaults()
+	if c.Policies == nil {
+		c.Policies = noPolicies{}
+	}
 	if c.MaxPending == 0 {
 		c.MaxPending = defaultMaxPending
 	}
@@ -182,6 +187,7 @@ func (c Config) withDefaults() (Config, error) {
 func (p Policy) withDefaults() Policy {
 	d := defaultPolicy()
 	setDefault(&p.Window, d.Window)
+	setDefault(&p.MaxWindow, max(d.MaxWindow, p.Window))
 	setDefault(&p.Timeout, d.Timeout)
 	setDefault(&p.LeaseMargin, d.LeaseMargin)
 	setDefault(&p.KeepDone, d.KeepDone)
@@ -189,6 +195,13 @@ func (p Policy) withDefaults() Policy {
 	setDefault(&p.MinBackoff, d.MinBackoff)
 	setDefault(&p.MaxBackoff, d.MaxBackoff)
 	return p
+}
+
+// throttle is how receivers are found out about.
+func (p Policy) throttle() throttle.Config {
+	cfg := throttle.Default()
+	cfg.Start, cfg.Max = int(p.Window), int(p.MaxWindow)
+	return cfg
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -212,6 +225,8 @@ func (c Config) validate() error {
 		return errors.New("shard: no folder")
 	case c.FirstSlot >= c.EndSlot || c.EndSlot > fsm.Slots:
 		return fmt.Errorf("shard: slots [%d, %d) are no range", c.FirstSlot, c.EndSlot)
+	case c.Policy.Window > c.Policy.MaxWindow:
+		return fmt.Errorf("shard: window %d is over the greatest, %d", c.Policy.Window, c.Policy.MaxWindow)
 	case c.Policy.MinBackoff > c.Policy.MaxBackoff:
 		return fmt.Errorf("shard: least backoff %v is over the greatest, %v", c.Policy.MinBackoff, c.Policy.MaxBackoff)
 	}

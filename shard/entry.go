@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/throttle"
 )
 
 // What one entry holds at most. A single command over the bytes goes alone.
@@ -90,15 +91,16 @@ type advanced struct {
 // settle is one settle on its way, encoded by the goroutine of its attempt.
 type settle struct {
 	framed []byte
-	lane   fsm.Lane // whose credit it frees
+	lane   fsm.Lane         // whose credit it frees
+	how    *throttle.Ending // what it says about the receiver; nil: nothing
 }
 
-func newSettle(g fsm.Grant, op *fsmpb.Settle) (settle, error) {
+func newSettle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {
 	op.Fence, op.Occurrence = g.Fence, g.Occurrence
 	framed, err := frame(nil, &fsmpb.Command{
 		Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op},
 	})
-	return settle{framed: framed, lane: g.Lane}, err
+	return settle{framed: framed, lane: g.Lane, how: how}, err
 }
 
 func laneOf(l fsm.Lane) *fsmpb.Lane {

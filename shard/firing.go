@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/throttle"
 )
 
 // firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what
@@ -28,7 +29,8 @@ type firing struct {
 
 type heldGrant struct {
 	fsm.Grant
-	order uint64
+	order   uint64
+	renewed bool // by a Takeover: the attempt may have begun on another node, so it cannot be given back uncounted
 }
 
 func newFiring(l *leadership) *firing {
@@ -36,7 +38,7 @@ func newFiring(l *leadership) *firing {
 }
 
 // add takes the grants of one entry. When starts are paused they go straight back.
-func (f *firing) add(grants []fsm.Grant) {
+func (f *firing) add(grants []fsm.Grant, renewed bool) {
 	if len(grants) == 0 {
 		return
 	}
@@ -47,10 +49,10 @@ func (f *firing) add(grants []fsm.Grant) {
 	}
 	for _, g := range grants {
 		f.order++
-		heap.Push(&f.held, heldGrant{g, f.order})
+		heap.Push(&f.held, heldGrant{g, f.order, renewed})
 	}
 	if f.paused {
-		f.giveBack()
+		f.giveBackHeld()
 	}
 	wake(f.changed)
 }
@@ -88,7 +90,7 @@ func (f *firing) due() []fsm.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var due []fsm.Grant
-	for len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
+	for !f.paused && len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
 		due = append(due, heap.Pop(&f.held).(heldGrant).Grant)
 	}
 	return due
@@ -99,7 +101,7 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 	now, _ := f.shard.clock.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.held) == 0 {
+	if f.paused || len(f.held) == 0 {
 		return 0, false
 	}
 	return max(time.UnixMilli(f.held[0].StartMs).Sub(now), 0), true
@@ -111,10 +113,18 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 		return false
 	}
 	now, _ := f.shard.clock.now()
+	var leased []fsm.Grant
 	for _, g := range due {
 		f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
+		if g.Tag != 0 {
+			leased = append(leased, g)
+			continue
+		}
 		f.shard.attempts.begin()
 		go f.attempt(g)
+	}
+	if len(leased) > 0 {
+		f.lead.desk.Start(leased)
 	}
 	return true
 }
@@ -122,35 +132,46 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 // attempt runs one attempt to its end, also when the leadership ends meanwhile.
 func (f *firing) attempt(g fsm.Grant) {
 	defer f.shard.attempts.end()
-	settle := f.deliver(g)
+	settle, how := f.deliver(g)
 	f.shard.metrics.settled(verdictName(settle.Verdict))
-	f.settle(g, settle)
+	f.settle(g, settle, how)
 }
 
-// deliver returns the verdict on a grant's attempt.
-func (f *firing) deliver(g fsm.Grant) *fsmpb.Settle {
+// deliver returns the verdict on a grant's attempt, and what it says about the receiver.
+func (f *firing) deliver(g fsm.Grant) (*fsmpb.Settle, *throttle.Ending) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
 	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
-		return policy.stopped(now)
+		return policy.stopped(now), nil
 	}
 	if err := policy.unstartable(task, time.UnixMilli(leaseEndMs), now); err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
-		return policy.released(now)
+		return policy.released(now), nil
 	}
 	timeout := policy.timeoutOf(task)
 	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
 	defer cancel()
+	began := time.Now()
 	out := f.shard.cfg.Deliver.Deliver(ctx, fsm.Attempt{Task: task, Timeout: timeout})
 	now, _ = f.shard.clock.now()
-	return policy.verdict(task, out, now)
+	return policy.verdict(task, out, now), endingOf(out, time.Since(began), timeout)
+}
+
+// endingOf is what an outcome says about the receiver. That it wants no further attempt at a task is nothing.
+func endingOf(out fsm.Outcome, took, timeout time.Duration) *throttle.Ending {
+	if out.Permanent {
+		return nil
+	}
+	return &throttle.Ending{
+		Delivered: out.Delivered, TimedOut: took >= timeout, Took: took, RetryAfter: out.RetryAfter,
+	}
 }
 
 // settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still
 // worth anything, and only if this node leads again: failures settle under the current fence alone.
-func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle) {
-	s, err := newSettle(g, op)
+func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) {
+	s, err := newSettle(g, op, how)
 	if err != nil {
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "error", err)
 		return // its lease will end
@@ -168,17 +189,41 @@ func (f *firing) pause() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.paused = true
-	f.giveBack()
+	f.giveBackHeld()
 }
 
-func (f *firing) giveBack() {
-	held := f.held
-	f.held = nil
+func (f *firing) giveBackHeld() {
+	var kept grantHeap
+	var back []heldGrant
+	for _, g := range f.held {
+		if g.renewed {
+			kept = append(kept, g)
+		} else {
+			back = append(back, g)
+		}
+	}
+	f.held = kept
+	heap.Init(&f.held)
+	slices.SortFunc(back, func(a, b heldGrant) int { return cmp.Compare(a.order, b.order) })
+	grants := make([]fsm.Grant, len(back))
+	for i, g := range back {
+		grants[i] = g.Grant
+	}
+	f.giveBack(grants)
+}
+
+// giveBack returns grants, in the order in which they were made, that are not begun. The last goes first: each goes to
+// the head of its lane.
+func (f *firing) giveBack(grants []fsm.Grant) {
+	if len(grants) == 0 {
+		return
+	}
 	now, _ := f.shard.clock.now()
-	// The last first: each goes back to the head of its lane.
-	slices.SortFunc(held, func(a, b heldGrant) int { return cmp.Compare(b.order, a.order) })
-	for _, g := range held {
-		f.settle(g.Grant, f.shard.cfg.Policy.released(now))
+	for _, g := range slices.Backward(grants) {
+		f.settle(g, f.shard.cfg.Policy.released(now), nil)
+	}
+	if leased := leased(grants); len(leased) > 0 {
+		f.lead.desk.GivenBack(leased)
 	}
 }
 
@@ -186,6 +231,7 @@ func (f *firing) resume() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.paused = false
+	wake(f.changed)
 }
 
 // grantHeap orders grants by instant, then by when they were made.

@@ -27,6 +27,7 @@ type leadership struct {
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
 
+	desk     desk
 	proposer *proposer
 	ticker   *ticker
 	firing   *firing
@@ -39,6 +40,7 @@ type leadership struct {
 func newLeadership(s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
+	l.desk = closedDesk{}
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)
 	l.firing = newFiring(l)

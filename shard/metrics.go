@@ -25,6 +25,7 @@ type metrics struct {
 	takeovers     prometheus.Counter
 	clockPauses   prometheus.Counter
 	snapshots     prometheus.Histogram
+	broken        prometheus.Gauge
 }
 
 func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
@@ -43,12 +44,16 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		}, []string{"verdict"}),
 		takeovers:   counter("takeovers_total", "Leaderships that this node began."),
 		clockPauses: counter("clock_pauses_total", "Times that firing paused because the clock jumped ahead."),
+		broken: prometheus.NewGauge(prometheus.GaugeOpts{
+			Namespace: "belfry", Subsystem: "shard", Name: "broken_lanes",
+			Help: "Receivers that fail so steadily that they get one probing attempt at a time from this leader.",
+		}),
 		snapshots: histogram("snapshot_seconds", "How long writing a snapshot took.",
 			prometheus.ExponentialBuckets(0.001, 4, 10)),
 	}
 	m.collectors = []prometheus.Collector{
 		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.lateness, m.attempts, m.takeovers,
-		m.clockPauses, m.snapshots,
+		m.clockPauses, m.snapshots, m.broken,
 		gauge("leader", "1 while this node leads the shard.", func() float64 {
 			if s.IsLeader() {
 				return 1

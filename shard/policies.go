@@ -46,3 +46,13 @@ type Loan struct {
 	Life       time.Duration // how long the owner counts on what it was told without hearing more
 	RetryAfter time.Duration // when to ask again at the earliest; 0: at will
 }
+
+// noPolicies: no queue has one.
+type noPolicies struct{}
+
+func (noPolicies) Policy(string, string) *fsmpb.QueuePolicy { return nil }
+func (noPolicies) Watch() (Policed, <-chan struct{})        { return Policed{Known: true}, nil }
+
+func (s *Shard) policyOf(namespace, queue string) *fsmpb.QueuePolicy {
+	return s.cfg.Policies.Policy(namespace, queue)
+}

@@ -20,20 +20,22 @@ type proposer struct {
 	lead  *leadership
 	shard *Shard
 	queue *queue
+	book  *book
+	alarm *time.Timer // for the next lane that waits for an instant
 	done  chan struct{}
-
-	// loads are the lanes with waiting tasks. Only this leadership's entries change them, so they hold from the end of
-	// one entry to the making of the next.
-	loads []fsm.LaneLoad
 }
 
 func newProposer(l *leadership) *proposer {
-	return &proposer{lead: l, shard: l.shard, queue: newQueue(l.shard.cfg.MaxPending), done: make(chan struct{})}
+	p := &proposer{lead: l, shard: l.shard, queue: newQueue(l.shard.cfg.MaxPending), done: make(chan struct{})}
+	p.book = newBook(l.shard, l.desk)
+	p.alarm = time.AfterFunc(never, p.queue.requestGrants)
+	return p
 }
 
 // run proposes until the leadership ends, and then tells all who wait that it has.
 func (p *proposer) run(ctx context.Context) {
 	defer close(p.done)
+	defer p.retire()
 	for {
 		w := p.queue.take(ctx)
 		if w == nil || ctx.Err() != nil {
@@ -44,6 +46,10 @@ func (p *proposer) run(ctx context.Context) {
 		e, err := p.assemble(w)
 		if err != nil {
 			p.fail(e, err)
+			continue
+		}
+		if e.commands == 0 {
+			p.land(nil, nil, false)
 			continue
 		}
 		began := time.Now()
@@ -75,6 +81,9 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	e := newEntry(now, w.bytes)
 	e.takeover, e.settles, e.segments = w.takeover, len(w.settles), w.segments
 	policy := p.shard.policyAt(now)
+	for _, news := range w.news {
+		news(p.book)
+	}
 	var err error
 	if w.takeover {
 		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
@@ -83,9 +92,10 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	}
 	for _, s := range w.settles {
 		e.addFramed(s.framed, 1)
+		p.book.ended(s.lane, s.how)
 	}
 	if w.mayGrant && err == nil {
-		err = p.addGrants(e, w.settles, policy)
+		err = p.addGrants(e, policy)
 	}
 	if w.advance != nil && !inOrder {
 		w.advance.done <- advanced{paused: true}
@@ -100,8 +110,8 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	return e, err
 }
 
-func (p *proposer) addGrants(e *entry, settles []settle, policy *fsmpb.Policy) error {
-	for _, g := range p.lanesWithRoom(settles) {
+func (p *proposer) addGrants(e *entry, policy *fsmpb.Policy) error {
+	for _, g := range p.book.grants() {
 		g.Policy = policy
 		if err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: g}}); err != nil {
 			return err
@@ -113,28 +123,8 @@ func (p *proposer) addGrants(e *entry, settles []settle, policy *fsmpb.Policy) e
 func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Command {
 	to := now.Add(p.shard.latencies.horizon())
 	return &fsmpb.Command{Op: &fsmpb.Command_Advance{
-		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy},
+		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy, Credits: p.book.credits()},
 	}}
-}
-
-// lanesWithRoom returns a Grant for each lane where tasks wait and attempts may begin, counting what these settles
-// free.
-func (p *proposer) lanesWithRoom(settles []settle) []*fsmpb.Grant {
-	if len(p.loads) == 0 {
-		return nil
-	}
-	freed := make(map[fsm.Lane]int, len(settles))
-	for _, s := range settles {
-		freed[s.lane]++
-	}
-	var grants []*fsmpb.Grant
-	for _, l := range p.loads {
-		room := int(p.shard.cfg.Policy.Window) - l.Firing + freed[l.Lane]
-		if n := min(room, l.Ready); n > 0 {
-			grants = append(grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
-		}
-	}
-	return grants
 }
 
 // commit proposes an entry until Raft takes it, and waits for what becomes of it.
@@ -212,15 +202,48 @@ func (p *proposer) finish(e *entry, got applied) {
 		p.lead.end(fmt.Errorf("lost in term %d and won again in %d", p.lead.term.Load(), got.term))
 		return // its grants are void: the Takeover of the new leadership renews them
 	}
-	p.lead.firing.add(got.Grants)
+	if e.takeover {
+		p.book.begin(p.shard.machine.Loads())
+	}
+	p.land(got.Lanes, got.Grants, e.takeover)
 	if e.advance != nil {
 		e.advance.done <- advanced{more: got.Results[e.advanceAt].More}
 	}
-	p.loads = p.shard.machine.Waiting()
-	if len(p.lanesWithRoom(nil)) > 0 {
+	p.lead.ticker.look()
+}
+
+// land brings the book up to the entry, starts what it granted, and sees whether more can be granted already.
+func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) {
+	stand, back := p.book.applied(loads, grants, renewed)
+	p.lead.desk.Granted(leased(stand))
+	p.lead.firing.add(stand, renewed)
+	p.lead.firing.giveBack(back)
+	next, ok := p.book.wake(time.Now())
+	if ok {
+		p.alarm.Reset(time.Until(next))
+	}
+	if p.book.pending() {
 		p.queue.requestGrants()
 	}
-	p.lead.ticker.look()
+	p.shard.metrics.broken.Set(float64(p.book.broken))
+}
+
+// leased picks the grants that answer consumers' demands.
+func leased(grants []fsm.Grant) []fsm.Grant {
+	var leased []fsm.Grant
+	for _, g := range grants {
+		if g.Tag != 0 {
+			leased = append(leased, g)
+		}
+	}
+	return leased
+}
+
+func (p *proposer) retire() {
+	p.alarm.Stop()
+	p.lead.desk.Granted(nil)
+	p.book.retire()
+	p.shard.metrics.broken.Set(0)
 }
 
 func repliesOf(results []*fsmpb.Result) []fsm.Reply {

@@ -28,7 +28,8 @@ type queue struct {
 	before   mode  // what resume goes back to
 	closed   error // set once: why nothing is queued any more
 	takeover bool
-	grants   bool // a lane has both room and waiting tasks
+	grants   bool // a lane may have both room and waiting tasks
+	news     []func(*book)
 	settles  []settle
 	advance  *advance
 	calls    []*call
@@ -42,6 +43,7 @@ type work struct {
 	takeover bool
 	grants   bool // asked for
 	mayGrant bool
+	news     []func(*book)
 	settles  []settle
 	advance  *advance
 	segments []segment
@@ -124,6 +126,17 @@ func (q *queue) requestGrants() {
 	wake(q.changed)
 }
 
+// tell has the proposer's goroutine do something with its book.
+func (q *queue) tell(news func(*book)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed != nil {
+		return
+	}
+	q.news = append(q.news, news)
+	wake(q.changed)
+}
+
 // take waits for work and takes as much as one entry holds. It returns nil once ctx has ended.
 func (q *queue) take(ctx context.Context) *work {
 	for {
@@ -149,11 +162,12 @@ func (q *queue) tryTake() *work {
 	if q.mode == taking {
 		w.takeover, q.takeover = q.takeover, false
 		w.grants, q.grants = q.grants, false
+		w.news, q.news = q.news, nil
 		w.mayGrant = true
 		w.advance, q.advance = q.advance, nil
 		q.takeCalls(w)
 	}
-	if !w.takeover && !w.grants && w.advance == nil && len(w.settles)+len(w.segments) == 0 {
+	if !w.takeover && !w.grants && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
 		q.reportFlushed()
 		return nil
 	}
@@ -228,7 +242,7 @@ func (q *queue) close(reason error) {
 	if q.advance != nil {
 		q.advance.done <- advanced{ended: true}
 	}
-	q.calls, q.settles, q.advance, q.pending = nil, nil, nil, 0
+	q.calls, q.settles, q.news, q.advance, q.pending = nil, nil, nil, nil, 0
 	q.reportFlushed()
 }
 

@@ -1,0 +1,137 @@
+package throttle
+
+import "time"
+
+// Config is common to all receivers.
+type Config struct {
+	Start, Max         int           // of the window, in attempts; 1 <= Start <= Max
+	Trip               int           // failures in a row that open the breaker; at least 1
+	MinPause, MaxPause time.Duration // between probes of an open breaker; MaxPause also bounds what a receiver may ask for
+}
+
+// Default is for receivers of which nothing is known.
+func Default() Config {
+	return Config{Start: 16, Max: 512, Trip: 32, MinPause: 250 * time.Millisecond, MaxPause: 10 * time.Second}
+}
+
+// Ending is how one attempt ended.
+type Ending struct {
+	Delivered  bool
+	TimedOut   bool          // not delivered, and because the receiver took too long
+	Took       time.Duration // from its start
+	RetryAfter time.Duration // the receiver's wish to be left alone; 0: none
+	Full       bool          // all of the window was in use
+}
+
+// Throttle is what is known of one receiver. The zero value is not usable: see New.
+type Throttle struct {
+	window float64 // 1 <= window <= Max
+	steady bool    // it has met a limit: grow slowly
+	run    int     // failures since the last success
+
+	open  bool
+	pause time.Duration // between the last two probes
+	until time.Time     // nothing begins before
+
+	best, recent time.Duration // how long a success takes: at best, and lately
+}
+
+// New returns what is known of a receiver at first: nothing.
+func New(cfg Config) Throttle { return Throttle{window: float64(cfg.Start)} }
+
+// Room returns how many more attempts may begin now, and, if none may because the receiver is left alone, until when.
+func (t *Throttle) Room(now time.Time, inFlight int) (room int, until time.Time) {
+	switch {
+	case now.Before(t.until):
+		return 0, t.until
+	case t.open && inFlight > 0:
+		return 0, time.Time{}
+	case t.open:
+		return 1, time.Time{}
+	}
+	return max(int(t.window)-inFlight, 0), time.Time{}
+}
+
+// Open tells whether the breaker is.
+func (t *Throttle) Open() bool { return t.open }
+
+// Window is how many attempts may be under way while the breaker is closed.
+func (t *Throttle) Window() int { return int(t.window) }
+
+// Fresh tells whether t may be forgotten: nothing is known that New does not say.
+func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
+	return !t.open && t.run == 0 && int(t.window) == cfg.Start && !now.Before(t.until)
+}
+
+// End notes how an attempt ended.
+func (t *Throttle) End(cfg Config, now time.Time, e Ending) {
+	if e.Delivered {
+		t.succeed(cfg, e)
+	} else {
+		t.fail(cfg, now, e)
+	}
+}
+
+const slowGrowth = 0.1 // of the window, for each success
+
+func (t *Throttle) succeed(cfg Config, e Ending) {
+	t.run = 0
+	if t.open {
+		t.open, t.pause, t.until = false, 0, time.Time{}
+		t.steady = false
+	}
+	t.measure(e.Took)
+	t.steady = t.steady || t.slowed()
+	switch {
+	case !e.Full || t.slowed():
+	case t.steady:
+		t.window = min(t.window+slowGrowth, float64(cfg.Max))
+	default:
+		t.window = min(t.window+1, float64(cfg.Max))
+	}
+}
+
+func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
+	t.run++
+	t.steady = true
+	step := 1.0
+	if e.TimedOut {
+		step = 2
+	}
+	t.window = max(t.window-step, 1)
+	if e.RetryAfter > 0 {
+		t.leaveAlone(now, min(e.RetryAfter, cfg.MaxPause))
+	}
+	if t.run >= cfg.Trip && !now.Before(t.until) { // what fails during a pause is no probe
+		t.open = true
+		t.window = 1
+		t.pause = min(max(2*t.pause, cfg.MinPause), cfg.MaxPause)
+		t.until = now.Add(t.pause)
+	}
+}
+
+// leaveAlone lets nothing begin for a while, and then less than before.
+func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
+	if !now.Before(t.until) {
+		t.window = max(t.window/2, 1)
+	}
+	if until := now.Add(d); until.After(t.until) {
+		t.until = until
+	}
+}
+
+// Answers are slow when lately they took twice as long as at best, and this much more on top.
+const slowAnswer = 10 * time.Millisecond
+
+func (t *Throttle) slowed() bool { return t.recent > 2*t.best+slowAnswer }
+
+// measure follows the recent answers closely, and the best ones from above at once and from below slowly: a receiver may
+// have become slower for good.
+func (t *Throttle) measure(took time.Duration) {
+	if t.recent == 0 {
+		t.best, t.recent = took, took
+		return
+	}
+	t.recent += (took - t.recent) / 8
+	t.best = min(t.best+max(t.recent-t.best, 0)/256, took)
+}
