@@ -6,7 +6,7 @@
 //	peer       the one port between nodes: Raft groups, gossip, gRPC; TLS
 //	gossip     hints: who seems alive, at which address, who is said to lead
 //	formation  how a node without a cluster gets into one
-//	control    Raft group 0: nodes, slots, placement; readable on every node
+//	control    Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
 //	placement  which nodes hold which shard: a pure function
 //	clocks     how far other nodes' clocks are from this one's
 //	forward    calls on their one hop to another node
@@ -20,6 +20,21 @@
 // What a node does by itself is to follow the control group's state: it runs the replicas that are placed on it and
 // keeps its own entry right. It moves nothing. Shards themselves (package shard) know neither this package nor each
 // other.
+//
+// # Queues
+//
+// A queue's policy is in the control group, so every leader looks it up in its own node's memory, at each attempt. To
+// change one, any node asks the control group's leader; then it asks every node that seems alive to say when the new
+// version is in force there: known to the node, and to the rules of the shards that it leads. Nobody polls, and who
+// does not answer within a second is not waited for: it will read the same log.
+//
+// A node that has just started may hold an old copy of the policies. It tells its shards so until its registration for
+// this start has come back to it through the log, and with it all that was decided before. Leaders undo no rule
+// meanwhile, and a queue that was paused stays so.
+//
+// The limits of a queue as a whole are one shard's to lend: the owner follows from the queue's name, and shards borrow
+// from its leader through the router, in memory. Counts are each shard's own, added up by whoever is asked. That is
+// bounded by the number of queues and not of tasks: see Node.Queues.
 //
 // # Starting and stopping
 //

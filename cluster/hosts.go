@@ -91,6 +91,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id),
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clocks.Agrees, Alive: n.isAlive,
+		Policies: policiesHere{n}, Limits: limits{n.router},
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.cfg.Policy, SnapshotGate: h.gate,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})

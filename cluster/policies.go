@@ -7,12 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // PutQueue makes this the policy of its queue, for which any node may be asked. It returns once the policy is committed
@@ -96,6 +95,26 @@ func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*
 	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version}, nil
 }
 
+// policiesHere is what this node knows of the policies, for the shards on it.
+type policiesHere struct{ n *Node }
+
+var _ shard.Policies = policiesHere{}
+
+// Policy looks it up in the control group's state.
+func (p policiesHere) Policy(namespace, queue string) *fsmpb.QueuePolicy {
+	return control.Queue(p.n.state(), namespace, queue)
+}
+
+// Watch is known once the node's entry for this very start is in the state: then so is all that was decided before it
+// registered. What the replica of the control group knows at first is as old as its last snapshot.
+func (p policiesHere) Watch() (shard.Policed, <-chan struct{}) {
+	state, changed := p.n.controlGroup().Watch()
+	self := control.Node(state, p.n.ID())
+	return shard.Policed{
+		Queues: state.Queues, Version: state.QueuesVersion, Known: self.GetBoot() == p.n.identity.Boot(),
+	}, changed
+}
+
 // inForcePatience is how long a change that is committed waits to be in force everywhere.
 const inForcePatience = time.Second
 
@@ -143,18 +162,4 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// Queue returns a queue's policy, nil if it has none, and what all shards hold of it; each shard's part is linearizable
-// by itself. The policy has its secrets in it.
-func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
-	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, Queue: queue})
-	if err != nil {
-		return nil, nil, err
-	}
-	counts := &fsmpb.QueueCounts{Namespace: namespace, Queue: queue}
-	if len(sums) > 0 {
-		counts = sums[0]
-	}
-	return proto.CloneOf(control.Queue(n.state(), namespace, queue)), counts, nil
 }

@@ -86,7 +86,8 @@ func (r replicasHere) ChangeQueue(ctx context.Context, change *clusterpb.QueueCh
 	return r.node.changeHere(ctx, change)
 }
 
-func (s service) AwaitQueues(ctx context.Context, r *clusterpb.AwaitQueuesRequest) (*clusterpb.AwaitQueuesReply, error) {
+func (s service) AwaitQueues(ctx context.Context,
+	r *clusterpb.AwaitQueuesRequest) (*clusterpb.AwaitQueuesReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, inForcePatience)
 	defer cancel()
 	if err := s.n.inForce(ctx, r.Version); err != nil {

@@ -15,8 +15,8 @@
 // leader checks a policy's fields before it proposes it and applying does not, since limits may differ from build to
 // build. The policies carry signing secrets: neither they nor entries with them may be logged or put into an error.
 //
-// The state is a protobuf message, of some kilobytes without policies. A change makes a new one that shares with the old
-// one what did not change, and swaps it; a reader keeps what it got. Not a database and not incremental: it changes when
-// nodes come and go and when operators decide, and one policy of 4096 costs a copy of their pointers (0.2 ms, where
-// cloning all of them took 3 ms).
+// The state is a protobuf message, of some kilobytes without policies. A change makes a new one that shares with the
+// old one what did not change, and swaps it; a reader keeps what it got. Not a database and not incremental: it changes
+// when nodes come and go and when operators decide, and one policy of 4096 costs a copy of their pointers (0.2 ms,
+// where cloning all of them took 3 ms).
 package control

@@ -194,7 +194,10 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 	if err != nil {
 		return nil, err
 	}
-	future := g.raft.Apply(data, 10*time.Second)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("control group: %w: %w", fsm.ErrNotProposed, ctx.Err())
+	}
+	future := g.raft.Apply(data, enqueueTimeout(ctx))
 	answered := make(chan error, 1)
 	go func() { answered <- future.Error() }()
 	select {
@@ -210,6 +213,15 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 		return nil, refusal
 	}
 	return answer, nil
+}
+
+// enqueueTimeout is how long Raft may take to accept an entry: it does not look at a context.
+func enqueueTimeout(ctx context.Context) time.Duration {
+	const most, least = 10 * time.Second, time.Millisecond // 0 would be for ever
+	if until, ok := ctx.Deadline(); ok {
+		return max(min(most, time.Until(until)), least)
+	}
+	return most
 }
 
 func (g *Group) explain(err error) error {

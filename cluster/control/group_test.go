@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // replica opens one on an in-memory transport, connected to the others'.
@@ -96,6 +97,47 @@ func TestGroupOutlivesARestart(t *testing.T) {
 	until(t, again, "still placed", placed)
 	if again.State().ClusterId != before {
 		t.Fatalf("cluster %s became %s", before, again.State().ClusterId)
+	}
+}
+
+func TestPoliciesThroughTheGroup(t *testing.T) {
+	dir := t.TempDir()
+	leader, tr := replica(t, dir, "a", false, []string{"a"})
+	defer closeGroup(t, leader)
+	until(t, leader, "placed", placed)
+	other, _ := replica(t, dir, "b", false, nil, tr)
+	defer closeGroup(t, other)
+	if err := leader.Register(t.Context(), &clusterpb.Node{Id: "b", CommandVersion: 1}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
+	for i := range 2 {
+		if got, err := leader.SetQueue(ctx, given); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
+			t.Errorf("set, time %d: %+v, %v", i+1, got, err)
+		}
+	}
+	if given.Namespace != "" || given.Version != 99 {
+		t.Errorf("the caller's policy is %v", given)
+	}
+	until(t, other, "the policy is known", func(s *clusterpb.ControlState) bool {
+		return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
+	})
+	var notLeader *fsm.NotLeaderError
+	if _, err := other.SetQueue(ctx, given); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
+		t.Errorf("set at a follower: %v", err)
+	}
+	if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
+		t.Errorf("deleted at a follower: %v", err)
+	}
+	var field *fsm.FieldError
+	if _, err := leader.SetQueue(ctx, &fsmpb.QueuePolicy{Queue: "not a name"}); !errors.As(err, &field) {
+		t.Errorf("a name that is none: %v", err)
+	}
+	for i := range 2 {
+		got, err := leader.DeleteQueue(ctx, fsm.DefaultNamespace, fsm.DefaultQueue)
+		if err != nil || got != (Change{Existed: i == 0, Version: 2}) {
+			t.Errorf("deleted, time %d: %+v, %v", i+1, got, err)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -24,6 +25,9 @@ func (g *Group) SetQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (Change
 	policy = proto.CloneOf(policy)
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
 	policy.Version = 0 // applying gives it one
+	if err := fsm.CheckQueue(policy); err != nil {
+		return Change{}, err
+	}
 	return g.changeQueue(ctx, &clusterpb.ControlEntry{
 		Version: Version, Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}},
 	})
@@ -38,13 +42,16 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 	})
 }
 
+// hurry bounds the wait for Raft to take an entry that only hurries others.
+const hurry = 100 * time.Millisecond
+
 func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
 	answer, err := g.propose(ctx, entry)
 	if err != nil {
 		return Change{}, err
 	}
 	// The others hear that an entry is committed from the next one, or else only after Config.Heartbeat / 3 or more.
-	g.raft.Barrier(0)
+	g.raft.Barrier(hurry)
 	change, _ := answer.(Change) // what else applying such an entry answers is an error
 	return change, nil
 }

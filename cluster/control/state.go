@@ -37,7 +37,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		return state, Change{}, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if entry.Version > Version {
-		return state, Change{}, fmt.Errorf("%w: it is of version %d, this build reads %d", errUnreadable, entry.Version, Version)
+		return state, Change{}, fmt.Errorf("%w: it is of version %d, this build reads %d",
+			errUnreadable, entry.Version, Version)
 	}
 	next := shallowCopy(state)
 	var change Change

@@ -30,8 +30,8 @@ func (c *Client) Queues(ctx context.Context, shard uint32, ask *clusterpb.Queues
 	return reply.GetCounts(), err
 }
 
-// Lend asks the shard that owns a queue for permits. Like a read it may be asked again: the borrower says each time what
-// it holds, and a loan that did not arrive is forgotten then.
+// Lend asks the shard that owns a queue for permits. Like a read it may be asked again: the borrower says each time
+// what it holds, and a loan that did not arrive is forgotten then.
 func (c *Client) Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
 	reply, err := c.askOne(ctx, &clusterpb.Call{Shard: shard, Op: &clusterpb.Call_Lend{Lend: ask}}, true)
 	return reply.GetLoan(), err

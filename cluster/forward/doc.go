@@ -4,7 +4,9 @@
 // itself: what waits while a message is being sent rides in the next one, so an idle node adds no delay and a busy one
 // sends few messages. Every call has a number and its answer carries it; answers come as they are ready, in any order.
 //
-// The receiving side gives calls to the shards on its own node and to nothing else, so no call can go round in circles.
+// The receiving side gives calls to the replicas on its own node and to nothing else, so no call can go round in
+// circles. Besides commands and reads these are loans of permits for limited queues, and changes of a queue's policy,
+// which go to the control group's leader: for them, too, it matters whether they were certainly not sent.
 //
 // What is certain is kept certain. A call was certainly not proposed if it had not been handed to the stream when that
 // broke, if the other side refused the stream before it read any of it, or if it ended the stream in order without an

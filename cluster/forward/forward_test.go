@@ -267,7 +267,7 @@ func TestFieldErrorsTravel(t *testing.T) {
 		return fsm.Reply{Err: fmt.Errorf("refused: %w", made)}
 	}})
 	_, err := s.ChangeQueue(t.Context(), deletion("x"))
-	if got, ok := err.(*fsm.FieldError); !ok || *got != *made { //nolint:errorlint // exactly that
+	if got, ok := err.(*fsm.FieldError); !ok || *got != *made {
 		t.Errorf("%v became %v", made, err)
 	}
 }

@@ -9,6 +9,10 @@
 // certainly not proposed (fsm.ErrNotProposed); fsm.ErrUnknown goes to the caller, who alone can say whether repeating
 // is right. Commands of one Do about one id keep their order also across tries: see unsettled.
 //
+// A queue is not of one shard. What all of them hold of it is asked of every leader and added up (Queues); permits to
+// begin attempts come from the leader of the one shard that owns its limits (Lend), which is a pure function of its
+// name. Both change nothing in any log, and are tried again like reads.
+//
 // Not a proxy at every node for every byte, and not clients that must know the shards (they may: the slots are
 // published): any node takes any call, and the price is one hop inside the cluster.
 package router

@@ -49,7 +49,6 @@ var _ httpapi.Backend = backend{}
 // errNoQueues stands in for the node's queue calls.
 var errNoQueues = fmt.Errorf("queues are not served by this build: %w", fsm.ErrNotProposed)
 
-func (backend) Lease(context.Context, fsm.LeaseRequest) ([]*fsmpb.Task, error) { return nil, errNoQueues }
-
-
-func (backend) Queues(context.Context, string) ([]fsm.Queue, error) { return nil, errNoQueues }
+func (backend) Lease(context.Context, fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+	return nil, errNoQueues
+}

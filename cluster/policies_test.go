@@ -1,0 +1,256 @@
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
+	t.Helper()
+	created, err := n.PutQueue(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+// hasPolicy: the node knows this policy of its queue; nil: that there is none.
+func hasPolicy(ctx context.Context, n *cluster.Node, queue string, want *fsmpb.QueuePolicy) error {
+	got, _, err := n.Queue(ctx, "", queue)
+	if err != nil {
+		return err
+	}
+	if want != nil {
+		want = proto.CloneOf(want)
+		want.Namespace, want.Version = fsm.DefaultNamespace, got.GetVersion()
+	}
+	if !proto.Equal(got, want) {
+		return fmt.Errorf("the policy is %v, not %v", got, want)
+	}
+	return nil
+}
+
+func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, want *fsmpb.QueuePolicy) {
+	t.Helper()
+	c.Until("all nodes know the policy", func() error {
+		for i := range nodes {
+			if err := hasPolicy(t.Context(), c.Node(i), queue, want); err != nil {
+				return fmt.Errorf("node %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+}
+
+func TestPolicyGoesThroughAnyNode(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}}
+	for i := range 3 {
+		p.MaxInFlight = uint32(i + 1)
+		given := proto.CloneOf(p)
+		if created := mustPut(t, c.Node(i), p); created != (i == 0) || !proto.Equal(p, given) {
+			t.Errorf("through node %d: created %v, and the caller's policy is %v", i, created, p)
+		}
+		everywhere(t, c, 3, "q", p)
+	}
+	for i := range 3 {
+		c.Stop(i)
+	}
+	for i := range 3 {
+		c.Start(i)
+	}
+	c.WaitReady()
+	joiner := c.Add()
+	c.Start(joiner)
+	c.WaitReady()
+	everywhere(t, c, 4, "q", p)
+	for i, want := range []bool{true, false} {
+		existed, err := c.Node(joiner).DeleteQueue(t.Context(), "", "q")
+		if err != nil || existed != want {
+			t.Fatalf("deletion %d: %v, %v", i, existed, err)
+		}
+	}
+	everywhere(t, c, 4, "q", nil)
+}
+
+// A policy that breaks a limit is refused with its field's name, also by a leader that is elsewhere.
+func TestPolicyIsChecked(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	for i := range 3 {
+		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: -1})
+		var field *fsm.FieldError
+		if !errors.As(err, &field) || field.Field != "max_per_second" {
+			t.Errorf("through node %d: %v", i, err)
+		}
+		everywhere(t, c, 3, "q", nil)
+	}
+}
+
+// lockedBuffer takes what several nodes log.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+// Whatever happens to a policy, its secrets are in no log and no error.
+func TestSecretsAreNotTold(t *testing.T) {
+	t.Parallel()
+	logged := &lockedBuffer{}
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	secret := []byte("this-is-a-secret-of-32-bytes-yes")
+	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{secret}}
+	var told strings.Builder
+	for i := range 3 {
+		mustPut(t, c.Node(i), p)
+		p.Paused = !p.Paused
+		broken := proto.CloneOf(p)
+		broken.Queue = "not a name"
+		_, err := c.Node(i).PutQueue(t.Context(), broken)
+		fmt.Fprintln(&told, err)
+		broken = proto.CloneOf(p)
+		broken.Secrets = [][]byte{secret, secret, secret}
+		_, err = c.Node(i).PutQueue(t.Context(), broken)
+		fmt.Fprintln(&told, err)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = c.Node(i).PutQueue(gone, p)
+		fmt.Fprintln(&told, err)
+	}
+	c.Stop(0)
+	c.Start(0)
+	c.WaitReady()
+	told.WriteString(logged.String())
+	for _, form := range []string{
+		string(secret[:16]), base64.StdEncoding.EncodeToString(secret)[:16], hex.EncodeToString(secret)[:16], "116 104 105 115",
+	} {
+		if at := strings.Index(told.String(), form); at >= 0 {
+			t.Errorf("a secret is told: %.300q", told.String()[max(0, at-200):])
+		}
+	}
+	if !strings.Contains(logged.String(), "level=DEBUG") {
+		t.Error("the logs are not looked at")
+	}
+}
+
+// While nodes come and go, what PutQueue says of a change is true: made, not made, or not known.
+func TestPoliciesWhileLeadersChange(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	for victim := range 3 {
+		asked, ctx := c.Node((victim+1)%3), t.Context()
+		stop, done := make(chan struct{}), make(chan []error)
+		go func() {
+			var answers []error
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					done <- answers
+					return
+				default:
+				}
+				_, err := asked.PutQueue(ctx, &fsmpb.QueuePolicy{Queue: fmt.Sprintf("q-%d-%d", victim, i), Paused: true})
+				answers = append(answers, err)
+			}
+		}()
+		mustPut(t, asked, &fsmpb.QueuePolicy{Queue: fmt.Sprint("before-", victim)})
+		c.Crash(victim)
+		mustPut(t, asked, &fsmpb.QueuePolicy{Queue: fmt.Sprint("after-", victim)})
+		close(stop)
+		answers := <-done
+		c.Start(victim)
+		c.WaitReady()
+		last := &fsmpb.QueuePolicy{Queue: fmt.Sprint("last-", victim)}
+		mustPut(t, asked, last)
+		everywhere(t, c, 3, last.Queue, last) // and so is all that was decided before
+		checkAnswers(t, c.Node(victim), victim, answers)
+	}
+}
+
+func checkAnswers(t *testing.T, n *cluster.Node, victim int, answers []error) {
+	t.Helper()
+	made := 0
+	all, err := n.Queues(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range answers {
+		name := fmt.Sprintf("q-%d-%d", victim, i)
+		there := slices.ContainsFunc(all, func(q fsm.Queue) bool { return q.Policy.GetQueue() == name })
+		switch {
+		case err == nil && there:
+			made++
+		case errors.Is(err, fsm.ErrUnknown):
+		case err == nil || there || !errors.Is(err, fsm.ErrNotProposed):
+			t.Errorf("%s: %v, and it is there: %v", name, err, there)
+		}
+	}
+	t.Logf("%d of %d changes were made", made, len(answers))
+}
+
+// What all shards hold of a queue is added up; queues with a policy or with tasks are listed, each once.
+func TestQueuesAreCounted(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "empty"})
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "both"})
+	var cmds []*fsmpb.Command
+	for i := range 100 {
+		cmd := schedule(fmt.Sprint("t", i), 30*time.Minute)
+		cmd.GetSchedule().Spec.Queue = []string{"both", "tasks"}[i%2]
+		cmds = append(cmds, cmd)
+	}
+	mustDo(t, c.Node(1), cmds...)
+	for i := range 3 {
+		policy, counts, err := c.Node(i).Queue(t.Context(), "", "both")
+		if err != nil || policy == nil || counts.Scheduled != 50 {
+			t.Errorf("through node %d: %v, %v, %v", i, policy, counts, err)
+		}
+		all, err := c.Node(i).Queues(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, q := range all {
+			told = append(told, fmt.Sprintf("%s %d %v", q.Counts.Queue, q.Counts.Scheduled, q.Policy != nil))
+		}
+		if want := []string{"both 50 true", "empty 0 true", "tasks 50 false"}; !slices.Equal(told, want) {
+			t.Errorf("through node %d: %v, not %v", i, told, want)
+		}
+	}
+	if policy, counts, err := c.Node(0).Queue(t.Context(), "", "nothing"); err != nil || policy != nil || counts.Scheduled != 0 {
+		t.Errorf("a queue without anything: %v, %v, %v", policy, counts, err)
+	}
+}
