@@ -468,6 +468,273 @@ func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
 }
 
+// PullRequest carries every demand that began, changed or ended while the one before it was being sent.
+type PullRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Demands       []*PullDemand          `protobuf:"bytes,1,rep,name=demands,proto3" json:"demands,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullRequest) Reset() {
+	*x = PullRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullRequest) ProtoMessage() {}
+
+func (x *PullRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
+func (*PullRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *PullRequest) GetDemands() []*PullDemand {
+	if x != nil {
+		return x.Demands
+	}
+	return nil
+}
+
+// PullDemand is a node's standing demand for tasks of one queue in one shard. It is said as a sum over the demand's
+// life, so that it and tasks on their way may cross.
+type PullDemand struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // of this stream, not used again
+	Shard         uint32                 `protobuf:"varint,2,opt,name=shard,proto3" json:"shard,omitempty"`   // this and the next three are of the first message with the number
+	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
+	LeaseMs       int64                  `protobuf:"varint,5,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"`
+	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`       // tasks that may come, those included that have come
+	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // tasks that have come: what is under way is bounded in bytes
+	End           bool                   `protobuf:"varint,8,opt,name=end,proto3" json:"end,omitempty"`           // nothing is asked any more; the answer says ended
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullDemand) Reset() {
+	*x = PullDemand{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullDemand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullDemand) ProtoMessage() {}
+
+func (x *PullDemand) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
+func (*PullDemand) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *PullDemand) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PullDemand) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *PullDemand) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *PullDemand) GetQueue() string {
+	if x != nil {
+		return x.Queue
+	}
+	return ""
+}
+
+func (x *PullDemand) GetLeaseMs() int64 {
+	if x != nil {
+		return x.LeaseMs
+	}
+	return 0
+}
+
+func (x *PullDemand) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *PullDemand) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *PullDemand) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+type PullReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Answers       []*PullAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullReply) Reset() {
+	*x = PullReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullReply) ProtoMessage() {}
+
+func (x *PullReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
+func (*PullReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *PullReply) GetAnswers() []*PullAnswer {
+	if x != nil {
+		return x.Answers
+	}
+	return nil
+}
+
+type PullAnswer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`  // leased, with their payloads
+	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"` // how many more waited in the lane then
+	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"` // nothing more comes under this number
+	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`  // why, unless it was asked to end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PullAnswer) Reset() {
+	*x = PullAnswer{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PullAnswer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PullAnswer) ProtoMessage() {}
+
+func (x *PullAnswer) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
+func (*PullAnswer) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *PullAnswer) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PullAnswer) GetTasks() []*fsmpb.Task {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *PullAnswer) GetReady() uint64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *PullAnswer) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *PullAnswer) GetError() *CallError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -476,7 +743,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +755,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +768,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 type StatusReply struct {
@@ -513,7 +780,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -525,7 +792,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -538,7 +805,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -565,7 +832,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -577,7 +844,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -590,7 +857,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -667,7 +934,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -679,7 +946,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -692,7 +959,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -719,7 +986,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -731,7 +998,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -744,7 +1011,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -774,7 +1041,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1053,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1066,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -933,7 +1200,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -945,7 +1212,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -958,7 +1225,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -979,7 +1246,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -991,7 +1258,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1004,7 +1271,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -1038,7 +1305,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1050,7 +1317,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1063,7 +1330,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -1094,7 +1361,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1373,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1386,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -1175,7 +1442,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1454,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1467,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -1239,7 +1506,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1251,7 +1518,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1264,7 +1531,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -1318,7 +1585,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1330,7 +1597,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1343,7 +1610,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -1369,7 +1636,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1648,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1661,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -1463,7 +1730,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1475,7 +1742,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1488,7 +1755,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -1516,7 +1783,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1528,7 +1795,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1541,7 +1808,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -1575,7 +1842,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1587,7 +1854,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1600,7 +1867,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -1630,7 +1897,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +1909,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +1922,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -1721,7 +1988,28 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\".\n" +
 	"\x12AwaitQueuesRequest\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
-	"\x10AwaitQueuesReply\"\x0f\n" +
+	"\x10AwaitQueuesReply\"F\n" +
+	"\vPullRequest\x127\n" +
+	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xcd\x01\n" +
+	"\n" +
+	"PullDemand\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
+	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x1c\n" +
+	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x14\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x19\n" +
+	"\blease_ms\x18\x05 \x01(\x03R\aleaseMs\x12\x14\n" +
+	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x1a\n" +
+	"\breceived\x18\a \x01(\x04R\breceived\x12\x10\n" +
+	"\x03end\x18\b \x01(\bR\x03end\"D\n" +
+	"\tPullReply\x127\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullAnswerR\aanswers\"\xaf\x01\n" +
+	"\n" +
+	"PullAnswer\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12)\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x14\n" +
+	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x0f\n" +
 	"\rStatusRequest\"K\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\x88\x02\n" +
@@ -1811,14 +2099,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15ERROR_KIND_NOT_LEADER\x10\x02\x12\x16\n" +
 	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
-	"\x12ERROR_KIND_INVALID\x10\x052\xe7\x03\n" +
+	"\x12ERROR_KIND_INVALID\x10\x052\xb1\x04\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
 	"\aForward\x12!.belfry.cluster.v1.ForwardRequest\x1a\x1f.belfry.cluster.v1.ForwardReply(\x010\x01\x12D\n" +
 	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
 	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12Y\n" +
-	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
+	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -1833,7 +2122,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*PromiseRequest)(nil),     // 1: belfry.cluster.v1.PromiseRequest
@@ -1844,77 +2133,87 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*PingReply)(nil),          // 6: belfry.cluster.v1.PingReply
 	(*AwaitQueuesRequest)(nil), // 7: belfry.cluster.v1.AwaitQueuesRequest
 	(*AwaitQueuesReply)(nil),   // 8: belfry.cluster.v1.AwaitQueuesReply
-	(*StatusRequest)(nil),      // 9: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 10: belfry.cluster.v1.StatusReply
-	(*ReplicaStatus)(nil),      // 11: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 12: belfry.cluster.v1.Checkpoint
-	(*ForwardRequest)(nil),     // 13: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 14: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 15: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 16: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 17: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 18: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 19: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 20: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 21: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 22: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 23: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 24: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 25: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 26: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 27: belfry.cluster.v1.Node
-	(*fsmpb.Command)(nil),      // 28: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 29: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 30: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 31: belfry.cluster.v1.DeleteQueue
+	(*PullRequest)(nil),        // 9: belfry.cluster.v1.PullRequest
+	(*PullDemand)(nil),         // 10: belfry.cluster.v1.PullDemand
+	(*PullReply)(nil),          // 11: belfry.cluster.v1.PullReply
+	(*PullAnswer)(nil),         // 12: belfry.cluster.v1.PullAnswer
+	(*StatusRequest)(nil),      // 13: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 14: belfry.cluster.v1.StatusReply
+	(*ReplicaStatus)(nil),      // 15: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 16: belfry.cluster.v1.Checkpoint
+	(*ForwardRequest)(nil),     // 17: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 18: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 19: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 20: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 21: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 22: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 23: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 24: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 25: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 26: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 27: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 28: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 29: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 30: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 31: belfry.cluster.v1.Node
 	(*fsmpb.Task)(nil),         // 32: belfry.fsm.v1.Task
-	(*fsmpb.ListPage)(nil),     // 33: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 34: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 35: belfry.fsm.v1.Result
+	(*fsmpb.Command)(nil),      // 33: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 34: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 35: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 36: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 37: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 38: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 39: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	27, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	11, // 1: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	12, // 2: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	14, // 3: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	15, // 4: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	16, // 5: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	17, // 6: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	18, // 7: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	19, // 8: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	20, // 9: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	28, // 10: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	29, // 11: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	30, // 12: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	31, // 13: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	22, // 14: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	26, // 15: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	25, // 16: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	32, // 17: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	33, // 18: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	23, // 19: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	34, // 20: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	24, // 21: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	35, // 22: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	26, // 23: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 24: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	1,  // 25: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	3,  // 26: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	13, // 27: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	5,  // 28: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	9,  // 29: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	7,  // 30: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	2,  // 31: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 32: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	21, // 33: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 34: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	10, // 35: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	8,  // 36: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	31, // [31:37] is the sub-list for method output_type
-	25, // [25:31] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	31, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	10, // 1: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
+	12, // 2: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
+	32, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	30, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	15, // 5: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	16, // 6: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	18, // 7: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	19, // 8: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	20, // 9: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	21, // 10: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	22, // 11: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	23, // 12: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	24, // 13: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	33, // 14: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	34, // 15: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	35, // 16: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	36, // 17: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	26, // 18: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	30, // 19: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	29, // 20: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	32, // 21: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	37, // 22: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	27, // 23: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	38, // 24: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	28, // 25: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	39, // 26: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	30, // 27: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 28: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	1,  // 29: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	3,  // 30: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	17, // 31: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	5,  // 32: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	13, // 33: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	7,  // 34: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	9,  // 35: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	2,  // 36: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	4,  // 37: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	25, // 38: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	6,  // 39: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	14, // 40: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	8,  // 41: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	11, // 42: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	36, // [36:43] is the sub-list for method output_type
+	29, // [29:36] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -1923,7 +2222,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[13].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[17].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -1931,7 +2230,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[17].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[21].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
@@ -1941,7 +2240,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

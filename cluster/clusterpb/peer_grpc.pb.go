@@ -28,6 +28,7 @@ const (
 	Peer_Ping_FullMethodName        = "/belfry.cluster.v1.Peer/Ping"
 	Peer_Status_FullMethodName      = "/belfry.cluster.v1.Peer/Status"
 	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
+	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
 )
 
 // PeerClient is the client API for Peer service.
@@ -48,6 +49,8 @@ type PeerClient interface {
 	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
 	// in every shard that it leads.
 	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
+	// Pull carries what the calling node's consumers ask of shards led on the receiving node, and the tasks they get.
+	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
 }
 
 type peerClient struct {
@@ -121,6 +124,19 @@ func (c *peerClient) AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, op
 	return out, nil
 }
 
+func (c *peerClient) Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[1], Peer_Pull_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[PullRequest, PullReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_PullClient = grpc.BidiStreamingClient[PullRequest, PullReply]
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -139,6 +155,8 @@ type PeerServer interface {
 	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
 	// in every shard that it leads.
 	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
+	// Pull carries what the calling node's consumers ask of shards led on the receiving node, and the tasks they get.
+	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -166,6 +184,9 @@ func (UnimplementedPeerServer) Status(context.Context, *StatusRequest) (*StatusR
 }
 func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method AwaitQueues not implemented")
+}
+func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error {
+	return status.Error(codes.Unimplemented, "method Pull not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -285,6 +306,13 @@ func _Peer_AwaitQueues_Handler(srv interface{}, ctx context.Context, dec func(in
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Pull_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(PeerServer).Pull(&grpc.GenericServerStream[PullRequest, PullReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_PullServer = grpc.BidiStreamingServer[PullRequest, PullReply]
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -317,6 +345,12 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Forward",
 			Handler:       _Peer_Forward_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Pull",
+			Handler:       _Peer_Pull_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},
