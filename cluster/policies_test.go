@@ -91,6 +91,27 @@ func TestPolicyGoesThroughAnyNode(t *testing.T) {
 	everywhere(t, c, 4, "q", nil)
 }
 
+// When PutQueue returns before its second is over, every node knows the policy, and not only soon.
+func TestPutQueueWaitsForAllNodes(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	var all time.Duration
+	const rounds = 60
+	for round := range rounds {
+		p := &fsmpb.QueuePolicy{Queue: "q", MaxInFlight: uint32(round + 1)}
+		began := time.Now()
+		mustPut(t, c.Node(round%3), p)
+		took := time.Since(began)
+		all += took
+		for i := range 3 {
+			if err := hasPolicy(t.Context(), c.Node(i), "q", p); err != nil && took < time.Second {
+				t.Fatalf("round %d, node %d, after %v: %v", round, i, took, err)
+			}
+		}
+	}
+	t.Logf("a change took %v", all/rounds)
+}
+
 // A policy that breaks a limit is refused with its field's name, also by a leader that is elsewhere.
 func TestPolicyIsChecked(t *testing.T) {
 	t.Parallel()
