@@ -1491,7 +1491,7 @@ func (x *QueuesCall) GetAll() bool {
 	return false
 }
 
-// LendCall asks the owner of a limited queue for permits to begin attempts. A repeat of one replaces it.
+// LendCall asks the owner of a limited queue for permits to begin attempts. A later one of the same shard replaces it.
 type LendCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -1500,6 +1500,8 @@ type LendCall struct {
 	InFlight      uint32                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // attempts and leases under way there
 	Unused        uint32                 `protobuf:"varint,5,opt,name=unused,proto3" json:"unused,omitempty"`                     // permits lent before and not used yet
 	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`                         // more
+	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                         // of the asking leadership,
+	Round         uint64                 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`                       // and which call of it this is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1572,6 +1574,20 @@ func (x *LendCall) GetUnused() uint32 {
 func (x *LendCall) GetWant() uint32 {
 	if x != nil {
 		return x.Want
+	}
+	return 0
+}
+
+func (x *LendCall) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *LendCall) GetRound() uint64 {
+	if x != nil {
+		return x.Round
 	}
 	return 0
 }
@@ -2058,14 +2074,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"QueuesCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x10\n" +
-	"\x03all\x18\x03 \x01(\bR\x03all\"\xa3\x01\n" +
+	"\x03all\x18\x03 \x01(\bR\x03all\"\xcd\x01\n" +
 	"\bLendCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1a\n" +
 	"\bborrower\x18\x03 \x01(\rR\bborrower\x12\x1b\n" +
 	"\tin_flight\x18\x04 \x01(\rR\binFlight\x12\x16\n" +
 	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
-	"\x04want\x18\x06 \x01(\rR\x04want\"F\n" +
+	"\x04want\x18\x06 \x01(\rR\x04want\x12\x12\n" +
+	"\x04term\x18\a \x01(\x04R\x04term\x12\x14\n" +
+	"\x05round\x18\b \x01(\x04R\x05round\"F\n" +
 	"\fForwardReply\x126\n" +
 	"\areplies\x18\x01 \x03(\v2\x1c.belfry.cluster.v1.CallReplyR\areplies\"\x82\x03\n" +
 	"\tCallReply\x12\x16\n" +
