@@ -35,6 +35,10 @@ demo: ## watch a cluster lose a node and nothing else
 chaos: ## break a cluster of real processes and judge it
 	$(GO) test -count=1 -v -timeout 20m ./chaos/...
 
+.PHONY: test-interop
+test-interop: ## check deliveries against libraries of another language
+	.ci/interop -v
+
 .PHONY: bench
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
@@ -45,4 +49,4 @@ ci: ## everything that must hold before a change is taken
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'

@@ -1,0 +1,108 @@
+package interop
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/delivery"
+)
+
+// event is a CloudEvent as the SDK understood it. Data is JSON.
+type event struct {
+	SpecVersion     string `json:"specversion"`
+	ID              string `json:"id"`
+	Type            string `json:"type"`
+	Source          string `json:"source"`
+	Subject         string `json:"subject"`
+	Time            string `json:"time"`
+	DataContentType string `json:"datacontenttype"`
+	Data            string `json:"data"`
+	Base64          []byte `json:"data_base64"`
+	Attempt         int    `json:"belfryattempt"`
+	Fence           string `json:"belfryfence"`
+	Traceparent     string `json:"traceparent"`
+}
+
+// accepted is what the receiver says of a request that it accepted.
+type accepted struct {
+	VerifiedBy string            `json:"verifiedBy"`
+	Batch      bool              `json:"batch"`
+	Headers    map[string]string `json:"headers"`
+	Events     []event           `json:"events"`
+}
+
+// receiver is a running receiver.mjs.
+type receiver struct {
+	url   string // to which the name of a secret is added
+	lines *bufio.Scanner
+}
+
+// start runs a receiver that knows these secrets by name. It ends with the test.
+func start(t *testing.T, secrets map[string]string) *receiver {
+	t.Helper()
+	known, err := json.Marshal(secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := exec.CommandContext(t.Context(), "node", "receiver.mjs")
+	node.Env = append(os.Environ(), "SECRETS="+string(known))
+	node.Stderr = os.Stderr
+	stdin, err := node.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = stdin.Close()
+		_ = node.Wait() // ended by the test's context, if not by its input
+	})
+	r := &receiver{lines: bufio.NewScanner(stdout)}
+	r.lines.Buffer(nil, 16<<20)
+	var listening struct{ Port int }
+	r.next(t, &listening)
+	r.url = fmt.Sprintf("http://127.0.0.1:%d/", listening.Port)
+	return r
+}
+
+// next reads the receiver's next line.
+func (r *receiver) next(t *testing.T, into any) {
+	t.Helper()
+	if !r.lines.Scan() {
+		t.Fatalf("the receiver says nothing more: %v", r.lines.Err())
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), into); err != nil {
+		t.Fatalf("the receiver says %q: %v", r.lines.Bytes(), err)
+	}
+}
+
+func (r *receiver) accepted(t *testing.T) accepted {
+	t.Helper()
+	var a accepted
+	r.next(t, &a)
+	return a
+}
+
+func newWebhook(t *testing.T) *delivery.Webhook {
+	t.Helper()
+	w, err := delivery.New(delivery.Config{
+		AllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
+		IdleTimeout: time.Second, // well below Node's five
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	return w
+}
