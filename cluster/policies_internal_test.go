@@ -1,0 +1,92 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// controlled is a node that has a control group of its own, and nothing else.
+func controlled(t *testing.T) (*Node, *control.Group) {
+	t.Helper()
+	id, err := identity.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
+	g, err := control.Open(control.Config{
+		NodeID: id.NodeID(), Dir: t.TempDir(), Bootstrap: []string{id.NodeID()}, Transport: transport,
+		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
+		Fatal: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(g.Close(), id.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	n := &Node{identity: id, control: g}
+	n.hosts = newHosts(n)
+	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+		<-changed
+	}
+	return n, g
+}
+
+// Until the log has brought this start's registration back, what the node holds may be old.
+func TestPoliciesAreKnownOnceRegistered(t *testing.T) {
+	n, g := controlled(t)
+	if now, _ := (policiesHere{n}).Watch(); now.Known {
+		t.Error("known before it is registered")
+	}
+	for _, c := range []struct {
+		boot  uint64
+		known bool
+	}{{n.identity.Boot() - 1, false}, {n.identity.Boot(), true}} {
+		_, changed := policiesHere{n}.Watch()
+		if err := g.Register(t.Context(), &clusterpb.Node{Id: n.ID(), CommandVersion: 1, Boot: c.boot}); err != nil {
+			t.Fatal(err)
+		}
+		<-changed
+		if now, _ := (policiesHere{n}).Watch(); now.Known != c.known {
+			t.Errorf("registered for start %d of %d: known %v", c.boot, n.identity.Boot(), now.Known)
+		}
+	}
+}
+
+func TestInForceWaitsForTheVersion(t *testing.T) {
+	n, g := controlled(t)
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := n.inForce(short, 1); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a version that does not come: %v", err)
+	}
+	told := make(chan error, 1)
+	go func() { told <- n.inForce(t.Context(), 2) }()
+	for i := range 2 {
+		select {
+		case err := <-told:
+			t.Fatalf("told after %d changes: %v", i, err)
+		default:
+		}
+		if _, err := g.SetQueue(t.Context(), &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := <-told; err != nil {
+		t.Error(err)
+	}
+	if got := (policiesHere{n}).Policy("", ""); got.GetMaxInFlight() != 2 || got.Version != 2 {
+		t.Errorf("the policy is %v", got)
+	}
+}
