@@ -128,6 +128,12 @@ func (r *coldReader) uvarint() uint64 {
 	return v
 }
 
+func (r *coldReader) varint() int64 {
+	v, n := binary.Varint(r.rest)
+	r.rest = r.rest[n:]
+	return v
+}
+
 func (r *coldReader) sized() []byte {
 	n := r.uvarint()
 	s := r.rest[:n:n]

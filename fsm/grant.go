@@ -7,28 +7,28 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// grantReady gives a lane's first ready tasks their grants, as far as max and the window last.
+// grantReady gives a lane's first ready tasks their grants. How many there may be is the leader's to know, and so
+// neither a window nor a hold of the queue counts here.
 func (m *Machine) grantReady(op *fsmpb.Grant) *fsmpb.Result {
 	m.bind(op.Policy)
-	l := m.lanes.find(laneKey(op.Lane))
-	for range op.Max {
-		if l == nil || l.ready.len == 0 || l.firing.len >= int(op.Policy.GetWindow()) {
-			break
+	l, t := m.lanes.find(laneKey(op.Lane)), taker{op.LeaseMs, op.Tag}
+	if l != nil && t.mayTakeFrom(l) {
+		for range min(int(op.Max), l.ready.len) {
+			m.grantFirst(l, op.Policy, t)
 		}
-		m.grantFirst(l, op.Policy)
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
 }
 
-func (m *Machine) grantFirst(l *lane, policy *fsmpb.Policy) {
+func (m *Machine) grantFirst(l *lane, policy *fsmpb.Policy, t taker) {
 	h := l.ready.head
 	m.number++
 	m.lift(h)
 	if expiry := m.expiryOf(h); expiry != 0 && m.now >= expiry {
-		m.bury(h, expired)
+		m.expire(h)
 	} else {
 		l.ready.remove(m.links(), h)
-		m.startAttempt(h, l, 0, policy)
+		m.startAttempt(h, l, 0, policy, t)
 	}
 	m.land(h)
 }
@@ -41,32 +41,34 @@ func laneKey(l *fsmpb.Lane) Lane {
 	return key
 }
 
-// takeover renews the webhook grants of the leadership before, in the order in which they were given. Consumers'
+// takeover renews the pushed grants of the leadership before, in the order in which they were given. Consumers'
 // leases stay as they are: the consumers are still at work.
 func (m *Machine) takeover(op *fsmpb.Takeover) *fsmpb.Result {
 	m.bind(op.Policy)
 	if m.origin == 0 {
 		m.origin = op.Origin
 	}
-	for _, h := range m.firingWebhooks() {
+	for _, h := range m.pushedGrants() {
 		m.number++
 		m.lift(h)
-		m.lease(h, m.lanes.lanes[m.progressOf(h).lane], 0, op.Policy)
+		m.lease(h, m.lanes.lanes[m.progressOf(h).lane], 0, op.Policy, taker{})
 		m.land(h)
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
 }
 
-// firingWebhooks returns the tasks with a webhook attempt under way, in the order in which the attempts began. The
-// order of the lanes themselves differs between replicas.
-func (s *state) firingWebhooks() []handle {
+// pushedGrants returns the tasks with an attempt under way that no consumer has, in the order in which the attempts
+// began. The order of the lanes themselves differs between replicas.
+func (s *state) pushedGrants() []handle {
 	var firing []handle
 	for _, l := range s.lanes.lanes {
-		if l == nil || l.pulled() {
+		if l == nil {
 			continue
 		}
 		for h := l.firing.head; h != 0; h = s.links().read(h).next {
-			firing = append(firing, h)
+			if !s.links().read(h).leased {
+				firing = append(firing, h)
+			}
 		}
 	}
 	slices.SortFunc(firing, func(a, b handle) int {

@@ -66,12 +66,25 @@ func (s *state) digest(h handle) uint64 {
 		d.int(p.order)
 		d.uint(uint64(p.attempts))
 		d.uint(uint64(p.outcome))
-		d.bytes(s.blob(p.lastErr))
-		if p.leased {
-			d.bool(true)
-		}
+		s.digestHistory(&d, p)
 	}
 	return d.sum()
+}
+
+// digestHistory adds what only some tasks have, so that the hash of the others is what it was before there was such a
+// thing.
+func (s *state) digestHistory(d *digester, p *progress) {
+	if p.history == 0 {
+		d.string("")
+	} else if s.hasPast(p) {
+		d.bytes(s.blob(p.history))
+	} else {
+		h := readHistory(s.blob(p.history))
+		d.string(h.lastError)
+	}
+	if p.leased {
+		d.bool(true)
+	}
 }
 
 // idDigest is the same for the same namespace and id everywhere.

@@ -81,7 +81,8 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 
 func (s *state) rememberProgress(k *fsmpb.RememberedKey, r *record) {
 	p := s.progress.Read(r.progress)
-	k.Attempts, k.LastError = p.attempts, string(s.blob(p.lastErr))
+	h := readHistory(s.blob(p.history))
+	k.Attempts, k.LastError = p.attempts, h.lastError
 	if r.is(fsmpb.State_STATE_RETRYING) {
 		k.NextAttemptAtMs = r.Due()
 	}

@@ -43,7 +43,9 @@ func (m *Machine) extend(c *fsmpb.Command, op *fsmpb.Extend) *fsmpb.Result {
 	m.waitUntil(h, m.now+op.LeaseMs+m.horizon)
 	m.land(h)
 	result := &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
-	m.answer(result, h, c.Answer)
+	if m.full && c.Answer != fsmpb.Answer_ANSWER_BRIEF {
+		result.Task = m.view(h, c.Answer == fsmpb.Answer_ANSWER_FULL)
+	}
 	return result
 }
 

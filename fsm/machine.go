@@ -175,10 +175,13 @@ func (m *Machine) conflict(h handle) *fsmpb.Result {
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_CONFLICT, Revision: m.revisionOf(h), Task: task}
 }
 
-// answer adds the task to a result, as far as its caller wants it.
+// answer adds the task to a result, as far as its caller wants it. What comes and goes with attempts is left out: a
+// repeat of the call could not tell it any more.
 func (m *Machine) answer(result *fsmpb.Result, h handle, want fsmpb.Answer) {
 	if !m.full || h == 0 || want == fsmpb.Answer_ANSWER_BRIEF {
 		return
 	}
-	result.Task = m.view(h, want == fsmpb.Answer_ANSWER_FULL)
+	t := m.view(h, want == fsmpb.Answer_ANSWER_FULL)
+	t.History, t.Leased, t.LeaseEndMs = nil, false, 0
+	result.Task = t
 }

@@ -36,7 +36,7 @@ type progress struct {
 	next     handle // in the lane's ready or firing list, or among the tombstones
 	prev     handle
 	attempts uint32   // begun in this occurrence
-	lastErr  slab.Ref // text
+	history  slab.Ref // 0: no attempt has ended, and there is no last error
 	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
 	leased   bool     // a consumer has it; only while firing
 	_        [2]byte

@@ -134,7 +134,7 @@ func (m *Machine) restoreProgress(h handle, task *fsmpb.Task) {
 	p := m.progressOf(h)
 	p.fireAt, p.fence, p.attempts = task.FireAtMs, task.Fence, task.Attempts
 	p.outcome = uint8(task.Outcome)
-	m.setLastError(p, task.LastError)
+	m.putHistory(p, historyOf(task))
 	m.setState(h, task.State)
 	p.revision = task.Revision
 	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING

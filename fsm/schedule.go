@@ -56,7 +56,8 @@ func (s *state) begun(h handle) bool {
 	case fsmpb.State_STATE_SCHEDULED:
 		return false
 	case fsmpb.State_STATE_READY:
-		return s.progress.Read(r.progress).attempts > 0
+		p := s.progress.Read(r.progress)
+		return p.attempts > 0 || s.hasPast(p) // it was replayed
 	}
 	return true
 }

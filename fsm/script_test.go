@@ -1,15 +1,17 @@
 package fsm
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -47,7 +49,7 @@ func runScript(t *testing.T, file string) {
 		}
 		return
 	}
-	if diff := cmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
+	if diff := gocmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
 		t.Errorf("%s (- told, + happened):\n%s", file, diff)
 	}
 }
@@ -56,6 +58,8 @@ type script struct {
 	t   *testing.T
 	m   *Machine
 	now int64
+
+	changed []LaneLoad // by the last entry
 }
 
 // block runs one block and returns it with what it printed.
@@ -98,8 +102,9 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 	copied := restored(s.t, s.m)
 	applied := applyBytes(s.t, s.m, data)
 	again := applyBytes(s.t, copied, data)
+	s.changed = applied.Lanes
 	out, outCopied := printApplied(applied), printApplied(again)
-	if diff := cmp.Diff(out, outCopied); diff != "" {
+	if diff := gocmp.Diff(out, outCopied); diff != "" {
 		s.t.Errorf("a machine restored from a snapshot went another way (- first, + restored):\n%s", diff)
 	}
 	audit(s.t, s.m)
@@ -125,7 +130,11 @@ func printApplied(a Applied) []string {
 		out = append(out, printResult(r))
 	}
 	for _, g := range a.Grants {
-		out = append(out, fmt.Sprintf("  grant %s fence=%d start=%d lane=%s|%s", g.ID, g.Fence, g.StartMs, g.Lane.Queue, g.Lane.Destination))
+		line := fmt.Sprintf("  grant %s fence=%d start=%d lane=%s|%s", g.ID, g.Fence, g.StartMs, g.Lane.Queue, g.Lane.Destination)
+		if g.Tag != 0 {
+			line += fmt.Sprintf(" tag=%d", g.Tag)
+		}
+		out = append(out, line)
 	}
 	return out
 }
@@ -185,6 +194,20 @@ func (s *script) look(line string) string {
 			out = append(out, fmt.Sprintf("%s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing))
 		}
 		return strings.Join(out, " ")
+	case "loads":
+		loads := s.m.Loads()
+		slices.SortFunc(loads, func(a, b LaneLoad) int {
+			return cmp.Or(strings.Compare(a.Lane.Queue, b.Lane.Queue), strings.Compare(a.Lane.Destination, b.Lane.Destination))
+		})
+		return "loads" + printLoads(loads)
+	case "changed":
+		return "changed" + printLoads(s.changed)
+	case "queues":
+		return fmt.Sprintf("queues %v", s.m.Queues(""))
+	case "queue":
+		return fmt.Sprintf("queue %s", printCounts(s.m.QueueCounts("", rest, s.now)))
+	case "rules":
+		return fmt.Sprintf("rules %v", printRules(s.m.Rules()))
 	case "attempt":
 		a := arguments(rest)
 		fence, _ := s.current(a)
@@ -193,6 +216,39 @@ func (s *script) look(line string) string {
 	}
 	s.t.Fatalf("no verb %q", verb)
 	return ""
+}
+
+func printLoads(loads []LaneLoad) string {
+	out := ""
+	for _, l := range loads {
+		out += fmt.Sprintf(" %s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing)
+		if l.Pulled {
+			out += " pulled"
+		}
+	}
+	return out
+}
+
+// printCounts prints what is not zero, by its name in the schema.
+func printCounts(c *fsmpb.QueueCounts) string {
+	out := c.Queue
+	fields := c.ProtoReflect().Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if v := c.ProtoReflect().Get(f); f.Name() != "namespace" && f.Name() != "queue" && c.ProtoReflect().Has(f) {
+			out += fmt.Sprintf(" %s=%v", f.Name(), v)
+		}
+	}
+	return out
+}
+
+func printRules(rules []*fsmpb.QueueRule) string {
+	var out []string
+	for _, r := range rules {
+		out = append(out, fmt.Sprintf("%s pushed=%v held=%v timeout=%d attempts=%d keep=%d,%d",
+			r.Queue, r.Pushed, r.Held, r.AttemptTimeoutMs, r.MaxAttempts, r.KeepDoneMs, r.KeepDeadMs))
+	}
+	return strings.Join(out, "; ")
 }
 
 func printTask(t *fsmpb.Task) string {
@@ -205,6 +261,12 @@ func printTask(t *fsmpb.Task) string {
 	}
 	if t.NextAttemptAtMs != 0 {
 		out += fmt.Sprintf(" next_attempt=%d", t.NextAttemptAtMs)
+	}
+	if t.Leased {
+		out += fmt.Sprintf(" leased until=%d", t.LeaseEndMs)
+	}
+	for _, p := range t.History {
+		out += fmt.Sprintf(" [%d fence=%d %d-%d %s %q]", p.Attempt, p.Fence, p.StartedAtMs, p.EndedAtMs, p.Node, p.Error)
 	}
 	if t.LastError != "" {
 		out += fmt.Sprintf(" last_error=%q", t.LastError)
@@ -235,7 +297,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	case "now":
 		s.now = a.int("")
 		return nil, ""
-	case "get", "next", "counts", "waiting", "attempt":
+	case "get", "next", "counts", "waiting", "attempt", "loads", "changed", "queue", "queues", "rules":
 		return nil, line
 	}
 	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_BRIEF}
@@ -247,6 +309,9 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 		s.t.Fatalf("no verb %q", verb)
 	}
 	if op := c.GetSettle(); op != nil {
+		op.Fence, op.Occurrence = s.current(a)
+	}
+	if op := c.GetExtend(); op != nil {
 		op.Fence, op.Occurrence = s.current(a)
 	}
 	return c, ""
@@ -285,16 +350,25 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "advance":
 		op := &fsmpb.Advance{ToMs: a.int("to"), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now)}
 		if v, ok := a.named["credit"]; ok {
-			lane, grants, _ := strings.Cut(v, "=")
-			n, _ := strconv.Atoi(grants)
-			op.Credits = append(op.Credits, &fsmpb.LaneCredit{Lane: laneOf(lane), Grants: uint32(n)})
+			for _, credit := range strings.Split(v, ",") {
+				op.Credits = append(op.Credits, creditOf(credit))
+			}
 		}
 		c.Op = &fsmpb.Command_Advance{Advance: op}
 	case "grant":
-		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneOf(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now)}}
+		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneOf(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag")}}
+	case "extend":
+		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease")}}
+	case "rule":
+		c.Op = &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: []*fsmpb.QueueRule{a.rule()}}}
+	case "replay":
+		c.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}}
+	case "drop":
+		c.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}}
 	case "settle":
 		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
-			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"],
+			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"], Consumer: a.named["consumer"] != "",
+			StartedAtMs: a.intOr("started", 0), Node: a.named["node"],
 			KeepUntilMs: now + a.intOr("keep", 600_000), Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
 		}}
 	case "takeover":
@@ -419,6 +493,24 @@ func (a args) policy(now int64) *fsmpb.Policy {
 		Window: uint32(a.intOr("window", 2)), AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3,
 		KeepUntilMs: now + 600_000, HorizonMs: 20, TombstoneBytes: a.intOr("tombstones", 0),
 	}
+}
+
+func (a args) rule() *fsmpb.QueueRule {
+	return &fsmpb.QueueRule{
+		Queue: a.id, Pushed: a.named["pushed"] != "", Held: a.named["held"] != "",
+		AttemptTimeoutMs: a.intOr("timeout", 0), MaxAttempts: uint32(a.intOr("attempts", 0)),
+		KeepDoneMs: a.intOr("keep_done", 0), KeepDeadMs: a.intOr("keep_dead", 0),
+	}
+}
+
+// creditOf reads queue|destination=grants, and of a consumer's :lease:tag.
+func creditOf(text string) *fsmpb.LaneCredit {
+	lane, numbers, _ := strings.Cut(text, "=")
+	var n [3]int
+	for i, number := range strings.SplitN(numbers, ":", 3) {
+		n[i], _ = strconv.Atoi(number)
+	}
+	return &fsmpb.LaneCredit{Lane: laneOf(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
 }
 
 // laneOf reads queue|destination.

@@ -2,29 +2,43 @@ package fsm
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// settle ends an attempt. A success counts under any fence of the current occurrence: it was delivered, whoever
-// delivered it. Anything else counts only under the current fence.
+// settle ends an attempt. A pushed success counts under any fence of the current occurrence: it was delivered, whoever
+// delivered it. Anything else counts only under the current fence, and what a consumer says only while it has the task.
 func (m *Machine) settle(c *fsmpb.Command, op *fsmpb.Settle) *fsmpb.Result {
 	h := m.find(c.Namespace, c.Id)
-	if h == 0 {
+	switch {
+	case h == 0:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
-	}
-	if !m.accepts(h, op) {
+	case m.isRepeatedAck(h, op):
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+	case !m.accepts(h, op):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
 	}
 	m.lift(h)
-	if op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED {
-		m.setLastError(m.progressOf(h), "")
-		m.entomb(h, fsmpb.State_STATE_DELIVERED, op.KeepUntilMs)
+	if op.Verdict == fsmpb.Verdict_VERDICT_RELEASED {
+		m.release(h, op)
 	} else {
-		m.settleFailure(h, op)
+		m.settleEnded(h, op)
 	}
 	m.land(h)
 	m.trimTombstones()
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
 }
 
+// isRepeatedAck tells whether a consumer says again what has been done: that it is done with the task.
+func (s *state) isRepeatedAck(h handle, op *fsmpb.Settle) bool {
+	r := s.tasks.Read(h)
+	if !op.Consumer || op.Verdict != fsmpb.Verdict_VERDICT_DELIVERED || !r.is(fsmpb.State_STATE_DELIVERED) {
+		return false
+	}
+	c := readCold(s.blobs.Get(r.cold))
+	return c.occurrence == op.Occurrence && s.progress.Read(r.progress).fence == op.Fence
+}
+
 func (s *state) accepts(h handle, op *fsmpb.Settle) bool {
+	if op.Consumer {
+		return s.isLeasedUnder(h, op.Fence, op.Occurrence)
+	}
 	r := s.tasks.Read(h)
 	c := readCold(s.blobs.Get(r.cold))
 	if r.progress == 0 || c.occurrence != op.Occurrence {
@@ -37,21 +51,25 @@ func (s *state) accepts(h handle, op *fsmpb.Settle) bool {
 	return op.Fence == p.fence && r.is(fsmpb.State_STATE_FIRING)
 }
 
-func (m *Machine) settleFailure(h handle, op *fsmpb.Settle) {
+func (m *Machine) settleEnded(h handle, op *fsmpb.Settle) {
 	p := m.progressOf(h)
+	past := &fsmpb.Past{Fence: op.Fence, StartedAtMs: op.StartedAtMs, Node: op.Node, Error: op.Error}
+	delivered := op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED
+	if delivered {
+		past.Error = ""
+	}
+	m.endAttempt(p, past)
 	switch {
-	case op.Verdict == fsmpb.Verdict_VERDICT_RELEASED:
-		m.release(h, op)
+	case delivered:
+		m.entomb(h, fsmpb.State_STATE_DELIVERED, op.KeepUntilMs)
 	case p.outcome != 0:
-		m.setLastError(p, op.Error)
 		m.entomb(h, fsmpb.State_STATE_CANCELLED, op.KeepUntilMs)
 	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY:
-		m.setLastError(p, op.Error)
 		m.leaveList(h)
 		m.setState(h, fsmpb.State_STATE_RETRYING)
 		m.waitUntil(h, op.RetryAtMs)
 	default:
-		m.bury(h, op.Error)
+		m.bury(h)
 	}
 }
 

@@ -121,9 +121,8 @@ func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
 	t := out.Task
 	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
 	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
-	if p.lastErr != 0 {
-		t.LastError = string(s.blobs.Get(p.lastErr))
-	}
+	history := readHistory(s.blobs.Get(p.history))
+	history.addTo(t)
 	out.Order = p.order
 }
 

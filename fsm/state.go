@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"hash/maphash"
-	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/slab"
@@ -211,22 +210,9 @@ func (s *state) dropProgress(h handle) {
 	if r.progress == 0 {
 		return
 	}
-	if ref := s.progress.Read(r.progress).lastErr; ref != 0 {
-		s.blobs.Free(ref)
-	}
+	s.blobs.Free(s.progress.Read(r.progress).history)
 	s.progress.Free(r.progress)
 	r.progress = 0
-}
-
-// setLastError keeps why the last attempt failed.
-func (s *state) setLastError(p *progress, text string) {
-	if p.lastErr != 0 {
-		s.blobs.Free(p.lastErr)
-		p.lastErr = 0
-	}
-	if text != "" {
-		p.lastErr = s.blobs.Put([]byte(strings.ToValidUTF8(text[:min(len(text), MaxErrorBytes)], "")))
-	}
 }
 
 // revisionOf returns the number of the last change of a task; 0 for none.

@@ -59,8 +59,12 @@ func (m *Machine) view(h handle, withPayload bool) *fsmpb.Task {
 	}
 	p := m.progress.Read(r.progress)
 	t.Attempts, t.Fence = p.attempts, p.fence
-	t.LastError = string(m.blob(p.lastErr))
+	history := readHistory(m.blob(p.history))
+	history.addTo(t)
 	t.Outcome = fsmpb.CancelOutcome(p.outcome)
+	if p.leased {
+		t.Leased, t.LeaseEndMs = true, r.Due()-m.horizon
+	}
 	if t.State == fsmpb.State_STATE_RETRYING {
 		t.NextAttemptAtMs = r.Due()
 	}

@@ -65,6 +65,19 @@ func (t *table) place(c cell) {
 	t.cells[i] = c
 }
 
+// find returns where the only cell of a fragment is; -1: there is none.
+func (t *table) find(fragment uint32) int {
+	if len(t.cells) == 0 {
+		return -1
+	}
+	for i := t.home(fragment); t.cells[i] != 0; i = follow(t.cells, i) {
+		if t.cells[i].fragment() == fragment {
+			return i
+		}
+	}
+	return -1
+}
+
 func (t *table) remove(c cell) {
 	i := t.home(c.fragment())
 	for t.cells[i] != c {

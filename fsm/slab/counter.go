@@ -1,0 +1,97 @@
+package slab
+
+import "unsafe"
+
+// A Counter is one table until it counts so many keys, and counterTables ones from then on, so that none of them takes
+// long to grow.
+const (
+	counterOneTable = 4096
+	counterTables   = 256
+	counterCells    = 4 // of the smallest table
+)
+
+// Counter counts things by 32-bit keys. It takes about 11 bytes for each key whose count is not 0. The zero Counter is
+// ready to use.
+type Counter struct {
+	tables []table // none, one or counterTables
+	live   int     // keys whose count is not 0
+}
+
+// Add adds n, 1 or -1, to a key's count. It panics if the count would fall below 0, or not fit 32 bits.
+func (c *Counter) Add(key uint32, n int) {
+	c.makeRoom()
+	fragment := scramble(key)
+	t := c.tableOf(fragment)
+	i := t.find(fragment)
+	switch {
+	case i < 0 && n > 0:
+		t.insert(newCell(fragment, 1))
+		c.live++
+	case i >= 0 && n > 0 && t.cells[i].handle()+1 != 0:
+		t.cells[i]++
+	case i >= 0 && n < 0 && t.cells[i].handle() > 1:
+		t.cells[i]--
+	case i >= 0 && n < 0:
+		t.remove(t.cells[i])
+		c.live--
+	default:
+		panic("slab: a count is out of range")
+	}
+}
+
+// Count returns a key's count.
+func (c *Counter) Count(key uint32) uint32 {
+	if len(c.tables) == 0 {
+		return 0
+	}
+	fragment := scramble(key)
+	t := c.tableOf(fragment)
+	if i := t.find(fragment); i >= 0 {
+		return t.cells[i].handle()
+	}
+	return 0
+}
+
+// Bytes returns what the counter holds, itself left out.
+func (c *Counter) Bytes() int64 {
+	bytes := int64(cap(c.tables)) * int64(unsafe.Sizeof(table{}))
+	for i := range c.tables {
+		bytes += int64(len(c.tables[i].cells)) * int64(unsafe.Sizeof(cell(0)))
+	}
+	return bytes
+}
+
+// tableOf returns the table that a key belongs to. The low bits choose it: the high ones place the key in it.
+func (c *Counter) tableOf(fragment uint32) *table { return &c.tables[int(fragment)%len(c.tables)] }
+
+func (c *Counter) makeRoom() {
+	switch {
+	case len(c.tables) == 0:
+		c.tables = []table{{start: counterCells}}
+	case len(c.tables) == 1 && c.live >= counterOneTable:
+		c.split()
+	}
+}
+
+func (c *Counter) split() {
+	old := c.tables[0].cells
+	c.tables = make([]table, counterTables)
+	for i := range c.tables {
+		c.tables[i].start = counterCells + i%counterCells // so that they do not all grow at once
+	}
+	for _, cell := range old {
+		if cell != 0 {
+			c.tables[cell.fragment()%counterTables].insert(cell)
+		}
+	}
+}
+
+// scramble spreads keys, neighbours above all, over all 32 bits, no two to the same (the finalizer of MurmurHash3).
+// It holds no secret: keys that somebody chose to lie close cost a longer search in one table of many.
+func scramble(key uint32) uint32 {
+	key ^= key >> 16
+	key *= 0x85ebca6b
+	key ^= key >> 13
+	key *= 0xc2b2ae35
+	return key ^ key>>16
+}
