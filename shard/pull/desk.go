@@ -1,0 +1,271 @@
+package pull
+
+import (
+	"container/list"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Wish is what one demand still asks for.
+type Wish struct {
+	Tag   uint64 // of the demand; never 0, and not used again at a desk
+	Max   int
+	Lease time.Duration
+}
+
+// Consumer is whom a demand's tasks are for. Its methods are called one after the other, with the desk locked: they
+// must neither block nor call the desk or the demand.
+type Consumer interface {
+	// Take gets tasks that are leased and due, in the order of their instants.
+	Take(fsm.Leased)
+	// End says that nothing more comes. It is not called after Demand.Withdraw.
+	End(error)
+}
+
+// Config is what a desk needs of its leadership. The functions must not block, nor call the desk.
+type Config struct {
+	// Changed is told that what is asked of a lane has appeared, grown or gone, once until Wishes is called for it.
+	Changed func(fsm.Lane)
+	// Task returns what a grant is of, nil if that is no longer to be handed over: the grant has then been seen to.
+	// It is called without the desk's lock.
+	Task func(fsm.Grant) *fsmpb.Task
+	// Release gives grants back that nobody takes. It is called without the desk's lock.
+	Release func([]fsm.Grant)
+}
+
+// Desk holds the demands of one leadership. Its methods are safe for concurrent use, but Start must not be called by
+// two at once, and Wishes and Granted only by the one who makes entries, one entry at a time.
+type Desk struct {
+	cfg Config
+
+	mu      sync.Mutex
+	lines   map[fsm.Lane]*line // those with a demand
+	demands map[uint64]*Demand // by tag; also those withdrawn that may yet get a grant
+	named   []*Demand          // that the entry being made may name
+	lastTag uint64
+	closed  error // why, once it is
+}
+
+// line is the demands of one lane, those first that were served longest ago.
+type line struct {
+	lane    fsm.Lane
+	demands list.List // of *Demand
+	ready   int       // tasks that wait in the lane, as of the last entry that said so
+	told    bool      // Changed was called, and Wishes not since
+}
+
+// NewDesk returns an open one.
+func NewDesk(cfg Config) *Desk {
+	return &Desk{cfg: cfg, lines: make(map[fsm.Lane]*line), demands: make(map[uint64]*Demand)}
+}
+
+// Open begins a demand for up to total tasks of a lane. The error is the one that the desk was closed with.
+func (k *Desk) Open(lane fsm.Lane, lease time.Duration, total uint64, c Consumer) (*Demand, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed != nil {
+		return nil, k.closed
+	}
+	l := k.lines[lane]
+	if l == nil {
+		l = &line{lane: lane}
+		k.lines[lane] = l
+	}
+	k.lastTag++
+	d := &Demand{desk: k, line: l, tag: k.lastTag, lease: lease, total: total, consumer: c}
+	d.place = l.demands.PushBack(d)
+	k.demands[d.tag] = d
+	k.tell(l)
+	return d, nil
+}
+
+// tell has the proposer look at a lane.
+func (k *Desk) tell(l *line) {
+	if !l.told {
+		l.told = true
+		k.cfg.Changed(l.lane)
+	}
+}
+
+// Wishes returns what is asked of a lane, in the order in which it is to be served, for an entry that is being made: it
+// may name any of them. Until Granted, tasks may come for each, also if it is withdrawn meanwhile.
+func (k *Desk) Wishes(lane fsm.Lane) []Wish {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lines[lane]
+	if l == nil {
+		return nil
+	}
+	l.told = false
+	var wishes []Wish
+	for e := l.demands.Front(); e != nil; e = e.Next() {
+		d := e.Value.(*Demand)
+		room := d.room()
+		if room == 0 {
+			continue
+		}
+		wishes = append(wishes, Wish{Tag: d.tag, Max: room, Lease: d.lease})
+		if !d.named {
+			d.named = true
+			k.named = append(k.named, d)
+		}
+	}
+	return wishes
+}
+
+// Asked tells whether anybody waits for tasks of a lane.
+func (k *Desk) Asked(lane fsm.Lane) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lines[lane]
+	if l != nil {
+		l.told = false
+	}
+	return l != nil
+}
+
+// Granted ends the making of an entry, also of one that did not commit: these are the grants that it made for demands,
+// in order. Each is followed by Start or GivenBack, unless the leadership ends before.
+func (k *Desk) Granted(grants []fsm.Grant) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, g := range grants {
+		d := k.demands[g.Tag]
+		if d == nil {
+			continue
+		}
+		d.granted++
+		d.coming++
+		if d.place != nil {
+			d.line.demands.MoveToBack(d.place)
+		}
+	}
+	for _, d := range k.named {
+		d.named = false
+		d.forgetIfDone()
+	}
+	clear(k.named)
+	k.named = k.named[:0]
+}
+
+// Ready notes how many tasks wait in a lane, which those who wait there are told with what they get.
+func (k *Desk) Ready(lane fsm.Lane, n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.lines[lane]; l != nil {
+		l.ready = n
+	}
+}
+
+// GivenBack says that grants are not started after all: their tasks go back to their lane.
+func (k *Desk) GivenBack(grants []fsm.Grant) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, g := range grants {
+		k.missed(g)
+	}
+}
+
+func (k *Desk) missed(g fsm.Grant) {
+	if d := k.demands[g.Tag]; d != nil {
+		d.miss()
+	}
+}
+
+// Start hands over granted tasks whose instants have come, and gives back those that nobody takes.
+func (k *Desk) Start(grants []fsm.Grant) {
+	tasks := make([]*fsmpb.Task, len(grants))
+	for i, g := range grants {
+		tasks[i] = k.cfg.Task(g)
+	}
+	if back := k.hand(grants, tasks); len(back) > 0 {
+		k.cfg.Release(back)
+	}
+}
+
+// hand returns the grants that nobody takes.
+func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var served []*Demand
+	for i, g := range grants {
+		if tasks[i] == nil {
+			k.missed(g)
+			continue
+		}
+		d := k.taker(g)
+		if d == nil {
+			back = append(back, g)
+			continue
+		}
+		if len(d.parcel) == 0 {
+			served = append(served, d)
+		}
+		d.put(tasks[i])
+	}
+	for _, d := range served {
+		d.consumer.Take(fsm.Leased{Tasks: d.parcel, Ready: d.line.ready})
+		d.parcel = nil
+	}
+	return back
+}
+
+// taker settles who gets a grant's task: the demand that it was made for, or, if that has gone or has too much under
+// way, another one that asks for the same. nil: nobody.
+func (k *Desk) taker(g fsm.Grant) *Demand {
+	d := k.demands[g.Tag]
+	if d == nil {
+		return nil
+	}
+	if d.place != nil && d.sentBytes < maxSentBytes {
+		d.coming--
+		return d
+	}
+	d.miss()
+	l := k.lines[d.line.lane] // perhaps another one than when the demand stood in it
+	if l == nil {
+		return nil
+	}
+	for e := l.demands.Front(); e != nil; e = e.Next() {
+		if other := e.Value.(*Demand); other.lease == d.lease && other.room() > 0 {
+			other.granted++
+			l.demands.MoveToBack(e)
+			return other
+		}
+	}
+	return nil
+}
+
+// Close ends all demands with the error, which later ones get, too. Grants not started by then run out with their
+// leases.
+func (k *Desk) Close(reason error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed != nil {
+		return
+	}
+	k.closed = reason
+	for _, d := range k.demands {
+		if d.place != nil {
+			d.place = nil
+			d.consumer.End(reason)
+		}
+	}
+	clear(k.demands)
+	clear(k.lines)
+	k.named = nil
+}
+
+// Waiting is how many demands there are.
+func (k *Desk) Waiting() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := 0
+	for _, l := range k.lines {
+		n += l.demands.Len()
+	}
+	return n
+}

@@ -1,0 +1,357 @@
+package pull
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// office is a desk with what is around it: the lanes' tasks, the entry that is being made, the firing queue.
+type office struct {
+	t       rapid.TB
+	desk    *Desk
+	changed map[fsm.Lane]bool
+	ready   map[fsm.Lane][]string
+	held    []fsm.Grant
+	out     map[string]string        // who has a task; empty: nobody
+	lease   map[string]time.Duration // of a granted task
+	gone    map[string]bool          // tasks that a cancel has stopped
+	fence   uint64
+	payload []byte
+	people  []*person
+}
+
+type person struct {
+	o      *office
+	name   string
+	lane   fsm.Lane
+	lease  time.Duration
+	demand *Demand
+	total  uint64
+	got    []string
+	ready  int
+	ended  error
+	left   bool
+}
+
+func (p *person) Take(l fsm.Leased) {
+	p.ready = l.Ready
+	if p.left || p.ended != nil {
+		p.o.t.Fatalf("%s has left and gets %v", p.name, l.Tasks)
+	}
+	for _, task := range l.Tasks {
+		if by := p.o.out[task.Id]; by != "" {
+			p.o.t.Fatalf("%s is handed to %s and to %s", task.Id, by, p.name)
+		}
+		if lease := p.o.lease[task.Id]; lease != p.lease {
+			p.o.t.Fatalf("%s asked for %v and gets %s, leased for %v", p.name, p.lease, task.Id, lease)
+		}
+		p.o.out[task.Id] = p.name
+		p.got = append(p.got, task.Id)
+	}
+}
+
+func (p *person) End(err error) { p.ended = err }
+
+func newOffice(t rapid.TB) *office {
+	o := &office{
+		t: t, changed: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
+		lease: map[string]time.Duration{}, gone: map[string]bool{},
+	}
+	o.desk = NewDesk(Config{
+		Changed: func(l fsm.Lane) { o.changed[l] = true },
+		Task: func(g fsm.Grant) *fsmpb.Task {
+			if o.gone[g.ID] {
+				return nil
+			}
+			return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
+		},
+		Release: func(grants []fsm.Grant) {
+			for _, g := range grants {
+				o.giveBack(g)
+			}
+		},
+	})
+	return o
+}
+
+func (o *office) giveBack(g fsm.Grant) {
+	if by := o.out[g.ID]; by != "" {
+		o.t.Fatalf("%s is given back, and %s has it", g.ID, by)
+	}
+	delete(o.lease, g.ID)
+	o.ready[g.Lane] = append([]string{g.ID}, o.ready[g.Lane]...)
+}
+
+func (o *office) comes(lane fsm.Lane, lease time.Duration, total uint64) *person {
+	p := &person{o: o, name: fmt.Sprint("p", len(o.people)), lane: lane, lease: lease, total: total}
+	var err error
+	if p.demand, err = o.desk.Open(lane, lease, total, p); err != nil {
+		o.t.Fatal(err)
+	}
+	o.people = append(o.people, p)
+	return p
+}
+
+// assemble makes an entry with what a lane's consumers ask for, up to n tasks, and returns its grants.
+func (o *office) assemble(lane fsm.Lane, n int) []fsm.Grant {
+	delete(o.changed, lane)
+	var grants []fsm.Grant
+	for _, w := range o.desk.Wishes(lane) {
+		for ; w.Max > 0 && n > 0 && len(o.ready[lane]) > 0; w.Max, n = w.Max-1, n-1 {
+			id := o.ready[lane][0]
+			o.ready[lane] = o.ready[lane][1:]
+			o.fence++
+			o.lease[id] = w.Lease
+			grants = append(grants, fsm.Grant{ID: id, Lane: lane, Tag: w.Tag, Fence: o.fence})
+		}
+	}
+	return grants
+}
+
+func (o *office) entry(lane fsm.Lane, n int) {
+	grants := o.assemble(lane, n)
+	o.desk.Granted(grants)
+	o.desk.Ready(lane, len(o.ready[lane]))
+	o.held = append(o.held, grants...)
+}
+
+func (o *office) start(n int) {
+	due := o.held[:n]
+	o.held = slices.Clone(o.held[n:])
+	o.desk.Start(due)
+}
+
+var (
+	red  = fsm.Lane{Namespace: "default", Queue: "red"}
+	blue = fsm.Lane{Namespace: "default", Queue: "blue"}
+)
+
+// Whatever consumers do, a task is handed to one of them, waits in its lane or is on its way, and is never lost.
+func TestDeskModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := newOffice(t)
+		lanes := []fsm.Lane{red, blue}
+		count := 0
+		lane := rapid.SampledFrom(lanes)
+		someone := func(t *rapid.T) *person {
+			if len(o.people) == 0 {
+				t.Skip()
+			}
+			p := rapid.SampledFrom(o.people).Draw(t, "who")
+			if p.left {
+				t.Skip()
+			}
+			return p
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"due": func(t *rapid.T) {
+				l := lane.Draw(t, "lane")
+				for range rapid.IntRange(1, 5).Draw(t, "n") {
+					count++
+					o.ready[l] = append(o.ready[l], fmt.Sprint("task", count))
+				}
+			},
+			"come": func(t *rapid.T) {
+				lease := rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "lease")
+				o.comes(lane.Draw(t, "lane"), lease, rapid.Uint64Range(0, 4).Draw(t, "total"))
+			},
+			"set": func(t *rapid.T) {
+				p := someone(t)
+				before := p.demand.room()
+				p.total = uint64(len(p.got)) + rapid.Uint64Range(0, 6).Draw(t, "more")
+				p.demand.Set(p.total, uint64(len(p.got)))
+				if p.demand.room() > before && !o.changed[p.lane] {
+					t.Fatalf("%s asks for more, and nobody was told", p.name)
+				}
+			},
+			"leave": func(t *rapid.T) {
+				p := someone(t)
+				p.demand.Withdraw()
+				p.left = true
+			},
+			"entry": func(t *rapid.T) { o.entry(lane.Draw(t, "lane"), rapid.IntRange(0, 9).Draw(t, "n")) },
+			"entry while others act": func(t *rapid.T) {
+				p := someone(t)
+				l := lane.Draw(t, "lane")
+				grants := o.assemble(l, rapid.IntRange(0, 9).Draw(t, "n"))
+				p.demand.Withdraw()
+				p.left = true
+				o.desk.Granted(grants)
+				o.held = append(o.held, grants...)
+			},
+			"start": func(t *rapid.T) {
+				if len(o.held) == 0 {
+					t.Skip()
+				}
+				o.start(rapid.IntRange(1, len(o.held)).Draw(t, "n"))
+			},
+			"stopped": func(t *rapid.T) {
+				if len(o.held) == 0 {
+					t.Skip()
+				}
+				g := o.held[0]
+				o.gone[g.ID], o.out[g.ID] = true, "cancel"
+				o.start(1)
+			},
+			"given back": func(t *rapid.T) {
+				if len(o.held) == 0 {
+					t.Skip()
+				}
+				last := len(o.held) - 1
+				o.desk.GivenBack(o.held[last:])
+				o.giveBack(o.held[last])
+				o.held = o.held[:last]
+			},
+			"": func(t *rapid.T) { o.check(t, count) },
+		})
+	})
+}
+
+func (o *office) check(t *rapid.T, count int) {
+	n := len(o.held)
+	for _, ids := range o.ready {
+		n += len(ids)
+	}
+	for _, by := range o.out {
+		if by != "" {
+			n++
+		}
+	}
+	if n != count {
+		t.Fatalf("%d of %d tasks are accounted for", n, count)
+	}
+	coming := map[uint64]int{}
+	for _, g := range o.held {
+		coming[g.Tag]++
+	}
+	for tag, d := range o.desk.demands {
+		if d.coming != coming[tag] || int(d.granted) != d.coming+len(d.consumer.(*person).got) {
+			t.Fatalf("%s: %d granted, %d of them coming; %d are, and %v arrived", d.consumer.(*person).name, d.granted,
+				d.coming, coming[tag], d.consumer.(*person).got)
+		}
+		if d.place == nil && d.coming == 0 {
+			t.Fatalf("%s has left and is remembered", d.consumer.(*person).name)
+		}
+	}
+}
+
+func TestServedInTurn(t *testing.T) {
+	o := newOffice(t)
+	var people []*person
+	for range 4 {
+		people = append(people, o.comes(red, time.Second, 100))
+	}
+	for i := range 12 {
+		o.ready[red] = append(o.ready[red], fmt.Sprint("task", i))
+		o.entry(red, 1)
+		o.start(1)
+	}
+	for i, p := range people {
+		want := []string{fmt.Sprint("task", i), fmt.Sprint("task", i+4), fmt.Sprint("task", i+8)}
+		if !slices.Equal(p.got, want) {
+			t.Errorf("%s got %v, want %v", p.name, p.got, want)
+		}
+	}
+}
+
+func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a", "b", "c", "d"}
+	first := o.comes(red, time.Second, 3)
+	o.entry(red, 9)
+	first.demand.Withdraw()
+	first.left = true
+	longer := o.comes(red, time.Hour, 3)
+	o.start(1) // nobody asks for the same lease
+	same := o.comes(red, time.Second, 1)
+	o.start(2)
+	if len(longer.got) != 0 || !slices.Equal(same.got, []string{"b"}) {
+		t.Errorf("got %v and %v", longer.got, same.got)
+	}
+	if !slices.Equal(o.ready[red], []string{"c", "a", "d"}) {
+		t.Errorf("ready: %v", o.ready[red])
+	}
+	if len(o.desk.demands) != 2 {
+		t.Errorf("%d demands are remembered", len(o.desk.demands))
+	}
+}
+
+func TestSlowConsumerGetsNoMore(t *testing.T) {
+	o := newOffice(t)
+	o.payload = make([]byte, 1<<20)
+	slow := o.comes(red, time.Second, 100)
+	for i := range 12 {
+		o.ready[red] = append(o.ready[red], fmt.Sprint("task", i))
+	}
+	o.entry(red, 100)
+	o.start(12)
+	if len(slow.got) != 8 || len(o.ready[red]) != 4 {
+		t.Fatalf("%d handed over, %d wait", len(slow.got), len(o.ready[red]))
+	}
+	if wishes := o.desk.Wishes(red); len(wishes) != 0 {
+		t.Errorf("still asked for: %v", wishes)
+	}
+	o.desk.Granted(nil)
+	slow.demand.Set(100, 8)
+	if !o.changed[red] {
+		t.Error("nobody was told that there is room again")
+	}
+	o.entry(red, 100)
+	o.start(4)
+	if len(slow.got) != 12 {
+		t.Errorf("%d handed over in the end", len(slow.got))
+	}
+}
+
+func TestReadyIsTold(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a", "b", "c"}
+	p := o.comes(red, time.Second, 1)
+	o.entry(red, 9)
+	o.start(1)
+	if p.ready != 2 {
+		t.Errorf("told of %d", p.ready)
+	}
+}
+
+func TestCloseEndsEverybody(t *testing.T) {
+	o := newOffice(t)
+	p := o.comes(red, time.Second, 1)
+	reason := errors.New("over")
+	o.desk.Close(reason)
+	o.desk.Close(errors.New("again"))
+	if p.ended != reason {
+		t.Errorf("ended with %v", p.ended)
+	}
+	if _, err := o.desk.Open(red, time.Second, 1, p); err != reason {
+		t.Errorf("opened with %v", err)
+	}
+	p.demand.Set(5, 0)
+	p.demand.Withdraw()
+	if o.desk.Waiting() != 0 || o.desk.Wishes(red) != nil {
+		t.Error("somebody waits")
+	}
+}
+
+func TestWithdrawnWhileTheEntryIsOut(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a"}
+	first := o.comes(red, time.Second, 1)
+	grants := o.assemble(red, 1)
+	first.demand.Withdraw()
+	first.left = true
+	second := o.comes(red, time.Second, 1)
+	o.desk.Granted(grants)
+	o.desk.Start(grants)
+	if !slices.Equal(second.got, []string{"a"}) || len(o.desk.demands) != 1 {
+		t.Errorf("got %v, %d demands are remembered", second.got, len(o.desk.demands))
+	}
+}
