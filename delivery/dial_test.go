@@ -79,17 +79,26 @@ func (s *nameServer) reply(m dnsmessage.Message, answer func(int64) []string) ([
 		Header:    dnsmessage.Header{ID: m.ID, Response: true, Authoritative: true, RecursionAvailable: true},
 		Questions: m.Questions,
 	}
-	if q.Type != dnsmessage.TypeA {
-		return out.Pack() // nothing of that type
+	n := s.lookups.Load()
+	if q.Type == dnsmessage.TypeA {
+		n = s.lookups.Add(1)
 	}
-	addrs := answer(s.lookups.Add(1))
+	addrs := answer(max(n, 1))
 	if len(addrs) == 0 {
 		out.RCode = dnsmessage.RCodeNameError
 	}
-	for _, a := range addrs {
+	for _, text := range addrs {
+		var body dnsmessage.ResourceBody
+		switch a := netip.MustParseAddr(text); {
+		case a.Is4() && q.Type == dnsmessage.TypeA:
+			body = &dnsmessage.AResource{A: a.As4()}
+		case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+			body = &dnsmessage.AAAAResource{AAAA: a.As16()}
+		default:
+			continue
+		}
 		out.Answers = append(out.Answers, dnsmessage.Resource{
-			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class},
-			Body:   &dnsmessage.AResource{A: netip.MustParseAddr(a).As4()},
+			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class}, Body: body,
 		})
 	}
 	return out.Pack()
@@ -120,6 +129,10 @@ func TestNames(t *testing.T) {
 		"loopback beside allowed": {[]string{"127.0.0.2"}, refused("127.0.0.2", "loopback")},
 		"two refused":             {[]string{"10.0.0.7", "192.168.0.1"}, refused("10.0.0.7", "private")},
 		"refused first":           {[]string{"10.0.0.7", "127.0.0.1"}, fsm.Outcome{Delivered: true}},
+		"IPv6 loopback":           {[]string{"::1"}, refused("::1", "loopback")},
+		"IPv4 in IPv6":            {[]string{"::ffff:10.0.0.7"}, refused("10.0.0.7", "private")},
+		"NAT64":                   {[]string{"64:ff9b::a9fe:a9fe"}, refused("64:ff9b::a9fe:a9fe", "NAT64")},
+		"private of both kinds":   {[]string{"fd00::1", "127.0.0.1"}, fsm.Outcome{Delivered: true}},
 		"unknown name":            {nil, fsm.Outcome{Error: "no such host: shop.test"}},
 	}
 	for name, test := range tests {
@@ -223,6 +236,52 @@ func TestRebinding(t *testing.T) {
 	}
 	if n := names.lookups.Load(); n != 4 {
 		t.Errorf("%d look-ups", n)
+	}
+}
+
+// TestRebindingFromPublic: a name that leads to a public address first, and home ever after; and one that leads to both
+// at once. Nothing is sent to the public one here: this test ends its dials where the guard has let them pass.
+func TestRebindingFromPublic(t *testing.T) {
+	const public = "8.8.8.8"
+	private := listen(t, func(net.Conn) { t.Error("the private address was connected to") })
+	port := private[strings.LastIndexByte(private, ':')+1:]
+	passed := errors.New("passed by the guard")
+	tests := map[string]struct {
+		answer func(int64) []string
+		want   []string // of each dial: the address that passed, or how the refusal begins
+	}{
+		"changes": {func(n int64) []string {
+			if n == 1 {
+				return []string{public}
+			}
+			return []string{"127.0.0.1"}
+		}, []string{public, "refused: rebind.test leads to 127.0.0.1", "refused: rebind.test leads to 127.0.0.1"}},
+		"leads to both":           {fixed("127.0.0.1", public), []string{public, public}},
+		"leads to both, IPv6 too": {fixed("::1", "::ffff:127.0.0.1", public), []string{public}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			d := newDialer(Config{ConnectTimeout: 5 * time.Second, Resolver: dnsServer(t, test.answer).resolver()})
+			reached := make(chan string, 1)
+			d.net.ControlContext = func(ctx context.Context, network, address string, c syscall.RawConn) error {
+				if err := d.control(ctx, network, address, c); err != nil {
+					return err
+				}
+				reached <- address
+				return passed
+			}
+			for i, want := range test.want {
+				_, err := d.dial(t.Context(), "tcp", "rebind.test:"+port)
+				got := err.Error()
+				var refused *refusedError
+				if !errors.As(err, &refused) {
+					got, _, _ = net.SplitHostPort(<-reached)
+				}
+				if !strings.HasPrefix(got, want) {
+					t.Errorf("dial %d: %q, want %q", i+1, got, want)
+				}
+			}
+		})
 	}
 }
 

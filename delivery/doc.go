@@ -30,8 +30,8 @@
 // # What a batch is
 //
 // One POST of content type application/cloudevents-batch+json: a JSON array with one CloudEvent for each task. An event
-// says what the headers of a single request say: specversion, id (which is the task's webhook-id), type, source, subject
-// (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of decimal
+// says what the headers of a single request say: specversion, id (which is the task's webhook-id), type, source,
+// subject (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of decimal
 // digits: it has 64 bits, and CloudEvents' integers 32) and, if the task has one, traceparent; datacontenttype and the
 // payload. A payload whose type is JSON (application/json, or anything with a subtype json or the suffix +json) and
 // which is JSON is the member data, in the very bytes that were scheduled. Any other is data_base64; so is JSON that is
@@ -64,7 +64,9 @@
 // unicast addresses and what --allow-webhook-cidr names. Literal addresses are checked when the task is scheduled.
 // Names are checked in the dialer's Control, on the very address that the socket is about to connect to: to check a
 // look-up and then dial by name again would lose to a name that changes in between. No proxy is taken from the
-// environment, which would make the check meaningless.
+// environment, which would make the check meaningless. IPv6 forms that carry an IPv4 address (mapped, compatible,
+// translated, NAT64, 6to4, Teredo) are refused whole, but the prefix that a network chose for its own NAT64 is an
+// address like any other: that gateway has to refuse what Belfry must not reach through it.
 //
 // # Choices
 //

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"golang.org/x/net/idna"
@@ -89,6 +90,8 @@ func (g *Guard) checkName(host string) *fsm.FieldError {
 	switch {
 	case name == "":
 		return faulty("has no host")
+	case slices.Contains(strings.Split(name, "."), ""):
+		return faulty(fmt.Sprintf("has a host %q that is no valid name: there is nothing between two of its dots", host))
 	case isNumber(last):
 		return faulty(fmt.Sprintf("has a host %q that is an unusual spelling of an IPv4 address: "+
 			"write four decimal numbers, as in 192.0.2.7. Loopback and private ones also need %s", host, allowFlag))

@@ -109,7 +109,7 @@ func TestSecretsStayHere(t *testing.T) {
 		"plain":    string(secret),
 		"base64":   base64.StdEncoding.EncodeToString(secret),
 		"hex":      hex.EncodeToString(secret),
-		"as bytes": strings.Trim(fmt.Sprint(secret), "[]"),
+		"as bytes": strings.Trim(fmt.Sprintf("%d", secret), "[]"),
 		"quoted":   strings.Trim(fmt.Sprintf("%q", secret), `"`),
 	} {
 		if strings.Contains(seen.String(), spelling) {
