@@ -102,6 +102,29 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
+// TestRedirectsAreNotFollowed: neither the private receiver that they name is reached nor any other.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	private := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("followed") })
+	w := newWebhook(t)
+	for _, status := range []int{300, 301, 302, 303, 305, 307, 308} {
+		for _, to := range []string{private, "//" + strings.TrimPrefix(private, "http://") + "/", "/again", "file:///etc/passwd"} {
+			calls := 0
+			url := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+				calls++
+				answer(status, map[string]string{"Location": to, "Refresh": "0; url=" + private}, "")(rw, r)
+			})
+			out := w.Deliver(t.Context(), attemptOf(url))
+			batch := w.DeliverBatch(t.Context(), []fsm.Attempt{attemptOf(url)})
+			if out.Delivered || out.Permanent || !strings.Contains(out.Error, "redirects are not followed (to "+to) {
+				t.Errorf("%d to %s: %+v", status, to, out)
+			}
+			if batch[0] != out || calls != 2 {
+				t.Errorf("%d to %s: as a batch %+v, %d calls", status, to, batch[0], calls)
+			}
+		}
+	}
+}
+
 func receiverThatResets(t *testing.T) string {
 	return serveRaw(t, func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) })
 }

@@ -1,0 +1,145 @@
+package delivery
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// TestNothingIsLeftBehind runs each kind of bad receiver on a fake clock and over connections in memory. When an attempt
+// is over, and a second later at most, so are its connection, its goroutines and the receiver's (synctest waits for them
+// all, and fails if one never ends), and of an endless reply no more was taken than is kept.
+func TestNothingIsLeftBehind(t *testing.T) {
+	const attempts, timeout = 20, 15 * time.Second
+	tests := map[string]struct {
+		speak func(net.Conn) // once a request is read; then the connection is closed, unless it is kept
+		want  fsm.Outcome
+		took  time.Duration
+		kept  bool // the connection is ready for the next request
+	}{
+		"never answers": {untilGone, fsm.Outcome{Error: "timed out after 15s (waiting for the answer)"}, timeout, false},
+		"hangs in the header": {hangsAfter("HTTP/1.1 200 OK\r\nX-A: "),
+			fsm.Outcome{Error: "timed out after 15s (reading the answer)"}, timeout, false},
+		"hangs in the body": {hangsAfter("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
+			fsm.Outcome{Delivered: true}, replyPatience, false},
+		"hangs in a failure's body": {hangsAfter("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
+			fsm.Outcome{Error: "500 Internal Server Error: x"}, replyPatience, false},
+		"closes unanswered": {func(net.Conn) {},
+			fsm.Outcome{Error: "the receiver closed the connection without an answer"}, 0, false},
+		"closes in the body": {says("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
+			fsm.Outcome{Error: "500 Internal Server Error: x"}, 0, false},
+		"10 MB": {says("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 10<<20)),
+			fsm.Outcome{Delivered: true}, 0, false},
+		"10 MB of failure": {says("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 10<<20)),
+			fsm.Outcome{Error: "500 Internal Server Error: " + strings.Repeat("x", maxExcerpt-1)}, 0, false},
+		"10 MB of header": {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", 10<<20)),
+			fsm.Outcome{Error: "malformed answer, or one with a header over 64 KiB"}, 0, false},
+		"redirects home": {says("HTTP/1.1 307 R\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"),
+			fsm.Outcome{Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
+		"500":       {says("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), fsm.Outcome{Error: "500 Internal Server Error"}, 0, true},
+		"delivered": {says("HTTP/1.1 204 No\r\n\r\n"), fsm.Outcome{Delivered: true}, 0, true},
+		"busy, in seconds": {says("HTTP/1.1 429 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n"),
+			fsm.Outcome{Error: "429 Too Many Requests", RetryAfter: 2 * time.Minute}, 0, true},
+		"busy, until": {says("HTTP/1.1 503 Busy\r\nRetry-After: Sat, 01 Jan 2000 00:10:00 GMT\r\nContent-Length: 0\r\n\r\n"),
+			fsm.Outcome{Error: "503 Service Unavailable", RetryAfter: 10 * time.Minute}, 0, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWebhook(t)
+				var open, taken atomic.Int64
+				w.transport.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
+				outcomes := make(chan fsm.Outcome, attempts)
+				begun := time.Now() // the bubble's: 2000-01-01
+				for range attempts {
+					go func() {
+						a := attemptOf("http://shop.test/")
+						a.Timeout = timeout
+						outcomes <- w.Deliver(t.Context(), a)
+					}()
+				}
+				for range attempts {
+					if out := <-outcomes; out != test.want {
+						t.Errorf("outcome %+v\n   want %+v", out, test.want)
+					}
+				}
+				if took := time.Since(begun); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+				synctest.Wait()
+				if n := open.Load(); n != 0 && !test.kept {
+					t.Errorf("%d connections are still there", n)
+				}
+				if n := taken.Load(); n > attempts*2*maxReplyBody {
+					t.Errorf("%d bytes taken of each reply", n/attempts)
+				}
+				w.Close()
+				synctest.Wait()
+				if n := open.Load(); n != 0 {
+					t.Errorf("%d connections outlast Close", n)
+				}
+			})
+		})
+	}
+}
+
+func says(what string) func(net.Conn) { return func(c net.Conn) { write(c, what) } }
+
+func hangsAfter(what string) func(net.Conn) {
+	return func(c net.Conn) {
+		write(c, what)
+		untilGone(c)
+	}
+}
+
+// pipeTo dials a receiver in memory. It counts the connections that are open and the bytes that were taken from them.
+func pipeTo(open, taken *atomic.Int64, speak func(net.Conn), kept bool) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		open.Add(1)
+		go func() {
+			defer theirs.Close()
+			for in := bufio.NewReader(theirs); ; {
+				req, err := http.ReadRequest(in)
+				if err != nil {
+					return
+				}
+				if _, err := io.Copy(io.Discard, req.Body); err != nil {
+					return
+				}
+				if speak(theirs); !kept {
+					return
+				}
+			}
+		}()
+		return &countedConn{Conn: ours, open: open, taken: taken}, nil
+	}
+}
+
+type countedConn struct {
+	net.Conn
+	open, taken *atomic.Int64
+	closed      atomic.Bool
+}
+
+func (c *countedConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.taken.Add(int64(n))
+	return n, err
+}
+
+func (c *countedConn) Close() error {
+	if c.closed.CompareAndSwap(false, true) {
+		c.open.Add(-1)
+	}
+	return c.Conn.Close()
+}
