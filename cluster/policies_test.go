@@ -59,9 +59,22 @@ func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, w
 	})
 }
 
-func TestPolicyGoesThroughAnyNode(t *testing.T) {
+// TestPolicies has one cluster for all that needs no fresh one: starting one takes seconds.
+func TestPolicies(t *testing.T) {
 	t.Parallel()
-	c := clustertest.New(t, 3, nil)
+	logged := &lockedBuffer{}
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	t.Run("are waited for", func(t *testing.T) { testPutQueueWaits(t, c) })
+	t.Run("are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
+	t.Run("are listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
+	t.Run("keep their secrets", func(t *testing.T) { testSecretsAreNotTold(t, c, logged) })
+	t.Run("are kept and handed on", func(t *testing.T) { testPolicyIsKept(t, c) })
+}
+
+// A policy set through any node outlives a restart of all and is known to a node that joins, until it is deleted.
+func testPolicyIsKept(t *testing.T, c *clustertest.Cluster) {
 	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}}
 	for i := range 3 {
 		p.MaxInFlight = uint32(i + 1)
@@ -92,19 +105,17 @@ func TestPolicyGoesThroughAnyNode(t *testing.T) {
 }
 
 // When PutQueue returns before its second is over, every node knows the policy, and not only soon.
-func TestPutQueueWaitsForAllNodes(t *testing.T) {
-	t.Parallel()
-	c := clustertest.New(t, 3, nil)
+func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 	var all time.Duration
 	const rounds = 60
 	for round := range rounds {
-		p := &fsmpb.QueuePolicy{Queue: "q", MaxInFlight: uint32(round + 1)}
+		p := &fsmpb.QueuePolicy{Queue: "waited-for", MaxInFlight: uint32(round + 1)}
 		began := time.Now()
 		mustPut(t, c.Node(round%3), p)
 		took := time.Since(began)
 		all += took
 		for i := range 3 {
-			if err := hasPolicy(t.Context(), c.Node(i), "q", p); err != nil && took < time.Second {
+			if err := hasPolicy(t.Context(), c.Node(i), p.Queue, p); err != nil && took < time.Second {
 				t.Fatalf("round %d, node %d, after %v: %v", round, i, took, err)
 			}
 		}
@@ -113,16 +124,14 @@ func TestPutQueueWaitsForAllNodes(t *testing.T) {
 }
 
 // A policy that breaks a limit is refused with its field's name, also by a leader that is elsewhere.
-func TestPolicyIsChecked(t *testing.T) {
-	t.Parallel()
-	c := clustertest.New(t, 3, nil)
+func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
-		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: -1})
+		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "refused", MaxPerSecond: -1})
 		var field *fsm.FieldError
 		if !errors.As(err, &field) || field.Field != "max_per_second" {
 			t.Errorf("through node %d: %v", i, err)
 		}
-		everywhere(t, c, 3, "q", nil)
+		everywhere(t, c, 3, "refused", nil)
 	}
 }
 
@@ -145,14 +154,9 @@ func (b *lockedBuffer) String() string {
 }
 
 // Whatever happens to a policy, its secrets are in no log and no error.
-func TestSecretsAreNotTold(t *testing.T) {
-	t.Parallel()
-	logged := &lockedBuffer{}
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
-		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	})
+func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedBuffer) {
 	secret := []byte("this-is-a-secret-of-32-bytes-yes")
-	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{secret}}
+	p := &fsmpb.QueuePolicy{Queue: "secrets", Secrets: [][]byte{secret}}
 	var told strings.Builder
 	for i := range 3 {
 		mustPut(t, c.Node(i), p)
@@ -242,20 +246,18 @@ func checkAnswers(t *testing.T, n *cluster.Node, victim int, answers []error) {
 }
 
 // What all shards hold of a queue is added up; queues with a policy or with tasks are listed, each once.
-func TestQueuesAreCounted(t *testing.T) {
-	t.Parallel()
-	c := clustertest.New(t, 3, nil)
-	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "empty"})
-	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "both"})
+func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "listed-empty"})
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "listed-both"})
 	var cmds []*fsmpb.Command
 	for i := range 100 {
 		cmd := schedule(fmt.Sprint("t", i), 30*time.Minute)
-		cmd.GetSchedule().Spec.Queue = []string{"both", "tasks"}[i%2]
+		cmd.GetSchedule().Spec.Queue = []string{"listed-both", "listed-tasks"}[i%2]
 		cmds = append(cmds, cmd)
 	}
 	mustDo(t, c.Node(1), cmds...)
 	for i := range 3 {
-		policy, counts, err := c.Node(i).Queue(t.Context(), "", "both")
+		policy, counts, err := c.Node(i).Queue(t.Context(), "", "listed-both")
 		if err != nil || policy == nil || counts.Scheduled != 50 {
 			t.Errorf("through node %d: %v, %v, %v", i, policy, counts, err)
 		}
@@ -265,7 +267,9 @@ func TestQueuesAreCounted(t *testing.T) {
 		}
 		var told []string
 		for _, q := range all {
-			told = append(told, fmt.Sprintf("%s %d %v", q.Counts.Queue, q.Counts.Scheduled, q.Policy != nil))
+			if name, ok := strings.CutPrefix(q.Counts.Queue, "listed-"); ok {
+				told = append(told, fmt.Sprintf("%s %d %v", name, q.Counts.Scheduled, q.Policy != nil))
+			}
 		}
 		if want := []string{"both 50 true", "empty 0 true", "tasks 50 false"}; !slices.Equal(told, want) {
 			t.Errorf("through node %d: %v, not %v", i, told, want)
