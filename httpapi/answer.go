@@ -18,6 +18,7 @@ type view struct {
 	// The payload is not the task's own when the answer repeats what the request brought.
 	payload        []byte
 	payloadIsBytes bool
+	receipt        bool // shown, for the consumer whose lease the task as it stands is
 }
 
 func viewOf(t *fsmpb.Task) view {
@@ -35,12 +36,7 @@ func (v view) append(b []byte) []byte {
 	b = appendSettings(b, spec)
 	b = appendString(append(b, `,"state":`...), stateName(t.State))
 	b = strconv.AppendUint(append(b, `,"attempts":`...), uint64(t.Attempts), 10)
-	b = append(b, `,"next_attempt_at":`...)
-	if t.NextAttemptAtMs == 0 {
-		b = append(b, "null"...)
-	} else {
-		b = appendInstant(b, t.NextAttemptAtMs)
-	}
+	b = appendOptionalInstant(append(b, `,"next_attempt_at":`...), t.NextAttemptAtMs)
 	b = appendString(append(b, `,"last_error":`...), t.LastError)
 	b = strconv.AppendUint(append(b, `,"revision":`...), v.revision, 10)
 	b = strconv.AppendUint(append(b, `,"shard":`...), uint64(t.Shard), 10)
@@ -77,7 +73,43 @@ func (v view) appendExtras(b []byte) []byte {
 	if v.previous != fsmpb.State_STATE_UNSPECIFIED {
 		b = appendString(append(b, `,"previous":`...), stateName(v.previous))
 	}
-	return b
+	if v.task.Leased {
+		b = appendInstant(append(b, `,"lease_ends_at":`...), v.task.LeaseEndMs)
+	}
+	if v.receipt {
+		b = append(receiptOf(v.task).append(append(b, `,"receipt":"`...)), '"')
+		b = strconv.AppendUint(append(b, `,"attempt":`...), uint64(v.task.Attempts), 10)
+		b = strconv.AppendUint(append(b, `,"fence":`...), v.task.Fence, 10)
+	}
+	return appendHistory(b, v.task.History)
+}
+
+// appendHistory writes the last few attempts, oldest first.
+func appendHistory(b []byte, history []*fsmpb.Past) []byte {
+	if len(history) == 0 {
+		return b
+	}
+	b = append(b, `,"history":[`...)
+	for i, p := range history {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendUint(append(b, `{"attempt":`...), uint64(p.Attempt), 10)
+		b = strconv.AppendUint(append(b, `,"fence":`...), p.Fence, 10)
+		b = appendOptionalInstant(append(b, `,"started_at":`...), p.StartedAtMs)
+		b = appendOptionalInstant(append(b, `,"ended_at":`...), p.EndedAtMs)
+		b = appendString(append(b, `,"node":`...), p.Node)
+		b = append(appendString(append(b, `,"error":`...), p.Error), '}')
+	}
+	return append(b, ']')
+}
+
+// appendOptionalInstant writes null for an instant that there is not.
+func appendOptionalInstant(b []byte, ms int64) []byte {
+	if ms == 0 {
+		return append(b, "null"...)
+	}
+	return appendInstant(b, ms)
 }
 
 // appendSettings writes what the task says itself, and leaves out what is its queue's.

@@ -337,14 +337,14 @@ func TestFramer(t *testing.T) {
 func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
 	memory := &budget{limit: 1 << 20}
 	o := newOutbox(4<<20, 10, memory)
-	piece := make([]byte, 600<<10)
-	if !o.put(&piece) || memory.taken.Load() != 0 { // alone, it is always taken
+	data := make([]byte, 600<<10)
+	if !o.put(piece{data: &data}) || memory.taken.Load() != 0 { // alone, it is always taken
 		t.Fatal("the first piece")
 	}
-	if o.fits(len(piece)+600<<10) || !o.fits(len(piece)+100<<10) {
+	if o.fits(len(data)+600<<10) || !o.fits(len(data)+100<<10) {
 		t.Error("what fits is not what the memory has")
 	}
-	if got, last := o.take(); got != &piece || !last {
+	if got, last := o.take(); got.data != &data || !last {
 		t.Error("the piece does not come out")
 	}
 	o.release()

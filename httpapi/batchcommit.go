@@ -2,28 +2,26 @@ package httpapi
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // commit carries out what has been parsed, one commit at a time.
-func (t *stream) commit(ctx context.Context) error {
+func (t *batch) commit(ctx context.Context) error {
 	var spare []line
 	for {
 		lines, ok := t.intake.take(spare)
 		if !ok {
 			break
 		}
-		replies, err := t.do(ctx, commandsOf(lines))
+		cmds := commandsOf(lines)
+		t.s.metrics.committed(len(cmds))
+		replies, err := t.s.doPatiently(ctx, cmds)
 		if err != nil {
 			return err
 		}
-		if !t.outbox.put(t.answersTo(lines, replies)) {
+		if !t.outbox.put(piece{data: t.answersTo(lines, replies)}) {
 			return errCut
 		}
 		clear(lines) // lets go of the commands before the list is filled again
@@ -47,84 +45,10 @@ func commandsOf(lines []line) []*fsmpb.Command {
 	return cmds
 }
 
-const (
-	firstPause = 5 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
-)
-
-// do carries out commands, and those that were refused for overload again, with a growing pause, until none is or the
-// client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about such
-// refusals.
-func (t *stream) do(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
-	replies, err := t.doOnce(ctx, cmds)
-	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
-		refused := overloadedAmong(replies)
-		if len(refused) == 0 {
-			return replies, nil
-		}
-		t.s.metrics.retries.Inc()
-		if err = wait(ctx, pause/2+rand.N(pause)); err == nil {
-			err = t.again(ctx, cmds, replies, refused)
-		}
-	}
-	return nil, err
-}
-
-func (t *stream) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
-	if len(cmds) == 0 {
-		return nil, nil
-	}
-	t.s.metrics.committed(len(cmds))
-	ctx, cancel := context.WithTimeout(ctx, t.s.cfg.RequestTimeout)
-	defer cancel()
-	replies := t.s.cfg.Backend.Do(ctx, cmds)
-	if len(replies) != len(cmds) {
-		return nil, fmt.Errorf("the backend gave %d replies to %d commands", len(replies), len(cmds))
-	}
-	return replies, nil
-}
-
-func overloadedAmong(replies []fsm.Reply) []int {
-	var refused []int
-	for i, r := range replies {
-		if r.Err != nil && errors.Is(r.Err, fsm.ErrOverloaded) {
-			refused = append(refused, i)
-		}
-	}
-	return refused
-}
-
-// again carries out the refused ones and puts their replies in place.
-func (t *stream) again(ctx context.Context, cmds []*fsmpb.Command, replies []fsm.Reply, refused []int) error {
-	part := make([]*fsmpb.Command, len(refused))
-	for i, at := range refused {
-		part[i] = cmds[at]
-	}
-	fresh, err := t.doOnce(ctx, part)
-	if err != nil {
-		return err
-	}
-	for i, at := range refused {
-		replies[at] = fresh[i]
-	}
-	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // answersTo writes a line for each line, in order.
-func (t *stream) answersTo(lines []line, replies []fsm.Reply) *[]byte {
-	piece := t.s.buffers.get()
-	b, tally := *piece, statusTally{}
+func (t *batch) answersTo(lines []line, replies []fsm.Reply) *[]byte {
+	buffer := t.s.buffers.get()
+	b, tally := *buffer, statusTally{}
 	for _, l := range lines {
 		var status int
 		if l.refused != nil {
@@ -137,11 +61,11 @@ func (t *stream) answersTo(lines []line, replies []fsm.Reply) *[]byte {
 		tally.count(status, t.s.metrics)
 	}
 	tally.flush(t.s.metrics)
-	*piece = b
-	return piece
+	*buffer = b
+	return buffer
 }
 
-func (t *stream) logInternal(err error) {
+func (t *batch) logInternal(err error) {
 	if err != nil && problemOf(err).kind == internalError {
 		t.s.cfg.Logger.Error("batch line failed", "error", err)
 	}

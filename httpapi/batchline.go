@@ -14,7 +14,6 @@ type line struct {
 	id      string
 	cmd     *fsmpb.Command // nil if refused
 	refused *problem
-	size    int // bytes that it came in
 }
 
 // batchLine reads one line. The call in it hashes like the single call that says the same.
@@ -24,9 +23,9 @@ func (p *parser) batchLine(data []byte) line {
 		err = p.lineCommand(d)
 	}
 	if err == nil {
-		return line{id: d.order.cmd.Id, cmd: d.order.finish(), size: len(data)}
+		return line{id: d.order.cmd.Id, cmd: d.order.finish()}
 	}
-	return line{id: idIn(data), refused: problemOf(err), size: len(data)}
+	return line{id: idIn(data), refused: problemOf(err)}
 }
 
 func (p *parser) lineCommand(d *draft) error {

@@ -49,6 +49,7 @@ func checkType(h http.Header, accepted ...string) error {
 // body is a request's body in memory. It must be released.
 type body struct {
 	data   []byte
+	limit  int
 	memory *budget
 	held   int
 }
@@ -57,14 +58,14 @@ func (b *body) release() { b.memory.give(b.held) }
 
 // readBody takes in the body of a single call within its limits of type, size, time and memory. An empty body has no
 // type. Afterwards the request's own body is empty, which tells a later refusal that nothing is left on the wire.
-func (s *Server) readBody(c echo.Context, accepted ...string) (*body, error) {
+func (s *Server) readBody(c echo.Context, limit int, accepted ...string) (*body, error) {
 	r := c.Request()
-	b := &body{memory: &s.memory}
+	b := &body{limit: limit, memory: &s.memory}
 	if r.ContentLength == 0 || r.Body == nil {
 		return b, nil
 	}
-	if r.ContentLength > int64(s.cfg.BodyBytes) {
-		return b, s.bodyTooLarge()
+	if r.ContentLength > int64(limit) {
+		return b, b.tooLarge()
 	}
 	if err := checkType(r.Header, accepted...); err != nil {
 		return b, s.unlessEmpty(c, b, err)
@@ -96,15 +97,15 @@ func (s *Server) fill(c echo.Context, b *body) error {
 	b.data = make([]byte, 0, size)
 	for {
 		if len(b.data) == cap(b.data) {
-			if err := b.grow(s.cfg.BodyBytes); err != nil {
+			if err := b.grow(); err != nil {
 				return err
 			}
 		}
 		n, err := r.Body.Read(b.data[len(b.data):cap(b.data)])
 		b.data = b.data[:len(b.data)+n]
 		switch {
-		case len(b.data) > s.cfg.BodyBytes:
-			return s.bodyTooLarge()
+		case len(b.data) > b.limit:
+			return b.tooLarge()
 		case err == io.EOF:
 			r.Body = http.NoBody
 			return nil
@@ -115,8 +116,8 @@ func (s *Server) fill(c echo.Context, b *body) error {
 }
 
 // grow doubles the room, as long as the calls together stay within their memory.
-func (b *body) grow(limit int) error {
-	size := min(2*cap(b.data), limit+1)
+func (b *body) grow() error {
+	size := min(2*cap(b.data), b.limit+1)
 	if size > freeBody {
 		if !b.memory.take(size - b.held) {
 			return &problem{kind: overloaded, detail: "other bodies take all the memory for them", retryAfter: 1}
@@ -127,8 +128,8 @@ func (b *body) grow(limit int) error {
 	return nil
 }
 
-func (s *Server) bodyTooLarge() error {
-	return &problem{kind: tooLarge, detail: "the body is too large", limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
+func (b *body) tooLarge() error {
+	return &problem{kind: tooLarge, detail: "the body is too large", limit: fmt.Sprintf("%d bytes", b.limit)}
 }
 
 func (s *Server) bodyBroken(err error) error {

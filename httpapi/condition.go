@@ -28,6 +28,10 @@ func (o *order) takeHeaders(h http.Header) error {
 			return err
 		}
 	}
+	return o.takeKey(h)
+}
+
+func (o *order) takeKey(h http.Header) error {
 	switch values := h[keyHeader]; len(values) {
 	case 0:
 		return nil

@@ -30,12 +30,17 @@ type Config struct {
 	MemoryBytes    int           // 256 MiB: bodies and batch answers of all calls together
 	MaxInFlight    int           // 4096: single calls at work at once
 	MaxBatches     int           // 256: batch streams open at once
+	SettleBytes    int           // 2 MiB: the body of a settle
+	MaxPolls       int           // 16384: consumers that wait at once, those with a stream included
 
 	BatchIdle        time.Duration // 5m: how long a batch may go on without a byte from its client
 	BatchStall       time.Duration // 1m: how long a batch's client may take no answer
 	BatchChunkBytes  int           // 256 KiB: lines that wait while a commit is under way
 	BatchChunkLines  int           // 2048: the same, counted
 	BatchAnswerBytes int           // 16 MiB: answers that wait for one batch's client
+
+	StreamBeat  time.Duration // 15s: how often a stream on which nothing else goes says that it is there
+	StreamBytes int           // 256 KiB: lines that wait for one stream's client; one answer of the shards always fits
 }
 
 func (c *Config) setDefaults() {
@@ -46,11 +51,15 @@ func (c *Config) setDefaults() {
 	setDefault(&c.MemoryBytes, 256<<20)
 	setDefault(&c.MaxInFlight, 4096)
 	setDefault(&c.MaxBatches, 256)
+	setDefault(&c.SettleBytes, 2<<20)
+	setDefault(&c.MaxPolls, 16384)
 	setDefault(&c.BatchIdle, 5*time.Minute)
 	setDefault(&c.BatchStall, time.Minute)
 	setDefault(&c.BatchChunkBytes, 256<<10)
 	setDefault(&c.BatchChunkLines, 2048)
 	setDefault(&c.BatchAnswerBytes, 16<<20)
+	setDefault(&c.StreamBeat, 15*time.Second)
+	setDefault(&c.StreamBytes, 256<<10)
 	if c.CheckURL == nil {
 		c.CheckURL = func(string) *fsm.FieldError { return nil }
 	}
@@ -80,7 +89,7 @@ func (c *Config) validate() error {
 		value time.Duration
 	}{
 		{"RequestTimeout", c.RequestTimeout}, {"BodyTimeout", c.BodyTimeout}, {"IdleTimeout", c.IdleTimeout},
-		{"BatchIdle", c.BatchIdle}, {"BatchStall", c.BatchStall},
+		{"BatchIdle", c.BatchIdle}, {"BatchStall", c.BatchStall}, {"StreamBeat", c.StreamBeat},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("httpapi: %s is negative: %v", d.name, d.value)
@@ -91,8 +100,10 @@ func (c *Config) validate() error {
 		value int
 	}{
 		{"BodyBytes", c.BodyBytes}, {"MemoryBytes", c.MemoryBytes}, {"MaxInFlight", c.MaxInFlight},
-		{"MaxBatches", c.MaxBatches}, {"BatchChunkBytes", c.BatchChunkBytes},
+		{"MaxBatches", c.MaxBatches}, {"SettleBytes", c.SettleBytes}, {"MaxPolls", c.MaxPolls},
+		{"BatchChunkBytes", c.BatchChunkBytes},
 		{"BatchChunkLines", c.BatchChunkLines}, {"BatchAnswerBytes", c.BatchAnswerBytes},
+		{"StreamBytes", c.StreamBytes},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("httpapi: %s is negative: %d", n.name, n.value)

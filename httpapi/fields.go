@@ -19,6 +19,7 @@ const (
 	fieldQueue
 	fieldFireAt
 	fieldDelay
+	fieldJitter
 	fieldPayload
 	fieldPayloadBase64
 	fieldContentType
@@ -42,7 +43,7 @@ func (s fieldSet) first() field { return field(bits.TrailingZeros32(uint32(s))) 
 const (
 	fieldsOfSpec = fieldSet(1<<fieldQueue | 1<<fieldPayload | 1<<fieldPayloadBase64 | 1<<fieldContentType |
 		1<<fieldTarget | 1<<fieldRetry | 1<<fieldExpiresAfter | 1<<fieldLabels)
-	fieldsOfTask  = fieldsOfSpec | 1<<fieldFireAt | 1<<fieldDelay
+	fieldsOfTask  = fieldsOfSpec | 1<<fieldFireAt | 1<<fieldDelay | 1<<fieldJitter
 	fieldsOfPut   = fieldsOfTask | 1<<fieldID
 	fieldsOfTouch = fieldSet(1<<fieldDelay | 1<<fieldNoLaterThan | 1<<fieldOrSchedule)
 	fieldsOfPatch = fieldSet(1<<fieldFireAt | 1<<fieldDelay | 1<<fieldPayload | 1<<fieldPayloadBase64 |
@@ -69,6 +70,8 @@ func (f field) String() string {
 		return "fire_at"
 	case fieldDelay:
 		return "delay"
+	case fieldJitter:
+		return "jitter"
 	case fieldPayload:
 		return "payload"
 	case fieldPayloadBase64:
@@ -109,6 +112,8 @@ func fieldOf(name []byte) field {
 		return fieldFireAt
 	case "delay":
 		return fieldDelay
+	case "jitter":
+		return fieldJitter
 	case "payload":
 		return fieldPayload
 	case "payload_base64":
@@ -135,7 +140,7 @@ func fieldOf(name []byte) field {
 func setByService(name []byte) bool {
 	switch string(name) {
 	case "state", "attempts", "next_attempt_at", "last_error", "revision", "shard", "created_at", "webhook_id",
-		"outcome", "previous":
+		"outcome", "previous", "history", "lease_ends_at", "receipt", "attempt", "fence":
 		return true
 	}
 	return false

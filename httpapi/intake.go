@@ -4,25 +4,25 @@ import "sync"
 
 // intake holds the lines that were parsed and wait for the commit under way to end. Whatever is there then is the
 // next commit, so commits grow with the load by themselves.
-type intake struct {
+type intake[T any] struct {
 	maxLines, maxBytes int
 
 	mu    sync.Mutex
 	moved sync.Cond // on mu; something below changed
-	lines []line
+	lines []T
 	bytes int  // of lines; put waits while it or len(lines) has reached its maximum
 	ended bool // no more lines come
 	cut   bool // nobody waits any longer
 }
 
-func newIntake(maxLines, maxBytes int) *intake {
-	in := &intake{maxLines: maxLines, maxBytes: maxBytes}
+func newIntake[T any](maxLines, maxBytes int) *intake[T] {
+	in := &intake[T]{maxLines: maxLines, maxBytes: maxBytes}
 	in.moved.L = &in.mu
 	return in
 }
 
-// put adds a line, once there is room. It is false if the batch was cut.
-func (in *intake) put(l line) bool {
+// put adds a line that came in size bytes, once there is room. It is false if the stream was cut.
+func (in *intake[T]) put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
@@ -32,7 +32,7 @@ func (in *intake) put(l line) bool {
 		return false
 	}
 	in.lines = append(in.lines, l)
-	in.bytes += l.size
+	in.bytes += size
 	if len(in.lines) == 1 {
 		in.moved.Broadcast()
 	}
@@ -40,7 +40,7 @@ func (in *intake) put(l line) bool {
 }
 
 // take waits for lines and takes them all, in the place of spare. It is false after the last ones.
-func (in *intake) take(spare []line) ([]line, bool) {
+func (in *intake[T]) take(spare []T) ([]T, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && !in.ended && len(in.lines) == 0 {
@@ -56,7 +56,7 @@ func (in *intake) take(spare []line) ([]line, bool) {
 }
 
 // end says that no more lines come.
-func (in *intake) end() {
+func (in *intake[T]) end() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.ended = true
@@ -64,7 +64,7 @@ func (in *intake) end() {
 }
 
 // abandon wakes and sends away everyone who waits.
-func (in *intake) abandon() {
+func (in *intake[T]) abandon() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cut = true

@@ -43,7 +43,7 @@ func generatedID(key string, keyed bool) string {
 // came to, and nothing that may differ between a call and its honest repeat (the time of receipt, the trace). Each
 // part is preceded by its length or a mark of its kind, so that no two calls run together to the same bytes.
 // Never change what is hashed: keys outlive the process.
-func callHash(c *fsmpb.Command) uint64 {
+func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 	var h hasher
 	h.digest.Reset()
 	h.text(c.Id)
@@ -64,6 +64,10 @@ func callHash(c *fsmpb.Command) uint64 {
 		h.patch(op.Patch)
 	default:
 		panic(fmt.Sprintf("httpapi: no hash for %T", op))
+	}
+	if jitterMs > 0 { // calls without it hash as they did before there was any
+		h.text("jitter")
+		h.num(jitterMs)
 	}
 	return h.digest.Sum64()
 }

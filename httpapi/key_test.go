@@ -131,7 +131,7 @@ func TestPatchHashKnowsWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		h := callHash(&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Patch{Patch: patch}})
+		h := callHash(&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Patch{Patch: patch}}, 0)
 		if other := seen[h]; other != "" {
 			t.Errorf("%s hashes like %s", text, other)
 		}

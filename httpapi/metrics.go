@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
@@ -15,13 +16,18 @@ type metrics struct {
 	lines    *prometheus.CounterVec // by status
 	chunks   prometheus.Histogram
 	retries  prometheus.Counter
+
+	waiting   prometheus.Gauge
+	leased    prometheus.Counter
+	givenBack prometheus.Counter
+	settles   *prometheus.CounterVec // by status
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "belfry_http_request_seconds",
-			Help:    "Duration of HTTP calls, by route; of a batch, the whole stream.",
+			Help:    "Duration of HTTP calls, by route; of a stream, all of it.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 15),
 		}, []string{"method", "route", "status"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -37,6 +43,19 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 		retries: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "belfry_http_batch_retries_total", Help: "Batch commits tried again because shards were overloaded.",
 		}),
+
+		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "belfry_http_consumers_waiting", Help: "Consumers at this node that wait for a task, or have a stream.",
+		}),
+		leased: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "belfry_http_leased_tasks_total", Help: "Tasks handed to consumers.",
+		}),
+		givenBack: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "belfry_http_given_back_tasks_total", Help: "Tasks released because their consumer was gone.",
+		}),
+		settles: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "belfry_http_settled_receipts_total", Help: "Receipts settled or extended, by status.",
+		}, []string{"status"}),
 	}
 	return m, m.register(r)
 }
@@ -45,7 +64,8 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	if r == nil {
 		return nil
 	}
-	for _, c := range []prometheus.Collector{m.seconds, m.inFlight, m.lines, m.chunks, m.retries} {
+	for _, c := range []prometheus.Collector{m.seconds, m.inFlight, m.lines, m.chunks, m.retries,
+		m.waiting, m.leased, m.givenBack, m.settles} {
 		if err := r.Register(c); err != nil {
 			return err
 		}
@@ -66,9 +86,21 @@ func methodLabel(method string) string {
 	return "other"
 }
 
-func (m *metrics) committed(lines int) { m.chunks.Observe(float64(lines)) }
+func (m *metrics) committed(lines int) {
+	if lines > 0 {
+		m.chunks.Observe(float64(lines))
+	}
+}
 
 func (m *metrics) line(status, n int) { m.lines.WithLabelValues(strconv.Itoa(status)).Add(float64(n)) }
+
+func (m *metrics) settled(refused *problem) {
+	status := http.StatusOK
+	if refused != nil {
+		status = refused.status
+	}
+	m.settles.WithLabelValues(strconv.Itoa(status)).Inc()
+}
 
 // observe times every call. Unknown paths share one route.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {

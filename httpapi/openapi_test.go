@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,7 @@ func loadDocument(t testing.TB) *openapi3.T {
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	var routed, written []string
 	for _, r := range newHarness(t).server.routes() {
-		routed = append(routed, r.method+" "+strings.ReplaceAll(r.path, ":id", "{id}"))
+		routed = append(routed, r.method+" "+braced(r.path))
 	}
 	for path, item := range loadDocument(t).Paths.Map() {
 		for method := range item.Operations() {
@@ -48,10 +49,12 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
+func braced(path string) string { return regexp.MustCompile(":([a-z]+)").ReplaceAllString(path, "{$1}") }
+
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
-		wrongState,
+		wrongState, queueNotFound, queueNotEmpty, leaseEnded,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, internalError, notCommitted,
 		notReady,
 		outcomeUnknown}

@@ -8,6 +8,7 @@ import (
 type order struct {
 	cmd      fsmpb.Command
 	schedule plan
+	orElse   *plan // of a touch that has one
 
 	key       fsmpb.Key
 	condition fsmpb.Condition
@@ -21,6 +22,8 @@ type plan struct {
 	msg     fsmpb.Schedule
 	spec    fsmpb.Spec
 	delayMs int64
+
+	jitterMs int64
 }
 
 // link joins the parts and returns the message.
@@ -39,15 +42,24 @@ func (o *order) setKey(name, key string) error {
 	return nil
 }
 
-// finish puts the parts together: key and call are hashed once everything else is known.
+// finish puts the parts together: instants are spread, key and call are hashed, once everything else is known.
 func (o *order) finish() *fsmpb.Command {
+	o.timed().spread(o.cmd.Namespace, o.cmd.Id)
 	if c := &o.condition; c.Absent || c.Present || len(c.Revisions) > 0 {
 		o.cmd.Condition = c
 	}
 	if o.keyed {
 		o.key.Hash = keyHash(o.asked)
-		o.key.Call = callHash(&o.cmd)
+		o.key.Call = callHash(&o.cmd, o.timed().jitterMs)
 		o.cmd.Key = &o.key
 	}
 	return &o.cmd
+}
+
+// timed is the schedule that the order comes to, if it comes to one.
+func (o *order) timed() *plan {
+	if o.orElse != nil {
+		return o.orElse
+	}
+	return &o.schedule
 }

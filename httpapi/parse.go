@@ -81,10 +81,12 @@ func (p *parser) member(s *scanner, d *draft, f field) (err error) {
 		err = s.ifNoneMatch(&o.condition)
 	case fieldFireAt, fieldDelay:
 		err = p.when(s, f, &o.schedule)
+	case fieldJitter:
+		o.schedule.jitterMs, err = s.jitter()
 	case fieldNoLaterThan:
 		err = p.noLaterThan(s, &d.touch)
 	case fieldOrSchedule:
-		d.touch.OrSchedule, err = p.orSchedule(s)
+		o.orElse, err = p.orSchedule(s)
 	default:
 		err = p.specMember(s, f, spec)
 	}
@@ -135,6 +137,16 @@ func (p *parser) when(s *scanner, f field, plan *plan) error {
 	return nil
 }
 
+// jitter reads over how long the instant may be spread.
+func (s *scanner) jitter() (int64, error) {
+	text, err := s.text("jitter")
+	if err != nil {
+		return 0, err
+	}
+	d, err := spanField("jitter", text)
+	return ceilMs(d), err
+}
+
 // complete checks a schedule as a whole and fills in what the request does not say.
 func (p *parser) complete(plan *plan, seen fieldSet) error {
 	if seen.has(fieldFireAt) == seen.has(fieldDelay) {
@@ -146,6 +158,9 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 	}
 	if err := onePayload(seen); err != nil {
 		return err
+	}
+	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.Add(fsm.MaxDelay)) {
+		return &fsm.FieldError{Field: "jitter", Detail: "reaches too far ahead", Limit: "100 years from now"}
 	}
 	plan.msg.ReceivedAtMs = p.now.UnixMilli()
 	plan.spec.Traceparent = p.traceparent

@@ -151,7 +151,12 @@ func (s *scanner) backoff(name string) (int64, error) {
 }
 
 func (s *scanner) maxAttempts() (uint32, error) {
-	const name = "retry.max_attempts"
+	n, err := s.whole("retry.max_attempts", 1, fsm.MaxAttempts)
+	return uint32(n), err
+}
+
+// whole reads a whole number within bounds.
+func (s *scanner) whole(name string, least, most int64) (int64, error) {
 	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
 		return 0, s.wrongType(name, "a whole number")
 	}
@@ -164,9 +169,9 @@ func (s *scanner) maxAttempts() (uint32, error) {
 		return 0, &fsm.FieldError{Field: name, Detail: "must be a whole number"}
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < 1 || n > fsm.MaxAttempts {
-		limit := fmt.Sprintf("1 to %d", fsm.MaxAttempts)
+	if err != nil || n < least || n > most {
+		limit := fmt.Sprintf("%d to %d", least, most)
 		return 0, &fsm.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
 	}
-	return uint32(n), nil
+	return n, nil
 }

@@ -23,6 +23,9 @@ func (p *parser) asSchedule(d *draft, generated bool) error {
 func (p *parser) asTouch(d *draft) {
 	d.touch.ReceivedAtMs = ceilUnixMs(p.now)
 	d.touch.DelayMs = d.order.schedule.msg.DelayMs
+	if d.order.orElse != nil {
+		d.touch.OrSchedule = &d.order.orElse.msg
+	}
 	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: &d.touch}
 }
 
@@ -62,7 +65,7 @@ func (p *parser) age(name, text string) (int64, error) {
 }
 
 // orSchedule reads a task as a PUT takes it. What is wrong in it is named with the field it stands in.
-func (p *parser) orSchedule(s *scanner) (*fsmpb.Schedule, error) {
+func (p *parser) orSchedule(s *scanner) (*plan, error) {
 	inner := newDraft()
 	if s.peek() != '{' {
 		return nil, s.wrongType("or_schedule", "an object")
@@ -74,7 +77,7 @@ func (p *parser) orSchedule(s *scanner) (*fsmpb.Schedule, error) {
 	if err != nil {
 		return nil, within("or_schedule.", err)
 	}
-	return &inner.order.schedule.msg, nil
+	return &inner.order.schedule, nil
 }
 
 // within puts a prefix before the field that an error names.

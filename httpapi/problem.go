@@ -25,9 +25,12 @@ var (
 	noDelay           = kind{"no-delay", "There is no delay to start again.", 400}
 	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
 	taskNotFound      = kind{"task-not-found", "There is no such task.", 404}
+	queueNotFound     = kind{"queue-not-found", "There is no such queue.", 404}
 	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
 	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
 	wrongState        = kind{"wrong-state", "The task's state does not allow the call.", 409}
+	queueNotEmpty     = kind{"queue-not-empty", "The queue has tasks.", 409}
+	leaseEnded        = kind{"lease-ended", "The receipt's lease has ended.", 409}
 	keyForgotten      = kind{"key-forgotten", "What the key's call was answered is no longer remembered.", 409}
 	conditionFailed   = kind{"precondition-failed", "The condition does not hold.", 412}
 	tooLarge          = kind{"too-large", "The body or its payload is over the limit.", 413}
@@ -51,6 +54,9 @@ type problem struct {
 	// Of the task, on wrongState.
 	state    string
 	attempts uint32
+
+	counts *fsmpb.QueueCounts // on queueNotEmpty
+	done   *uint64            // of a call about many tasks that broke off: how many it has changed for certain
 
 	retryAfter int    // seconds; 0: no header
 	allow      string // of methodNotAllowed
@@ -130,6 +136,8 @@ func resultProblem(r *fsmpb.Result) *problem {
 		return &problem{kind: keyForgotten, field: keyHeader, detail: "made a task that has been changed since"}
 	case fsmpb.Code_CODE_NO_DELAY:
 		return &problem{kind: noDelay, field: "delay", detail: "is absent, and the task was not given one before"}
+	case fsmpb.Code_CODE_STALE:
+		return &problem{kind: leaseEnded, detail: "the task was settled, released or leased again since"}
 	case fsmpb.Code_CODE_INVALID:
 		return fieldProblem(r.Field, r.Detail, "")
 	}
@@ -172,6 +180,12 @@ func appendProblem(b []byte, p *problem) []byte {
 	if p.kind == wrongState {
 		b = append(b, `,"attempts":`...)
 		b = strconv.AppendUint(b, uint64(p.attempts), 10)
+	}
+	if p.counts != nil {
+		b = appendCounts(append(b, `,"counts":`...), p.counts)
+	}
+	if p.done != nil {
+		b = strconv.AppendUint(append(b, `,"count":`...), *p.done, 10)
 	}
 	return append(b, '}')
 }

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +23,10 @@ type Server struct {
 	memory   budget
 	inFlight atomic.Int64
 	batches  atomic.Int64
+	polls    atomic.Int64
+
+	closing context.Context // ends when the HTTP server begins to shut down
+	close   context.CancelFunc
 }
 
 // New makes a server. It fails if the config lacks something, or its metrics are registered already.
@@ -31,6 +36,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	cfg.setDefaults()
 	s := &Server{cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)}}
+	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: metrics: %w", err)
@@ -56,12 +62,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // HTTPServer makes a server for HTTP/1.1 and HTTP/2, both without TLS, with every timeout set. What bounds a body and
-// a batch stream is set call by call, since the two differ.
+// a stream is set call by call, since these differ. Its Shutdown lets consumers that wait go at once, with an empty
+// answer; from then on nobody waits here any more.
 func (s *Server) HTTPServer() *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &http.Server{
+	server := &http.Server{
 		Handler:           s,
 		Protocols:         protocols,
 		ReadHeaderTimeout: s.cfg.BodyTimeout,
@@ -71,6 +78,8 @@ func (s *Server) HTTPServer() *http.Server {
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
+	server.RegisterOnShutdown(s.close)
+	return server
 }
 
 type route struct {
@@ -89,6 +98,16 @@ func (s *Server) routes() []route {
 		{"POST", "/v1/tasks", s.single(s.post)},
 		{"GET", "/v1/tasks", s.single(s.list)},
 		{"POST", "/v1/batch", s.batch},
+		{"PUT", "/v1/queues/:queue", s.single(s.putQueue)},
+		{"GET", "/v1/queues/:queue", s.single(s.getQueue)},
+		{"DELETE", "/v1/queues/:queue", s.single(s.deleteQueue)},
+		{"GET", "/v1/queues", s.single(s.listQueues)},
+		{"POST", "/v1/queues/:queue/dead/replay", s.single(s.replayDead)},
+		{"DELETE", "/v1/queues/:queue/dead", s.single(s.dropDead)},
+		{"POST", "/v1/queues/:queue/lease", s.polling(s.lease)},
+		{"POST", "/v1/queues/:queue/stream", s.polling(s.stream)},
+		{"GET", "/v1/queues/:queue/stream", s.polling(s.stream)},
+		{"POST", "/v1/queues/:queue/settle", s.single(s.settle)},
 		{"GET", "/v1/cluster", s.single(s.cluster)},
 		{"GET", "/healthz", s.healthz},
 		{"GET", "/readyz", s.readyz},
@@ -161,9 +180,11 @@ func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 		}
 		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}
 	case http.StatusNotFound:
-		if strings.HasPrefix(path, "/v1/tasks/") {
-			return &problem{kind: unknownRoute, field: "id", limit: nameRule,
-				detail: fmt.Sprintf("nothing is at %q; a task's id has no slash in it", clip(path))}
+		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/queues/": "queue"} {
+			if strings.HasPrefix(path, prefix) {
+				return &problem{kind: unknownRoute, field: field, limit: nameRule,
+					detail: fmt.Sprintf("nothing is at %q; there is no slash in the name of a task or a queue", clip(path))}
+			}
 		}
 		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", clip(path))}
 	}

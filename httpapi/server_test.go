@@ -123,7 +123,14 @@ func TestRoutingProblems(t *testing.T) {
 	}{
 		{"GET", "/", 404, "", ""},
 		{"GET", "/v2/tasks", 404, "", ""},
-		{"POST", "/v1/queues/q/lease", 404, "", ""},
+		{"POST", "/v1/queues/q/boil", 404, "queue", ""},
+		{"GET", "/v1/queues/a/b/c", 404, "queue", ""},
+		{"GET", "/v1/queues/-a", 400, "queue", ""},
+		{"PUT", "/v1/queues/a%2Fb", 400, "queue", ""},
+		{"POST", "/v1/queues/%20/lease", 400, "queue", ""},
+		{"POST", "/v1/queues/q", 405, "", "PUT"},
+		{"GET", "/v1/queues/q/lease", 405, "", "POST"},
+		{"GET", "/v1/queues/q/dead", 405, "", "DELETE"},
 		{"GET", "/v1/tasks/a/b", 404, "id", ""},
 		{"PUT", "/v1/tasks/a/b/c", 404, "id", ""},
 		{"GET", "/v1/tasks/a%2Fb", 400, "id", ""},
@@ -142,7 +149,7 @@ func TestRoutingProblems(t *testing.T) {
 	} {
 		a := h.call(c.method, c.path, "")
 		p := a.mustProblem(t, c.status, c.field)
-		if c.field == "id" && p["limit"] != nameRule {
+		if c.field != "" && p["limit"] != nameRule {
 			t.Errorf("%s %s: limit %v", c.method, c.path, p["limit"])
 		}
 		if allow := a.Header.Get("Allow"); !strings.Contains(allow, c.allow) || (c.status == 405) != (allow != "") {

@@ -105,7 +105,7 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	if err := checkPathID(c); err != nil {
 		return err
 	}
-	body, err := s.readBody(c, types...)
+	body, err := s.readBody(c, s.cfg.BodyBytes, types...)
 	defer body.release()
 	if err != nil {
 		return err
@@ -217,19 +217,24 @@ func checkPathID(c echo.Context) error {
 	if len(c.ParamNames()) == 0 {
 		return nil
 	}
-	id := c.Param("id")
-	if c.Request().URL.RawPath != "" { // then the router saw the path undecoded
-		decoded, err := url.PathUnescape(id)
-		if err != nil {
-			return fieldProblem("id", "is not percent-encoded as it should be", nameRule)
-		}
-		id = decoded
+	id, err := pathName(c, "id")
+	if err == nil {
 		c.SetParamValues(id)
 	}
-	if err := fsm.CheckName("id", id); err != nil {
-		return err
+	return err
+}
+
+// pathName decodes and checks a name that stands in the path.
+func pathName(c echo.Context, param string) (string, error) {
+	name := c.Param(param)
+	if c.Request().URL.RawPath != "" { // then the router saw the path undecoded
+		decoded, err := url.PathUnescape(name)
+		if err != nil {
+			return "", fieldProblem(param, "is not percent-encoded as it should be", nameRule)
+		}
+		name = decoded
 	}
-	return nil
+	return name, checked(fsm.CheckName(param, name))
 }
 
 // parameters reads the query and refuses every parameter that the call does not know.

@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// replayDead makes a queue's dead letters due again, and dropDead forgets them: all of them, those that filters
+// select, or those named by their ids.
+func (s *Server) replayDead(c echo.Context) error {
+	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}} })
+}
+
+func (s *Server) dropDead(c echo.Context) error {
+	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}} })
+}
+
+// exhumation changes dead letters one page after the other.
+type exhumation struct {
+	s     *Server
+	set   func(*fsmpb.Command) // the command's op
+	left  uint64               // how many it may still change
+	count uint64               // how many it has changed
+}
+
+func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
+	queue, err := s.queueCall(c, "prefix", "label", "due_before", "limit", "id")
+	if err != nil {
+		return err
+	}
+	f, err := s.parseDead(c.QueryParams(), queue)
+	if err != nil {
+		return err
+	}
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	e := &exhumation{s: s, set: set, left: f.limit}
+	if err := e.run(ctx, f, func() { s.writeWithin(c, 2*s.cfg.RequestTimeout+writeReserve) }); err != nil {
+		return e.broken(err)
+	}
+	writeJSON(c.Response(), http.StatusOK, fmt.Appendf(nil, "{\"count\":%d}\n", e.count))
+	return nil
+}
+
+// deadFilter is which dead letters are meant: those of ids, or those of query.
+type deadFilter struct {
+	queue string
+	ids   []string
+	query *fsmpb.ListQuery
+	limit uint64
+}
+
+const maxDeadIDs = 100
+
+func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) {
+	f := &deadFilter{queue: queue, ids: query["id"], limit: 1<<64 - 1}
+	if limit := query["limit"]; len(limit) == 1 {
+		n, err := strconv.ParseUint(limit[0], 10, 63)
+		if err != nil || n < 1 {
+			return nil, fieldProblem("limit", fmt.Sprintf("is %q", clip(limit[0])), "1 or more")
+		}
+		f.limit = n
+		delete(query, "limit") // a page's own limit is another
+	}
+	if len(f.ids) > 0 {
+		return f, f.checkIDs(query)
+	}
+	var err error
+	f.query, err = parseList(query, s.cfg.Now())
+	if err != nil {
+		return nil, err
+	}
+	f.query.Queue, f.query.Limit = queue, fsm.MaxListLimit
+	f.query.States = []fsmpb.State{fsmpb.State_STATE_DEAD}
+	return f, nil
+}
+
+// checkIDs checks names that stand in place of a filter.
+func (f *deadFilter) checkIDs(query url.Values) error {
+	for name := range query {
+		if name != "id" {
+			return fieldProblem(name, "has no use beside id, which names the tasks", "")
+		}
+	}
+	if len(f.ids) > maxDeadIDs {
+		return fieldProblem("id", fmt.Sprintf("is given %d times", len(f.ids)), fmt.Sprint(maxDeadIDs))
+	}
+	for _, id := range f.ids {
+		if err := fsm.CheckName("id", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run changes page after page; beat is called before each.
+func (e *exhumation) run(ctx context.Context, f *deadFilter, beat func()) error {
+	if len(f.ids) > 0 {
+		beat()
+		tasks, err := e.named(ctx, f)
+		if err != nil {
+			return err
+		}
+		return e.change(ctx, tasks)
+	}
+	for {
+		beat()
+		page, err := e.page(ctx, f.query)
+		if err != nil {
+			return err
+		}
+		if err := e.change(ctx, page.Tasks); err != nil || e.left == 0 {
+			return err
+		}
+		if !page.More || page.Slot >= fsm.Slots {
+			return nil
+		}
+		f.query.Slot, f.query.AfterId = page.Slot, page.AfterId
+	}
+}
+
+func (e *exhumation) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	defer cancel()
+	page, err := e.s.cfg.Backend.List(ctx, q)
+	if err != nil {
+		return nil, readProblem(err)
+	}
+	return page, nil
+}
+
+// named reads the tasks that are named; those that are no dead letters of the queue are left out.
+func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	defer cancel()
+	var tasks []*fsmpb.Task
+	for _, id := range f.ids {
+		t, err := e.s.cfg.Backend.Get(ctx, fsm.DefaultNamespace, id, false)
+		if err != nil {
+			return nil, readProblem(err)
+		}
+		if t.GetState() == fsmpb.State_STATE_DEAD && orElse(t.Spec.GetQueue(), fsm.DefaultQueue) == f.queue {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks, nil
+}
+
+// change sends the commands for a page. Each holds only for the task as it was read, so a task that has changed since
+// is let be.
+func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
+	if uint64(len(tasks)) > e.left {
+		tasks = tasks[:e.left]
+	}
+	commands := make([]*fsmpb.Command, len(tasks))
+	for i, t := range tasks {
+		commands[i] = &fsmpb.Command{Namespace: t.Namespace, Id: t.Id,
+			Condition: &fsmpb.Condition{Revisions: []uint64{t.Revision}}}
+		e.set(commands[i])
+	}
+	replies, err := e.s.doPatiently(ctx, commands)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, r := range replies {
+		if err := e.tally(r); err != nil && (failed == nil || errors.Is(err, fsm.ErrUnknown)) {
+			failed = err // what is not known is worse than what was not done
+		}
+	}
+	return failed
+}
+
+func (e *exhumation) tally(r fsm.Reply) error {
+	switch {
+	case r.Err != nil:
+		return r.Err
+	case r.Result.Code == fsmpb.Code_CODE_OK:
+		e.count++
+		e.left--
+	}
+	return nil // gone, replayed or replaced meanwhile: not a dead letter any more
+}
+
+// broken says how far it came. Once some are done the call as a whole is neither done nor not: that is told as
+// unknown, with the number that is done for certain.
+func (e *exhumation) broken(err error) error {
+	p := *problemOf(err)
+	if e.count > 0 && p.kind != internalError {
+		p = problem{kind: outcomeUnknown, detail: "it broke off half-way, and can be repeated for the rest: " + err.Error(),
+			committed: "unknown", retryAfter: 1}
+	}
+	p.done = &e.count
+	return &p
+}

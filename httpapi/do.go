@@ -1,0 +1,86 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 500 * time.Millisecond
+)
+
+// doPatiently carries out commands, and those that were refused for overload again, with a growing pause, until none is or the
+// client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about such
+// refusals.
+func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
+	replies, err := s.doOnce(ctx, cmds)
+	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
+		refused := overloadedAmong(replies)
+		if len(refused) == 0 {
+			return replies, nil
+		}
+		s.metrics.retries.Inc()
+		if err = wait(ctx, pause/2+rand.N(pause)); err == nil {
+			err = s.again(ctx, cmds, replies, refused)
+		}
+	}
+	return nil, err
+}
+
+// doOnce carries out commands, none of them if there are none, within the time for a call.
+func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
+	if len(cmds) == 0 {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	defer cancel()
+	replies := s.cfg.Backend.Do(ctx, cmds)
+	if len(replies) != len(cmds) {
+		return nil, fmt.Errorf("the backend gave %d replies to %d commands", len(replies), len(cmds))
+	}
+	return replies, nil
+}
+
+func overloadedAmong(replies []fsm.Reply) []int {
+	var refused []int
+	for i, r := range replies {
+		if r.Err != nil && errors.Is(r.Err, fsm.ErrOverloaded) {
+			refused = append(refused, i)
+		}
+	}
+	return refused
+}
+
+// again carries out the refused ones and puts their replies in place.
+func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []fsm.Reply, refused []int) error {
+	part := make([]*fsmpb.Command, len(refused))
+	for i, at := range refused {
+		part[i] = cmds[at]
+	}
+	fresh, err := s.doOnce(ctx, part)
+	if err != nil {
+		return err
+	}
+	for i, at := range refused {
+		replies[at] = fresh[i]
+	}
+	return nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

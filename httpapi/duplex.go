@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// duplex is a connection on which lines go both ways at once. Steps of its user read, work and write beside each
+// other, and end together.
+type duplex struct {
+	s      *Server
+	body   io.Reader
+	out    io.Writer
+	conn   *http.ResponseController
+	read   time.Time    // when the lines in hand were read
+	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
+}
+
+func (s *Server) newDuplex(c echo.Context) *duplex {
+	d := &duplex{s: s, body: c.Request().Body, out: c.Response(), conn: http.NewResponseController(c.Response().Writer)}
+	d.idleAt.Store(math.MaxInt64)
+	return d
+}
+
+// open sends the head of the answer before any line is read: a client may wait for it.
+func (d *duplex) open(c echo.Context) {
+	d.s.ignoreUnsupported(d.conn.EnableFullDuplex())
+	w := c.Response()
+	if c.Request().Header.Get("Expect") != "" {
+		w.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
+	}
+	w.Header().Set("Content-Type", ndjsonType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	d.s.ignoreUnsupported(d.conn.Flush())
+	d.s.ignoreUnsupported(d.conn.SetWriteDeadline(time.Time{})) // the server's own is for single calls
+}
+
+// run does all steps beside each other until each has ended. The first error, or the client's leaving, ends the
+// context, calls abandon, and wakes reads and writes wherever they wait.
+func (d *duplex) run(request context.Context, abandon func(), steps ...func(context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	defer cancel(nil)
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		abandon()
+		past := time.Unix(1, 0)
+		d.s.ignoreUnsupported(d.conn.SetReadDeadline(past))
+		d.s.ignoreUnsupported(d.conn.SetWriteDeadline(past))
+	})
+	defer context.AfterFunc(request, func() {
+		// The server ends a request's context at any failed read, one for idleness too; but an idle client is still there.
+		if time.Now().UnixNano() < d.idleAt.Load() {
+			cancel(errClient)
+		}
+	})()
+	var all sync.WaitGroup
+	for _, step := range steps {
+		all.Go(func() {
+			if err := guard(func() error { return step(ctx) }); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	all.Wait()
+	if stop() {
+		return nil
+	}
+	<-woken // nothing may touch the connection after the handler
+	return context.Cause(ctx)
+}
+
+// guard turns a panic into an error: these goroutines are none that the HTTP server watches.
+func guard(step func() error) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = &panicError{what: what, stack: debug.Stack()}
+		}
+	}()
+	return step()
+}
+
+// panicError is a broken invariant in a stream's step.
+type panicError struct {
+	what  any
+	stack []byte
+}
+
+func (e *panicError) Error() string { return fmt.Sprintf("panic in a stream: %v\n%s", e.what, e.stack) }
+
+// errCut ends a step whose neighbour has ended with the real error; errClient marks one that the client or the network
+// made; errIdle says that no line came for the time given.
+var (
+	errCut    = errors.New("the stream was cut")
+	errClient = errors.New("the client is gone")
+	errIdle   = errors.New("no line came for too long")
+)
+
+// lines hands each line of the client to line, without its end, or nil for one over the limit, until the client ends.
+// Blank lines are none. idle is how long it may take for more to come; 0: as long as it likes. It ends with errCut when
+// line returns false.
+func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
+	f := &framer{limit: d.s.cfg.BodyBytes}
+	for {
+		if idle > 0 {
+			idleAt := time.Now().Add(idle)
+			d.idleAt.Store(idleAt.UnixNano())
+			d.s.ignoreUnsupported(d.conn.SetReadDeadline(idleAt))
+		}
+		n, err := d.body.Read(f.room())
+		f.filled(n)
+		d.read = d.s.cfg.Now()
+		if !each(f, line) {
+			return errCut
+		}
+		switch {
+		case err == nil:
+		case err == io.EOF:
+			d.idleAt.Store(math.MaxInt64) // from now on the request's end is its client's leaving
+			if rest := f.rest(); !blank(rest) && !line(rest) {
+				return errCut
+			}
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return errIdle
+		default:
+			return fmt.Errorf("%w: read lines: %w", errClient, err)
+		}
+	}
+}
+
+// each hands over the whole lines that the framer has.
+func each(f *framer, line func(data []byte) bool) bool {
+	for {
+		data, tooLong, ok := f.next()
+		switch {
+		case !ok:
+			return true
+		case tooLong:
+			data = nil
+		case blank(data):
+			continue
+		}
+		if !line(data) {
+			return false
+		}
+	}
+}
+
+func blank(data []byte) bool {
+	s := scanner{data: data}
+	return s.peek() == 0 && s.pos == len(data)
+}
+
+func (s *Server) lineTooLong() *problem {
+	return &problem{kind: tooLarge, detail: "the line is too long", limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
+}
+
+// answer writes what is in the outbox as fast as the client takes it.
+func (d *duplex) answer(o *outbox) error {
+	for {
+		p, last := o.take()
+		if p.data == nil {
+			return nil
+		}
+		if err := d.write(*p.data, last || p.tasks != nil); err != nil {
+			return err
+		}
+		d.s.buffers.put(p.data)
+	}
+}
+
+func (d *duplex) write(data []byte, flush bool) error {
+	d.s.ignoreUnsupported(d.conn.SetWriteDeadline(time.Now().Add(d.s.cfg.BatchStall)))
+	if _, err := d.out.Write(data); err != nil {
+		return fmt.Errorf("%w: write answers: %w", errClient, err)
+	}
+	if flush {
+		if err := d.conn.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return fmt.Errorf("%w: write answers: %w", errClient, err)
+		}
+	}
+	// A deadline that passes between two writes would end an HTTP/2 stream.
+	d.s.ignoreUnsupported(d.conn.SetWriteDeadline(time.Time{}))
+	return nil
+}
+
+// logCut tells of a stream that did not end well. Clients leave all the time; anything else deserves to be seen.
+func (s *Server) logCut(err error) {
+	level := slog.LevelDebug
+	var broken *panicError
+	if errors.As(err, &broken) || problemOf(err).kind == internalError && !errors.Is(err, errClient) {
+		level = slog.LevelError
+	}
+	s.cfg.Logger.Log(context.Background(), level, "stream cut", "error", err)
+}

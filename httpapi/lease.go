@@ -1,0 +1,207 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const (
+	maxLeaseWait = time.Minute
+	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants.
+	leaseLook    = 250 * time.Millisecond
+	leaseRule    = "1s to 12h"
+	writeReserve = 30 * time.Second // for an answer to be taken, however long the call waited before
+)
+
+// demand is what the body of a lease asks for.
+type demand struct {
+	max   int
+	wait  time.Duration
+	lease time.Duration
+}
+
+// lease answers as soon as one task is there, or when the wait, the connection or the server ends.
+func (s *Server) lease(c echo.Context) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	d, err := s.readDemand(c)
+	if err != nil {
+		return err
+	}
+	defer s.metrics.waiting.Dec()
+	s.metrics.waiting.Inc()
+	request := c.Request().Context()
+	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
+	tasks, err := s.demand(request, queue, d)
+	if err != nil {
+		return err
+	}
+	if request.Err() != nil {
+		s.giveBack(tasks)
+		return nil // nobody is left to be answered
+	}
+	s.metrics.leased.Add(float64(len(tasks)))
+	s.writeLeased(c.Response(), tasks)
+	return nil
+}
+
+func (s *Server) readDemand(c echo.Context) (demand, error) {
+	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return demand{}, err
+	}
+	return parseDemand(body.data)
+}
+
+func parseDemand(data []byte) (demand, error) {
+	d := demand{max: 1, lease: fsm.DefaultLease}
+	if len(data) == 0 {
+		return d, nil
+	}
+	s := &scanner{data: data}
+	if s.peek() != '{' {
+		return d, s.notObject()
+	}
+	fields := once{names: []string{"max", "wait", "lease"}}
+	err := s.object(func(name []byte) error {
+		member, err := fields.admit(name)
+		if err != nil {
+			return err
+		}
+		switch member {
+		case "max":
+			var n int64
+			n, err = s.whole(member, 1, fsm.MaxLeaseTasks)
+			d.max = int(n)
+		case "wait":
+			d.wait, err = s.span(member, 0, maxLeaseWait, "0s to 1m")
+		case "lease":
+			d.lease, err = s.span(member, fsm.MinLease, fsm.MaxLease, leaseRule)
+		}
+		return err
+	})
+	if err != nil {
+		return d, err
+	}
+	return d, s.end()
+}
+
+// span reads a duration within bounds.
+func (s *scanner) span(name string, least, most time.Duration, limit string) (time.Duration, error) {
+	text, err := s.text(name)
+	if err != nil {
+		return 0, err
+	}
+	return boundedSpan(name, text, least, most, limit)
+}
+
+func boundedSpan(name, text string, least, most time.Duration, limit string) (time.Duration, error) {
+	d, err := parseDuration(text)
+	switch {
+	case err != nil:
+		return 0, &fsm.FieldError{Field: name, Detail: err.Error()}
+	case d < least:
+		return 0, &fsm.FieldError{Field: name, Detail: "is too short", Limit: limit}
+	case d > most:
+		return 0, &fsm.FieldError{Field: name, Detail: "is too long", Limit: limit}
+	}
+	return time.Duration(ceilMs(d)) * time.Millisecond, nil
+}
+
+// demand asks for tasks until the wait is over, the request ends, or the server closes.
+func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsmpb.Task, error) {
+	ctx, cancel := context.WithTimeout(request, max(d.wait, leaseLook))
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	tasks, err := s.cfg.Backend.Lease(ctx, fsm.LeaseRequest{
+		Namespace: fsm.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease,
+	})
+	if err != nil && ctx.Err() != nil {
+		return nil, nil // the wait is over: that is no failure
+	}
+	return tasks, err
+}
+
+// writeLeased answers task by task, so that the answer is not held twice. What a broken connection leaves unwritten
+// goes back to the queue.
+func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
+	h := w.Header()
+	h["Content-Type"] = []string{jsonType}
+	h["Cache-Control"] = []string{"no-store"}
+	w.WriteHeader(http.StatusOK)
+	buffer := s.buffers.get()
+	defer s.buffers.put(buffer)
+	b := append(*buffer, `{"tasks":[`...)
+	written := 0 // tasks that went out before b
+	for i, t := range tasks {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = leasedView(t).append(b)
+		if len(b) > 32<<10 {
+			if _, err := w.Write(b); err != nil {
+				s.giveBack(tasks[written:])
+				return
+			}
+			b, written = b[:0], i+1
+		}
+	}
+	b = append(b, "]}\n"...)
+	if _, err := w.Write(b); err != nil {
+		s.giveBack(tasks[written:])
+	}
+	*buffer = b
+}
+
+func leasedView(t *fsmpb.Task) view {
+	v := viewOf(t)
+	v.receipt = true
+	return v
+}
+
+// giveBack releases tasks that their consumer never got. It is not counted as an attempt; what fails here comes back
+// when its lease ends.
+func (s *Server) giveBack(tasks []*fsmpb.Task) {
+	if len(tasks) == 0 {
+		return
+	}
+	s.metrics.givenBack.Add(float64(len(tasks)))
+	commands := make([]*fsmpb.Command, len(tasks))
+	for i, t := range tasks {
+		commands[i] = receiptOf(t).settle(&fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.RequestTimeout)
+	defer cancel()
+	for _, reply := range s.cfg.Backend.Do(ctx, commands) {
+		if reply.Err != nil {
+			s.cfg.Logger.Debug("a task that nobody took is left to its lease's end", "error", reply.Err)
+		}
+	}
+}
+
+// writeWithin bounds how long the call may go on from now until its answer is taken.
+func (s *Server) writeWithin(c echo.Context, d time.Duration) {
+	at := time.Now().Add(d) // the socket's clock, not the injected one
+	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetWriteDeadline(at))
+}
+
+// polling bounds how many consumers wait at once. They are not among the calls that single bounds: they hold next to
+// nothing, and there may be many.
+func (s *Server) polling(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer s.polls.Add(-1)
+		if s.polls.Add(1) > int64(s.cfg.MaxPolls) {
+			return tooMany("consumers", s.cfg.MaxPolls)
+		}
+		return next(c)
+	}
+}

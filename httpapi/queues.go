@@ -1,0 +1,208 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// putQueue replaces a queue's policy.
+func (s *Server) putQueue(c echo.Context) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	d, err := s.parser(c.Request()).queuePolicy(body.data, queue)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	if err := s.fillSecrets(ctx, d); err != nil {
+		return err
+	}
+	created, err := s.cfg.Backend.PutQueue(ctx, &d.policy)
+	if err != nil {
+		return err
+	}
+	status := http.StatusOK
+	if created {
+		status = http.StatusCreated
+	}
+	s.writeQueue(c, status, queue, &d.policy, nil)
+	return nil
+}
+
+// fillSecrets reads the policy there is only if the new one names a secret of it.
+func (s *Server) fillSecrets(ctx context.Context, d *policyDraft) error {
+	var current [][]byte
+	if d.named() {
+		policy, _, err := s.cfg.Backend.Queue(ctx, d.policy.Namespace, d.policy.Queue)
+		if err != nil {
+			return s.readFailed(err)
+		}
+		current = policy.GetSecrets()
+	}
+	var err error
+	d.policy.Secrets, err = keepSecrets(d.secrets, current)
+	return err
+}
+
+func (s *Server) getQueue(c echo.Context) error {
+	if _, err := parameters(c.Request()); err != nil {
+		return err
+	}
+	queue, err := pathName(c, "queue")
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	policy, counts, err := s.cfg.Backend.Queue(ctx, fsm.DefaultNamespace, queue)
+	switch {
+	case err != nil:
+		return s.readFailed(err)
+	case policy == nil && queue != fsm.DefaultQueue && pending(counts)+counts.GetDelivered()+counts.GetCancelled() == 0:
+		return noSuchQueue()
+	}
+	if counts == nil {
+		counts = new(fsmpb.QueueCounts)
+	}
+	s.writeQueue(c, http.StatusOK, queue, policy, counts)
+	return nil
+}
+
+func noSuchQueue() error {
+	return &problem{kind: queueNotFound, detail: "the queue has neither a policy nor a task"}
+}
+
+// deleteQueue takes away the policy of a queue that has nothing before it. A task that arrives meanwhile is no
+// harm: it is a task of a queue without a policy.
+func (s *Server) deleteQueue(c echo.Context) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	policy, counts, err := s.cfg.Backend.Queue(ctx, fsm.DefaultNamespace, queue)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	if pending(counts) > 0 {
+		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("the queue has %d tasks", pending(counts)), counts: counts}
+	}
+	existed, err := s.cfg.Backend.DeleteQueue(ctx, fsm.DefaultNamespace, queue)
+	switch {
+	case err != nil:
+		return err
+	case !existed:
+		return &problem{kind: queueNotFound, detail: "the queue has no policy"}
+	}
+	s.writeQueue(c, http.StatusOK, queue, policy, nil)
+	return nil
+}
+
+func (s *Server) writeQueue(c echo.Context, status int, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) {
+	b := s.buffers.get()
+	defer s.buffers.put(b)
+	*b = append(appendQueue(*b, name, p, counts), '\n')
+	writeJSON(c.Response(), status, *b)
+}
+
+// listQueues answers a page of the queues, sorted by name.
+func (s *Server) listQueues(c echo.Context) error {
+	query, err := parameters(c.Request(), "prefix", "limit", "cursor")
+	if err != nil {
+		return err
+	}
+	q, err := parseList(query, s.cfg.Now())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	queues, err := s.cfg.Backend.Queues(ctx, fsm.DefaultNamespace)
+	if err != nil {
+		return s.readFailed(err)
+	}
+	s.writeQueues(c, queuesOf(queues, q), int(q.Limit))
+	return nil
+}
+
+// queuesOf keeps what the query asks for, its limit aside.
+func queuesOf(queues []fsm.Queue, q *fsmpb.ListQuery) []fsm.Queue {
+	return slices.DeleteFunc(queues, func(queue fsm.Queue) bool {
+		name := queueName(queue)
+		return name <= q.AfterId || !strings.HasPrefix(name, q.Prefix)
+	})
+}
+
+func queueName(q fsm.Queue) string {
+	name := q.Policy.GetQueue()
+	if name == "" {
+		name = q.Counts.GetQueue()
+	}
+	return orElse(name, fsm.DefaultQueue)
+}
+
+func (s *Server) writeQueues(c echo.Context, queues []fsm.Queue, limit int) {
+	next := "null"
+	if len(queues) > limit {
+		queues = queues[:limit]
+		next = `"` + encodeCursor(0, queueName(queues[limit-1])) + `"`
+	}
+	buffer := s.buffers.get()
+	defer s.buffers.put(buffer)
+	b := append(*buffer, `{"queues":[`...)
+	for i, q := range queues {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		counts := q.Counts
+		if counts == nil {
+			counts = new(fsmpb.QueueCounts)
+		}
+		b = appendQueue(b, queueName(q), q.Policy, counts)
+	}
+	b = append(append(append(b, `],"next_cursor":`...), next...), "}\n"...)
+	writeJSON(c.Response(), http.StatusOK, b)
+	*buffer = b
+}
+
+// queueCall checks what changing calls about a queue have in common: path, no query, and a sound idempotency key. They
+// are safe to repeat without the key, so it is not kept.
+func (s *Server) queueCall(c echo.Context, params ...string) (queue string, err error) {
+	if _, err := parameters(c.Request(), params...); err != nil {
+		return "", err
+	}
+	if err := new(order).takeKey(c.Request().Header); err != nil {
+		return "", err
+	}
+	return pathName(c, "queue")
+}
+
+// emptyBody takes no body, or an object without members.
+func (s *Server) emptyBody(c echo.Context) error {
+	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	defer body.release()
+	if err == nil {
+		_, err = s.parser(c.Request()).parseOptional(body.data, 0)
+	}
+	return err
+}

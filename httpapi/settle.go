@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// settlement is one receipt of a settle, and what is to become of its lease: a command, or why there is none.
+type settlement struct {
+	receipt string // as it was sent
+	id      string // of its task; empty if the receipt cannot be read
+	cmd     *fsmpb.Command
+	refused *problem
+}
+
+// settle ends or extends leases, and answers each receipt.
+func (s *Server) settle(c echo.Context) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	body, err := s.readBody(c, s.cfg.SettleBytes, jsonType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	asked, err := parseSettle(body.data, queue)
+	if err != nil {
+		return err
+	}
+	replies, err := s.doOnce(c.Request().Context(), settleCommands(asked))
+	if err != nil {
+		return err
+	}
+	buffer := s.buffers.get()
+	defer s.buffers.put(buffer)
+	b := append(*buffer, `{"results":`...)
+	b = append(s.appendResults(b, asked, replies), "}\n"...)
+	writeJSON(c.Response(), http.StatusOK, b)
+	*buffer = b
+	return nil
+}
+
+// settleCommands lists the commands of those that have one, in order: Do keeps it for each task.
+func settleCommands(asked []settlement) []*fsmpb.Command {
+	commands := make([]*fsmpb.Command, 0, len(asked))
+	for _, a := range asked {
+		if a.cmd != nil {
+			commands = append(commands, a.cmd)
+		}
+	}
+	return commands
+}
+
+// appendResults writes an array with a result for each receipt.
+func (s *Server) appendResults(b []byte, asked []settlement, replies []fsm.Reply) []byte {
+	b = append(b, '[')
+	for i, a := range asked {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		refused := a.refused
+		if refused == nil {
+			refused = s.settleProblem(replies[0])
+			replies = replies[1:]
+		}
+		b = a.appendResult(b, refused)
+		s.metrics.settled(refused)
+	}
+	return append(b, ']')
+}
+
+func (s *Server) settleProblem(reply fsm.Reply) *problem {
+	if reply.Err == nil {
+		return resultProblem(reply.Result)
+	}
+	p := problemOf(reply.Err)
+	if p.kind == internalError {
+		s.cfg.Logger.Error("settle failed", "error", reply.Err)
+	}
+	return p
+}
+
+func (a settlement) appendResult(b []byte, refused *problem) []byte {
+	status := http.StatusOK
+	if refused != nil {
+		status = refused.status
+	}
+	b = appendString(append(b, `{"receipt":`...), a.receipt)
+	b = appendString(append(b, `,"id":`...), a.id)
+	b = strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+	if refused != nil {
+		b = appendProblem(append(b, `,"problem":`...), refused)
+	}
+	return append(b, '}')
+}
+
+// settle makes a command of the receipt.
+func (r receipt) settle(verdict *fsmpb.Settle) *fsmpb.Command {
+	verdict.Fence, verdict.Occurrence, verdict.Consumer = r.fence, r.occurrence, true
+	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Settle{Settle: verdict}}
+}
+
+func (r receipt) extend(leaseMs int64) *fsmpb.Command {
+	e := &fsmpb.Extend{Fence: r.fence, Occurrence: r.occurrence, LeaseMs: leaseMs}
+	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Extend{Extend: e}}
+}
+
+// of checks that the receipt is one of this queue.
+func (r receipt) of(queue string) error {
+	switch {
+	case r.namespace != fsm.DefaultNamespace: // what others have, we do not tell
+		return &problem{kind: taskNotFound, detail: noSuchTask}
+	case r.queue != queue:
+		return &fsm.FieldError{Field: "receipt", Detail: fmt.Sprintf("is of queue %q", r.queue)}
+	}
+	return nil
+}

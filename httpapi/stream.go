@@ -1,0 +1,302 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// consumer is one stream under way: tasks flow to it as it gives credit, and it may settle them on the same connection.
+// Its steps run beside each other; those that put lines into the outbox are its producers, and the last of them to
+// end ends the outbox.
+type consumer struct {
+	*duplex
+	queue     string
+	lease     time.Duration
+	bounded   bool // it ends when its credit is used up: there is nobody who could give more
+	credit    *credit
+	intake    *intake[consumerLine]
+	outbox    *outbox
+	producers atomic.Int32
+
+	leasing context.Context // ends when no more tasks are to be asked for
+	stop    context.CancelFunc
+}
+
+// stream serves POST, with lines from the consumer, and GET, with a credit that is given at once.
+func (s *Server) stream(c echo.Context) error {
+	t, err := s.newConsumer(c)
+	if err != nil {
+		return err
+	}
+	defer t.outbox.release()
+	defer t.stop()
+	s.metrics.waiting.Inc()
+	defer s.metrics.waiting.Dec()
+	t.open(c)
+	if err := t.serve(c.Request().Context()); err != nil {
+		s.logCut(err)
+		s.giveBack(t.outbox.unwritten())
+		panic(http.ErrAbortHandler) // this was not the end that the consumer may take for one
+	}
+	return nil
+}
+
+func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
+	r := c.Request()
+	queue, err := s.queueCall(c, "credit", "lease")
+	if err != nil {
+		return nil, err
+	}
+	t := &consumer{queue: queue, lease: fsm.DefaultLease, bounded: r.Method == http.MethodGet}
+	if err := t.takeQuery(c.QueryParams()); err != nil {
+		return nil, err
+	}
+	if !t.bounded && r.ContentLength != 0 {
+		if err := checkType(r.Header, ndjsonType); err != nil {
+			return nil, err
+		}
+	}
+	t.duplex = s.newDuplex(c)
+	t.intake = newIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
+	t.outbox = newOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, &s.memory)
+	t.leasing, t.stop = context.WithCancel(context.Background())
+	return t, nil
+}
+
+func (t *consumer) takeQuery(query url.Values) error {
+	for name, values := range query {
+		if len(values) > 1 {
+			return twice(name)
+		}
+	}
+	n := 0
+	if t.bounded {
+		n = 1
+	}
+	if query.Has("credit") {
+		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)
+		if err != nil || given < 1 || given > maxCredit {
+			return fieldProblem("credit", fmt.Sprintf("is %q", clip(query.Get("credit"))), fmt.Sprintf("1 to %d", maxCredit))
+		}
+		n = int(given)
+	}
+	t.credit = newCredit(n)
+	var err error
+	if query.Has("lease") {
+		t.lease, err = boundedSpan("lease", query.Get("lease"), fsm.MinLease, fsm.MaxLease, leaseRule)
+	}
+	return err
+}
+
+// serve goes on until the consumer ends its lines, a bounded credit is used up, or the server closes. Tasks that were
+// leased by then are still written, and settles answered.
+func (t *consumer) serve(request context.Context) error {
+	steps := []func(context.Context) error{t.leaseTasks, t.beat, t.watch,
+		func(context.Context) error { return t.answer(t.outbox) }}
+	t.producers.Store(1)
+	if !t.bounded {
+		steps = append(steps, t.readLines, t.settle)
+		t.producers.Store(2)
+	}
+	return t.run(request, func() { t.stop(); t.intake.abandon(); t.outbox.abandon() }, steps...)
+}
+
+// watch ends the stream in order when the server closes. A read that is woken here is no sign of the consumer's
+// leaving. It is a step, so that nothing touches the connection after the handler.
+func (t *consumer) watch(context.Context) error {
+	select {
+	case <-t.leasing.Done():
+		return nil
+	case <-t.s.closing.Done():
+	}
+	t.stop()
+	if !t.bounded {
+		t.idleAt.Store(0)
+		t.s.ignoreUnsupported(t.conn.SetReadDeadline(time.Unix(1, 0)))
+	}
+	return nil
+}
+
+// produced ends one producer.
+func (t *consumer) produced() {
+	if t.producers.Add(-1) == 0 {
+		t.outbox.end()
+	}
+}
+
+// leaseTasks asks for tasks as long as there is credit, and room for them. Trouble with the shards is waited out: the
+// consumer would only come back for the same.
+func (t *consumer) leaseTasks(ctx context.Context) error {
+	pause := firstPause
+	for {
+		n, ok := t.credit.wait(t.leasing)
+		if !ok {
+			break
+		}
+		tasks, err := t.s.cfg.Backend.Lease(t.leasing, fsm.LeaseRequest{
+			Namespace: fsm.DefaultNamespace, Queue: t.queue, Max: min(n, fsm.MaxLeaseTasks), Lease: t.lease,
+		})
+		if t.leasing.Err() != nil {
+			t.s.giveBack(tasks)
+			break
+		}
+		if len(tasks) == 0 {
+			t.trouble(err, pause)
+			pause = min(2*pause, lastPause)
+			continue
+		}
+		pause = firstPause
+		t.credit.spend(len(tasks))
+		if !t.deliver(tasks) {
+			return errCut
+		}
+		if t.bounded && t.credit.now() == 0 {
+			break
+		}
+	}
+	t.stop()
+	t.produced()
+	return nil
+}
+
+func (t *consumer) trouble(err error, pause time.Duration) {
+	if err != nil {
+		t.s.cfg.Logger.Debug("stream's lease failed", "queue", t.queue, "error", err)
+	}
+	_ = wait(t.leasing, pause) // its end is seen by who waits for credit
+}
+
+// deliver puts tasks into the outbox in pieces. Its room is what slows the leasing down to the consumer's pace.
+func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
+	const pieceBytes = 32 << 10
+	t.s.metrics.leased.Add(float64(len(tasks)))
+	for len(tasks) > 0 {
+		buffer := t.s.buffers.get()
+		b, n := *buffer, 0
+		for n < len(tasks) && len(b) < pieceBytes {
+			b = append(leasedView(tasks[n]).append(append(b, `{"task":`...)), "}\n"...)
+			n++
+		}
+		*buffer = b
+		if !t.outbox.put(piece{data: buffer, tasks: tasks[:n:n]}) {
+			t.s.giveBack(tasks)
+			return false
+		}
+		tasks = tasks[n:]
+	}
+	return true
+}
+
+// beat writes a line now and then while nothing else is written, so that both sides see a connection that is dead.
+func (t *consumer) beat(context.Context) error {
+	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
+		buffer := t.s.buffers.get()
+		*buffer = append(appendInstant(append(*buffer, `{"heartbeat":`...), t.s.cfg.Now().UnixMilli()), "}\n"...)
+		if !t.outbox.putIfEmpty(piece{data: buffer}) {
+			t.s.buffers.put(buffer)
+		}
+	}
+	return nil
+}
+
+// consumerLine is what one line settles, or why it does not.
+type consumerLine struct {
+	asked   []settlement
+	refused *problem
+}
+
+// readLines takes in credit at once and settlements in order, until the consumer ends or the server closes.
+func (t *consumer) readLines(context.Context) error {
+	err := t.lines(0, t.parseLine)
+	if errors.Is(err, errIdle) { // woken by close
+		err = nil
+	}
+	if err == nil {
+		t.stop()
+		t.intake.end()
+	}
+	return err
+}
+
+func (t *consumer) parseLine(data []byte) bool {
+	if data == nil {
+		return t.intake.put(consumerLine{refused: t.s.lineTooLong()}, 0)
+	}
+	v, err := parseConsumerLine(data, t.queue)
+	if err == nil && v.credit > 0 {
+		err = t.credit.add(v.credit)
+	}
+	if err != nil {
+		return t.intake.put(consumerLine{refused: problemOf(err)}, len(data))
+	}
+	if v.receipts == 0 {
+		return true
+	}
+	return t.intake.put(consumerLine{asked: v.all()}, len(data))
+}
+
+func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
+	s := &scanner{data: data}
+	if s.peek() != '{' {
+		return nil, s.notObject()
+	}
+	v := &verdicts{queue: queue}
+	return v, s.settleObject(v, "credit", "ack", "nack", "extend", "release")
+}
+
+// settle carries out what has been read, one commit at a time, and answers each line that settles something, or is
+// wrong, with a line.
+func (t *consumer) settle(ctx context.Context) error {
+	var spare []consumerLine
+	for {
+		lines, ok := t.intake.take(spare)
+		if !ok {
+			break
+		}
+		var commands []*fsmpb.Command
+		for _, l := range lines {
+			commands = append(commands, settleCommands(l.asked)...)
+		}
+		replies, err := t.s.doPatiently(ctx, commands)
+		if err != nil {
+			return err
+		}
+		if !t.outbox.put(piece{data: t.answersTo(lines, replies)}) {
+			return errCut
+		}
+		clear(lines)
+		spare = lines
+	}
+	if ctx.Err() != nil {
+		return errCut
+	}
+	t.produced()
+	return nil
+}
+
+func (t *consumer) answersTo(lines []consumerLine, replies []fsm.Reply) *[]byte {
+	buffer := t.s.buffers.get()
+	b := *buffer
+	for _, l := range lines {
+		if l.refused != nil {
+			b = append(appendProblem(append(b, `{"problem":`...), l.refused), "}\n"...)
+			continue
+		}
+		n := len(settleCommands(l.asked))
+		b = append(t.s.appendResults(append(b, `{"settled":`...), l.asked, replies[:n]), "}\n"...)
+		replies = replies[n:]
+	}
+	*buffer = b
+	return buffer
+}
