@@ -1,0 +1,270 @@
+package lend
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// branch is a shard's leader with as many tasks as anybody could want: it begins an attempt for each permit.
+type branch struct {
+	*Borrower
+	run          *run
+	begun, ended int
+	wants        int
+}
+
+// run is an owner and its borrowers.
+type run struct {
+	mu       sync.Mutex
+	owner    *Lender
+	limit    Limit
+	down     bool
+	took     time.Duration // an attempt
+	inFlight int
+	most     int // in flight at once
+	branches []*branch
+	calls    int
+}
+
+func (r *run) call(ctx context.Context, ask Borrow) (Loan, error) {
+	r.mu.Lock()
+	owner, limit, down := r.owner, r.limit, r.down
+	r.calls++
+	r.mu.Unlock()
+	if down {
+		return Loan{}, errors.New("no owner")
+	}
+	loan := owner.Lend(ctx, ask, limit)
+	return loan, ctx.Err()
+}
+
+func newRun(ctx context.Context, n int, limit Limit, took time.Duration) *run {
+	r := &run{owner: NewLender(), limit: limit, took: took}
+	for i := range n {
+		b := &branch{run: r}
+		b.Borrower = NewBorrower(BorrowerConfig{
+			Context: ctx, Queue: "q", Shard: uint32(i), Term: 1, Call: r.call, Got: b.got,
+		})
+		b.CountInFlight(limit.InFlight > 0)
+		r.branches = append(r.branches, b)
+	}
+	return r
+}
+
+// got begins what there are permits for.
+func (b *branch) got() {
+	b.run.mu.Lock()
+	defer b.run.mu.Unlock()
+	for b.Take() {
+		b.begun++
+		b.run.inFlight++
+		b.run.most = max(b.run.most, b.run.inFlight)
+		time.AfterFunc(b.run.took, b.end)
+	}
+	b.report()
+}
+
+func (b *branch) count() int {
+	b.run.mu.Lock()
+	defer b.run.mu.Unlock()
+	return b.begun
+}
+
+func (b *branch) end() {
+	b.run.mu.Lock()
+	defer b.run.mu.Unlock()
+	b.run.inFlight--
+	b.ended++
+	b.report()
+}
+
+func (b *branch) report() { b.Report(b.begun-b.ended, b.wants) }
+
+// want has them all ask, for so many each time, until the end of the test.
+func (r *run) want(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.branches {
+		b.wants = n
+		b.report()
+	}
+}
+
+func (r *run) begun() (all int, each []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, b := range r.branches {
+		all += b.begun
+		each = append(each, b.begun)
+	}
+	return all, each
+}
+
+// sleep lets time pass, and everybody do what is due by then.
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func simulate(t *testing.T, n int, limit Limit, took time.Duration, do func(t *testing.T, r *run)) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		r := newRun(ctx, n, limit, took)
+		do(t, r)
+		end()
+		sleep(10 * time.Second) // the last attempts end
+	})
+}
+
+// TestOneForTwelve: a limit smaller than the number of shards is held, used up, and shared.
+func TestOneForTwelve(t *testing.T) {
+	simulate(t, 12, Limit{InFlight: 1}, 10*time.Millisecond, func(t *testing.T, r *run) {
+		r.want(100)
+		sleep(Life + 10*time.Second)
+		all, each := r.begun()
+		if r.most != 1 || all < 950 {
+			t.Errorf("%d begun in ten seconds, %d at once", all, r.most)
+		}
+		for i, n := range each {
+			if n < all/12-2 || n > all/12+2 {
+				t.Errorf("shard %d began %d of %d", i, n, all)
+			}
+		}
+	})
+}
+
+// TestSlowRate: one attempt every two seconds, for everybody in turn, without asking all the time.
+func TestSlowRate(t *testing.T) {
+	simulate(t, 5, Limit{PerSecond: 0.5}, time.Millisecond, func(t *testing.T, r *run) {
+		r.want(3)
+		sleep(Life + 100*time.Second)
+		all, each := r.begun()
+		if all < 50 || all > 51 {
+			t.Errorf("%d begun in 100 s", all)
+		}
+		for i, n := range each {
+			if n < 9 || n > 12 {
+				t.Errorf("shard %d began %d of %d", i, n, all)
+			}
+		}
+		if r.calls > 5*100*2 {
+			t.Errorf("%d calls", r.calls)
+		}
+	})
+}
+
+// TestBothLimits: the tighter one decides.
+func TestBothLimits(t *testing.T) {
+	for _, test := range []struct {
+		limit Limit
+		took  time.Duration
+		want  int
+	}{
+		{Limit{InFlight: 10, PerSecond: 100}, 10 * time.Millisecond, 1000},
+		{Limit{InFlight: 10, PerSecond: 100}, time.Second, 100},
+	} {
+		simulate(t, 3, test.limit, test.took, func(t *testing.T, r *run) {
+			r.want(50)
+			sleep(Life + 10*time.Second)
+			all, _ := r.begun()
+			if all < test.want*95/100 || all > test.want+11 || r.most > 10 {
+				t.Errorf("%v each: %d begun, %d at once", test.took, all, r.most)
+			}
+		})
+	}
+}
+
+// TestLapse: what a dead borrower held is free again after a Life, and not before.
+func TestLapse(t *testing.T) {
+	simulate(t, 2, Limit{InFlight: 2}, time.Hour, func(t *testing.T, r *run) {
+		a, b := r.branches[0], r.branches[1]
+		ctx, die := context.WithCancel(t.Context())
+		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Queue: "q", Shard: 7, Call: r.call, Got: a.got})
+		a.wants = 2
+		a.Report(0, 2)
+		sleep(2 * Life)
+		if a.count() != 2 {
+			t.Fatalf("%d begun", a.count())
+		}
+		die()
+		b.wants = 1
+		b.Report(0, 1)
+		sleep(Life / 3)
+		if b.count() != 0 {
+			t.Error("lent twice")
+		}
+		sleep(Life)
+		if b.count() == 0 {
+			t.Error("never lent again")
+		}
+	})
+}
+
+// TestNewOwner: it learns what is under way before it lends.
+func TestNewOwner(t *testing.T) {
+	simulate(t, 4, Limit{InFlight: 4}, 5*time.Second, func(t *testing.T, r *run) {
+		r.want(1)
+		sleep(Life + 2*time.Second)
+		r.mu.Lock()
+		r.down = true
+		r.mu.Unlock()
+		sleep(Life / 2)
+		r.mu.Lock()
+		r.owner, r.down = NewLender(), false
+		r.mu.Unlock()
+		sleep(10 * time.Second)
+		if all, _ := r.begun(); all < 8 || r.most != 4 {
+			t.Errorf("%d begun, %d at once", all, r.most)
+		}
+	})
+}
+
+// TestIdleSaysNothing: with nothing under way and nothing wanted there are no calls, nor a goroutine that could make
+// them.
+func TestIdleSaysNothing(t *testing.T) {
+	simulate(t, 3, Limit{InFlight: 3}, time.Millisecond, func(t *testing.T, r *run) {
+		r.want(1)
+		sleep(3 * Life)
+		r.want(0)
+		sleep(3 * Life)
+		calls := r.calls
+		sleep(time.Hour)
+		if r.calls != calls {
+			t.Errorf("%d calls in an idle hour", r.calls-calls)
+		}
+		for _, b := range r.branches {
+			if b.running {
+				t.Error("it still runs")
+			}
+		}
+	})
+}
+
+// TestUnusedGoesBack: permits that nobody can use any more are free for others at once.
+func TestUnusedGoesBack(t *testing.T) {
+	simulate(t, 2, Limit{InFlight: 1}, time.Millisecond, func(t *testing.T, r *run) {
+		sleep(Life)
+		a, b := r.branches[0], r.branches[1]
+		a.cfg.Got = func() {}
+		a.Report(0, 1)
+		sleep(100 * time.Millisecond)
+		if a.Free() != 1 {
+			t.Fatalf("%d free", a.Free())
+		}
+		b.wants = 1
+		b.Report(0, 1)
+		sleep(100 * time.Millisecond)
+		if b.count() != 0 {
+			t.Fatal("lent twice")
+		}
+		a.Report(0, 0)
+		sleep(time.Millisecond)
+		if b.count() == 0 {
+			t.Error("it was not given back")
+		}
+	})
+}

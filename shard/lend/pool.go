@@ -1,0 +1,212 @@
+package lend
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// pool is one queue's permits as its owner sees them. It is a pure data structure.
+type pool struct {
+	limit  Limit
+	opens  time.Time // nothing is lent before
+	bucket bucket
+	held   map[uint32]*holding // by shard
+	line   []*holding          // who wants permits, first come, first served
+}
+
+// holding is what the owner knows of one shard.
+type holding struct {
+	shard       uint32
+	term, round uint64
+	permits     int // under way, or lent and not used
+	want        int // more; in line while it is not 0
+	lapses      time.Time
+	parked      chan int // takes the permits lent, once; nil: nobody waits for an answer
+}
+
+func newPool(opens time.Time) *pool { return &pool{opens: opens, held: map[uint32]*holding{}} }
+
+func (p *pool) setLimit(now time.Time, limit Limit) {
+	p.limit = limit
+	if limit.PerSecond > 0 {
+		p.bucket.set(now, limit.PerSecond)
+	}
+}
+
+// ask takes a shard's newest word, and returns where its permits will come; nil: it has said something newer before.
+func (p *pool) ask(now time.Time, b Borrow) <-chan int {
+	h, ok := p.held[b.Shard]
+	if !ok {
+		h = &holding{shard: b.Shard}
+		p.held[b.Shard] = h
+	}
+	if b.Term < h.term || b.Term == h.term && b.Round <= h.round {
+		return nil
+	}
+	p.answer(h, 0)
+	h.term, h.round = b.Term, b.Round
+	h.permits, h.lapses = max(b.InFlight, 0)+max(b.Unused, 0), now.Add(Life)
+	p.setWant(h, max(b.Want, 0))
+	parked := make(chan int, 1)
+	h.parked = parked
+	return parked
+}
+
+// setWant keeps a shard's place in line while it wants something.
+func (p *pool) setWant(h *holding, want int) {
+	switch {
+	case want > 0 && h.want == 0:
+		p.line = append(p.line, h)
+	case want == 0 && h.want > 0:
+		p.line = slices.DeleteFunc(p.line, func(other *holding) bool { return other == h })
+	}
+	h.want = want
+}
+
+// answer lends permits to whoever waits for them.
+func (p *pool) answer(h *holding, permits int) {
+	if h.parked != nil {
+		h.parked <- permits
+		h.parked = nil
+	}
+}
+
+// serve lends what is free to those in line, answers those who want nothing, and returns when there may be more to
+// lend; zero: not before somebody calls.
+func (p *pool) serve(now time.Time) (next time.Time) {
+	p.lapse(now)
+	for _, h := range p.held {
+		if h.want == 0 {
+			p.answer(h, 0)
+		}
+	}
+	if now.Before(p.opens) {
+		return p.opens
+	}
+	p.bucket.fill(now)
+	p.lendOut(p.free(), p.parkedInLine())
+	return p.nextChange()
+}
+
+// lapse forgets the shards that have not been heard of for too long.
+func (p *pool) lapse(now time.Time) {
+	for shard, h := range p.held {
+		if now.Before(h.lapses) {
+			continue
+		}
+		p.answer(h, 0)
+		p.setWant(h, 0)
+		delete(p.held, shard)
+	}
+}
+
+// free is how many permits may be lent.
+func (p *pool) free() int {
+	free := math.MaxInt
+	if p.limit.InFlight > 0 {
+		free = max(p.limit.InFlight-p.lent(), 0)
+	}
+	if p.limit.PerSecond > 0 {
+		free = min(free, p.bucket.whole())
+	}
+	return free
+}
+
+func (p *pool) lent() int {
+	lent := 0
+	for _, h := range p.held {
+		lent += h.permits
+	}
+	return lent
+}
+
+func (p *pool) parkedInLine() []*holding {
+	var parked []*holding
+	for _, h := range p.line {
+		if h.parked != nil {
+			parked = append(parked, h)
+		}
+	}
+	return parked
+}
+
+// lendOut shares the free permits among those who wait. Who still wants more afterwards asks again, at the end of the
+// line.
+func (p *pool) lendOut(free int, waiting []*holding) {
+	for i, h := range waiting {
+		if free == 0 {
+			return
+		}
+		left := len(waiting) - i
+		n := min(h.want, (free-1)/left+1)
+		free -= n
+		h.permits += n
+		p.bucket.tokens -= float64(n) // of no account without a rate
+		p.setWant(h, 0)
+		p.answer(h, n)
+	}
+}
+
+// nextChange returns when something may become free by itself for somebody in line.
+func (p *pool) nextChange() time.Time {
+	if len(p.line) == 0 {
+		return time.Time{}
+	}
+	var next time.Time
+	for _, h := range p.held {
+		if h.permits > 0 && (next.IsZero() || h.lapses.Before(next)) {
+			next = h.lapses
+		}
+	}
+	if p.limit.PerSecond > 0 && p.bucket.whole() < 1 {
+		if at := p.bucket.next(); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// retryAfter is how long a shard with nothing under way need not ask again; its place in line is kept. Only a slow rate
+// is a reason to stay away so long.
+func (p *pool) retryAfter(now time.Time, shard uint32) time.Duration {
+	h, ok := p.held[shard]
+	if !ok || h.permits > 0 || h.want == 0 || p.limit.PerSecond == 0 || p.bucket.whole() > 0 {
+		return 0
+	}
+	wait := min(p.bucket.next().Sub(now), longestAway)
+	if wait < patience {
+		return 0
+	}
+	wait += time.Duration(slices.Index(p.line, h)) * inTurn
+	h.lapses = now.Add(wait + Life)
+	return wait
+}
+
+const (
+	longestAway = 10 * time.Second      // bounds how long a change of the limit is not noticed
+	inTurn      = 10 * time.Millisecond // between those in line, so that they come back in their order
+)
+
+// takeBack ends the wait of a call, and takes the permits back that it was lent in vain.
+func (p *pool) takeBack(shard uint32, parked <-chan int, permits int) {
+	select {
+	case n := <-parked:
+		permits += n
+	default:
+	}
+	p.bucket.tokens += float64(permits)
+	h, ok := p.held[shard]
+	if !ok {
+		return
+	}
+	h.permits = max(h.permits-permits, 0)
+	if h.parked == parked {
+		h.parked = nil
+	}
+}
+
+// isIdle tells whether the pool may be forgotten.
+func (p *pool) isIdle() bool {
+	return len(p.held) == 0 && (p.limit.PerSecond == 0 || p.bucket.isFull())
+}

@@ -1,0 +1,165 @@
+package lend
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+var begin = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+
+// site is a shard's leader in the model: what it truly holds, and its call that waits.
+type site struct {
+	shard            uint32
+	term, round      uint64
+	inFlight, unused int
+	parked           <-chan int
+	until            time.Time // its permits may be used
+}
+
+func (s *site) ask(p *pool, now time.Time, want int) {
+	s.hear(now)
+	s.round++
+	s.until = now.Add(Life)
+	s.parked = p.ask(now, Borrow{
+		Shard: s.shard, Term: s.term, Round: s.round, InFlight: s.inFlight, Unused: s.unused, Want: want,
+	})
+}
+
+func (s *site) hear(now time.Time) {
+	select {
+	case n := <-s.parked:
+		s.unused += n
+		s.parked = nil
+	default:
+	}
+	if !now.Before(s.until) {
+		s.unused = 0
+	}
+}
+
+// TestLimitsHold: whatever borrowers do, as long as each is heard of within a Life, all of them together stay within
+// max_in_flight, and what is lent within max_per_second.
+func TestLimitsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := Limit{
+			InFlight:  rapid.IntRange(0, 5).Draw(t, "in flight"),
+			PerSecond: rapid.SampledFrom([]float64{0, 0.5, 10, 1000}).Draw(t, "per second"),
+		}
+		now := begin
+		p := newPool(begin)
+		p.setLimit(now, limit)
+		sites := make([]*site, rapid.IntRange(1, 12).Draw(t, "sites"))
+		for i := range sites {
+			sites[i] = &site{shard: uint32(i)}
+		}
+		begun := 0
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "ms")) * time.Millisecond)
+			s := rapid.SampledFrom(sites).Draw(t, "site")
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				s.ask(p, now, rapid.IntRange(0, 4).Draw(t, "want"))
+			case 1:
+				if s.hear(now); s.unused > 0 {
+					s.unused--
+					s.inFlight++
+					begun++
+				}
+			case 2:
+				s.inFlight = max(s.inFlight-1, 0)
+			case 3: // its call is given up, and perhaps its answer lost; or it has another leader
+				if s.parked != nil {
+					p.takeBack(s.shard, s.parked, 0)
+					s.parked = nil
+				} else {
+					s.term, s.round, s.unused = s.term+1, 0, 0
+				}
+			}
+			for _, other := range sites { // nobody stays away for a Life
+				if other.until.Sub(now) < 100*time.Millisecond {
+					other.ask(p, now, 0)
+				}
+			}
+			p.serve(now)
+			sum := 0
+			for _, s := range sites {
+				s.hear(now)
+				sum += s.inFlight + s.unused
+			}
+			if limit.InFlight > 0 && sum > limit.InFlight {
+				t.Fatalf("%d held of %d", sum, limit.InFlight)
+			}
+			most := now.Sub(begin).Seconds()*limit.PerSecond + max(limit.PerSecond/10, 1) + rounding
+			if limit.PerSecond > 0 && float64(begun) > most {
+				t.Fatalf("%d begun in %v at %v a second", begun, now.Sub(begin), limit.PerSecond)
+			}
+		}
+	})
+}
+
+// TestInLine: permits go to those who asked first, shared; who gave up for a moment keeps its place.
+func TestInLine(t *testing.T) {
+	p := newPool(begin)
+	p.setLimit(begin, Limit{InFlight: 4})
+	sites := []*site{{shard: 1}, {shard: 2}, {shard: 3}}
+	for _, s := range sites {
+		s.ask(p, begin, 3)
+	}
+	p.serve(begin)
+	expect := func(want ...int) {
+		t.Helper()
+		for i, s := range sites {
+			if s.hear(begin); s.unused != want[i] {
+				t.Errorf("site %d holds %d, want %d", i+1, s.unused, want[i])
+			}
+		}
+	}
+	expect(2, 1, 1)
+	sites[2].unused = 0
+	sites[2].ask(p, begin, 0)
+	sites[0].ask(p, begin, 1)
+	sites[1].ask(p, begin, 1)
+	p.takeBack(1, sites[0].parked, 0)
+	sites[0].ask(p, begin, 1) // again, and still first
+	p.serve(begin)
+	expect(3, 1, 0)
+}
+
+// TestOldWords: what was said before and arrives later counts no more.
+func TestOldWords(t *testing.T) {
+	p := newPool(begin)
+	p.setLimit(begin, Limit{InFlight: 2})
+	said := func(term, round uint64, inFlight int) bool {
+		return p.ask(begin, Borrow{Shard: 1, Term: term, Round: round, InFlight: inFlight}) != nil
+	}
+	if !said(3, 7, 2) || said(3, 6, 0) || said(3, 7, 0) || said(2, 9, 0) {
+		t.Error("old words were taken, or new ones not")
+	}
+	if p.lent() != 2 {
+		t.Errorf("%d lent", p.lent())
+	}
+	if !said(4, 1, 0) || p.lent() != 0 {
+		t.Error("a new leader was not heard")
+	}
+}
+
+// TestForgotten: a queue is kept while its bucket fills, or forgetting it would be a way round a slow rate.
+func TestForgotten(t *testing.T) {
+	p := newPool(begin)
+	p.setLimit(begin, Limit{PerSecond: 1.0 / 60})
+	s := &site{shard: 1}
+	s.ask(p, begin, 1)
+	p.serve(begin)
+	s.hear(begin)
+	p.lapse(begin.Add(Life))
+	p.bucket.fill(begin.Add(Life))
+	if s.unused != 1 || p.isIdle() {
+		t.Errorf("%d lent, idle %v", s.unused, p.isIdle())
+	}
+	p.bucket.fill(begin.Add(time.Minute))
+	if !p.isIdle() {
+		t.Error("it is never forgotten")
+	}
+}
