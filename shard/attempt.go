@@ -13,40 +13,53 @@ import (
 // maxRetryAfter is how far a receiver may put off the next attempt.
 const maxRetryAfter = 24 * time.Hour
 
-// timeoutOf returns how long an attempt of the task may take.
-func (p Policy) timeoutOf(t *fsmpb.Task) time.Duration {
-	if ms := t.GetSpec().GetTarget().GetTimeoutMs(); ms > 0 {
-		return time.Duration(ms) * time.Millisecond
+// plan is what an attempt, or a consumer's settle, must know of a task beside the task itself: what it says, else what
+// its queue's policy says, else everybody's.
+type plan struct {
+	timeout                time.Duration // of the whole attempt
+	maxAttempts            uint32
+	minBackoff, maxBackoff time.Duration
+}
+
+// planOf puts a task's plan together.
+func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
+	spec := t.GetSpec()
+	first := func(ms, queues int64, otherwise time.Duration) time.Duration {
+		return orDefault(time.Duration(orDefault(ms, queues))*time.Millisecond, otherwise)
 	}
-	return p.Timeout
+	own, queues := spec.GetRetry(), queue.GetRetry()
+	r := plan{
+		timeout:     first(spec.GetTarget().GetTimeoutMs(), queue.GetTarget().GetTimeoutMs(), p.Timeout),
+		maxAttempts: orDefault(orDefault(own.GetMaxAttempts(), queues.GetMaxAttempts()), p.MaxAttempts),
+		minBackoff:  first(own.GetMinBackoffMs(), queues.GetMinBackoffMs(), p.MinBackoff),
+		maxBackoff:  first(own.GetMaxBackoffMs(), queues.GetMaxBackoffMs(), p.MaxBackoff),
+	}
+	// The greatest wins over a least that comes from farther away.
+	if own.GetMinBackoffMs() == 0 && (own.GetMaxBackoffMs() > 0 || queues.GetMinBackoffMs() == 0) {
+		r.minBackoff = min(r.minBackoff, r.maxBackoff)
+	}
+	return r
+}
+
+// backoff returns the wait after the n-th failed attempt.
+func (r plan) backoff(n uint32) time.Duration {
+	return backoff(n, r.minBackoff, r.maxBackoff, rand.Float64())
 }
 
 // verdict decides what an attempt's outcome means for its task. Fence and occurrence are filled in by newSettle.
-func (p Policy) verdict(t *fsmpb.Task, out fsm.Outcome, now time.Time) *fsmpb.Settle {
+func (p Policy) verdict(t *fsmpb.Task, r plan, out fsm.Outcome, now time.Time) *fsmpb.Settle {
 	s := &fsmpb.Settle{KeepUntilMs: now.Add(p.KeepDone).UnixMilli(), Error: cutError(out.Error)}
-	retry := t.GetSpec().GetRetry()
-	attempts := orDefault(retry.GetMaxAttempts(), p.MaxAttempts)
 	switch {
 	case out.Delivered:
 		s.Verdict, s.Error = fsmpb.Verdict_VERDICT_DELIVERED, ""
-	case out.Permanent || t.Attempts >= attempts:
+	case out.Permanent || t.Attempts >= r.maxAttempts:
 		s.Verdict = fsmpb.Verdict_VERDICT_DEAD
 	default:
 		s.Verdict = fsmpb.Verdict_VERDICT_RETRY
-		wait := max(p.backoffOf(retry, t.Attempts), min(out.RetryAfter, maxRetryAfter))
+		wait := max(r.backoff(t.Attempts), min(out.RetryAfter, maxRetryAfter))
 		s.RetryAtMs = now.Add(wait).UnixMilli()
 	}
 	return s
-}
-
-// backoffOf returns the wait after the n-th failed attempt of a task.
-func (p Policy) backoffOf(r *fsmpb.Retry, n uint32) time.Duration {
-	least := orDefault(time.Duration(r.GetMinBackoffMs())*time.Millisecond, p.MinBackoff)
-	most := orDefault(time.Duration(r.GetMaxBackoffMs())*time.Millisecond, p.MaxBackoff)
-	if r.GetMinBackoffMs() == 0 {
-		least = min(least, most) // the task's own greatest wins over everybody's least
-	}
-	return backoff(n, least, most, rand.Float64())
 }
 
 // backoff grows exponentially and is spread over half of its range ("equal jitter", M. Brooker, "Exponential Backoff
@@ -114,8 +127,8 @@ func (s *Shard) policyAt(now time.Time) *fsmpb.Policy {
 }
 
 // unstartable says why a grant is not begun, or nil.
-func (p Policy) unstartable(task *fsmpb.Task, leaseEnd, now time.Time) error {
-	if left, need := leaseEnd.Sub(now), p.timeoutOf(task); left < need {
+func (r plan) unstartable(leaseEnd, now time.Time) error {
+	if left, need := leaseEnd.Sub(now), r.timeout; left < need {
 		return fmt.Errorf("only %v of the lease are left for an attempt of up to %v", left, need)
 	}
 	return nil

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -21,17 +20,14 @@ type call struct {
 	done     chan struct{} // closed when all are answered
 }
 
-// newCall encodes commands. It writes into them what only the leader decides.
-func newCall(cmds []*fsmpb.Command, keepUntil time.Time) (*call, error) {
+// newCall encodes commands.
+func newCall(cmds []*fsmpb.Command) (*call, error) {
 	c := &call{
 		ends:    make([]int, 0, len(cmds)),
 		replies: make([]fsm.Reply, len(cmds)),
 		done:    make(chan struct{}),
 	}
 	for i, cmd := range cmds {
-		if cancel := cmd.GetCancel(); cancel != nil {
-			cancel.KeepUntilMs = keepUntil.UnixMilli()
-		}
 		var err error
 		if c.data, err = frame(c.data, cmd); err != nil {
 			return nil, fmt.Errorf("command %d of %d: %w", i+1, len(cmds), err)

@@ -34,7 +34,8 @@ type Config struct {
 	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
 
 	Deliver Deliverer
-	// Policies are the queues'; nil: no queue has one. Limits lends what limited queues may begin; nil: nobody does.
+	// Policies are the queues'; nil: no queue has one. Limits lends what limited queues may begin; nil: the shard owns
+	// all queues itself.
 	Policies Policies
 	Limits   Limits
 

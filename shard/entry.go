@@ -40,7 +40,8 @@ type entry struct {
 	commands int
 	takeover bool
 	settles  int
-	advance  *advance // nil: none
+	rules    *ruleChange // nil: none
+	advance  *advance    // nil: none
 	// advanceAt is the number of the Advance's result; users' results begin at usersAt.
 	advanceAt, usersAt int
 	segments           []segment
@@ -80,6 +81,12 @@ func (e *entry) addFramed(framed []byte, commands int) {
 
 // advance asks for the wheel to be moved; its instant is set when the entry is put together.
 type advance struct{ done chan advanced }
+
+// ruleChange asks for rules to be set.
+type ruleChange struct {
+	rules []*fsmpb.QueueRule
+	done  chan struct{} // closed when they are
+}
 
 // advanced answers it.
 type advanced struct {

@@ -113,59 +113,20 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 		return false
 	}
 	now, _ := f.shard.clock.now()
-	var leased []fsm.Grant
+	var leased, pushed []fsm.Grant
 	for _, g := range due {
 		f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
 		if g.Tag != 0 {
 			leased = append(leased, g)
-			continue
+		} else {
+			pushed = append(pushed, g)
 		}
-		f.shard.attempts.begin()
-		go f.attempt(g)
 	}
+	f.launch(pushed)
 	if len(leased) > 0 {
 		f.lead.desk.Start(leased)
 	}
 	return true
-}
-
-// attempt runs one attempt to its end, also when the leadership ends meanwhile.
-func (f *firing) attempt(g fsm.Grant) {
-	defer f.shard.attempts.end()
-	settle, how := f.deliver(g)
-	f.shard.metrics.settled(verdictName(settle.Verdict))
-	f.settle(g, settle, how)
-}
-
-// deliver returns the verdict on a grant's attempt, and what it says about the receiver.
-func (f *firing) deliver(g fsm.Grant) (*fsmpb.Settle, *throttle.Ending) {
-	policy := f.shard.cfg.Policy
-	now, _ := f.shard.clock.now()
-	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
-	if !ok {
-		return policy.stopped(now), nil
-	}
-	if err := policy.unstartable(task, time.UnixMilli(leaseEndMs), now); err != nil {
-		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
-		return policy.released(now), nil
-	}
-	timeout := policy.timeoutOf(task)
-	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
-	defer cancel()
-	began := time.Now()
-	out := f.shard.cfg.Deliver.Deliver(ctx, fsm.Attempt{Task: task, Timeout: timeout})
-	now, _ = f.shard.clock.now()
-	return policy.verdict(task, out, now), endingOf(out, time.Since(began), timeout)
-}
-
-// endingOf is what an outcome says about the receiver. That it wants no further attempt at a task is nothing.
-func endingOf(out fsm.Outcome, took, timeout time.Duration) *throttle.Ending {
-	if out.Permanent {
-		return nil
-	}
-	return &throttle.Ending{
-		Delivered: out.Delivered, TimedOut: took >= timeout, Took: took, RetryAfter: out.RetryAfter,
-	}
 }
 
 // settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still

@@ -49,7 +49,8 @@ func (b *book) grants() []*fsmpb.Grant {
 func (g *granter) look(l *lane) {
 	b := g.book
 	switch q := l.queue; {
-	case q.paused(): // it is looked at again when that ends
+	case q.isShut(), l.isStranded(): // it is looked at again when that ends
+		b.leaveLine(l)
 	case q.permits != nil:
 		b.setWish(l, g.room(l))
 	default:
@@ -107,7 +108,7 @@ func (g *granter) serve() {
 			return
 		}
 		q.servable = false
-		if q.permits != nil && !q.paused() {
+		if q.permits != nil && !q.isShut() {
 			g.serveQueue(q)
 		}
 	}
@@ -139,7 +140,7 @@ func (g *granter) serveQueue(q *laneQueue) {
 func (b *book) asked(l *lane) int {
 	if !l.asked {
 		b.enter(l)
-		l.demands, l.asked = b.desk.Demands(l.Lane), true
+		l.demands, l.asked = b.lead.desk.Demands(l.Lane), true
 	}
 	n := 0
 	for _, d := range l.demands {
@@ -168,7 +169,7 @@ func (b *book) useDemands(l *lane, n int, use func(Demand, int)) {
 func (b *book) credits() []*fsmpb.LaneCredit {
 	var credits []*fsmpb.LaneCredit
 	b.consumed.walk(maxCredits, func(l *lane) bool {
-		if !l.queue.paused() && l.queue.permits == nil && l.Pulled {
+		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {
 			b.useDemands(l, b.asked(l), func(d Demand, n int) {
 				credits = append(credits, &fsmpb.LaneCredit{
 					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag,
@@ -179,7 +180,7 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 	})
 	now := time.Now()
 	b.special.walk(maxCredits-len(credits), func(l *lane) bool {
-		if room, _ := l.throttle.Room(now, l.inFlight()); l.queue.permits == nil && !l.queue.paused() {
+		if room, _ := l.throttle.Room(now, l.inFlight()); l.queue.permits == nil && !l.queue.isShut() {
 			b.enter(l)
 			l.granted += room
 			credits = append(credits, &fsmpb.LaneCredit{Lane: laneOf(l.Lane), Grants: uint32(room)})
@@ -212,7 +213,7 @@ func (b *book) applied(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) (
 func (b *book) admit(g fsm.Grant) bool {
 	l := b.open(g.Lane)
 	switch q := l.queue; {
-	case q.paused():
+	case q.isShut(), l.isStranded():
 		return false
 	case q.permits != nil:
 		return q.permits.Take()

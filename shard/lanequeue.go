@@ -3,6 +3,7 @@ package shard
 import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/lend"
 )
 
 // queueName names a queue.
@@ -14,30 +15,19 @@ type laneQueue struct {
 	policy *fsmpb.QueuePolicy // nil: none
 	lanes  int                // records of it; with the last one it goes
 	firing int                // attempts and leases under way: the sum over its lanes
+	// unknown: the shard's rules hold the queue, and this node has not heard yet what its policy is.
+	unknown bool
 
 	// Of a limited queue.
-	want     int     // what its lanes could begin now: the sum of their wishes
-	line     []*lane // those with a wish, in the order in which they are served
-	servable bool    // in book.servable
-	touched  bool    // in book.touched
-	permits  permits // nil: the queue has no limits
+	want     int            // what its lanes could begin now: the sum of their wishes
+	line     []*lane        // those with a wish, in the order in which they are served
+	servable bool           // in book.servable
+	touched  bool           // in book.touched
+	permits  *lend.Borrower // nil: the queue has no limits
 }
 
-// permits are the rights to begin attempts that a limited queue has borrowed here.
-type permits interface {
-	// Free is how many may begin now.
-	Free() int
-	// Take uses one up.
-	Take() bool
-	// Report says how many are under way, and how many more could begin.
-	Report(inFlight, want int)
-	// Close gives back what is left.
-	Close()
-}
-
-func (q *laneQueue) paused() bool { return q.policy.GetPaused() }
-
-func limited(p *fsmpb.QueuePolicy) bool { return p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0 }
+// isShut tells whether nothing of it may begin.
+func (q *laneQueue) isShut() bool { return q.policy.GetPaused() || q.unknown }
 
 // queueOf returns the record of a lane's queue.
 func (b *book) queueOf(key fsm.Lane) *laneQueue {
@@ -58,18 +48,19 @@ func (b *book) leaveQueue(l *lane) {
 		return
 	}
 	if q.permits != nil {
-		q.permits.Close()
-		q.permits = nil
+		q.permits.Report(0, 0)
 	}
 	delete(b.queues, q.queueName)
 }
 
-// policiesChanged looks at all policies again, and at the lanes of those queues that have another.
-func (b *book) policiesChanged() {
+// policiesChanged looks at all policies again, and at the lanes of those queues that have another. held names the queues
+// that the shard's rules hold, as long as the policies are not known.
+func (b *book) policiesChanged(held map[queueName]bool) {
+	b.held = held
 	changed := map[*laneQueue]bool{}
 	for name, q := range b.queues {
 		policy := b.shard.policyOf(name.namespace, name.queue)
-		if policy != q.policy {
+		if policy != q.policy || q.unknown != held[name] {
 			b.setPolicy(q, policy)
 			changed[q] = true
 		}
@@ -90,7 +81,17 @@ func (b *book) policiesChanged() {
 }
 
 func (b *book) setPolicy(q *laneQueue, policy *fsmpb.QueuePolicy) {
-	q.policy = policy
+	q.policy, q.unknown = policy, b.held[q.queueName]
+	if !isLimited(policy) {
+		if q.permits != nil {
+			q.permits.Report(0, 0)
+			q.permits = nil
+		}
+		return
+	}
+	q.permits = b.borrower(q.queueName)
+	q.permits.CountInFlight(policy.MaxInFlight > 0)
+	b.touch(q)
 }
 
 // touch has a limited queue's borrower told of the entry.
@@ -101,11 +102,15 @@ func (b *book) touch(q *laneQueue) {
 	}
 }
 
-// report tells borrowers what has become of their queues.
+// report tells borrowers what has become of their queues. A queue that is shut wants nothing.
 func (b *book) report() {
 	for _, q := range b.touched {
 		q.touched = false
-		if q.permits != nil {
+		switch {
+		case q.permits == nil:
+		case q.isShut():
+			q.permits.Report(q.firing, 0)
+		default:
 			q.permits.Report(q.firing, q.want)
 		}
 	}
@@ -136,14 +141,5 @@ func (b *book) serveLater(q *laneQueue) {
 	if !q.servable && len(q.line) > 0 && q.permits != nil && q.permits.Free() > 0 {
 		q.servable = true
 		b.servable = append(b.servable, q)
-	}
-}
-
-// retire gives back all permits: the leadership is over.
-func (b *book) retire() {
-	for _, q := range b.queues {
-		if q.permits != nil {
-			q.permits.Close()
-		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/lend"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
 
@@ -41,6 +42,10 @@ func (l *lane) isPulledByPolicy() bool {
 	return l.Lane.Destination == "" && l.queue.policy.GetTarget() == nil
 }
 
+// isStranded tells whether it is pushed to a target of the queue's that is gone. The shard's rules will say so in a
+// moment: then it is pulled.
+func (l *lane) isStranded() bool { return !l.Pulled && l.isPulledByPolicy() }
+
 func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 }
 
 // inFlight is how many attempts are under way once the entry being put together has been applied.
@@ -51,11 +56,15 @@ func (l *lane) inFlight() int { return max(l.Firing-l.freed, 0) + l.granted }
 // anything is looked at again when something that may let it has happened, and not before. The proposer's goroutine owns
 // it.
 type book struct {
-	shard    *Shard
-	desk     desk
-	cfg      throttle.Config
-	lanes    map[fsm.Lane]*lane
-	queues   map[queueName]*laneQueue
+	lead  *leadership
+	shard *Shard
+	cfg   throttle.Config
+
+	lanes     map[fsm.Lane]*lane
+	queues    map[queueName]*laneQueue
+	borrowers map[queueName]*lend.Borrower
+	held      map[queueName]bool // queues whose policy is not known, and which the shard's rules hold
+
 	marked   []*lane      // to be looked at, in order
 	servable []*laneQueue // limited queues with a line and, as it seems, permits
 	entry    []*lane      // that the entry being put together changes
@@ -67,9 +76,10 @@ type book struct {
 	broken   int          // lanes whose breaker is open
 }
 
-func newBook(s *Shard, d desk) *book {
+func newBook(l *leadership) *book {
 	b := &book{
-		shard: s, desk: d, cfg: s.cfg.Policy.throttle(), lanes: map[fsm.Lane]*lane{}, queues: map[queueName]*laneQueue{},
+		lead: l, shard: l.shard, cfg: l.shard.cfg.Policy.throttle(),
+		lanes: map[fsm.Lane]*lane{}, queues: map[queueName]*laneQueue{}, borrowers: map[queueName]*lend.Borrower{},
 		idle: list.New(),
 	}
 	b.special.place = func(l *lane) *int { return &l.special }
@@ -79,6 +89,7 @@ func newBook(s *Shard, d desk) *book {
 
 // begin takes the loads at the beginning of a leadership.
 func (b *book) begin(loads []fsm.LaneLoad) {
+	b.policiesChanged(b.shard.heldUnknown())
 	for _, load := range loads {
 		b.update(load)
 	}
@@ -202,7 +213,7 @@ func (b *book) countBroken(before, after bool) {
 func (b *book) demandChanged(key fsm.Lane) {
 	l := b.open(key)
 	l.asked, l.demands = false, nil
-	b.consumed.set(l, len(b.desk.Demands(key)) > 0)
+	b.consumed.set(l, len(b.lead.desk.Demands(key)) > 0)
 	b.mark(l)
 	b.review(l)
 }

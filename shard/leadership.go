@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/lend"
 )
 
 // clockCheckTimeout bounds one comparison of clocks; after checksBeforeAway failed ones the leadership is offered to
@@ -27,7 +29,8 @@ type leadership struct {
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
 
-	desk     desk
+	desk     desk         // where consumers wait
+	lender   *lend.Lender // of the queues that this shard owns
 	proposer *proposer
 	ticker   *ticker
 	firing   *firing
@@ -41,6 +44,7 @@ func newLeadership(s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
 	l.desk = closedDesk{}
+	l.lender = lend.NewLender()
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)
 	l.firing = newFiring(l)
@@ -71,6 +75,7 @@ func (l *leadership) takeOver() {
 	l.shard.cfg.Logger.Info("leading", "term", l.term.Load(), "after", time.Since(l.began))
 	l.workers.Go(func() { l.firing.run(l.ctx) })
 	l.workers.Go(func() { l.ticker.run(l.ctx) })
+	l.workers.Go(func() { l.keepRules(l.ctx) })
 	l.workers.Go(func() { l.goHome(l.ctx) })
 }
 

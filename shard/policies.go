@@ -2,9 +2,9 @@ package shard
 
 import (
 	"context"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/lend"
 )
 
 // Policies is what the cluster has decided about its queues, as far as this node knows. Its methods are called often.
@@ -31,21 +31,11 @@ type Limits interface {
 	Borrow(ctx context.Context, ask Borrow) (Loan, error)
 }
 
-// Borrow is what a shard's leader holds of a limited queue's permits, and what it would like.
-type Borrow struct {
-	Namespace, Queue string
-	Shard            uint32 // who asks
-	InFlight         int    // attempts and leases under way there
-	Unused           int    // permits lent before and not used
-	Want             int    // more
-}
-
-// Loan answers a Borrow.
-type Loan struct {
-	Permits    int
-	Life       time.Duration // how long the owner counts on what it was told without hearing more
-	RetryAfter time.Duration // when to ask again at the earliest; 0: at will
-}
+// Borrow and Loan are what the two sides of a queue's limits say to each other.
+type (
+	Borrow = lend.Borrow
+	Loan   = lend.Loan
+)
 
 // noPolicies: no queue has one.
 type noPolicies struct{}

@@ -27,7 +27,7 @@ type proposer struct {
 
 func newProposer(l *leadership) *proposer {
 	p := &proposer{lead: l, shard: l.shard, queue: newQueue(l.shard.cfg.MaxPending), done: make(chan struct{})}
-	p.book = newBook(l.shard, l.desk)
+	p.book = newBook(l)
 	p.alarm = time.AfterFunc(never, p.queue.requestGrants)
 	return p
 }
@@ -89,6 +89,10 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
 			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
 		}})
+	}
+	if w.rules != nil && err == nil {
+		e.rules = w.rules
+		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: w.rules.rules}}})
 	}
 	for _, s := range w.settles {
 		e.addFramed(s.framed, 1)
@@ -202,6 +206,9 @@ func (p *proposer) finish(e *entry, got applied) {
 		p.lead.end(fmt.Errorf("lost in term %d and won again in %d", p.lead.term.Load(), got.term))
 		return // its grants are void: the Takeover of the new leadership renews them
 	}
+	if e.rules != nil {
+		close(e.rules.done)
+	}
 	if e.takeover {
 		p.book.begin(p.shard.machine.Loads())
 	}
@@ -242,7 +249,6 @@ func leased(grants []fsm.Grant) []fsm.Grant {
 func (p *proposer) retire() {
 	p.alarm.Stop()
 	p.lead.desk.Granted(nil)
-	p.book.retire()
 	p.shard.metrics.broken.Set(0)
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // mode says what the proposer may take.
@@ -31,6 +32,7 @@ type queue struct {
 	grants   bool // a lane may have both room and waiting tasks
 	news     []func(*book)
 	settles  []settle
+	rules    *ruleChange
 	advance  *advance
 	calls    []*call
 	pending  int64 // sum of waiting() over calls
@@ -45,6 +47,7 @@ type work struct {
 	mayGrant bool
 	news     []func(*book)
 	settles  []settle
+	rules    *ruleChange
 	advance  *advance
 	segments []segment
 	bytes    int
@@ -111,6 +114,16 @@ func (q *queue) requestAdvance() <-chan advanced {
 	return a.done
 }
 
+// requestRules asks for rules to be set in the next entry. The channel is closed when they are; it is not if the
+// leadership ends before.
+func (q *queue) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.rules = &ruleChange{rules: rules, done: make(chan struct{})}
+	wake(q.changed)
+	return q.rules.done
+}
+
 // requestTakeover opens the queue, with a Takeover before all else.
 func (q *queue) requestTakeover() {
 	q.mu.Lock()
@@ -164,10 +177,11 @@ func (q *queue) tryTake() *work {
 		w.grants, q.grants = q.grants, false
 		w.news, q.news = q.news, nil
 		w.mayGrant = true
+		w.rules, q.rules = q.rules, nil
 		w.advance, q.advance = q.advance, nil
 		q.takeCalls(w)
 	}
-	if !w.takeover && !w.grants && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
+	if !w.takeover && !w.grants && w.rules == nil && w.advance == nil && len(w.news)+len(w.settles)+len(w.segments) == 0 {
 		q.reportFlushed()
 		return nil
 	}

@@ -106,7 +106,10 @@ func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 		return refuse(len(cmds), err)
 	}
 	now, _ := s.clock.now()
-	c, err := newCall(cmds, now.Add(s.cfg.Policy.KeepDone))
+	for _, cmd := range cmds {
+		s.complete(cmd, now)
+	}
+	c, err := newCall(cmds)
 	if err != nil {
 		return refuse(len(cmds), fmt.Errorf("%w: %w", fsm.ErrNotProposed, err))
 	}

@@ -50,7 +50,7 @@ func TestVerdict(t *testing.T) {
 		{"next year", 1, fsm.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, retry, maxRetryAfter, maxRetryAfter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, test.out, now)
+			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, policy.planOf(nil, nil), test.out, now)
 			if s.Verdict != test.verdict || s.Error != test.out.Error {
 				t.Errorf("%v", s)
 			}
@@ -74,7 +74,7 @@ func TestCutError(t *testing.T) {
 func TestEntryEncoding(t *testing.T) {
 	takeover := &fsmpb.Command{Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}
 	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), takeover}
-	c, err := newCall(cmds[:2], time.UnixMilli(99))
+	c, err := newCall(cmds[:2])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestEntryEncoding(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := &fsmpb.Entry{Version: fsm.CommandVersion, AtMs: 1234, Commands: cmds}
-	if !proto.Equal(&got, want) || cmds[1].GetCancel().KeepUntilMs != 99 || e.commands != 3 {
+	if !proto.Equal(&got, want) || e.commands != 3 {
 		t.Errorf("%v, want %v", &got, want)
 	}
 }
@@ -115,7 +115,7 @@ func call1(t *testing.T, payload int, n int) *call {
 		cmds[i] = schedule(fmt.Sprint(i), time.UnixMilli(5))
 		cmds[i].GetSchedule().Spec.Payload = make([]byte, payload)
 	}
-	c, err := newCall(cmds, time.UnixMilli(1))
+	c, err := newCall(cmds)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,17 +267,46 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A task's own greatest backoff wins over everybody's least, and its own least over everybody's greatest.
-func TestBackoffOfATask(t *testing.T) {
+// What a task says goes before what its queue says, and that before the defaults; of two that contradict each other,
+// the nearer wins.
+func TestPlan(t *testing.T) {
+	retry := func(attempts uint32, least, most int64) *fsmpb.Retry {
+		return &fsmpb.Retry{MaxAttempts: attempts, MinBackoffMs: least, MaxBackoffMs: most}
+	}
 	p := defaultPolicy()
-	for range 50 {
-		if got := p.backoffOf(&fsmpb.Retry{MaxBackoffMs: 500}, 3); got > 500*time.Millisecond {
-			t.Fatalf("waits %v with a greatest of 500 ms", got)
+	for _, test := range []struct {
+		name        string
+		own, queues *fsmpb.Retry
+		want        plan
+	}{
+		{"defaults", nil, nil, plan{0, p.MaxAttempts, p.MinBackoff, p.MaxBackoff}},
+		{"the queue's", nil, retry(3, 2000, 5000), plan{0, 3, 2 * time.Second, 5 * time.Second}},
+		{"its own", retry(4, 100, 200), retry(3, 2000, 5000), plan{0, 4, 100 * time.Millisecond, 200 * time.Millisecond}},
+		{"both", retry(4, 0, 0), retry(3, 0, 5000), plan{0, 4, time.Second, 5 * time.Second}},
+		{"its own greatest", retry(0, 0, 500), retry(0, 2000, 5000),
+			plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond}},
+		{"the queue's greatest", nil, retry(0, 0, 500), plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond}},
+	} {
+		task := &fsmpb.Task{Spec: &fsmpb.Spec{Retry: test.own}}
+		got := p.planOf(task, &fsmpb.QueuePolicy{Retry: test.queues})
+		got.timeout = 0
+		if got != test.want {
+			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
-		if got := p.backoffOf(&fsmpb.Retry{MinBackoffMs: 1_200_000}, 1); got < 20*time.Minute {
+	}
+	for _, test := range []struct{ own, queues, want int64 }{{0, 0, 15000}, {0, 7000, 7000}, {3000, 7000, 3000}} {
+		task := &fsmpb.Task{Spec: &fsmpb.Spec{Target: &fsmpb.Target{TimeoutMs: test.own}}}
+		queue := &fsmpb.QueuePolicy{Target: &fsmpb.Target{TimeoutMs: test.queues}}
+		if got := p.planOf(task, queue).timeout; got != time.Duration(test.want)*time.Millisecond {
+			t.Errorf("timeout %v, want %d ms", got, test.want)
+		}
+	}
+	own := p.planOf(&fsmpb.Task{Spec: &fsmpb.Spec{Retry: retry(0, 1_200_000, 0)}}, nil)
+	for range 50 {
+		if got := own.backoff(1); got < 20*time.Minute {
 			t.Fatalf("waits %v with a least of 20 minutes", got)
 		}
-		if got := p.backoffOf(nil, 1); got < p.MinBackoff || got > 2*p.MinBackoff {
+		if got := p.planOf(nil, nil).backoff(1); got < p.MinBackoff || got > 2*p.MinBackoff {
 			t.Fatalf("waits %v by default", got)
 		}
 	}
@@ -287,13 +316,13 @@ func TestBackoffOfATask(t *testing.T) {
 // it is gone with the next Advance and the cancel's answer with it.
 func TestEverySettleKeepsATombstone(t *testing.T) {
 	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
-	task := &fsmpb.Task{Attempts: 1}
+	task, plan := &fsmpb.Task{Attempts: 1}, p.planOf(nil, nil)
 	for name, settle := range map[string]*fsmpb.Settle{
 		"released":  p.released(now),
 		"stopped":   p.stopped(now),
-		"delivered": p.verdict(task, fsm.Outcome{Delivered: true}, now),
-		"retry":     p.verdict(task, fsm.Outcome{Error: "500"}, now),
-		"dead":      p.verdict(task, fsm.Outcome{Permanent: true}, now),
+		"delivered": p.verdict(task, plan, fsm.Outcome{Delivered: true}, now),
+		"retry":     p.verdict(task, plan, fsm.Outcome{Error: "500"}, now),
+		"dead":      p.verdict(task, plan, fsm.Outcome{Permanent: true}, now),
 	} {
 		if want := now.Add(p.KeepDone).UnixMilli(); settle.KeepUntilMs != want {
 			t.Errorf("%s: kept until %d, not %d", name, settle.KeepUntilMs, want)

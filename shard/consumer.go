@@ -1,0 +1,43 @@
+package shard
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// complete writes into a caller's command what only the leader decides.
+func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
+	switch op := cmd.Op.(type) {
+	case *fsmpb.Command_Cancel:
+		op.Cancel.KeepUntilMs = now.Add(s.cfg.Policy.KeepDone).UnixMilli()
+	case *fsmpb.Command_Settle:
+		s.completeSettle(cmd, op.Settle, now)
+	}
+}
+
+// completeSettle makes a settle of what a consumer says: when its task is tried again, or that it is not.
+func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Time) {
+	op.Consumer, op.Node = true, "" // nobody else settles through a call
+	op.Error = cutError(op.Error)
+	op.KeepUntilMs = now.Add(s.cfg.Policy.KeepDone).UnixMilli()
+	if op.Verdict != fsmpb.Verdict_VERDICT_RETRY {
+		return
+	}
+	op.RetryAtMs = now.UnixMilli()
+	task, _, ok := s.machine.Attempt(cmd.Namespace, cmd.Id, op.Fence)
+	if !ok {
+		return // it will be found stale
+	}
+	plan := s.cfg.Policy.planOf(task, s.policyOf(task.Namespace, task.Spec.Queue))
+	switch {
+	case task.Attempts >= plan.maxAttempts:
+		op.Verdict = fsmpb.Verdict_VERDICT_DEAD
+	case op.DelayMs != nil:
+		wait := min(max(*op.DelayMs, 0), fsm.MaxDelay.Milliseconds())
+		op.RetryAtMs = now.UnixMilli() + wait
+	default:
+		op.RetryAtMs = now.Add(plan.backoff(task.Attempts)).UnixMilli()
+	}
+}

@@ -1,0 +1,168 @@
+package shard
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/throttle"
+)
+
+// maxBatchBytes is how much payload goes to a receiver in one request of several tasks.
+const maxBatchBytes = 1 << 20
+
+// launch starts the attempts of pushed lanes whose instants have come. Those of one lane go together if their queue
+// allows it.
+func (f *firing) launch(due []fsm.Grant) {
+	together := map[fsm.Lane][]fsm.Grant{}
+	for _, g := range due {
+		f.shard.attempts.begin()
+		if f.batchMax(g) > 1 {
+			together[g.Lane] = append(together[g.Lane], g)
+		} else {
+			go f.attempt([]fsm.Grant{g})
+		}
+	}
+	for _, grants := range together {
+		most := f.batchMax(grants[0])
+		for len(grants) > 0 {
+			n := min(len(grants), most)
+			go f.attempt(grants[:n:n])
+			grants = grants[n:]
+		}
+	}
+}
+
+func (f *firing) batchMax(g fsm.Grant) int {
+	return max(int(f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
+}
+
+// begun is an attempt that begins.
+type begun struct {
+	fsm.Attempt
+	grant fsm.Grant
+	plan  plan
+}
+
+// attempt runs attempts to their end, also when the leadership ends meanwhile.
+func (f *firing) attempt(grants []fsm.Grant) {
+	ready := make([]begun, 0, len(grants))
+	for _, g := range grants {
+		if b, refused := f.prepare(g); refused != nil {
+			f.conclude(g, refused, nil)
+		} else {
+			ready = append(ready, b)
+		}
+	}
+	batches := batchesOf(ready)
+	for i, batch := range batches {
+		if i < len(batches)-1 {
+			go f.deliver(batch)
+		} else {
+			f.deliver(batch)
+		}
+	}
+}
+
+// errNoTarget: a policy that has changed.
+var errNoTarget = errors.New("neither the task nor its queue has a target any more")
+
+// prepare reads the task of a grant, completed with what its queue says; refused is how the grant is settled if it is
+// not to be begun.
+func (f *firing) prepare(g fsm.Grant) (_ begun, refused *fsmpb.Settle) {
+	policy := f.shard.cfg.Policy
+	now, _ := f.shard.clock.now()
+	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
+	if !ok {
+		return begun{}, policy.stopped(now)
+	}
+	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
+	if task.Spec.Target == nil {
+		task.Spec.Target = queue.GetTarget()
+	}
+	b := begun{grant: g, plan: policy.planOf(task, queue)}
+	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
+	if task.Spec.Target == nil {
+		err = errNoTarget
+	}
+	if err != nil {
+		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
+		return begun{}, policy.released(now)
+	}
+	b.Attempt = fsm.Attempt{Task: task, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
+	return b, nil
+}
+
+// batchesOf parts attempts into those that go together: with equal targets, and not too large.
+func batchesOf(attempts []begun) [][]begun {
+	var batches [][]begun
+	for len(attempts) > 0 {
+		batch, rest, bytes := attempts[:1:1], []begun(nil), len(attempts[0].Task.Spec.Payload)
+		for _, b := range attempts[1:] {
+			n := len(b.Task.Spec.Payload)
+			if bytes+n <= maxBatchBytes && proto.Equal(b.Task.Spec.Target, batch[0].Task.Spec.Target) {
+				batch = append(batch, b)
+				bytes += n
+			} else {
+				rest = append(rest, b)
+			}
+		}
+		batches = append(batches, batch)
+		attempts = rest
+	}
+	return batches
+}
+
+// deliver makes attempts with equal targets, and settles them.
+func (f *firing) deliver(batch []begun) {
+	timeout := batch[0].Timeout
+	ctx, cancel := context.WithTimeout(f.shard.attempts.ctx, timeout)
+	defer cancel()
+	started, _ := f.shard.clock.now()
+	began := time.Now()
+	outcomes := f.outcomes(ctx, batch)
+	took := time.Since(began)
+	now, _ := f.shard.clock.now()
+	for i, b := range batch {
+		op := f.shard.cfg.Policy.verdict(b.Task, b.plan, outcomes[i], now)
+		op.StartedAtMs, op.Node = started.UnixMilli(), f.shard.cfg.NodeID
+		f.conclude(b.grant, op, endingOf(outcomes[i], took, timeout))
+	}
+}
+
+// outcomes returns one for each attempt of a batch.
+func (f *firing) outcomes(ctx context.Context, batch []begun) []fsm.Outcome {
+	if len(batch) == 1 {
+		return []fsm.Outcome{f.shard.cfg.Deliver.Deliver(ctx, batch[0].Attempt)}
+	}
+	attempts := make([]fsm.Attempt, len(batch))
+	for i, b := range batch {
+		attempts[i] = b.Attempt
+	}
+	outcomes := f.shard.cfg.Deliver.DeliverBatch(ctx, attempts)
+	for len(outcomes) < len(batch) {
+		outcomes = append(outcomes, fsm.Outcome{Error: "nothing is known of the attempt's outcome"})
+	}
+	return outcomes
+}
+
+// endingOf is what an outcome says about the receiver. That it wants no further attempt at a task is nothing.
+func endingOf(out fsm.Outcome, took, timeout time.Duration) *throttle.Ending {
+	if out.Permanent {
+		return nil
+	}
+	return &throttle.Ending{
+		Delivered: out.Delivered, TimedOut: took >= timeout, Took: took, RetryAfter: out.RetryAfter,
+	}
+}
+
+// conclude settles an attempt that has ended, or that is not begun.
+func (f *firing) conclude(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) {
+	defer f.shard.attempts.end()
+	f.shard.metrics.settled(verdictName(op.Verdict))
+	f.settle(g, op, how)
+}
