@@ -2,6 +2,8 @@ package fsm
 
 import (
 	"bytes"
+	"math"
+	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -37,7 +39,7 @@ func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
 // walk, every begun task is in exactly the list that its state names, and the wheel holds exactly those that wait.
 func audit(t failer, m *Machine) {
 	t.Helper()
-	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}}
+	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}, slots: make(slotCounts, Slots), dues: map[queueKey]map[int64]int{}}
 	a.walkLists()
 	a.walkTasks()
 	if a.sum != m.sum {
@@ -47,6 +49,9 @@ func audit(t failer, m *Machine) {
 		t.Errorf("counts kept are %v, those of a full walk %v", m.counts, a.counts)
 	}
 	a.checkQueues()
+	if !slices.Equal(a.slots, m.slots) {
+		t.Errorf("the counts by slot are not those of a full walk")
+	}
 	if a.waiting != m.wheel.Len() {
 		t.Errorf("%d tasks wait, and the wheel holds %d", a.waiting, m.wheel.Len())
 	}
@@ -59,7 +64,9 @@ type auditor struct {
 	t       failer
 	m       *Machine
 	listed  map[handle]string
-	counts  [fsmpb.State_STATE_CANCELLED + 1]int
+	counts  byState
+	slots   slotCounts
+	dues    map[queueKey]map[int64]int // by second
 	sum     uint64
 	waiting int
 	bytes   int64
@@ -123,6 +130,9 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.t.Errorf("%q is not found by its id", id)
 	}
 	a.counts[r.state]++
+	if !r.is(fsmpb.State_STATE_SCHEDULED) {
+		a.slots[slot][r.state]++
+	}
 	c := readCold(m.blobs.Get(r.cold))
 	a.countQueue(r, &c)
 	a.sum += m.digest(h) + m.digestCold(r, &c)
@@ -161,7 +171,7 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 
 // queueTally is what a walk finds of one queue.
 type queueTally struct {
-	tasks  [fsmpb.State_STATE_CANCELLED + 1]int
+	tasks  byState
 	leased int
 }
 
@@ -178,6 +188,8 @@ func (a *auditor) checkQueues() {
 		if got := (queueTally{q.tasks, q.leased}); got != a.queues[q.queueKey] {
 			a.t.Errorf("queue %v: counts kept are %v, those of a full walk %v", q.queueKey, got, a.queues[q.queueKey])
 		}
+		a.checkDues(q)
+		a.checkOverdue(q)
 		uses := a.uses[q.queueKey]
 		if n == 0 {
 			uses++
@@ -206,5 +218,43 @@ func (a *auditor) countQueue(r *record, c *cold) {
 		tally.leased++
 	}
 	a.queues[key] = tally
+	if r.is(fsmpb.State_STATE_SCHEDULED) || r.is(fsmpb.State_STATE_RETRYING) {
+		if a.dues[key] == nil {
+			a.dues[key] = map[int64]int{}
+		}
+		a.dues[key][min(max(r.Due()/1000, 0), math.MaxUint32)]++
+	}
 	a.uses[key]++
+}
+
+func (a *auditor) checkDues(q *queue) {
+	seconds := a.dues[q.queueKey]
+	for level, span := range dueSpans {
+		steps := map[int64]int{}
+		for second, n := range seconds {
+			steps[second/span] += n
+		}
+		for step, n := range steps {
+			if got := q.dues.counts[level].Count(uint32(step)); int(got) != n {
+				a.t.Errorf("queue %v: %d tasks are due in step %d of %d s, and %d are kept", q.queueKey, n, step, span, got)
+			}
+		}
+		if got := q.dues.counts[level].Len(); got != len(steps) {
+			a.t.Errorf("queue %v: tasks are due in %d steps of %d s, and %d are kept", q.queueKey, len(steps), span, got)
+		}
+	}
+}
+
+// checkOverdue holds a queue's heap of lanes against the lanes.
+func (a *auditor) checkOverdue(q *queue) {
+	oldest, n := int64(math.MaxInt64), 0
+	for _, l := range a.m.lanes.lanes {
+		if l != nil && l.queue == q && l.ready.len > 0 {
+			n++
+			oldest = min(oldest, a.m.links().read(l.ready.head).fireAt)
+		}
+	}
+	if n != len(q.waiting) || n > 0 && q.waiting[0].overdue != oldest {
+		a.t.Errorf("queue %v: %d lanes wait since %d, and the heap has %d", q.queueKey, n, oldest, len(q.waiting))
+	}
 }

@@ -2,8 +2,10 @@ package fsm
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -16,6 +18,7 @@ func TestReplicasAreEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
 		follower := New(3)
+		known := map[Lane]LaneLoad{}
 		for range rapid.IntRange(1, 60).Draw(t, "entries") {
 			data := g.entry()
 			applied := applyTo(t, g.m, data, true)
@@ -28,10 +31,42 @@ func TestReplicasAreEqual(t *testing.T) {
 				follower = restored(t, follower)
 			}
 			sameHash(t, g.m, follower)
+			sameCounts(t, g.m, follower, g.now)
+			followLanes(t, g.m, known, applied.Lanes)
 		}
 		audit(t, g.m)
 		audit(t, follower)
 	})
+}
+
+// followLanes does what a leader does: it knows every lane's load from what each entry says it changed.
+func followLanes(t *rapid.T, m *Machine, known map[Lane]LaneLoad, changed []LaneLoad) {
+	for _, l := range changed {
+		if known[l.Lane] = l; l.Ready+l.Firing == 0 {
+			delete(known, l.Lane)
+		}
+	}
+	all := map[Lane]LaneLoad{}
+	for _, l := range m.Loads() {
+		all[l.Lane] = l
+	}
+	if diff := cmp.Diff(all, known); diff != "" {
+		t.Fatalf("the lanes (-), and what the entries told of them (+):\n%s", diff)
+	}
+}
+
+func sameCounts(t *rapid.T, a, b *Machine, now int64) {
+	if x, y := a.Queues(""), b.Queues(""); !slices.Equal(x, y) {
+		t.Fatalf("queues differ: %v and %v", x, y)
+	}
+	for _, q := range a.Queues("") {
+		if x, y := a.QueueCounts("", q, now), b.QueueCounts("", q, now); !proto.Equal(x, y) {
+			t.Fatalf("counts differ: %v and %v", x, y)
+		}
+	}
+	if x, y := printRules(a.Rules()), printRules(b.Rules()); x != y {
+		t.Fatalf("rules differ: %s and %s", x, y)
+	}
 }
 
 // A snapshot that is written while the machine goes on holds what was there when it was taken, and nothing else.
@@ -122,15 +157,19 @@ func (g *logGenerator) entry() []byte {
 
 func (g *logGenerator) command() *fsmpb.Command {
 	verb := rapid.SampledFrom([]string{
-		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "settle", "settle", "takeover",
+		"schedule", "schedule", "schedule", "cancel", "patch", "touch", "fire", "advance", "advance", "grant", "grant", "settle", "settle", "settle",
+		"takeover", "rule", "extend", "replay", "drop",
 	}).Draw(g.t, "verb")
 	c := &fsmpb.Command{Id: g.id(), Answer: fsmpb.Answer_ANSWER_FULL}
-	if verb == "settle" {
-		return g.settle(c)
+	if verb == "settle" || verb == "extend" {
+		return g.settle(c, verb)
 	}
 	a := g.args()
 	if rapid.IntRange(0, 2).Draw(g.t, "keyed") == 0 && verb != "advance" {
 		c.Key = &fsmpb.Key{Hash: rapid.Uint64Range(1, 4).Draw(g.t, "key"), Call: rapid.Uint64Range(1, 2).Draw(g.t, "call")}
+	}
+	if verb == "rule" {
+		a.id = rapid.SampledFrom([]string{"", "q1", "q2"}).Draw(g.t, "of")
 	}
 	if !setOp(c, verb, a, g.now) {
 		g.t.Fatalf("no verb %q", verb)
@@ -149,7 +188,7 @@ func (g *logGenerator) args() args {
 	}
 	a := args{named: map[string]string{
 		"at": near("at"), "to": fmt.Sprint(g.now + 20), "payload": rapid.SampledFrom([]string{"", "p", "payload"}).Draw(g.t, "payload"),
-		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": "default|http://x:80",
+		"max": fmt.Sprint(rapid.IntRange(0, 4).Draw(g.t, "max")), "lane": rapid.SampledFrom([]string{"default|http://x:80", "default|", "q1|", "q2|"}).Draw(g.t, "lane"),
 		"window": fmt.Sprint(rapid.IntRange(0, 3).Draw(g.t, "window")), "keep": fmt.Sprint(rapid.IntRange(0, 900_000).Draw(g.t, "keep")),
 		"attempts": fmt.Sprint(rapid.IntRange(0, 2).Draw(g.t, "attempts")), "expires": fmt.Sprint(rapid.SampledFrom([]int{0, 0, 30, 50_000}).Draw(g.t, "expires")),
 		"tombstones": fmt.Sprint(rapid.SampledFrom([]int{0, 400}).Draw(g.t, "tombstones")), "origin": "77",
@@ -160,7 +199,14 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "no_later_than", near("bound"))
 	g.maybe(a, "or_schedule", "30")
 	g.maybe(a, "label", "red", "blue")
-	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2")
+	g.maybe(a, "credit", "default|http://x:80=0", "q1|https://y:443=2", "default|=1:900:7,default|=2:30000:8", "q1|=2:900:9,q1|=1")
+	g.maybe(a, "lease", "900", "30000")
+	g.maybe(a, "tag", "5")
+	g.maybe(a, "pushed", "1")
+	g.maybe(a, "held", "1")
+	g.maybe(a, "timeout", "700")
+	g.maybe(a, "keep_done", "5000")
+	g.maybe(a, "keep_dead", "8000")
 	g.maybe(a, "clear", "target", "payload", "labels")
 	g.maybe(a, "generated", "1")
 	g.maybe(a, "header", "v")
@@ -174,19 +220,25 @@ func (g *logGenerator) maybe(a args, name string, values ...string) {
 }
 
 // settle draws the outcome of one of the last grants, or of one that never was.
-func (g *logGenerator) settle(c *fsmpb.Command) *fsmpb.Command {
+func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 	op := &fsmpb.Settle{
 		Verdict:     fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),
 		RetryAtMs:   g.now + 50,
 		KeepUntilMs: g.now + 1234,
 		Error:       rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
 		Fence:       3, Occurrence: 2,
+		Consumer: rapid.Bool().Draw(g.t, "consumer"),
+		Node:     rapid.SampledFrom([]string{"", "n1"}).Draw(g.t, "node"),
 	}
 	if len(g.grants) > 0 {
 		grant := rapid.SampledFrom(g.grants).Draw(g.t, "grant")
 		c.Id, op.Fence, op.Occurrence = grant.ID, grant.Fence, grant.Occurrence
 	}
 	c.Op = &fsmpb.Command_Settle{Settle: op}
+	if verb == "extend" {
+		length := rapid.Int64Range(0, 40_000).Draw(g.t, "length")
+		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{Fence: op.Fence, Occurrence: op.Occurrence, LeaseMs: length}}
+	}
 	return c
 }
 

@@ -22,6 +22,9 @@ type lane struct {
 	ready   list
 	firing  list
 	touched bool // it is in lanes.touched
+
+	overdue   int64 // when its first ready task was due; good while it is in its queue's heap
+	waitingAt int   // its place in that heap, from 1 on; 0: nobody waits
 }
 
 // pulled tells whether its tasks wait for consumers.
@@ -86,6 +89,7 @@ func (s *state) settleLanes(full bool) []LaneLoad {
 		if full {
 			loads = append(loads, l.load())
 		}
+		l.queue.waiting.place(l, s.links())
 		if l.ready.len+l.firing.len == 0 {
 			s.closeLane(l)
 		}

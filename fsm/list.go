@@ -10,7 +10,8 @@ import (
 // listWork bounds how many tasks one page looks at, so that a filter that matches nothing holds no lock for long.
 const listWork = 4096
 
-// List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. A page may be short, or
+// List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. Slots without a task in
+// the wanted states are not looked at. A page may be short, or
 // empty, and still have more after it.
 func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	m.mu.RLock()
@@ -21,6 +22,11 @@ func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 		if looked >= listWork {
 			page.More, page.Slot = true, slot
 			return page
+		}
+		if !m.slots.mayHold(slot, q.States) {
+			after = ""
+			looked++
+			continue
 		}
 		looked += m.index.SlotLen(slot)
 		if m.listSlot(slot, after, q, page) {

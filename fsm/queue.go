@@ -18,8 +18,10 @@ type queue struct {
 	uses   int              // by tasks, lanes and its rule
 	rule   *fsmpb.QueueRule // noRule if there is none; never nil, never written to
 
-	tasks  [fsmpb.State_STATE_CANCELLED + 1]int // by state
-	leased int                                  // of those that are firing
+	tasks   byState
+	leased  int  // of those that are firing
+	dues    dues // of those that are scheduled or retrying
+	waiting laneHeap
 }
 
 // queues gives small numbers to the queues in use. Number 0 is the default queue of the default namespace, and always

@@ -30,7 +30,8 @@ type state struct {
 	tombstoneBound int64 // 0: none
 	horizon        int64 // how far the leader advances ahead of its clock: added to ends, so that none is early
 
-	counts   [fsmpb.State_STATE_CANCELLED + 1]int
+	counts   byState
+	slots    slotCounts
 	sum      uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 	rulesSum uint64 // of digestRule over all rules
 
@@ -50,6 +51,7 @@ func newState() *state {
 		queues:   newQueues(),
 		targets:  newInternTable[target](),
 		lanes:    newLanes(),
+		slots:    make(slotCounts, Slots),
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	return s

@@ -52,6 +52,9 @@ func (c *Counter) Count(key uint32) uint32 {
 	return 0
 }
 
+// Len returns the number of keys whose count is not 0.
+func (c *Counter) Len() int { return c.live }
+
 // Bytes returns what the counter holds, itself left out.
 func (c *Counter) Bytes() int64 {
 	bytes := int64(cap(c.tables)) * int64(unsafe.Sizeof(table{}))
