@@ -31,6 +31,7 @@ type leadership struct {
 
 	desk     desk         // where consumers wait
 	lender   *lend.Lender // of the queues that this shard owns
+	inForce  mark         // the version of the policies that it goes by; 0: of none
 	proposer *proposer
 	ticker   *ticker
 	firing   *firing

@@ -2,12 +2,16 @@ package shard
 
 import (
 	"context"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/lend"
 )
 
 func isLimited(p *fsmpb.QueuePolicy) bool { return p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0 }
+
+// notLimited is when a borrower asks again that was told that its queue has no limit.
+const notLimited = 50 * time.Millisecond
 
 // Lend is the owner's side of a queue's limits: it takes what a borrower says, and lends it permits, for which the call
 // may wait half a second. Nothing of it is in the log. Errors are *fsm.NotLeaderError and a context's.
@@ -23,6 +27,10 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	policy := s.policyOf(ask.Namespace, ask.Queue)
+	if !isLimited(policy) {
+		// One of the two nodes has not heard of the newest policy yet. Were it this one, lending would know no bound.
+		return Loan{Life: lend.Life, RetryAfter: notLimited}, nil
+	}
 	loan := l.lender.Lend(ctx, ask, lend.Limit{
 		InFlight: int(policy.GetMaxInFlight()), PerSecond: policy.GetMaxPerSecond(),
 	})

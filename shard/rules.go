@@ -1,7 +1,9 @@
 package shard
 
 import (
+	"cmp"
 	"context"
+	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -15,14 +17,22 @@ const maxRules = 256
 // keepRules has the shard's rules follow the queues' policies until the leadership ends.
 func (l *leadership) keepRules(ctx context.Context) {
 	s := l.shard
+	var of []*fsmpb.QueuePolicy // which the rules are of, once known
+	known := false
 	for {
 		policed, changed := s.cfg.Policies.Watch()
 		held := s.heldUnknown()
 		l.proposer.queue.tell(func(b *book) { b.policiesChanged(held) })
 		if policed.Known {
-			if !l.setRules(ctx, ruleDifferences(s.machine.Rules(), policed.Queues)) {
+			differences := rulesChanged(of, policed.Queues)
+			if !known {
+				differences = ruleDifferences(s.machine.Rules(), policed.Queues)
+			}
+			if !l.setRules(ctx, differences) {
 				return
 			}
+			of, known = policed.Queues, true
+			l.proposer.queue.tell(func(*book) { l.inForce.raise(policed.Version) })
 		}
 		select {
 		case <-ctx.Done():
@@ -73,6 +83,42 @@ func ruleDifferences(rules []*fsmpb.QueueRule, policies []*fsmpb.QueuePolicy) []
 	return differences
 }
 
+// rulesChanged is ruleDifferences for rules that are those of older policies. What did not change is the same policy in
+// both lists, so that one change of thousands of policies costs little more than walking them.
+func rulesChanged(old, policies []*fsmpb.QueuePolicy) []*fsmpb.QueueRule {
+	var gone, come []*fsmpb.QueuePolicy
+	for len(old)+len(policies) > 0 {
+		switch order := compareFirst(old, policies); {
+		case order < 0:
+			gone, old = append(gone, old[0]), old[1:]
+		case order > 0:
+			come, policies = append(come, policies[0]), policies[1:]
+		default:
+			if old[0] != policies[0] {
+				gone, come = append(gone, old[0]), append(come, policies[0])
+			}
+			old, policies = old[1:], policies[1:]
+		}
+	}
+	rules := make([]*fsmpb.QueueRule, 0, len(gone))
+	for _, p := range gone {
+		rules = append(rules, fsm.RuleOf(p))
+	}
+	return ruleDifferences(rules, come)
+}
+
+// compareFirst compares the names of the first of two lists, one of which may be empty: then the other's comes first.
+func compareFirst(a, b []*fsmpb.QueuePolicy) int {
+	switch {
+	case len(a) == 0:
+		return 1
+	case len(b) == 0:
+		return -1
+	default:
+		return cmp.Or(cmp.Compare(a[0].Namespace, b[0].Namespace), cmp.Compare(a[0].Queue, b[0].Queue))
+	}
+}
+
 // noRule takes a queue's rule away.
 func noRule(name queueName) *fsmpb.QueueRule {
 	return &fsmpb.QueueRule{Namespace: name.namespace, Queue: name.queue}
@@ -91,4 +137,60 @@ func (s *Shard) heldUnknown() map[queueName]bool {
 		}
 	}
 	return held
+}
+
+// AwaitRules returns once this shard goes by the policies of this version or a later one. A replica that does not lead,
+// or stops leading, has nothing to wait for: whoever leads next begins with the policies that its node knows.
+func (s *Shard) AwaitRules(ctx context.Context, version uint64) error {
+	l := s.current()
+	if l == nil {
+		return nil
+	}
+	select {
+	case <-l.inForce.reached(version):
+		return nil
+	case <-l.ctx.Done():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// mark is a number that only rises, for others to wait for. The zero value is ready for use.
+type mark struct {
+	mu      sync.Mutex
+	at      uint64
+	waiting map[uint64]chan struct{}
+}
+
+func (m *mark) raise(to uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.at = max(m.at, to)
+	for n, ch := range m.waiting {
+		if n <= m.at {
+			close(ch)
+			delete(m.waiting, n)
+		}
+	}
+}
+
+// reached returns a channel that is closed once the mark is at n or above.
+func (m *mark) reached(n uint64) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ch, ok := m.waiting[n]
+	if ok {
+		return ch
+	}
+	ch = make(chan struct{})
+	if m.at >= n {
+		close(ch)
+		return ch
+	}
+	if m.waiting == nil {
+		m.waiting = make(map[uint64]chan struct{})
+	}
+	m.waiting[n] = ch
+	return ch
 }
