@@ -2,12 +2,10 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/router"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -19,7 +17,7 @@ var _ shard.Limits = limits{}
 // Borrow takes the call to the owner, and the loan back.
 func (l limits) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
 	loan, err := l.router.Lend(ctx, &clusterpb.LendCall{
-		Namespace: ask.Namespace, Queue: ask.Queue, Borrower: ask.Shard,
+		Namespace: ask.Namespace, Queue: ask.Queue, Borrower: ask.Shard, Term: ask.Term, Round: ask.Round,
 		InFlight: uint32(ask.InFlight), Unused: uint32(ask.Unused), Want: uint32(ask.Want),
 	})
 	if err != nil {
@@ -31,10 +29,20 @@ func (l limits) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error
 	}, nil
 }
 
-// Lend asks the replica here, which lends nothing yet.
-func (h *hosts) Lend(_ context.Context, id uint32, _ *clusterpb.LendCall) (*clusterpb.Loan, error) {
-	if _, err := h.find(id); err != nil {
+// Lend asks the replica here.
+func (h *hosts) Lend(ctx context.Context, id uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	s, err := h.find(id)
+	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%w: shard %d lends nothing", fsm.ErrNotProposed, id)
+	loan, err := s.Lend(ctx, shard.Borrow{
+		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Term: ask.Term, Round: ask.Round,
+		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterpb.Loan{
+		Permits: uint32(loan.Permits), LifeUs: loan.Life.Microseconds(), RetryAfterUs: loan.RetryAfter.Microseconds(),
+	}, nil
 }

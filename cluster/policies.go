@@ -154,7 +154,7 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 	for {
 		state, changed := g.Watch()
 		if state.QueuesVersion >= version {
-			return nil
+			break
 		}
 		select {
 		case <-changed:
@@ -162,4 +162,10 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 			return context.Cause(ctx)
 		}
 	}
+	for _, s := range n.hosts.all() {
+		if err := s.AwaitRules(ctx, version); err != nil {
+			return err
+		}
+	}
+	return nil
 }

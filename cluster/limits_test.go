@@ -1,0 +1,249 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// meter is a receiver that knows how many attempts it has at once.
+type meter struct {
+	takes time.Duration // each
+
+	mu        sync.Mutex
+	now, most int
+	ended     map[string]int // attempts, by id
+	targets   map[string]int // attempts, by URL
+}
+
+func (m *meter) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	m.begin(a)
+	select {
+	case <-time.After(m.takes):
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now--
+	m.ended[a.Task.Id]++
+	return fsm.Outcome{Delivered: true}
+}
+
+func (m *meter) begin(a fsm.Attempt) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.ended == nil {
+		m.ended, m.targets = make(map[string]int), make(map[string]int)
+	}
+	m.now++
+	m.most = max(m.most, m.now)
+	m.targets[a.Task.Spec.Target.GetUrl()]++
+}
+
+func (m *meter) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	outcomes := make([]fsm.Outcome, len(batch))
+	for i, a := range batch {
+		outcomes[i] = m.Deliver(ctx, a)
+	}
+	return outcomes
+}
+
+// delivered is how many tasks have been, each of which must have been once.
+func (m *meter) delivered() (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for id, n := range m.ended {
+		if n != 1 {
+			return 0, fmt.Errorf("%s has been attempted %d times", id, n)
+		}
+	}
+	return len(m.ended), nil
+}
+
+func (m *meter) reset() (most int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	most = m.most
+	m.most, m.ended, m.targets = 0, make(map[string]int), make(map[string]int)
+	return most
+}
+
+func newMetered(t *testing.T) (*clustertest.Cluster, *meter) {
+	m := &meter{takes: 2 * time.Millisecond}
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = m })
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+	return c, m
+}
+
+// into schedules n tasks, due now, into a queue: over all shards, through all nodes.
+func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsmpb.Target) {
+	t.Helper()
+	for i := range 3 {
+		var cmds []*fsmpb.Command
+		for j := i; j < n; j += 3 {
+			cmd := schedule(fmt.Sprint(queue, "-", j), 0)
+			cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, target
+			cmds = append(cmds, cmd)
+		}
+		mustDo(t, c.Node(i), cmds...)
+	}
+}
+
+func awaitDelivered(c *clustertest.Cluster, m *meter, n int) {
+	c.Until("all are delivered, once", func() error {
+		if got, err := m.delivered(); err != nil || got != n {
+			return fmt.Errorf("%d of %d: %w", got, n, err)
+		}
+		return nil
+	})
+}
+
+var receiver = &fsmpb.Target{Url: "http://127.0.0.1:1/"}
+
+// TestLimits has one cluster for all that needs no fresh one: starting one takes seconds.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	c, m := newMetered(t)
+	t.Run("max_in_flight", func(t *testing.T) { testMaxInFlight(t, c, m) })
+	t.Run("max_per_second", func(t *testing.T) { testMaxPerSecond(t, c, m) })
+	t.Run("target of the queue", func(t *testing.T) { testTargetOfTheQueue(t, c, m) })
+	t.Run("paused at once", func(t *testing.T) { testPauseIsInForce(t, c, m) })
+	t.Run("paused", func(t *testing.T) { testPauseOutlivesARestart(t, c, m) })
+	t.Run("lender dies", func(t *testing.T) { testLenderDies(t, c, m) })
+}
+
+// One attempt at a time is one attempt at a time, however many shards and nodes have tasks of the queue.
+func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
+	for _, limit := range []int{1, 5} {
+		mustPut(t, c.Node(limit%3), &fsmpb.QueuePolicy{Queue: "in-flight", MaxInFlight: uint32(limit)})
+		into(t, c, "in-flight", 90, receiver)
+		awaitDelivered(c, m, 90)
+		if most := m.reset(); most > limit {
+			t.Errorf("%d attempts at once, with a limit of %d", most, limit)
+		}
+	}
+}
+
+// The rate holds for the queue as a whole: what is due at once takes its time.
+func testMaxPerSecond(t *testing.T, c *clustertest.Cluster, m *meter) {
+	defer m.reset()
+	const rate, tasks, burst = 20, 50, 2
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "rate", MaxPerSecond: rate})
+	began := time.Now()
+	into(t, c, "rate", tasks, receiver)
+	awaitDelivered(c, m, tasks)
+	if took, least := time.Since(began), (tasks-burst-1)*time.Second/rate; took < least {
+		t.Errorf("%d tasks at %d a second took %v, less than %v", tasks, rate, took, least)
+	}
+}
+
+func awaitReady(t *testing.T, c *clustertest.Cluster, queue string, n uint64) {
+	t.Helper()
+	c.Until("the tasks wait", func() error {
+		_, counts, err := c.Node(0).Queue(t.Context(), "", queue)
+		if err == nil && counts.Ready != n {
+			err = fmt.Errorf("%d of %d are ready", counts.Ready, n)
+		}
+		return err
+	})
+}
+
+// Once PutQueue has returned, no leader begins anything of a paused queue. The tasks of a resumed one go on.
+func testPauseIsInForce(t *testing.T, c *clustertest.Cluster, m *meter) {
+	const rounds, tasks = 10, 36
+	defer m.reset()
+	for round := range rounds {
+		queue := fmt.Sprint("pausing-", round%2)
+		began := time.Now()
+		mustPut(t, c.Node(round%3), &fsmpb.QueuePolicy{Queue: queue, Paused: true})
+		if time.Since(began) > time.Second {
+			t.Skip("this machine is too slow for a promise of a second")
+		}
+		into(t, c, queue, tasks, receiver)
+		awaitReady(t, c, queue, tasks)
+		mustPut(t, c.Node((round+1)%3), &fsmpb.QueuePolicy{Queue: queue})
+		awaitDelivered(c, m, tasks)
+		m.reset()
+	}
+}
+
+// A paused queue begins nothing, also not after all leaders have been started again; a resumed one goes on.
+func testPauseOutlivesARestart(t *testing.T, c *clustertest.Cluster, m *meter) {
+	defer m.reset()
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "paused", Paused: true})
+	into(t, c, "paused", 36, receiver)
+	into(t, c, "other", 36, receiver)
+	awaitDelivered(c, m, 36) // the other's
+	awaitReady(t, c, "paused", 36)
+	for i := range 3 {
+		c.Stop(i)
+	}
+	for i := range 3 {
+		c.Start(i)
+	}
+	c.WaitReady()
+	awaitReady(t, c, "paused", 36)
+	into(t, c, "later", 36, receiver)
+	awaitDelivered(c, m, 72)
+	awaitReady(t, c, "paused", 36)
+	mustPut(t, c.Node(1), &fsmpb.QueuePolicy{Queue: "paused"})
+	awaitDelivered(c, m, 108)
+}
+
+// Tasks that name no target go to the queue's while it has one, and else wait for consumers.
+func testTargetOfTheQueue(t *testing.T, c *clustertest.Cluster, m *meter) {
+	p := &fsmpb.QueuePolicy{Queue: "target", Target: &fsmpb.Target{Url: "http://127.0.0.1:1/first"}}
+	for i, path := range []string{"first", "second"} {
+		p = proto.CloneOf(p)
+		p.Target.Url = "http://127.0.0.1:1/" + path
+		mustPut(t, c.Node(i), p)
+		into(t, c, "target", 36, nil)
+		awaitDelivered(c, m, 36)
+		if got := m.targets[p.Target.Url]; got != 36 {
+			t.Errorf("%d of 36 went to %s: %v", got, p.Target.Url, m.targets)
+		}
+		m.reset()
+	}
+	if existed, err := c.Node(2).DeleteQueue(t.Context(), "", "target"); err != nil || !existed {
+		t.Fatal(existed, err)
+	}
+	into(t, c, "target", 36, nil)
+	awaitReady(t, c, "target", 36)
+	if n, err := m.delivered(); err != nil || n != 0 {
+		t.Errorf("without a policy %d were delivered: %v", n, err)
+	}
+}
+
+// The death of the node that lends only delays: what is in flight stays within the limit but for one loan's life.
+func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
+	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "lender", MaxInFlight: 1})
+	into(t, c, "lender", 60, receiver)
+	c.Until("some are delivered", func() error {
+		if n, _ := m.delivered(); n < 10 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	c.Stop(1)
+	awaitAll := func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if len(m.ended) < 60 { // a takeover may repeat one that ran
+			return fmt.Errorf("%d of 60", len(m.ended))
+		}
+		return nil
+	}
+	c.Until("the others are, too", awaitAll)
+	c.Start(1)
+	c.WaitReady()
+}
