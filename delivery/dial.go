@@ -84,11 +84,6 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
-	return d.connectTLS(ctx, network, addr, d.tls)
-}
-
-// connectTLS connects and shakes hands with the host that addr names.
-func (d *dialer) connectTLS(ctx context.Context, network, addr string, cfg *tls.Config) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -97,7 +92,7 @@ func (d *dialer) connectTLS(ctx context.Context, network, addr string, cfg *tls.
 	if err != nil {
 		return nil, err
 	}
-	cfg = cfg.Clone()
+	cfg := d.tls.Clone()
 	cfg.ServerName = host
 	conn := tls.Client(raw, cfg)
 	if err := conn.HandshakeContext(ctx); err != nil {

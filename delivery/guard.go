@@ -44,15 +44,7 @@ func (g *Guard) CheckURL(rawURL string) *fsm.FieldError {
 	if err != nil {
 		return faulty(urlFault(err))
 	}
-	if host := u.Hostname(); strings.HasPrefix(u.Host, "[") && !strings.Contains(host, ":") {
-		return faulty(fmt.Sprintf("has a host %q that is no IPv6 address", strings.ToLower(host)))
-	}
-	return g.CheckHost(u.Hostname())
-}
-
-// CheckHost is CheckURL for a host alone, without a port; an IPv6 address is without its brackets.
-func (g *Guard) CheckHost(name string) *fsm.FieldError {
-	host, err := asciiHost(name)
+	host, err := asciiHost(u.Hostname())
 	if err != nil {
 		return faulty("has a host that is no valid international name")
 	}
@@ -60,7 +52,7 @@ func (g *Guard) CheckHost(name string) *fsm.FieldError {
 	switch {
 	case err == nil:
 		return g.checkAddr(host, addr)
-	case strings.Contains(host, ":"):
+	case strings.Contains(host, ":") || strings.HasPrefix(u.Host, "["):
 		return faulty(fmt.Sprintf("has a host %q that is no IPv6 address", host))
 	}
 	return g.checkName(host)

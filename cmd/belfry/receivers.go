@@ -17,15 +17,14 @@ type receivers struct {
 	guard   *delivery.Guard
 }
 
-// newReceivers makes both ways to deliver, with one guard for them.
+// newReceivers makes both ways to deliver.
 func newReceivers(web delivery.Config, brokers broker.Config) (*receivers, error) {
 	r := &receivers{guard: delivery.NewGuard(web.AllowCIDRs)}
 	var err error
 	if r.webhook, err = delivery.New(web); err != nil {
 		return nil, err
 	}
-	brokers.Guard, brokers.Version = r.guard, web.Version
-	brokers.Logger, brokers.Registerer = web.Logger, web.Registerer
+	brokers.Version, brokers.Logger, brokers.Registerer = web.Version, web.Logger, web.Registerer
 	if r.broker, err = broker.New(brokers); err != nil {
 		r.webhook.Close()
 		return nil, err
@@ -70,11 +69,11 @@ func (r *receivers) close() error {
 
 // brokerConfig is what the flags say about brokers.
 func (f *serveFlags) brokerConfig() (cfg broker.Config, err error) {
-	if f.brokerCredentials == "" {
+	if f.brokers == "" {
 		return cfg, nil
 	}
-	if cfg.Credentials, err = broker.LoadCredentials(f.brokerCredentials); err != nil {
-		return cfg, fmt.Errorf("--broker-credentials: %w", err)
+	if cfg.Known, err = broker.LoadKnown(f.brokers); err != nil {
+		return cfg, fmt.Errorf("--brokers: %w", err)
 	}
 	return cfg, nil
 }

@@ -20,7 +20,7 @@ type serveFlags struct {
 	bootstrapExpect, shards      int
 	logStore, timing             string
 	allowCIDRs                   []string
-	brokerCredentials            string
+	brokers                      string
 	maxClockOffset               time.Duration
 	laneWindow                   uint32
 	logLevel, logFormat, pidFile string
@@ -63,8 +63,8 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.timing, "timing", "lan", "how soon a silent leader is replaced: fast, lan or wan")
 	flags.StringArrayVar(&f.allowCIDRs, "allow-webhook-cidr", nil,
 		"deliver to these addresses too, though they are not public; repeatable")
-	flags.StringVar(&f.brokerCredentials, "broker-credentials", "",
-		"YAML file: the brokers that may be published to wherever they are, and who we are there")
+	flags.StringVar(&f.brokers, "brokers", "",
+		"YAML file: the message brokers that tasks may be published to, and who we are there")
 	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
 		"a node whose clock is further from the others' leads nothing")
 	flags.Uint32Var(&f.laneWindow, "lane-window", 0, "attempts in flight per shard and receiver (default 128)")

@@ -19,8 +19,8 @@ const (
 )
 
 // amqpLink publishes over one connection with a channel for each exchange. A broker answers an exchange that does not
-// exist, or that we may not write to, by closing the channel with all that is under way on it: so each exchange has its
-// own.
+// exist, or that we may not write to, by closing the channel with all that is under way on it: so each exchange has
+// its own.
 type amqpLink struct {
 	life
 	conn    *amqp.Connection
@@ -68,7 +68,7 @@ func amqpWelcome(ctx context.Context, err error) error {
 	var said *amqp.Error
 	switch {
 	case ctx.Err() != nil:
-		return failed("the broker did not welcome us in time")
+		return context.DeadlineExceeded
 	case errors.As(err, &said):
 		return failed("the broker refused the connection: %s", worded(errors.New(said.Reason)).text)
 	}

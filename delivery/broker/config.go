@@ -7,21 +7,16 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/belfryhq/belfry/delivery"
 )
 
-// Config is all that a Publisher is made of. The zero value works: it reaches public addresses only, and tells no
-// broker who it is.
+// Config is all that a Publisher is made of. The zero value knows no broker, so it publishes nowhere.
 type Config struct {
-	Guard       *delivery.Guard // of brokers that Credentials does not name; default: public addresses only
-	Credentials *Credentials    // default: none
-	Version     string          // what brokers are told, "belfry/<version>"; default "dev"
+	Known   *Known // the brokers that tasks may be published to; default: none
+	Version string // what brokers are told, "belfry/<version>"; default "dev"
 
 	ConnectTimeout time.Duration // for look-up, TCP, TLS and the broker's welcome together; default 10 s
 	IdleTimeout    time.Duration // how long a connection without an attempt is kept; default 1 min
-	Patience       time.Duration // how long a broker may answer nothing to anyone before its connection is given up; default 5 s
-	MaxBrokers     int           // connected at once, those of Credentials not counted; default 256
+	Patience       time.Duration // with a broker that answers nobody, before its connection is given up; default 5 s
 	Resolver       *net.Resolver // default: Go's own
 
 	Now        func() time.Time      // default time.Now
@@ -31,17 +26,16 @@ type Config struct {
 
 // withDefaults returns a validated copy of c in which every field is set.
 func (c Config) withDefaults() (Config, error) {
-	if c.ConnectTimeout < 0 || c.IdleTimeout < 0 || c.Patience < 0 || c.MaxBrokers < 0 {
+	if c.ConnectTimeout < 0 || c.IdleTimeout < 0 || c.Patience < 0 {
 		return c, errors.New("broker: a limit is negative")
 	}
 	setDefault(&c.Version, "dev")
 	setDefault(&c.ConnectTimeout, 10*time.Second)
 	setDefault(&c.IdleTimeout, time.Minute)
 	setDefault(&c.Patience, 5*time.Second)
-	setDefault(&c.MaxBrokers, 256)
-	setDefault(&c.Credentials, &Credentials{})
-	if c.Guard == nil {
-		c.Guard = delivery.NewGuard(nil)
+	setDefault(&c.Known, &Known{})
+	if c.Resolver == nil {
+		c.Resolver = &net.Resolver{PreferGo: true} // libc's holds a thread for each look-up
 	}
 	if c.Now == nil {
 		c.Now = time.Now

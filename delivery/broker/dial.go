@@ -4,53 +4,34 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/fsm/targeturl"
 )
-
-// anywhere is for the brokers that an operator named: they may be at any address, and may send us on to any.
-var anywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
 // endpoint is all that is needed to connect to one broker.
 type endpoint struct {
 	cfg    *Config
 	target *targeturl.Target // its hosts, and the vhost or database
-	access *access           // never nil
-	dial   *delivery.Dialer
-	tls    *tls.Config // nil without TLS
+	access *access
+	dial   net.Dialer
 
 	trouble atomic.Pointer[error] // of the last dial; nil: it succeeded
 }
 
-func newEndpoint(cfg *Config, t *targeturl.Target) *endpoint {
-	e := &endpoint{cfg: cfg, target: t, access: cfg.Credentials.of(t)}
-	guard := cfg.Guard
-	if e.access != nil {
-		guard = delivery.NewGuard(anywhere)
-	} else {
-		e.access = &access{}
-	}
-	e.dial = delivery.NewDialer(guard, cfg.Resolver)
-	if t.TLS {
-		if e.tls = e.access.tls; e.tls == nil {
-			e.tls = newTLS()
-		}
-	}
-	return e
+func newEndpoint(cfg *Config, t *targeturl.Target, a *access) *endpoint {
+	return &endpoint{cfg: cfg, target: t, access: a, dial: net.Dialer{Resolver: cfg.Resolver}}
 }
 
 // connect opens a TCP connection, with TLS if the target has it.
 func (e *endpoint) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.ConnectTimeout)
 	defer cancel()
-	if e.tls == nil {
-		return e.noted(e.dial.DialContext(ctx, network, addr))
+	if e.access.tls == nil {
+		return e.plain(ctx, network, addr)
 	}
-	return e.noted(e.dial.DialTLSContext(ctx, network, addr, e.tls))
+	return e.noted((&tls.Dialer{NetDialer: &e.dial, Config: e.access.tls}).DialContext(ctx, network, addr))
 }
 
 // plain opens a TCP connection, also if TLS is to follow.

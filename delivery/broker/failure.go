@@ -1,8 +1,11 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/belfryhq/belfry/delivery"
 )
@@ -33,8 +36,10 @@ func worded(err error) *failure {
 	switch {
 	case errors.As(err, &f):
 		return f
-	case delivery.Refused(err):
-		return &failure{text: delivery.Describe(err) + " or with --broker-credentials", permanent: true}
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return &failure{text: "the broker closed the connection"}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
+		return &failure{text: "the broker did not answer in time"}
 	}
 	return &failure{text: delivery.Describe(err)}
 }

@@ -25,8 +25,8 @@ const (
 	kafkaMetadataPause = 250 * time.Millisecond // between two looks for a partition's new leader
 )
 
-// kafkaLink produces idempotently, with the acknowledgement of all in-sync replicas: what the client itself sends again
-// is there once. A further attempt of a task is another record.
+// kafkaLink produces idempotently, with the acknowledgement of all in-sync replicas: what the client itself sends
+// again is there once. A further attempt of a task is another record.
 type kafkaLink struct {
 	life
 	client *kgo.Client
@@ -83,9 +83,12 @@ func (l *kafkaLink) publish(ctx context.Context, t *targeturl.Target, m *message
 
 func kafkaFault(err error) error {
 	var said *kerr.Error
+	var early *kgo.ErrFirstReadEOF
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &early):
+		return failed("the broker closed a new connection: it may want TLS, or another login")
 	case errors.Is(err, kerr.MessageTooLarge), errors.Is(err, kerr.RecordListTooLarge):
 		return hopeless("the message is larger than the broker takes")
 	case errors.Is(err, kerr.InvalidTopicException):

@@ -12,7 +12,6 @@ import (
 // line is a place in the pool: a link to a broker, or the wait for one.
 type line struct {
 	key      lineKey
-	named    bool // by the credentials
 	endpoint *endpoint
 
 	ready chan struct{} // closed when link or err is set
@@ -59,8 +58,8 @@ func (l *line) publish(ctx context.Context, t *targeturl.Target, m *message) err
 }
 
 // giveUp closes a link over which the broker has answered nothing to anyone for as long as an attempt has waited, if
-// that is longer than it is given: the connection may be dead without either side knowing. Attempts with a short time of
-// their own never end the link of others.
+// that is longer than it is given: the connection may be dead without either side knowing. Attempts with a short time
+// of their own never end the link of others.
 func (l *line) giveUp(begun time.Time) {
 	silent := time.Unix(0, max(l.answered.Load(), begun.UnixNano()))
 	if link := l.opened(); link != nil && time.Since(silent) >= l.endpoint.cfg.Patience {
@@ -100,10 +99,3 @@ func newLife() life {
 }
 
 func (l *life) lost() context.Context { return l.ctx }
-
-// during returns a context that also ends with the link.
-func (l *life) during(ctx context.Context) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(l.ctx, func() { cancel(context.Cause(l.ctx)) })
-	return ctx, func() { stop(); cancel(nil) }
-}

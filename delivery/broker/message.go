@@ -52,8 +52,8 @@ func attributePrefix(kind targeturl.Kind) string {
 	return "ce-"
 }
 
-// describe adds what a webhook's receiver gets as headers, too. None of it needs to be encoded: fsm.CheckSpec lets only
-// ASCII without spaces into ids and queue names, and the rest is ours.
+// describe adds what a webhook's receiver gets as headers, too. None of it needs to be encoded: fsm.CheckSpec lets
+// only ASCII without spaces into ids and queue names, and the rest is ours.
 func (m *message) describe(t *fsmpb.Task, ce string) {
 	due := time.UnixMilli(t.GetFireAtMs()).UTC().Format(instantForm)
 	m.add("webhook-id", m.id)
@@ -79,8 +79,8 @@ func isTraceparent(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// add leaves the first value of a name: a caller's header never replaces one of ours (fsm.CheckSpec refuses those names,
-// this holds if it once did not).
+// add leaves the first value of a name: a caller's header never replaces one of ours (fsm.CheckSpec refuses those
+// names, this holds if it once did not).
 func (m *message) add(name, value string) {
 	for _, h := range m.headers {
 		if h.name == name {

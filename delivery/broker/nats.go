@@ -3,10 +3,10 @@ package broker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
+	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -18,17 +18,25 @@ import (
 // natsPing is how soon a dead connection is noticed: after two pings without an answer.
 const natsPing = 10 * time.Second
 
-// natsLink publishes to JetStream. A message has its webhook-id as Nats-Msg-Id, so that a stream drops the repeats that
-// come within its duplicate window.
+// natsLink publishes to JetStream. A message has its webhook-id as Nats-Msg-Id, so that a stream drops the repeats
+// that come within its duplicate window.
 type natsLink struct {
 	life
 	conn   *nats.Conn
 	stream jetstream.JetStream
-	denied atomic.Pointer[string] // what the broker last said of something that is not allowed; it names the subject
+
+	mu      sync.Mutex
+	waiting map[*natsWait]struct{}
+}
+
+// natsWait is a message whose acknowledgement is awaited.
+type natsWait struct {
+	subject string
+	end     context.CancelCauseFunc
 }
 
 func openNATS(ctx context.Context, e *endpoint) (link, error) {
-	l := &natsLink{life: newLife()}
+	l := &natsLink{life: newLife(), waiting: map[*natsWait]struct{}{}}
 	var err error
 	if l.conn, err = l.options(ctx, e).Connect(); err != nil {
 		return nil, e.opening(err)
@@ -52,7 +60,7 @@ func (l *natsLink) options(ctx context.Context, e *endpoint) nats.Options {
 	o.AllowReconnect = false         // the pool opens another
 	o.Timeout, o.FlusherTimeout = e.cfg.ConnectTimeout, e.cfg.ConnectTimeout
 	o.PingInterval, o.MaxPingsOut = natsPing, 2
-	o.Secure, o.TLSConfig = e.tls != nil, e.tls
+	o.Secure, o.TLSConfig = e.access.tls != nil, e.access.tls
 	o.AsyncErrorCB = l.complained
 	o.ClosedCB = func(c *nats.Conn) { l.end(closedBy(c.LastError())) }
 	return o
@@ -76,22 +84,49 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 	return d.e.plain(d.ctx, network, address)
 }
 
-// complained hears of a message that was not allowed: nobody answers that one.
+// complained ends the wait for messages that were not allowed: the broker tells of the subject, and answers nobody.
 func (l *natsLink) complained(_ *nats.Conn, _ *nats.Subscription, err error) {
-	if errors.Is(err, nats.ErrPermissionViolation) {
-		text := err.Error()
-		l.denied.Store(&text)
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return
+	}
+	text := strings.ToLower(err.Error())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for w := range l.waiting {
+		if strings.Contains(text, strconv.Quote(strings.ToLower(w.subject))) {
+			w.end(failed("the broker does not allow to publish to subject %q", w.subject))
+		}
+	}
+}
+
+// begin returns a context that also ends with the link, or when the broker says that the subject is not allowed.
+func (l *natsLink) begin(ctx context.Context, subject string) (context.Context, func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(l.ctx, func() { end(context.Cause(l.ctx)) })
+	w := &natsWait{subject, end}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waiting[w] = struct{}{}
+	return ctx, func() {
+		l.mu.Lock()
+		delete(l.waiting, w)
+		l.mu.Unlock()
+		stop()
+		end(nil)
 	}
 }
 
 func (l *natsLink) publish(ctx context.Context, t *targeturl.Target, m *message) error {
-	ctx, release := l.during(ctx)
+	ctx, release := l.begin(ctx, t.Subject)
 	defer release()
 	msg := &nats.Msg{Subject: t.Subject, Data: m.payload, Header: make(nats.Header, len(m.headers)+1)}
 	for _, h := range m.headers {
 		msg.Header[h.name] = []string{h.value}
 	}
 	_, err := l.stream.PublishMsg(ctx, msg, jetstream.WithMsgID(m.id), jetstream.WithRetryAttempts(0))
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	return l.judge(t.Subject, err)
 }
 
@@ -108,15 +143,8 @@ func (l *natsLink) judge(subject string, err error) error {
 		return hopeless("the message is larger than the stream takes")
 	case errors.As(err, &said):
 		return refusal(said)
-	case errors.Is(err, context.DeadlineExceeded) && l.deniedTo(subject):
-		return failed("the broker does not allow to publish to subject %q", subject)
 	}
 	return err
-}
-
-func (l *natsLink) deniedTo(subject string) bool {
-	text := l.denied.Load()
-	return text != nil && strings.Contains(strings.ToLower(*text), fmt.Sprintf("%q", strings.ToLower(subject)))
 }
 
 func (l *natsLink) close(cause error) {

@@ -29,10 +29,9 @@ type pool struct {
 	ctx  context.Context // ends with the pool
 	end  context.CancelCauseFunc
 
-	mu      sync.Mutex
-	lines   map[lineKey]*line
-	unnamed int // lines to brokers that the credentials do not name
-	closed  bool
+	mu     sync.Mutex
+	lines  map[lineKey]*line
+	closed bool
 }
 
 // lineKey is what a connection is bound to.
@@ -95,45 +94,28 @@ func (p *pool) take(t *targeturl.Target) (*line, error) {
 	}
 	l := p.lines[key]
 	if l == nil {
-		named := p.cfg.Credentials.of(t) != nil
-		if !named && !p.makeRoom() {
-			return nil, failed("this node is connected to %d brokers already, its limit", p.cfg.MaxBrokers)
+		known := p.cfg.Known.of(t)
+		if known == nil {
+			return nil, failed("target.url %s", unknownText(t)) // another node may know it, or this one soon
 		}
-		l = p.add(key, t, named)
+		l = p.add(key, newEndpoint(&p.cfg, t, known))
 	}
 	l.users++
 	l.idle.Stop()
 	return l, nil
 }
 
-// makeRoom tells whether there may be one line more, and closes one that nobody uses if that is what it takes.
-func (p *pool) makeRoom() bool {
-	if p.unnamed < p.cfg.MaxBrokers {
-		return true
-	}
-	for _, l := range p.lines {
-		if l.users == 0 && !l.named {
-			p.drop(l, errClosed)
-			return true
-		}
-	}
-	return false
-}
-
-func (p *pool) add(key lineKey, t *targeturl.Target, named bool) *line {
-	l := &line{key: key, named: named, endpoint: newEndpoint(&p.cfg, t), ready: make(chan struct{})}
+func (p *pool) add(key lineKey, e *endpoint) *line {
+	l := &line{key: key, endpoint: e, ready: make(chan struct{})}
 	l.idle = time.AfterFunc(p.cfg.IdleTimeout, func() { p.expire(l) })
 	p.lines[key] = l
-	if !named {
-		p.unnamed++
-	}
 	p.size.Inc()
 	go p.connect(l)
 	return l
 }
 
-// connect opens the line's link. Attempts that want the line wait for it; if it fails they fail, and the next one tries
-// again: pauses between tries are its leader's to make.
+// connect opens the line's link. Attempts that want the line wait for it; if it fails they fail, and the next one
+// tries again: pauses between tries are its leader's to make.
 func (p *pool) connect(l *line) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.ConnectTimeout)
 	defer cancel()
@@ -163,9 +145,6 @@ func (p *pool) drop(l *line, cause error) {
 	}
 	l.dropped = true
 	delete(p.lines, l.key)
-	if !l.named {
-		p.unnamed--
-	}
 	p.size.Dec()
 	l.idle.Stop()
 	if link := l.opened(); link != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync"
 	"time"
 
@@ -34,31 +33,28 @@ func New(cfg Config) (*Publisher, error) {
 	return &Publisher{cfg: cfg, pool: newPool(cfg, m.open), metrics: m}, nil
 }
 
-// CheckURL refuses, when a task is scheduled, a broker at a literal address that may not be reached. One that the
-// credentials name may. It leaves the rest of the URL to fsm.CheckSpec.
+// CheckURL refuses, when a task is scheduled, a broker that the operator has not named. It leaves the rest of the URL
+// to fsm.CheckSpec.
 func (p *Publisher) CheckURL(rawURL string) *fsm.FieldError {
 	t, err := targeturl.Parse(rawURL)
-	if err != nil {
+	switch {
+	case err != nil:
 		return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
-	}
-	if p.cfg.Credentials.of(t) != nil {
-		return nil
-	}
-	for _, address := range t.Hosts {
-		host, _, err := net.SplitHostPort(address)
-		if err != nil {
-			return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
-		}
-		if refused := p.cfg.Guard.CheckHost(host); refused != nil {
-			return refused
-		}
+	case p.cfg.Known.of(t) == nil:
+		return &fsm.FieldError{Field: "target.url", Detail: unknownText(t)}
 	}
 	return nil
 }
 
-// Deliver publishes one task and reports what came of it: it is delivered when the broker has confirmed it. It returns
-// within a.Timeout (fsm.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then begins with
-// "aborted", and the broker may have the message or not. The task must not change any more, even after the return.
+func unknownText(t *targeturl.Target) string {
+	return fmt.Sprintf("leads to a broker that this node does not know: only an operator can name %s, with --brokers",
+		t.Destination())
+}
+
+// Deliver publishes one task and reports what came of it: it is delivered when the broker has confirmed it. It
+// returns within a.Timeout (fsm.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then
+// begins with "aborted", and the broker may have the message or not. The task must not change any more, even after
+// the return.
 func (p *Publisher) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	begun := p.cfg.Now()
 	t, err := targeturl.Parse(a.Task.GetSpec().GetTarget().GetUrl())

@@ -1,12 +1,12 @@
-// Package targeturl reads a target's URL: which kind of receiver it names, where that is, and what in it a task goes to.
-// It is pure, and a leaf: fsm checks a task's URL with it when the task is scheduled and takes the lane from it, and
-// delivery/broker publishes to what it says, so that the two can never read one URL differently.
+// Package targeturl reads a target's URL: which kind of receiver it names, where that is, and what in it a task goes
+// to. It is pure, and a leaf: fsm checks a task's URL with it when the task is scheduled and takes the lane from it,
+// and delivery/broker publishes to what it says, so that the two can never read one URL differently.
 //
 // # The forms
 //
 //	http://host[:80]/path?query                        a POST; https for TLS (port 443)
 //	nats://host[:4222][,host…]/subject                 JetStream; natss for TLS
-//	amqp://host[:5672][/vhost]?queue=name              RabbitMQ, a queue through the default exchange; amqps for TLS (5671)
+//	amqp://host[:5672][/vhost]?queue=name              RabbitMQ, a queue by the default exchange; amqps for TLS (5671)
 //	amqp://host[:5672][/vhost]?exchange=name[&routing_key=key]
 //	redis://host[:6379][/db]?stream=key[&maxlen=n]     XADD, trimmed to about n entries; rediss for TLS
 //	kafka://host[:9092][,host…]/topic[?key=text]       kafkas for TLS (the same port)

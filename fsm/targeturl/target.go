@@ -98,7 +98,8 @@ func Parse(rawURL string) (*Target, error) {
 	return t, nil
 }
 
-// ParseBroker reads the scheme and the hosts alone and returns what follows them. It is how an operator names a broker.
+// ParseBroker reads the scheme and the hosts alone and returns what follows them. It is how an operator names a
+// broker.
 func ParseBroker(rawURL string) (t *Target, rest *url.URL, err error) {
 	authority, u, err := split(rawURL)
 	if err != nil {

@@ -1,0 +1,403 @@
+package broker
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// paths are what follows the address of each kind of broker.
+var paths = map[string]string{
+	"nats": "/subject", "amqp": "/?queue=q", "redis": "/?stream=s", "kafka": "/topic",
+}
+
+// eachKind runs a test for every kind of broker.
+func eachKind(t *testing.T, test func(t *testing.T, url func(address string) string)) {
+	for scheme, path := range paths {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			test(t, func(address string) string { return scheme + "://" + address + path })
+		})
+	}
+}
+
+// quick makes a Publisher that has no patience.
+func quick(c *Config) { c.ConnectTimeout, c.Patience = 300*time.Millisecond, 200*time.Millisecond }
+
+// hang reads and never answers.
+func hang(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
+
+// TestBadBrokers shows each kind of broker that is none, and what an attempt makes of it.
+func TestBadBrokers(t *testing.T) {
+	closed := func(c net.Conn) { c.Close() }
+	noise := func(c net.Conn) {
+		_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n\x00\xff\xff\xff\xff"))
+		hang(c)
+	}
+	flood := func(c net.Conn) {
+		for junk := []byte(strings.Repeat("INFO {", 1000)); ; {
+			if _, err := c.Write(junk); err != nil {
+				return
+			}
+		}
+	}
+	reset := func(c net.Conn) { _ = c.(*net.TCPConn).SetLinger(0) }
+	for name, serve := range map[string]func(net.Conn){
+		"closes": closed, "resets": reset, "hangs": hang, "speaks something else": noise, "floods": flood,
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachKind(t, func(t *testing.T, url func(string) string) {
+				target := url(listen(t, serve))
+				a := attemptOf(target)
+				a.Timeout = 2 * time.Second
+				begun := time.Now()
+				out := newPublisher(t, quick, knows(t, target)).Deliver(t.Context(), a)
+				checkFailure(t, out)
+				if took := time.Since(begun); took > 10*time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+func checkFailure(t *testing.T, out fsm.Outcome) {
+	t.Helper()
+	if out.Delivered || out.Permanent || out.Error == "" || len(out.Error) > fsm.MaxErrorBytes ||
+		strings.ContainsAny(out.Error, "\n\r\x00") || strings.Contains(out.Error, "aborted") {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+func TestBrokerThatIsDown(t *testing.T) {
+	eachKind(t, func(t *testing.T, url func(string) string) {
+		target := url(local(freePorts(t, 1)[0]))
+		out := newPublisher(t, knows(t, target)).Deliver(t.Context(), attemptOf(target))
+		if want := (fsm.Outcome{Error: "connection refused"}); out != want {
+			t.Errorf("%+v, want %+v", out, want)
+		}
+	})
+}
+
+func TestAttemptsEndInTime(t *testing.T) {
+	eachKind(t, func(t *testing.T, url func(string) string) {
+		target := url(listen(t, hang))
+		a := attemptOf(target)
+		a.Timeout = 100 * time.Millisecond
+		out := newPublisher(t, knows(t, target)).Deliver(t.Context(), a)
+		if want := (fsm.Outcome{Error: "timed out after 100ms (connecting)"}); out != want {
+			t.Errorf("%+v, want %+v", out, want)
+		}
+	})
+}
+
+func TestAttemptsEndWithTheirContext(t *testing.T) {
+	eachKind(t, func(t *testing.T, url func(string) string) {
+		ctx, cancel := context.WithCancel(t.Context())
+		target := url(listen(t, func(c net.Conn) { cancel(); hang(c) }))
+		out := newPublisher(t, knows(t, target)).Deliver(ctx, attemptOf(target))
+		if want := (fsm.Outcome{Error: "aborted: this node gave the attempt up"}); out != want {
+			t.Errorf("%+v, want %+v", out, want)
+		}
+	})
+}
+
+// TestOneConnectForAll: attempts towards a broker that does not answer wait for one connection.
+func TestOneConnectForAll(t *testing.T) {
+	eachKind(t, func(t *testing.T, url func(string) string) {
+		var connections atomic.Int32
+		target := url(listen(t, func(c net.Conn) { connections.Add(1); hang(c) }))
+		p := newPublisher(t, knows(t, target))
+		batch := make([]fsm.Attempt, 50)
+		for i := range batch {
+			batch[i] = attemptOf(target)
+			batch[i].Timeout = 200 * time.Millisecond
+		}
+		for _, out := range p.DeliverBatch(t.Context(), batch) {
+			checkFailure(t, out)
+		}
+		if n := connections.Load(); n != 1 {
+			t.Errorf("%d connections", n)
+		}
+	})
+}
+
+// TestIsolation: a broker that hangs harms no other.
+func TestIsolation(t *testing.T) {
+	good, hung := "redis://"+fakeRedis(t, nil)+"/?stream=s", "amqp://"+listen(t, hang)+"/?queue=q"
+	p := newPublisher(t, knows(t, good, hung))
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan []fsm.Outcome)
+	go func() {
+		batch := make([]fsm.Attempt, 500)
+		for i := range batch {
+			batch[i] = attemptOf(hung)
+		}
+		ended <- p.DeliverBatch(ctx, batch)
+	}()
+	for range 1000 {
+		if out := p.Deliver(t.Context(), attemptOf(good)); !out.Delivered {
+			t.Fatalf("%+v", out)
+		}
+	}
+	cancel()
+	<-ended
+}
+
+// fakeRedis answers commands in the order in which they come: as answer says, or with what a Redis would say.
+func fakeRedis(t testing.TB, answer func(command string) string) string {
+	return listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for {
+			words, err := redisCommand(in)
+			if err != nil {
+				return
+			}
+			reply := ""
+			if answer != nil {
+				reply = answer(strings.ToLower(words[0]))
+			}
+			if _, err := c.Write([]byte(orElse(reply, redisReply(words[0])))); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func redisReply(command string) string {
+	switch strings.ToLower(command) {
+	case "ping":
+		return "+PONG\r\n"
+	case "xadd":
+		return "$3\r\n1-1\r\n"
+	}
+	return "-ERR unknown command\r\n"
+}
+
+// redisCommand reads an array of bulk strings.
+func redisCommand(in *bufio.Reader) ([]string, error) {
+	var n int
+	if _, err := fmt.Fscanf(in, "*%d\r\n", &n); err != nil {
+		return nil, err
+	}
+	words := make([]string, n)
+	for i := range words {
+		var size int
+		if _, err := fmt.Fscanf(in, "$%d\r\n", &size); err != nil {
+			return nil, err
+		}
+		word := make([]byte, size+2)
+		if _, err := io.ReadFull(in, word); err != nil {
+			return nil, err
+		}
+		words[i] = string(word[:size])
+	}
+	return words, nil
+}
+
+// TestSilence: a broker that welcomed us and answers nobody loses its connection, and the next attempt has another.
+func TestSilence(t *testing.T) {
+	var mute atomic.Bool
+	var welcomed atomic.Int32
+	silent := make(chan struct{})
+	t.Cleanup(func() { close(silent) })
+	addr := fakeRedis(t, func(command string) string {
+		if command == "ping" {
+			welcomed.Add(1)
+			return ""
+		}
+		if mute.Load() {
+			<-silent
+		}
+		return ""
+	})
+	a := attemptOf("redis://" + addr + "/?stream=s")
+	p := newPublisher(t, func(c *Config) { c.Patience = 100 * time.Millisecond }, knows(t, "redis://"+addr))
+	if out := p.Deliver(t.Context(), a); !out.Delivered {
+		t.Fatalf("%+v", out)
+	}
+	mute.Store(true)
+	a.Timeout = 50 * time.Millisecond // less than the patience: the connection stays
+	for _, timeout := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
+		a.Timeout = timeout
+		want := fmt.Sprintf("timed out after %s (waiting for the broker's confirmation)", timeout)
+		if out := p.Deliver(t.Context(), a); out.Error != want {
+			t.Errorf("%+v", out)
+		}
+		if n := welcomed.Load(); n != 1 {
+			t.Errorf("%d connections after %v", n, timeout)
+		}
+	}
+	mute.Store(false)
+	a.Timeout = 10 * time.Second
+	for {
+		out := p.Deliver(t.Context(), a)
+		if out.Delivered {
+			break
+		}
+		if !strings.Contains(out.Error, "the broker answered nothing for too long") {
+			t.Fatalf("%+v", out)
+		}
+	}
+	if n := welcomed.Load(); n != 2 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	gone := make(chan struct{})
+	addr := listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for {
+			words, err := redisCommand(in)
+			if err != nil {
+				gone <- struct{}{}
+				return
+			}
+			_, _ = c.Write([]byte(redisReply(words[0])))
+		}
+	})
+	p := newPublisher(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond }, knows(t, "redis://"+addr))
+	if out := p.Deliver(t.Context(), attemptOf("redis://"+addr+"/?stream=s")); !out.Delivered {
+		t.Fatalf("%+v", out)
+	}
+	<-gone
+}
+
+func TestClosed(t *testing.T) {
+	addr := fakeRedis(t, nil)
+	p := newPublisher(t, knows(t, "redis://"+addr))
+	a := attemptOf("redis://" + addr + "/?stream=s")
+	if out := p.Deliver(t.Context(), a); !out.Delivered {
+		t.Fatalf("%+v", out)
+	}
+	p.Close()
+	p.Close()
+	if out := p.Deliver(t.Context(), a); out.Delivered || out.Error != "aborted: this node is shutting down" {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestUnknownBrokers: nothing is dialled that the operator has not named, with all of its hosts.
+func TestUnknownBrokers(t *testing.T) {
+	eachKind(t, func(t *testing.T, url func(string) string) {
+		var connections atomic.Int32
+		addr := listen(t, func(net.Conn) { connections.Add(1) })
+		p := newPublisher(t, knows(t, url("127.0.0.1:1")))
+		out := p.Deliver(t.Context(), attemptOf(url(addr)))
+		if out.Permanent || !strings.Contains(out.Error, "--brokers") {
+			t.Errorf("%+v", out)
+		}
+		if err := p.CheckURL(url(addr)); err == nil || err.Field != "target.url" || !strings.Contains(err.Detail, addr) {
+			t.Errorf("checked: %v", err)
+		}
+		if err := p.CheckURL(url("127.0.0.1:1")); err != nil {
+			t.Errorf("checked: %v", err)
+		}
+		if connections.Load() != 0 {
+			t.Error("connected nevertheless")
+		}
+	})
+	if err := newPublisher(t, knows(t, "kafka://a:1")).CheckURL("kafka://a:1,b:1/topic"); err == nil {
+		t.Error("a host beside one that is known is known as well")
+	}
+	if err := newPublisher(t, knows(t, "nats://a:1,b:1")).CheckURL("nats://b:1/subject"); err != nil {
+		t.Errorf("one of a broker's hosts: %v", err)
+	}
+	if err := newPublisher(t, knows(t, "nats://a:1", "nats://b:1")).CheckURL("nats://a:1,b:1/subject"); err == nil {
+		t.Error("two brokers are taken for one")
+	}
+}
+
+func TestTargetsThatNoRetryHelps(t *testing.T) {
+	p := newPublisher(t)
+	for _, url := range []string{"", "nats://h/a.>", "http://127.0.0.1/", "amqp://h/", "kafka://u:p@h/t"} {
+		if out := p.Deliver(t.Context(), attemptOf(url)); !out.Permanent || !strings.HasPrefix(out.Error, "target.url ") {
+			t.Errorf("%q: %+v", url, out)
+		}
+	}
+	if out := p.Deliver(t.Context(), fsm.Attempt{Task: &fsmpb.Task{}}); !out.Permanent {
+		t.Errorf("no target: %+v", out)
+	}
+}
+
+// TestNATSLimits: the server's welcome says how much it takes.
+func TestNATSLimits(t *testing.T) {
+	addr := listen(t, func(c net.Conn) {
+		_, _ = c.Write([]byte(`INFO {"server_id":"x","version":"2.10.0","headers":true,"max_payload":100}` + "\r\n"))
+		for in := bufio.NewScanner(c); in.Scan(); {
+			if strings.HasPrefix(in.Text(), "PING") {
+				_, _ = c.Write([]byte("PONG\r\n"))
+			}
+		}
+	})
+	out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
+	if want := (fsm.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
+		t.Errorf("%+v", out)
+	}
+}
+
+// TestAMQPBlocked: a broker that is short of memory says so, and attempts end at once.
+func TestAMQPBlocked(t *testing.T) {
+	blocked := make(chan struct{})
+	addr := listen(t, func(c net.Conn) { amqpWelcomes(c, func() { <-blocked }) })
+	p := newPublisher(t, knows(t, "amqp://"+addr))
+	a := attemptOf("amqp://" + addr + "/?queue=q")
+	a.Timeout = 200 * time.Millisecond
+	if out := p.Deliver(t.Context(), a); !strings.HasPrefix(out.Error, "timed out") {
+		t.Errorf("%+v", out)
+	}
+	close(blocked)
+	for out := (fsm.Outcome{}); out.Error != "the broker blocks publishers: low on memory"; {
+		if out = p.Deliver(t.Context(), a); out.Delivered || t.Context().Err() != nil {
+			t.Fatalf("%+v", out)
+		}
+	}
+}
+
+// amqpWelcomes is a broker that opens a connection and no channel, and then is blocked.
+func amqpWelcomes(c net.Conn, then func()) {
+	in := bufio.NewReader(c)
+	if _, err := io.ReadFull(in, make([]byte, 8)); err != nil { // AMQP, 0, 0, 9, 1
+		return
+	}
+	start := "\x00\x0a\x00\x0a\x00\x09" + "\x00\x00\x00\x00" + "\x00\x00\x00\x05PLAIN" + "\x00\x00\x00\x05en_US"
+	tune := "\x00\x0a\x00\x1e\x00\x80\x00\x02\x00\x00\x00\x00"
+	for _, method := range []string{start, tune} {
+		_, _ = c.Write(amqpFrame(method))
+		if err := skipFrame(in); err != nil {
+			return
+		}
+	}
+	if err := skipFrame(in); err != nil { // open, after tune-ok
+		return
+	}
+	_, _ = c.Write(amqpFrame("\x00\x0a\x00\x29\x00"))
+	then()
+	_, _ = c.Write(amqpFrame("\x00\x0a\x00\x3c\x0dlow on memory"))
+	hang(c)
+}
+
+func amqpFrame(method string) []byte {
+	out := binary.BigEndian.AppendUint32([]byte{1, 0, 0}, uint32(len(method)))
+	return append(append(out, method...), 0xce)
+}
+
+func skipFrame(in *bufio.Reader) error {
+	head := make([]byte, 7)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return err
+	}
+	_, err := in.Discard(int(binary.BigEndian.Uint32(head[3:])) + 1)
+	return err
+}

@@ -1,0 +1,154 @@
+package broker
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// newPublisher returns a Publisher that is closed with the test.
+func newPublisher(t testing.TB, change ...func(*Config)) *Publisher {
+	t.Helper()
+	var cfg Config
+	for _, f := range change {
+		f(&cfg)
+	}
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	return p
+}
+
+// knows makes the brokers of these targets known, without credentials.
+func knows(t testing.TB, urls ...string) func(*Config) {
+	t.Helper()
+	var text strings.Builder
+	for _, url := range urls {
+		target, _, err := targeturl.ParseBroker(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "%s: {}\n", target.Destination())
+	}
+	return withFile(t, text.String())
+}
+
+// withFile makes the brokers of a file of this text known.
+func withFile(t testing.TB, text string) func(*Config) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "brokers.yaml")
+	writeFile(t, path, text)
+	known, err := LoadKnown(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *Config) { c.Known = known }
+}
+
+func writeFile(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attemptOf is the first attempt of a task for a target.
+func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
+	task := &fsmpb.Task{
+		Id: "order-1042", WebhookId: "w-order-1042", Attempts: 1, Fence: 77, FireAtMs: 1_700_000_000_123,
+		Spec: &fsmpb.Spec{
+			Queue: "orders", Payload: []byte(`{"order": 1042}`), Target: &fsmpb.Target{Url: url},
+		},
+	}
+	for _, f := range change {
+		f(task)
+	}
+	return fsm.Attempt{Task: task, Timeout: 10 * time.Second}
+}
+
+// listen serves each connection to a port of its own, and returns the port's address.
+func listen(t testing.TB, serve func(net.Conn)) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
+			go func() {
+				defer conn.Close()
+				serve(conn)
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// freePorts returns ports that were free a moment ago.
+func freePorts(t testing.TB, n int) []int {
+	t.Helper()
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports
+}
+
+func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+
+// certificates writes an authority and a certificate for 127.0.0.1 into a folder: ca.pem, cert.pem, key.pem.
+func certificates(t testing.TB, folder string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		KeyUsage:    x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	writeFile(t, filepath.Join(folder, "ca.pem"), cert)
+	writeFile(t, filepath.Join(folder, "cert.pem"), cert)
+	writeFile(t, filepath.Join(folder, "key.pem"),
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})))
+}
