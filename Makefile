@@ -39,6 +39,10 @@ chaos: ## break a cluster of real processes and judge it
 test-interop: ## check deliveries against libraries of another language
 	.ci/interop -v
 
+.PHONY: test-brokers
+test-brokers: ## publish to real brokers, killed meanwhile (installs what is missing)
+	.ci/brokers
+
 .PHONY: bench
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
