@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -27,6 +28,9 @@ type fakeBackend struct {
 	queries  []*fsmpb.ListQuery
 	stale    bool
 	queues   fakeQueues
+
+	grantAtTheEnd bool // a lease's tasks come only when its context ends
+	leaseMost     int  // of one lease; 0: what it asks for
 }
 
 type remembered struct {
@@ -188,7 +192,9 @@ func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPa
 	for id, t := range f.tasks {
 		slot := fsm.Slot("", id)
 		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
-		if after && strings.HasPrefix(id, q.Prefix) {
+		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), fsm.DefaultQueue)) &&
+			(len(q.States) == 0 || slices.Contains(q.States, t.State))
+		if after && asked && strings.HasPrefix(id, q.Prefix) {
 			found = append(found, proto.CloneOf(t))
 		}
 	}

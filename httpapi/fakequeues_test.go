@@ -43,14 +43,23 @@ func (f *fakeBackend) Lease(ctx context.Context, request fsm.LeaseRequest) ([]*f
 		if f.queues.ready == nil {
 			f.wake()
 		}
-		err, ready, tasks := f.readErr, f.queues.ready, f.lease(request)
+		err, ready := f.readErr, f.queues.ready
+		var tasks []*fsmpb.Task
+		if !f.grantAtTheEnd || ctx.Err() != nil {
+			tasks = f.lease(request)
+		}
 		f.mu.Unlock()
 		if err != nil || len(tasks) > 0 {
 			return tasks, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil
+			if !f.grantAtTheEnd {
+				return nil, nil
+			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			return f.lease(request), nil
 		case <-ready:
 		}
 	}
@@ -62,7 +71,7 @@ func (f *fakeBackend) lease(request fsm.LeaseRequest) []*fsmpb.Task {
 	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
 		t := f.tasks[id]
 		if t.State != fsmpb.State_STATE_READY || orElse(t.Spec.Queue, fsm.DefaultQueue) != request.Queue ||
-			len(tasks) == request.Max {
+			len(tasks) == request.Max || f.leaseMost > 0 && len(tasks) == f.leaseMost {
 			continue
 		}
 		f.revision++

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -49,7 +51,9 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
-func braced(path string) string { return regexp.MustCompile(":([a-z]+)").ReplaceAllString(path, "{$1}") }
+func braced(path string) string {
+	return regexp.MustCompile(":([a-z]+)").ReplaceAllString(path, "{$1}")
+}
 
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
@@ -103,7 +107,7 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 		d.t.Fatalf("%s %s: %v", method, path, err)
 	}
 	input := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
-		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: strings.HasSuffix(path, "/batch")}}
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: header != nil}}
 	if err := openapi3filter.ValidateRequest(context.Background(), input); err != nil && status < 300 {
 		d.t.Errorf("request %s %s %s: %v", method, path, body, err)
 	}
@@ -111,8 +115,7 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 		Header:  a.Header,
 		Options: input.Options}
 	output.SetBodyBytes([]byte(a.text))
-	output.Options.ExcludeResponseBody = !strings.Contains(a.Header.Get("Content-Type"), "json") || strings.Contains(path,
-		"/batch") && status == 200
+	output.Options.ExcludeResponseBody = !strings.Contains(a.Header.Get("Content-Type"), "json") || a.Header.Get("Content-Type") == ndjsonType
 	if err := openapi3filter.ValidateResponse(context.Background(), output); err != nil {
 		d.t.Errorf("answer to %s %s: %v\n%s", method, path, err, a.text)
 	}
@@ -155,6 +158,73 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.call(200, "POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
 	for _, path := range []string{"/v1/cluster", "/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
 		d.call(200, "GET", path, "")
+	}
+}
+
+func TestQueueAnswersAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	d.call(404, "GET", "/v1/queues/q", "")
+	d.call(201, "PUT", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
+	d.call(200, "PUT", "/v1/queues/q", `{}`)
+	d.call(400, "PUT", "/v1/queues/q", `{"paused":1}`)
+	d.call(415, "PUT", "/v1/queues/q", `x=1`, "Content-Type", "text/plain")
+	d.call(200, "GET", "/v1/queues/q", "")
+	d.call(200, "GET", "/v1/queues/default", "")
+	d.call(200, "GET", "/v1/queues?limit=1", "")
+	d.call(400, "GET", "/v1/queues?limit=0", "")
+	d.die("q", "x", "y", "z")
+	d.call(409, "DELETE", "/v1/queues/q", "")
+	d.call(200, "POST", "/v1/queues/q/dead/replay?id=x&id=y", "")
+	d.call(200, "DELETE", "/v1/queues/q/dead?limit=5&prefix=z&label=a:b&due_before=2026-11-21T12:00:00Z", "")
+	d.call(400, "DELETE", "/v1/queues/q/dead?limit=0", "")
+}
+
+func TestConsumersAnswersAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	d.ready("q", "a", "b")
+	d.fake.tasks["a"].History = []*fsmpb.Past{{Attempt: 1, Fence: 3, EndedAtMs: 1}, {Attempt: 2, Fence: 4, StartedAtMs: 1,
+		EndedAtMs: 2, Node: "n1", Error: "500"}}
+	d.call(400, "POST", "/v1/queues/q/lease", `{"max":0}`)
+	d.call(200, "POST", "/v1/queues/q/lease", `{"max":2,"wait":"1s","lease":"1m"}`)
+	d.call(200, "GET", "/v1/tasks/a", "")
+	d.call(200, "POST", "/v1/queues/q/lease", "")
+	ack := fmt.Sprintf("%q", receiptOf(d.fake.tasks["a"]).append(nil))
+	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn"],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
+		`"extend":[{"receipt":`+ack+`,"lease":"1m"}],"release":[`+ack+`]}`)
+	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)
+	d.call(400, "GET", "/v1/queues/q/stream?credit=0", "")
+	d.call(400, "POST", "/v1/queues/q/stream?credit=0", "")
+	d.call(415, "POST", "/v1/queues/q/stream", "{}")
+	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, errors.New("x"): 500} {
+		d.fake.readErr = err
+		d.call(status, "PUT", "/v1/queues/q", "{}")
+		d.call(status, "POST", "/v1/queues/q/lease", "")
+		for _, c := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"DELETE", "/dead"}, {"POST", "/dead/replay"}} {
+			d.call(status, c[0], "/v1/queues/q"+c[1], "")
+		}
+		d.call(status, "GET", "/v1/queues", "")
+	}
+}
+
+func TestStreamAnswersAreDocumented(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.StreamBeat = time.Millisecond })
+	schema := loadDocument(t).Components.Schemas["StreamAnswer"].Value
+	s := h.stream(t, h.listen(), "?credit=1")
+	h.ready("q", "a")
+	s.say(`{"ack":["torn"]}`)
+	s.say(`{"credit":0}`)
+	for left := map[string]bool{"task": true, "settled": true, "problem": true, "heartbeat": true}; len(left) > 0; {
+		s.next()
+		var v map[string]any
+		if err := json.Unmarshal(s.lines.Bytes(), &v); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.VisitJSON(v); err != nil {
+			t.Errorf("%s: %v", s.lines.Text(), err)
+		}
+		for name := range v {
+			delete(left, name)
+		}
 	}
 }
 

@@ -23,8 +23,8 @@ type outbox struct {
 	queue []piece
 	out   piece // what take handed out last
 	lent  int   // its bytes
-	size  int // bytes of queue, and lent: at most free + held once put returns, unless it is a single piece
-	held  int // bytes taken from memory
+	size  int   // bytes of queue, and lent: at most free + held once put returns, unless it is a single piece
+	held  int   // bytes taken from memory
 	ended bool
 	cut   bool
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 
 	"github.com/belfryhq/belfry/fsm"
@@ -63,39 +62,31 @@ func (p *parser) policyMember(s *scanner, d *policyDraft, member string) (err er
 	case "retry":
 		policy.Retry, err = retry(s)
 	case "max_in_flight":
-		policy.MaxInFlight, err = s.count32(member, maxQueueInFlight)
+		policy.MaxInFlight, err = s.count32(member, fsm.MaxInFlight)
 	case "max_per_second":
 		policy.MaxPerSecond, err = s.rate(member)
 	case "paused":
 		policy.Paused, err = s.boolean(member)
 	case "keep_done":
-		policy.KeepDoneMs, err = s.positive(member, fsm.MaxDelay, "100 years")
+		policy.KeepDoneMs, err = s.positive(member, fsm.MaxKeep, "100 years")
 	case "keep_dead":
-		policy.KeepDeadMs, err = s.positive(member, fsm.MaxDelay, "100 years")
+		policy.KeepDeadMs, err = s.positive(member, fsm.MaxKeep, "100 years")
 	case "batch_max":
-		policy.BatchMax, err = s.count32(member, maxQueueBatch)
+		policy.BatchMax, err = s.count32(member, fsm.MaxBatch)
 	case "signing":
 		d.secrets, err = s.signing()
 	}
 	return err
 }
 
-const (
-	maxQueueInFlight  = 1_000_000
-	maxQueuePerSecond = 1_000_000
-	maxQueueBatch     = 1000
-)
-
 func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
-	if t := policy.Target; t != nil {
-		if err := fsm.CheckSpec(&fsmpb.Spec{Target: t}); err != nil {
-			return err
-		}
-		if err := p.checkURL(t.Url); err != nil {
-			return err
-		}
+	if err := fsm.CheckQueue(policy); err != nil {
+		return err
 	}
-	return checked(fsm.CheckSpec(&fsmpb.Spec{Retry: policy.Retry}))
+	if t := policy.Target; t != nil {
+		return checked(p.checkURL(t.Url))
+	}
+	return nil
 }
 
 func (s *scanner) pathQueue(queue string) error {
@@ -121,15 +112,14 @@ func (s *scanner) rate(name string) (float64, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || n < minQueuePerSecond || n > maxQueuePerSecond || math.IsNaN(n) {
-		limit := fmt.Sprintf("%v to %d; without it, there is no limit, and paused holds everything", minQueuePerSecond,
-			maxQueuePerSecond)
+	if err != nil || n < minPerSecond || n > fsm.MaxPerSecond {
+		limit := fmt.Sprintf("%v to %d", minPerSecond, fsm.MaxPerSecond)
 		return 0, &fsm.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
 	}
 	return n, nil
 }
 
-const minQueuePerSecond = 0.001
+const minPerSecond = 0.001 // one in a quarter of an hour
 
 func (s *scanner) boolean(name string) (bool, error) {
 	if c := s.peek(); c != 't' && c != 'f' {
@@ -147,7 +137,7 @@ func (s *scanner) signing() (secrets []secret, err error) {
 			return err
 		}
 		return s.array("signing.secrets", func(i int) error {
-			if i == maxSecrets {
+			if i == fsm.MaxSecrets {
 				return &fsm.FieldError{Field: "signing.secrets", Detail: "has more than two", Limit: "1 or 2"}
 			}
 			one, err := s.secret(fmt.Sprintf("signing.secrets[%d]", i))

@@ -15,9 +15,6 @@ import (
 // request may repeat the fingerprint in place of a secret that the queue has already.
 const (
 	secretPrefix      = "whsec_"
-	minSecretBytes    = 24
-	maxSecretBytes    = 64
-	maxSecrets        = 2 // the second one while receivers change over
 	fingerprintPrefix = "sha256:"
 	fingerprintBytes  = 4
 )
@@ -34,7 +31,7 @@ func parseSecret(field, text string) ([]byte, error) {
 	if err != nil || strings.ContainsAny(encoded, "\r\n") { // the decoder skips line ends
 		return nil, &fsm.FieldError{Field: field, Detail: "is not base64 after whsec_", Limit: secretRule}
 	}
-	if len(key) < minSecretBytes || len(key) > maxSecretBytes {
+	if len(key) < fsm.MinSecretBytes || len(key) > fsm.MaxSecretBytes {
 		return nil, &fsm.FieldError{Field: field, Detail: fmt.Sprintf("is of %d bytes", len(key)), Limit: secretRule}
 	}
 	return key, nil

@@ -45,16 +45,20 @@ type answer struct {
 // says otherwise.
 func (h *harness) call(method, path, body string, header ...string) answer {
 	h.t.Helper()
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	if body != "" {
-		r.Header.Set("Content-Type", "application/json")
-	}
+	w, r := recorded(method, path, body)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	w := httptest.NewRecorder()
 	h.server.ServeHTTP(w, r)
 	return read(h.t, w.Result())
+}
+
+func recorded(method, path, body string) (*httptest.ResponseRecorder, *http.Request) {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	return httptest.NewRecorder(), r
 }
 
 func read(t testing.TB, r *http.Response) answer {

@@ -1,0 +1,186 @@
+package httpapi
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func whsec(fill byte, n int) string {
+	return secretPrefix + base64.StdEncoding.EncodeToString([]byte(strings.Repeat(string(fill), n)))
+}
+
+const wholePolicy = `"target":{"url":"https://shop.example/in","headers":{"x-shop":"1"},"timeout":"20s"},` +
+	`"retry":{"max_attempts":5,"min_backoff":"2s","max_backoff":"1h"},"max_in_flight":7,"max_per_second":0.5,` +
+	`"batch_max":10,"paused":true,"keep_done":"3d","keep_dead":"30d"`
+
+func TestQueueLife(t *testing.T) {
+	h := newHarness(t)
+	h.call("GET", "/v1/queues/q", "").mustProblem(t, 404, "")
+	h.call("DELETE", "/v1/queues/q", "").mustProblem(t, 404, "")
+	a := h.call("PUT", "/v1/queues/q", `{`+wholePolicy+`}`)
+	a.mustStatus(t, 201)
+	if want := `{"queue":"q",` + wholePolicy + "}\n"; a.text != want {
+		t.Errorf("answered %s, want %s", a.text, want)
+	}
+	h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200) // an answer is a request
+	if got := h.call("GET", "/v1/queues/q", ""); !strings.HasPrefix(got.text, strings.TrimSuffix(a.text, "}\n")+`,"counts":{`) {
+		t.Errorf("read %s", got.text)
+	}
+	h.call("PUT", "/v1/queues/q", `{}`, keyHeader, "k").mustStatus(t, 200) // replaced whole
+	if got := h.call("GET", "/v1/queues/q", "").text; !strings.HasPrefix(got, `{"queue":"q","paused":false,"counts"`) {
+		t.Errorf("read %s", got)
+	}
+	h.call("DELETE", "/v1/queues/q", "").mustStatus(t, 200)
+	h.call("GET", "/v1/queues/q", "").mustProblem(t, 404, "")
+	h.call("GET", "/v1/queues/default", "").mustStatus(t, 200)
+}
+
+func TestQueueWithTasksStays(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/queues/q", `{}`).mustStatus(t, 201)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","queue":"q"}`).mustStatus(t, 201)
+	for state, status := range map[fsmpb.State]int{
+		fsmpb.State_STATE_SCHEDULED: 409, fsmpb.State_STATE_READY: 409, fsmpb.State_STATE_FIRING: 409,
+		fsmpb.State_STATE_RETRYING: 409, fsmpb.State_STATE_DEAD: 409,
+	} {
+		h.fake.set("a", state, 1)
+		p := h.call("DELETE", "/v1/queues/q", "").mustProblem(t, status, "")
+		if counts := p["counts"].(map[string]any); counts[stateName(state)] != 1.0 {
+			t.Errorf("%v: counts %v", state, counts)
+		}
+	}
+	h.fake.set("a", fsmpb.State_STATE_DELIVERED, 1)
+	h.call("DELETE", "/v1/queues/q", "").mustStatus(t, 200)
+	if counts := h.call("GET", "/v1/queues/q", "").mustStatus(t, 200)["counts"].(map[string]any); counts["delivered"] != 1.0 {
+		t.Errorf("counts %v", counts)
+	}
+	h.call("DELETE", "/v1/queues/q", "").mustProblem(t, 404, "")
+}
+
+func TestSecretsGoInAndNeverOut(t *testing.T) {
+	h := newHarness(t)
+	old, fresh := whsec('a', 24), whsec('b', 64)
+	put := func(secrets ...string) answer {
+		return h.call("PUT", "/v1/queues/q", `{"signing":{"secrets":["`+strings.Join(secrets, `","`)+`"]}}`)
+	}
+	shown := func(a answer) []any { return a.json(t)["signing"].(map[string]any)["secrets"].([]any) }
+	prints := shown(put(old))
+	oldPrint := prints[0].(string)
+	rotated := put(fresh, oldPrint)
+	rotated.mustStatus(t, 200)
+	kept := h.fake.queues.policies["q"].Secrets
+	if len(kept) != 2 || secretPrefix+base64.StdEncoding.EncodeToString(kept[0]) != fresh ||
+		secretPrefix+base64.StdEncoding.EncodeToString(kept[1]) != old {
+		t.Fatalf("kept %q", kept)
+	}
+	for _, a := range []answer{rotated, h.call("GET", "/v1/queues/q", ""), h.call("GET", "/v1/queues", "")} {
+		if strings.Contains(a.text, "whsec_") || !strings.Contains(a.text, `["sha256:`) {
+			t.Errorf("answered %s", a.text)
+		}
+	}
+	for i, c := range []struct {
+		secrets []string
+		field   string
+	}{
+		{[]string{"sha256:00000000"}, "signing.secrets[0]"},
+		{[]string{fresh, fresh}, "signing.secrets[1]"},
+		{[]string{fresh, shown(rotated)[0].(string)}, "signing.secrets[1]"},
+		{[]string{fresh, old, old}, "signing.secrets"},
+		{[]string{whsec('c', 23)}, "signing.secrets[0]"},
+		{[]string{whsec('c', 65)}, "signing.secrets[0]"},
+		{[]string{old[:len(old)-1] + "-"}, "signing.secrets[0]"},
+		{[]string{strings.TrimPrefix(old, secretPrefix)}, "signing.secrets[0]"},
+		{[]string{old, "whsec_"}, "signing.secrets[1]"},
+	} {
+		a := put(c.secrets...)
+		a.mustProblem(t, 400, c.field)
+		if key := strings.TrimPrefix(c.secrets[0], secretPrefix); len(key) > 16 && strings.Contains(a.text, key[:16]) {
+			t.Errorf("%d: a secret is quoted: %s", i, a.text)
+		}
+	}
+}
+
+func TestBadQueueBodies(t *testing.T) {
+	h := newHarness(t)
+	for _, c := range []struct{ body, field, limit string }{
+		{`{"colour":1}`, "colour", ""},
+		{`{"counts":{}}`, "counts", ""},
+		{`{"version":1}`, "version", ""},
+		{`{"queue":"other"}`, "queue", ""},
+		{`{"queue":7}`, "queue", ""},
+		{`{"paused":"yes"}`, "paused", ""},
+		{`{"paused":null}`, "paused", ""},
+		{`{"paused":true,"paused":true}`, "paused", ""},
+		{`{"max_in_flight":0}`, "max_in_flight", "1 to 1000000"},
+		{`{"max_in_flight":1000001}`, "max_in_flight", "1 to 1000000"},
+		{`{"max_in_flight":1.5}`, "max_in_flight", ""},
+		{`{"max_in_flight":"7"}`, "max_in_flight", ""},
+		{`{"max_per_second":0}`, "max_per_second", "0.001 to 1000000"},
+		{`{"max_per_second":-1}`, "max_per_second", "0.001 to 1000000"},
+		{`{"max_per_second":1e999}`, "max_per_second", "0.001 to 1000000"},
+		{`{"max_per_second":"1"}`, "max_per_second", ""},
+		{`{"batch_max":1001}`, "batch_max", "1 to 1000"},
+		{`{"keep_done":"0s"}`, "keep_done", "more than 0s, at most 100 years"},
+		{`{"keep_dead":"-1s"}`, "keep_dead", "more than 0s, at most 100 years"},
+		{`{"keep_dead":7}`, "keep_dead", ""},
+		{`{"target":null}`, "target", ""},
+		{`{"target":{}}`, "target.url", ""},
+		{`{"target":{"url":"ftp://x/"}}`, "target.url", ""},
+		{`{"target":{"url":"http://x","headers":{"host":"y"}}}`, "target.headers.host", ""},
+		{`{"retry":{"max_attempts":0}}`, "retry.max_attempts", "1 to 1000"},
+		{`{"retry":{"min_backoff":"2s","max_backoff":"1s"}}`, "retry.min_backoff", ""},
+		{`{"signing":{}}`, "signing.secrets", "1 or 2"},
+		{`{"signing":{"secrets":[]}}`, "signing.secrets", "1 or 2"},
+		{`{"signing":{"secrets":"whsec_x"}}`, "signing.secrets", ""},
+		{`{"signing":{"secrets":[7]}}`, "signing.secrets[0]", ""},
+		{`{"signing":{"key":"x"}}`, "signing.key", ""},
+		{`{"signing":[]}`, "signing", ""},
+		{`{"paused":true}}`, "", ""},
+		{`[]`, "", ""},
+		{`{"signing":{"secrets":["` + whsec('a', 24) + `"`, "", ""},
+	} {
+		p := h.call("PUT", "/v1/queues/q", c.body).mustProblem(t, 400, c.field)
+		if limit, _ := p["limit"].(string); limit != c.limit {
+			t.Errorf("%.80s: limit %q, want %q", c.body, limit, c.limit)
+		}
+	}
+	h.call("PUT", "/v1/queues/q", "x", "Content-Type", "text/plain").mustProblem(t, 415, "Content-Type")
+	h.call("PUT", "/v1/queues/q?x=1", "{}").mustProblem(t, 400, "x")
+	h.call("PUT", "/v1/queues/q", "{}", keyHeader, strings.Repeat("k", 256)).mustProblem(t, 400, keyHeader)
+	h.call("DELETE", "/v1/queues/q", `{"force":true}`).mustProblem(t, 400, "force")
+	if len(h.fake.queues.policies) != 0 {
+		t.Errorf("a bad body reached the backend: %v", h.fake.queues.policies)
+	}
+}
+
+func TestListQueuesInPages(t *testing.T) {
+	h := newHarness(t)
+	for i := range 7 {
+		h.call("PUT", fmt.Sprintf("/v1/queues/q%d", i), `{}`).mustStatus(t, 201)
+	}
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","queue":"unnamed"}`).mustStatus(t, 201)
+	var got []string
+	for cursor := ""; ; {
+		page := h.call("GET", "/v1/queues?limit=3"+cursor, "").mustStatus(t, 200)
+		for _, q := range page["queues"].([]any) {
+			got = append(got, q.(map[string]any)["queue"].(string))
+		}
+		next, more := page["next_cursor"].(string)
+		if !more {
+			break
+		}
+		cursor = "&cursor=" + next
+	}
+	if want := "[q0 q1 q2 q3 q4 q5 q6 unnamed]"; fmt.Sprint(got) != want {
+		t.Errorf("%v", got)
+	}
+	if p := h.call("GET", "/v1/queues?prefix=un", "").mustStatus(t, 200); len(p["queues"].([]any)) != 1 {
+		t.Errorf("%v", p)
+	}
+	h.call("GET", "/v1/queues?limit=1001", "").mustProblem(t, 400, "limit")
+	h.call("GET", "/v1/queues?state=dead", "").mustProblem(t, 400, "state")
+}

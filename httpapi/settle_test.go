@@ -1,0 +1,295 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+type settleResult struct {
+	Receipt, ID string
+	Status      int
+	Problem     map[string]any
+}
+
+func (h *harness) settle(body string) []settleResult {
+	h.t.Helper()
+	return h.call("POST", "/v1/queues/q/settle", body).results(h.t)
+}
+
+func (a answer) results(t testing.TB) []settleResult {
+	t.Helper()
+	var v struct{ Results []settleResult }
+	if err := json.Unmarshal([]byte(a.text), &v); err != nil || a.StatusCode != 200 {
+		t.Fatalf("%d %s: %v", a.StatusCode, a.text, err)
+	}
+	return v.Results
+}
+
+func TestSettle(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a", "b", "c", "d", "e")
+	r := map[string]string{}
+	for _, task := range h.lease(`{"max":10}`) {
+		r[task.ID] = task.Receipt
+	}
+	body := fmt.Sprintf(`{"release":[%q],"extend":[{"receipt":%q,"lease":"1h"}],
+		"nack":[{"receipt":%q},{"receipt":%q,"delay":"5s","reason":"no stock"}],"ack":[%q,"torn"]}`,
+		r["e"], r["d"], r["b"], r["c"], r["a"])
+	results := h.settle(body)
+	var order []string
+	for _, one := range results {
+		order = append(order, fmt.Sprint(one.ID, one.Status))
+	}
+	if got := strings.Join(order, " "); got != "a200 400 b200 c200 d200 e200" {
+		t.Fatalf("answered %s", got)
+	}
+	if results[1].Receipt != "torn" || results[1].Problem["field"] != "receipt" {
+		t.Errorf("%+v", results[1])
+	}
+	var sent []string
+	for _, c := range h.fake.seen[len(h.fake.seen)-5:] {
+		s := c.GetSettle()
+		sent = append(sent, fmt.Sprint(c.Id, s.GetVerdict(), s.GetError(), s.GetDelayMs(), s.GetConsumer(),
+			c.GetExtend().GetLeaseMs()))
+	}
+	want := "aVERDICT_DELIVERED0 true0,bVERDICT_RETRY0 true0,cVERDICT_RETRYno stock5000 true0,d" +
+		"VERDICT_UNSPECIFIED0 false3600000,eVERDICT_RELEASED0 true0"
+	if got := strings.Join(sent, ","); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
+		t.Errorf("sent %s", got)
+	}
+	if b := h.fake.seen[len(h.fake.seen)-4].GetSettle(); b.DelayMs != nil {
+		t.Error("a nack without a delay has one")
+	}
+	if again := h.settle(`{"ack":["` + r["a"] + `"]}`); again[0].Status != 200 {
+		t.Errorf("the same ack again: %+v", again)
+	}
+	if late := h.settle(`{"ack":["` + r["e"] + `"],"nack":[{"receipt":"` + r["b"] + `"}]}`); late[0].Status != 409 ||
+		late[1].Status != 409 || late[0].Problem["type"] != problemTypePrefix+"lease-ended" {
+		t.Errorf("after the lease: %+v", late)
+	}
+}
+
+func TestSettleTwiceInOneCall(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a")
+	r := h.lease("")[0].Receipt
+	got := h.settle(fmt.Sprintf(`{"ack":[%q,%q],"release":[%q]}`, r, r, r))
+	if got[0].Status != 200 || got[1].Status != 200 || got[2].Status != 409 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestReceiptsAreOfTheirQueue(t *testing.T) {
+	h := newHarness(t)
+	h.ready("other", "a")
+	r := h.call("POST", "/v1/queues/other/lease", "").leased(t)[0].Receipt
+	foreign := string(receipt{namespace: "theirs", queue: "q", id: "a", fence: 1}.append(nil))
+	gone := string(receipt{namespace: "default", queue: "q", id: "gone", fence: 1}.append(nil))
+	got := h.settle(fmt.Sprintf(`{"ack":[%q,%q,%q,""]}`, r, foreign, gone))
+	for i, want := range []int{400, 404, 404, 400} {
+		if got[i].Status != want || got[i].Problem["status"] != float64(want) {
+			t.Errorf("%d: %+v", i, got[i])
+		}
+	}
+	if got[0].Problem["field"] != "receipt" || !strings.Contains(got[0].Problem["detail"].(string), `"other"`) {
+		t.Errorf("%+v", got[0])
+	}
+}
+
+// A value that is wrong is its own receipt's problem; the others are settled.
+func TestBadSettlements(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a", "b")
+	tasks := h.lease(`{"max":2}`)
+	a, b := tasks[0].Receipt, tasks[1].Receipt
+	for _, c := range []struct{ list, entry, field, limit string }{
+		{"nack", `"delay":"-1s"`, "delay", "0s to 7d"},
+		{"nack", `"delay":"7d1ms"`, "delay", "0s to 7d"},
+		{"nack", `"delay":"soon"`, "delay", ""},
+		{"nack", `"reason":"` + strings.Repeat("x", 513) + `"`, "reason", "512 bytes"},
+		{"extend", `"lease":"0s"`, "lease", "1s to 12h"},
+		{"extend", `"lease":"13h"`, "lease", "1s to 12h"},
+		{"extend", ``, "lease", "1s to 12h"},
+	} {
+		entry := strings.TrimSuffix(fmt.Sprintf(`{"receipt":%q,%s`, a, c.entry), ",") + "}"
+		body := fmt.Sprintf(`{"nack":[%s],"extend":[{"receipt":%q,"lease":"1m"}]}`, entry, b)
+		if c.list == "extend" {
+			body = fmt.Sprintf(`{"extend":[%s,{"receipt":%q,"lease":"1m"}]}`, entry, b)
+		}
+		got := h.settle(body)
+		limit, _ := got[0].Problem["limit"].(string)
+		if got[0].Status != 400 || got[0].Problem["field"] != c.field || limit != c.limit || got[1].Status != 200 {
+			t.Errorf("%s: %+v", entry, got)
+		}
+	}
+}
+
+func TestBadSettleBodies(t *testing.T) {
+	h := newHarness(t)
+	many := strings.Repeat(`"x",`, maxReceipts/2)
+	for _, c := range []struct{ body, field string }{
+		{`{"acks":[]}`, "acks"},
+		{`{"ack":"x"}`, "ack"},
+		{`{"ack":[7]}`, "ack[0]"},
+		{`{"ack":["x",null]}`, "ack[1]"},
+		{`{"ack":["x"],"ack":["x"]}`, "ack"},
+		{`{"nack":["x"]}`, "nack[0]"},
+		{`{"nack":[{}]}`, "nack[0].receipt"},
+		{`{"nack":[{"receipt":"x","lease":"1s"}]}`, "nack[0].lease"},
+		{`{"nack":[{"receipt":"x","delay":5}]}`, "nack[0].delay"},
+		{`{"nack":[{"receipt":"x","receipt":"x"}]}`, "nack[0].receipt"},
+		{`{"extend":[{"receipt":"x","delay":"1s"}]}`, "extend[0].delay"},
+		{`{"credit":5}`, "credit"},
+		{`{"ack":[` + many + `"x"],"release":[` + many + `"x"]}`, "release"},
+		{`{"ack":["x"`, ""},
+		{`{"ack":["x"]} {}`, ""},
+		{`null`, ""},
+	} {
+		h.call("POST", "/v1/queues/q/settle", c.body).mustProblem(t, 400, c.field)
+	}
+	h.call("POST", "/v1/queues/q/settle", "").mustProblem(t, 400, "")
+	h.call("POST", "/v1/queues/q/settle", "{}", "Content-Type", "text/plain").mustProblem(t, 415, "Content-Type")
+	h.call("POST", "/v1/queues/q/settle", strings.Repeat(" ", 2<<20)+"{}").mustProblem(t, 413, "")
+	if got := h.settle(`{"ack":[],"nack":[]}`); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+	if h.fake.last() != nil {
+		t.Errorf("a bad body reached the backend: %v", h.fake.last())
+	}
+}
+
+func TestSettleFailuresAreOfTheirReceipts(t *testing.T) {
+	h := newHarness(t)
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		var replies []fsm.Reply
+		for _, c := range cmds {
+			err := map[string]error{"no": fsm.ErrNotProposed, "unknown": fsm.ErrUnknown, "full": fsm.ErrOverloaded}[c.Id]
+			replies = append(replies, fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
+		}
+		return replies
+	}
+	var acks []string
+	for _, id := range []string{"no", "fine", "unknown", "full"} {
+		acks = append(acks, fmt.Sprintf("%q", receipt{namespace: "default", queue: "q", id: id}.append(nil)))
+	}
+	got := h.settle(`{"ack":[` + strings.Join(acks, ",") + `]}`)
+	for i, want := range []int{503, 200, 504, 429} {
+		if got[i].Status != want {
+			t.Errorf("%d: %+v", i, got[i])
+		}
+	}
+	if got[0].Problem["committed"] != "no" || got[2].Problem["committed"] != "unknown" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func FuzzReceipt(f *testing.F) {
+	f.Add(string(receipt{namespace: "default", queue: "q", id: "a", fence: 300, occurrence: 7}.append(nil)))
+	f.Add(string(receipt{namespace: "n", queue: strings.Repeat("q", 200), id: strings.Repeat("i", 200)}.append(nil)))
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := parseReceipt(text)
+		if err != nil {
+			return
+		}
+		if back := string(r.append(nil)); back != text || len(text) > 700 {
+			t.Fatalf("%q is another way to write %q", text, back)
+		}
+	})
+}
+
+// A receipt survives the way out and back, and none of its neighbours does.
+func TestReceipts(t *testing.T) {
+	task := &fsmpb.Task{Id: strings.Repeat("i", 200), Fence: 1 << 63, Occurrence: 1<<64 - 1,
+		Spec: &fsmpb.Spec{Queue: strings.Repeat("q", 200)}, Namespace: strings.Repeat("n", 200)}
+	text := receiptOf(task).append(nil)
+	if r, err := parseReceipt(string(text)); err != nil || r != receiptOf(task) {
+		t.Fatalf("%+v %v", r, err)
+	}
+	for i := range text {
+		for _, c := range []byte("A_-.=\n\x00é") {
+			torn := append([]byte(nil), text...)
+			torn[i] = c
+			if _, err := parseReceipt(string(torn)); err == nil && torn[i] != text[i] {
+				t.Fatalf("byte %d may be %q", i, c)
+			}
+		}
+		if _, err := parseReceipt(string(text[:i])); err == nil {
+			t.Fatalf("%d bytes are enough", i)
+		}
+	}
+}
+
+func FuzzSettleBody(f *testing.F) {
+	r := string(receipt{namespace: "default", queue: "q", id: "a", fence: 300}.append(nil))
+	f.Add([]byte(`{"ack":["` + r + `"],"nack":[{"receipt":"` + r + `","delay":"1s","reason":"x"}],"credit":3}`))
+	f.Add([]byte(`{"extend":[{"receipt":"` + r + `","lease":"1h"}],"release":["x"]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		v, err := parseConsumerLine(body, "q")
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if !json.Valid(body) || len(v.all()) != v.receipts {
+			t.Fatalf("%d of %d receipts", len(v.all()), v.receipts)
+		}
+		for _, a := range v.all() {
+			if a.refused != nil {
+				mustBeTheCallers(t, a.refused)
+			} else if _, err := proto.Marshal(a.cmd); err != nil {
+				t.Fatal(err)
+			}
+			if !json.Valid(a.appendResult(nil, a.refused)) {
+				t.Fatalf("%s", a.appendResult(nil, a.refused))
+			}
+		}
+	})
+}
+
+func FuzzQueueBody(f *testing.F) {
+	f.Add([]byte(`{` + wholePolicy + `}`))
+	f.Add([]byte(`{"signing":{"secrets":["` + whsec('a', 24) + `","sha256:01234567"]},"max_per_second":1e-3}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d, err := testParser().queuePolicy(body, "q")
+		if err == nil {
+			d.policy.Secrets, err = keepSecrets(d.secrets, nil)
+		}
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if err := fsm.CheckQueue(&d.policy); err != nil || !json.Valid(body) {
+			t.Fatal(err)
+		}
+		shown := appendQueue(nil, "q", &d.policy, nil)
+		again, err := testParser().queuePolicy(shown, "q")
+		if err == nil {
+			again.policy.Secrets, err = keepSecrets(again.secrets, d.policy.Secrets)
+		}
+		if err != nil || !proto.Equal(&again.policy, &d.policy) {
+			t.Fatalf("%s comes back as %v, %v", shown, again, err)
+		}
+	})
+}
+
+func FuzzLeaseBody(f *testing.F) {
+	f.Add([]byte(`{"max":1000,"wait":"20s","lease":"30s"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		d, err := parseDemand(body)
+		if err != nil {
+			mustBeTheCallers(t, err)
+			return
+		}
+		if d.max < 1 || d.max > fsm.MaxLeaseTasks || d.wait < 0 || d.wait > maxLeaseWait || d.lease < fsm.MinLease ||
+			d.lease > fsm.MaxLease {
+			t.Fatalf("%+v", d)
+		}
+	})
+}

@@ -1,0 +1,257 @@
+package httpapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+type streamLine struct {
+	Task      *leasedTask
+	Settled   []settleResult
+	Problem   map[string]any
+	Heartbeat string
+}
+
+// openStream is a consumer's end of a stream over a real connection.
+type openStream struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	write *io.PipeWriter
+	body  io.Closer
+}
+
+func (h *harness) stream(t *testing.T, url, query string) *openStream {
+	t.Helper()
+	body, w := io.Pipe()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/queues/q/stream"+query, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", ndjsonType)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = w.Close(), resp.Body.Close() })
+	if resp.StatusCode != 200 {
+		t.Fatalf("status %d", resp.StatusCode)
+	}
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	return &openStream{t: t, lines: lines, write: w, body: resp.Body}
+}
+
+func (s *openStream) say(line string) {
+	s.t.Helper()
+	if _, err := io.WriteString(s.write, line+"\n"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// next is the next line, nil at the end.
+func (s *openStream) next() *streamLine {
+	s.t.Helper()
+	if !s.lines.Scan() {
+		if err := s.lines.Err(); err != nil {
+			s.t.Fatal(err)
+		}
+		return nil
+	}
+	v := new(streamLine)
+	if err := json.Unmarshal(s.lines.Bytes(), v); err != nil {
+		s.t.Fatalf("%s: %v", s.lines.Text(), err)
+	}
+	return v
+}
+
+func (s *openStream) task() *leasedTask {
+	s.t.Helper()
+	l := s.next()
+	if l == nil || l.Task == nil {
+		s.t.Fatalf("no task, but %+v", l)
+	}
+	return l.Task
+}
+
+func TestStream(t *testing.T) {
+	h := newHarness(t)
+	s := h.stream(t, h.listen(), "?credit=2&lease=1m")
+	h.ready("q", "a", "b", "c")
+	a, b := s.task(), s.task()
+	if a.ID != "a" || a.LeaseEndsAt != "2026-11-21T10:01:00.000Z" || b.ID != "b" {
+		t.Fatalf("%+v %+v", a, b)
+	}
+	s.say(fmt.Sprintf(`{"ack":[%q],"nack":[{"receipt":%q}]}`, a.Receipt, b.Receipt)) // and no more credit
+	if l := s.next(); len(l.Settled) != 2 || l.Settled[0].Status != 200 || l.Settled[1].ID != "b" {
+		t.Fatalf("%+v", l)
+	}
+	s.say(`{"credit":1}`)
+	c := s.task()
+	s.say(`{"boil":1}`)
+	if l := s.next(); l.Problem["field"] != "boil" {
+		t.Fatalf("%+v", l)
+	}
+	s.say(`{"credit":10000}`)
+	s.say(`{"credit":1}`)
+	if l := s.next(); l.Problem["field"] != "credit" || l.Problem["limit"] != "10000" {
+		t.Fatalf("%+v", l)
+	}
+	s.say(fmt.Sprintf(`{"ack":[%q]}`, c.Receipt))
+	_ = s.write.Close()
+	if l := s.next(); len(l.Settled) != 1 || l.Settled[0].Status != 200 {
+		t.Fatalf("%+v", l)
+	}
+	if l := s.next(); l != nil {
+		t.Fatalf("after the end: %+v", l)
+	}
+	if h.state("a") != fsmpb.State_STATE_DELIVERED || h.state("b") != fsmpb.State_STATE_RETRYING {
+		t.Error("not settled")
+	}
+	h.until(func() bool { return h.fake.queues.waiting == 0 })
+}
+
+func TestStreamOfACredit(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a", "b", "c")
+	a := h.call("GET", "/v1/queues/q/stream?credit=2", "")
+	if a.StatusCode != 200 || strings.Count(a.text, "\n") != 2 || strings.Count(a.text, `{"task":{`) != 2 {
+		t.Errorf("%d %s", a.StatusCode, a.text)
+	}
+	for query, field := range map[string]string{"credit=0": "credit", "credit=10001": "credit", "credit=x": "credit",
+		"credit=1&credit=1": "credit", "lease=1ms": "lease", "lease=": "lease", "max=1": "max"} {
+		h.call("GET", "/v1/queues/q/stream?"+query, "").mustProblem(t, 400, field)
+		h.call("POST", "/v1/queues/q/stream?"+query, "").mustProblem(t, 400, field)
+	}
+	h.call("POST", "/v1/queues/q/stream", "{}").mustProblem(t, 415, "Content-Type")
+}
+
+func TestStreamBeats(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.StreamBeat = time.Millisecond })
+	s := h.stream(t, h.listen(), "")
+	for range 2 {
+		if l := s.next(); l.Heartbeat != "2026-11-21T10:00:00.000Z" {
+			t.Fatalf("%+v", l)
+		}
+	}
+}
+
+// A consumer that does not read is leased no more than fits, and all of it goes back when it is gone.
+func TestStreamOfASlowReader(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.StreamBytes = 64 << 10 })
+	var ids []string
+	for i := range 3000 {
+		ids = append(ids, fmt.Sprintf("t%04d", i))
+	}
+	h.ready("q", ids...)
+	for _, task := range h.fake.tasks {
+		task.Spec.Payload = []byte(`"` + strings.Repeat("x", 30<<10) + `"`)
+	}
+	h.fake.leaseMost = 5
+	c := dial(t, h.listen())
+	send(t, c, "POST /v1/queues/q/stream?credit=3000 HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"+
+		"Transfer-Encoding: chunked\r\n\r\n")
+	asked := -1
+	h.until(func() bool { // until it asks no more: what TCP takes for it is taken
+		now := len(h.fake.queues.asked)
+		quiet := now == asked && now > 3 && h.fake.queues.waiting == 0
+		asked = now
+		return quiet
+	})
+	leased := 0
+	for _, id := range ids {
+		if h.state(id) == fsmpb.State_STATE_FIRING {
+			leased++
+		}
+	}
+	if leased == len(ids) {
+		t.Fatal("it was leased everything")
+	}
+	_ = c.Close()
+	h.until(func() bool {
+		return slices.ContainsFunc(h.fake.seen, func(c *fsmpb.Command) bool {
+			return c.GetSettle().GetVerdict() == fsmpb.Verdict_VERDICT_RELEASED
+		})
+	})
+}
+
+// What was leased and not written goes back, and nothing that was written.
+func TestStreamThatBreaks(t *testing.T) {
+	h := newHarness(t)
+	var ids []string
+	for i := range 40 {
+		ids = append(ids, fmt.Sprintf("t%02d", i))
+	}
+	h.ready("q", ids...)
+	for _, task := range h.fake.tasks {
+		task.Spec.Payload = []byte(`"` + strings.Repeat("x", 10<<10) + `"`)
+	}
+	w, r := recorded("GET", "/v1/queues/q/stream?credit=40", "")
+	func() {
+		defer func() {
+			if what := recover(); what != http.ErrAbortHandler {
+				t.Errorf("it ends with %v", what)
+			}
+		}()
+		h.server.ServeHTTP(&tornWriter{ResponseWriter: w, left: 2}, r)
+	}()
+	written := strings.Count(w.Body.String(), `"receipt"`)
+	for i, id := range ids {
+		want := fsmpb.State_STATE_READY
+		if i < written {
+			want = fsmpb.State_STATE_FIRING
+		}
+		if got := h.state(id); got != want {
+			t.Errorf("%s of %d written is %v", id, written, got)
+		}
+	}
+	if written == 0 || written == len(ids) {
+		t.Errorf("%d written", written)
+	}
+}
+
+func TestShutdownEndsStreamsInOrder(t *testing.T) {
+	h := newHarness(t)
+	var server *http.Server
+	url := h.listen(func(s *http.Server) { server = s })
+	h.ready("q", "a")
+	s := h.stream(t, url, "?credit=5")
+	a := s.task()
+	s.say(fmt.Sprintf(`{"ack":[%q]}`, a.Receipt))
+	if l := s.next(); l.Settled[0].Status != 200 {
+		t.Fatalf("%+v", l)
+	}
+	done := make(chan error)
+	go func() { done <- server.Shutdown(context.WithoutCancel(t.Context())) }()
+	if l := s.next(); l != nil {
+		t.Errorf("after the end: %+v", l)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// Trouble with the shards is waited out.
+func TestStreamOutlivesTrouble(t *testing.T) {
+	h := newHarness(t)
+	h.fake.readErr = fsm.ErrNotProposed
+	s := h.stream(t, h.listen(), "?credit=1")
+	h.until(func() bool { return len(h.fake.queues.asked) > 2 })
+	h.fake.mu.Lock()
+	h.fake.readErr = nil
+	h.fake.mu.Unlock()
+	h.ready("q", "a")
+	if got := s.task(); got.ID != "a" {
+		t.Errorf("%+v", got)
+	}
+}
