@@ -31,12 +31,12 @@
 //
 // One POST of content type application/cloudevents-batch+json: a JSON array with one CloudEvent for each task. An event
 // says what the headers of a single request say: specversion, id (which is the task's webhook-id), type, source,
-// subject (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of decimal
-// digits: it has 64 bits, and CloudEvents' integers 32) and, if the task has one, traceparent; datacontenttype and the
-// payload. A payload whose type is JSON (application/json, or anything with a subtype json or the suffix +json) and
-// which is JSON is the member data, in the very bytes that were scheduled. Any other is data_base64; so is JSON that is
-// not UTF-8 or is nested more than 60 levels deep, which some parsers would refuse, and with it the whole batch. A task
-// without a payload has neither, and no datacontenttype.
+// subject (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of
+// decimal digits: it has 64 bits, and CloudEvents' integers 32) and, if the task has one, traceparent; datacontenttype
+// and the payload. A payload whose type is JSON (application/json, or anything with a subtype json or the suffix +json)
+// and which is JSON is the member data, in the very bytes that were scheduled. Any other is data_base64; so is JSON
+// that is not UTF-8 or is nested more than 60 levels deep, which some parsers would refuse, and with it the whole
+// batch. A task without a payload has neither, and no datacontenttype.
 //
 // The request has webhook-id, webhook-timestamp and webhook-signature, the signature over the whole body. This
 // webhook-id is the batch's own: it begins with "batch_" and is computed from the ids of the events, so that the same

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +25,8 @@ func arrival(attempt int) receiver.Arrival {
 	}
 }
 
+func alone(attempt int) []receiver.Arrival { return []receiver.Arrival{arrival(attempt)} }
+
 func TestText(t *testing.T) {
 	want := `10:00:00.251  order-1  attempt 1  1.5 ms late  answered 200
     belfry-attempt: 1
@@ -29,7 +34,7 @@ func TestText(t *testing.T) {
     {"n": 1}
 
 `
-	if got := text(arrival(1), 200); got != want {
+	if got := text(arrival(1), 200, ""); got != want {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -39,14 +44,14 @@ func TestTextOfStrangers(t *testing.T) {
 	a.Due = a.At.Add(2 * time.Millisecond)
 	a.TaskID = "x\x1b[2J"
 	a.Body = bytes.Repeat([]byte("é"), maxShown)
-	got := text(a, 200)
+	got := text(a, 200, "")
 	for _, want := range []string{`"x\x1b[2J"`, "2.0 ms EARLY", "… (2000 bytes)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 	a.Due = time.Time{}
-	if got := text(a, 200); !strings.Contains(got, "no due time") {
+	if got := text(a, 200, ""); !strings.Contains(got, "no due time") {
 		t.Errorf("got\n%s", got)
 	}
 }
@@ -55,12 +60,12 @@ func TestJSON(t *testing.T) {
 	var out bytes.Buffer
 	p := &printer{cfg: Config{JSON: true, Out: &out}}
 	p.say("not for machines")
-	p.show(arrival(2), 500)
+	p.show([]receiver.Arrival{arrival(2)}, []int{500}, []string{"good"})
 	var got map[string]any
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v: %s", err, out.String())
 	}
-	if got["lateness_ms"] != 1.5 || got["status"] != 500.0 || got["body"] != `{"n": 1}` || got["attempt"] != 2.0 {
+	if got["lateness_ms"] != 1.5 || got["status"] != 500.0 || got["signature"] != "good" || got["batch"] != nil || got["body"] != `{"n": 1}` || got["attempt"] != 2.0 {
 		t.Errorf("%v", got)
 	}
 }
@@ -68,13 +73,119 @@ func TestJSON(t *testing.T) {
 func TestFirstAttemptsFail(t *testing.T) {
 	p := &printer{cfg: Config{Fail: 2, Status: 204, Out: io.Discard}}
 	for attempt, want := range map[int]int{1: 500, 2: 500, 3: 204} {
-		if got := p.take(t.Context(), arrival(attempt)); got != want {
+		if got := p.take(t.Context(), alone(attempt))[0]; got != want {
 			t.Errorf("attempt %d: %d, want %d", attempt, got, want)
 		}
 	}
 	p.cfg.Fail = 0
-	if got := p.take(t.Context(), arrival(0)); got != 204 {
+	if got := p.take(t.Context(), alone(0))[0]; got != 204 {
 		t.Errorf("without --fail: %d", got)
+	}
+}
+
+func TestBatchText(t *testing.T) {
+	a := arrival(1)
+	a.Header = http.Header{"Webhook-Id": {"batch_1"}, "Webhook-Signature": {"v1,x"}}
+	a.Index, a.Of = 0, 2
+	first := `10:00:00.251  order-1  attempt 1  1.5 ms late  not answered
+    signature: good
+    1 of 2 in batch_1
+    webhook-id: batch_1
+    webhook-signature: v1,x
+    {"n": 1}
+
+`
+	if got := text(a, receiver.Hang, "good"); got != first {
+		t.Errorf("got\n%s", got)
+	}
+	a.Index = 1
+	second := `10:00:00.251  order-1  attempt 1  1.5 ms late  connection reset
+    2 of 2 in batch_1
+    {"n": 1}
+
+`
+	if got := text(a, receiver.Reset, ""); got != second {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+func TestHowItFails(t *testing.T) {
+	tests := map[string]struct {
+		cfg  Config
+		want [3]int // of the attempts 1, 2, 3
+	}{
+		"hangs always":  {Config{Hang: true}, [3]int{receiver.Hang, receiver.Hang, receiver.Hang}},
+		"resets always": {Config{Reset: true}, [3]int{receiver.Reset, receiver.Reset, receiver.Reset}},
+		"hangs twice":   {Config{Hang: true, Fail: 2}, [3]int{receiver.Hang, receiver.Hang, 200}},
+		"resets once":   {Config{Reset: true, Fail: 1}, [3]int{receiver.Reset, 200, 200}},
+	}
+	for name, test := range tests {
+		test.cfg.Status, test.cfg.Out = 200, io.Discard
+		p := &printer{cfg: test.cfg}
+		for i, want := range test.want {
+			if got := p.take(t.Context(), alone(i+1))[0]; got != want {
+				t.Errorf("%s: attempt %d: %d, want %d", name, i+1, got, want)
+			}
+		}
+	}
+}
+
+// TestBatches: each event has its own status, but a request is answered whole or not at all.
+func TestBatches(t *testing.T) {
+	batch := append(alone(1), arrival(2))
+	for how, test := range map[string]struct {
+		cfg  Config
+		want []int
+	}{
+		"fails":  {Config{Fail: 1}, []int{500, 200}},
+		"hangs":  {Config{Fail: 1, Hang: true}, []int{receiver.Hang, receiver.Hang}},
+		"resets": {Config{Fail: 1, Reset: true}, []int{receiver.Reset, receiver.Reset}},
+	} {
+		test.cfg.Status, test.cfg.Out = 200, io.Discard
+		p := &printer{cfg: test.cfg}
+		if got := p.take(t.Context(), batch); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", how, got, test.want)
+		}
+	}
+}
+
+func TestSignatures(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "secret")
+	const secrets = "# of the queue mail\n\nwhsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD\nwhsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
+	if err := os.WriteFile(file, []byte(secrets), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	known, err := readSecrets(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := arrival(1)
+	a.At, a.Request = time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`)
+	a.Header = http.Header{"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"},
+		"Webhook-Signature": {"v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="}}
+	p := &printer{cfg: Config{Status: 200, Fail: 1}, secrets: known}
+	if status, signature := p.judge(a); status != 500 || signature != "good" {
+		t.Errorf("%d, %q", status, signature)
+	}
+	a.Request = nil
+	if status, signature := p.judge(a); status != 401 || signature != receiver.ErrForged.Error() {
+		t.Errorf("%d, %q", status, signature)
+	}
+}
+
+func TestSecretFiles(t *testing.T) {
+	for name, content := range map[string]string{"empty": "# none\n", "bad": "\nwhsec_%%secret"} {
+		file := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := Run(t.Context(), Config{Addr: "127.0.0.1:0", SecretFile: file, Out: io.Discard})
+		if err == nil || strings.Contains(err.Error(), "%%secret") || name == "bad" && !strings.Contains(err.Error(), "line 2") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := Run(t.Context(), Config{SecretFile: filepath.Join(t.TempDir(), "none")}); err == nil {
+		t.Error("took a file that is not there")
 	}
 }
 
@@ -82,13 +193,13 @@ func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &printer{cfg: Config{Delay: time.Minute, Out: io.Discard}}
 		start := time.Now()
-		p.take(t.Context(), arrival(1))
+		p.take(t.Context(), append(alone(1), arrival(1)))
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("answered after %v", took)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p.take(ctx, arrival(1))
+		p.take(ctx, alone(1))
 		if took := time.Since(start); took != time.Minute {
 			t.Errorf("the end did not cut the delay: %v", took)
 		}
@@ -123,7 +234,7 @@ func TestRunListensUntilTheEnd(t *testing.T) {
 }
 
 func TestRunRefuses(t *testing.T) {
-	for _, cfg := range []Config{{Fail: -1}, {Delay: -1}, {Status: 99}, {Addr: "nowhere"}} {
+	for _, cfg := range []Config{{Fail: -1}, {Delay: -1}, {Status: 99}, {Addr: "nowhere"}, {Hang: true, Reset: true}} {
 		if err := Run(t.Context(), cfg); err == nil {
 			t.Errorf("took %+v", cfg)
 		}

@@ -1,6 +1,8 @@
 package receiver
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -59,5 +61,80 @@ func TestStrangeRequests(t *testing.T) {
 	}
 	if calls != 1 {
 		t.Errorf("%d arrivals", calls)
+	}
+}
+
+func post(t *testing.T, handle func(Arrival) int, contentType, body string) *http.Response {
+	t.Helper()
+	server := httptest.NewServer(Handler(handle))
+	t.Cleanup(server.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil
+	}
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp
+}
+
+const batchType = "application/cloudevents-batch+json; charset=utf-8"
+
+func TestBatch(t *testing.T) {
+	const body = `[{"id":"w0","subject":"a","time":"2026-11-21T10:00:00.250Z","belfryattempt":2,
+		"belfryfence":"18446744073709551615","data":{"n": 1}},
+		{"id":"w1","subject":"b","data_base64":"AP8="},{"id":"w2","subject":"c"}]`
+	for name, test := range map[string]struct {
+		statuses []int // by index
+		want     int
+		results  string
+	}{
+		"all taken": {[]int{200, 204, 200}, 200, ""},
+		"one fails": {[]int{200, 503, 410}, 207,
+			`{"results":[{"id":"w0","status":200},{"id":"w1","status":503},{"id":"w2","status":410}]}` + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []Arrival
+			resp := post(t, func(a Arrival) int { got = append(got, a); return test.statuses[a.Index] }, batchType, body)
+			if resp == nil || resp.StatusCode != test.want {
+				t.Fatalf("answered %+v", resp)
+			}
+			if reply, err := io.ReadAll(resp.Body); err != nil || string(reply) != test.results {
+				t.Errorf("answered %q, %v", reply, err)
+			}
+			if len(got) != 3 || got[2].Index != 2 || got[2].Of != 3 || string(got[2].Request) != body {
+				t.Fatalf("%+v", got)
+			}
+			if a := got[0]; a.TaskID != "a" || a.WebhookID != "w0" || a.Attempt != 2 || a.Fence != 1<<64-1 ||
+				a.Due.UnixMilli()%1000 != 250 || string(a.Body) != `{"n": 1}` {
+				t.Errorf("%+v", a)
+			}
+			if b, c := string(got[1].Body), string(got[2].Body); b != "\x00\xff" || c != "" {
+				t.Errorf("bodies %q and %q", b, c)
+			}
+		})
+	}
+	if resp := post(t, func(Arrival) int { return 200 }, batchType, "[]"); resp == nil || resp.StatusCode != 200 {
+		t.Errorf("an empty batch: %+v", resp)
+	}
+	if resp := post(t, func(Arrival) int { return 200 }, batchType, "{}"); resp == nil || resp.StatusCode != 400 {
+		t.Errorf("no batch: %+v", resp)
+	}
+}
+
+func TestNoAnswer(t *testing.T) {
+	for _, how := range []int{Hang, Reset} {
+		if resp := post(t, func(Arrival) int { return how }, "", "x"); resp != nil {
+			t.Errorf("%d: answered %d", how, resp.StatusCode)
+		}
+		handle := func(a Arrival) int { return []int{200, how}[a.Index] }
+		if resp := post(t, handle, batchType, "[{},{}]"); resp != nil {
+			t.Errorf("%d in a batch: answered %d", how, resp.StatusCode)
+		}
 	}
 }

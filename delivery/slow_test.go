@@ -1,0 +1,239 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// TestSlowReceivers: none of these ever finishes, and each attempt ends in its time and says what it was doing.
+func TestSlowReceivers(t *testing.T) {
+	const timeout = 400 * time.Millisecond
+	hang := func(before string) func(*testing.T) string {
+		return func(t *testing.T) string {
+			return serveRaw(t, func(c net.Conn) { write(c, before); untilGone(c) })
+		}
+	}
+	trickle := func(before, drop string) func(*testing.T) string {
+		return func(t *testing.T) string { return serveRaw(t, func(c net.Conn) { drip(c, before, drop) }) }
+	}
+	ok := fsm.Outcome{Delivered: true}
+	late := func(doing string) fsm.Outcome { return fsm.Outcome{Error: "timed out after 400ms (" + doing + ")"} }
+	failed := fsm.Outcome{Error: "500 Internal Server Error: x"}
+	tests := map[string]struct {
+		receiver func(*testing.T) string
+		want     fsm.Outcome
+		payload  int
+	}{
+		"accepts, then nothing": {hang(""), late("waiting for the answer"), 100},
+		// More than a task may have, since the kernel takes 256 KiB off our hands at once.
+		"reads nothing at all":      {receiverThatHangsUnread, late("sending"), 16 << 20},
+		"hangs in the header":       {hang("HTTP/1.1 200 OK\r\nX-A: "), late("reading the answer"), 100},
+		"trickles the header":       {trickle("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), late("reading the answer"), 100},
+		"hangs in the body":         {hang("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"), ok, 100},
+		"trickles the body":         {trickle("HTTP/1.1 200 OK\r\n\r\n", "x"), ok, 100},
+		"hangs in a failure's body": {hang("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"), failed, 100},
+		"hangs after 101": {hang("HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+			fsm.Outcome{Error: "101 Switching Protocols"}, 100},
+		"hangs in the TLS handshake": {receiverThatHangsInTLS, late("connecting"), 100},
+		"hangs in the look-up":       {nil, late("connecting"), 100},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, url := newWebhook(t), ""
+			if test.receiver == nil {
+				w, url = newWebhook(t, func(c *Config) { c.Resolver = deafResolver(t) }), "http://shop.test/"
+			} else {
+				url = test.receiver(t)
+			}
+			a := attemptOf(url, func(t *fsmpb.Task) { t.Spec.Payload = make([]byte, test.payload) })
+			a.Timeout = timeout
+			begun := time.Now()
+			out := w.Deliver(t.Context(), a)
+			if took := time.Since(begun); took > timeout+2*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if out != test.want {
+				t.Errorf("outcome %+v\n   want %+v", out, test.want)
+			}
+		})
+	}
+}
+
+func drip(c net.Conn, before, drop string) {
+	write(c, before)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for range tick.C {
+		if _, err := io.WriteString(c, drop); err != nil {
+			return
+		}
+	}
+}
+
+func receiverThatHangsUnread(t *testing.T) string {
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	accept(t, l, func(net.Conn) { <-done })
+	return "http://" + l.Addr().String()
+}
+
+func receiverThatHangsInTLS(t *testing.T) string {
+	return "https://" + listen(t, untilGone)
+}
+
+// TestConnectTimeout: one that cannot be connected to does not get the whole of a long attempt.
+func TestConnectTimeout(t *testing.T) {
+	w := newWebhook(t, func(c *Config) { c.ConnectTimeout = 50 * time.Millisecond })
+	out := w.Deliver(t.Context(), attemptOf(receiverThatHangsInTLS(t)))
+	if want := (fsm.Outcome{Error: "timed out after 50ms (connecting)"}); out != want {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestCallerCountsToo: a caller who allows an attempt just its timeout is the first to end it, and that is a timeout
+// like any other: nobody gave the attempt up.
+func TestCallerCountsToo(t *testing.T) {
+	const timeout = 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	a := attemptOf(serveRaw(t, untilGone))
+	a.Timeout = timeout
+	out := newWebhook(t).Deliver(ctx, a)
+	if want := (fsm.Outcome{Error: "timed out after 50ms (waiting for the answer)"}); out != want {
+		t.Errorf("outcome %+v", out)
+	}
+}
+
+// TestBodyPatience: a reply that never ends does not hold an attempt, and its credit, for all of a long timeout.
+func TestBodyPatience(t *testing.T) {
+	t.Parallel()
+	url := serveRaw(t, func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\n\r\n", "x") })
+	begun := time.Now()
+	if out := newWebhook(t).Deliver(t.Context(), attemptOf(url)); !out.Delivered {
+		t.Errorf("outcome %+v", out)
+	}
+	if took := time.Since(begun); took < replyPatience/2 || took > replyPatience+2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestHugeReplies: of 10 MB little is read, and the connection is dropped rather than read out.
+func TestHugeReplies(t *testing.T) {
+	const size = 10 << 20
+	for _, status := range []int{200, 500} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			sent := make(chan int64, 1)
+			url := serveRaw(t, func(c net.Conn) {
+				write(c, fmt.Sprintf("HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n", status, size))
+				n, _ := io.CopyN(c, zeros{}, size)
+				sent <- n
+			})
+			w := newWebhook(t)
+			out := w.Deliver(t.Context(), attemptOf(url))
+			if out.Delivered != (status == 200) || len(out.Error) > 300 {
+				t.Errorf("outcome %+v", out)
+			}
+			if n := <-sent; n == size {
+				t.Error("all of it was taken")
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+// TestIsolation: a receiver on which hundreds of attempts hang costs another one nothing, and leaves nothing behind.
+func TestIsolation(t *testing.T) {
+	const hanging = 300
+	arrived := make(chan struct{}, hanging)
+	gone := make(chan struct{}, hanging)
+	dead := serveRaw(t, func(c net.Conn) {
+		arrived <- struct{}{}
+		untilGone(c)
+		gone <- struct{}{}
+	})
+	alive := serve(t, answer(200, nil, ""))
+	w := newWebhook(t)
+	outcomes := make(chan fsm.Outcome, hanging)
+	for range hanging {
+		go func() {
+			a := attemptOf(dead)
+			a.Timeout = 2 * time.Second
+			outcomes <- w.Deliver(t.Context(), a)
+		}()
+	}
+	for range hanging {
+		<-arrived
+	}
+	begun := time.Now()
+	for range 100 {
+		if out := w.Deliver(t.Context(), attemptOf(alive)); !out.Delivered {
+			t.Fatalf("outcome %+v", out)
+		}
+	}
+	if took := time.Since(begun); took > time.Second {
+		t.Errorf("100 deliveries took %v", took)
+	}
+	for range hanging {
+		if out := <-outcomes; out.Delivered {
+			t.Errorf("outcome %+v", out)
+		}
+		<-gone
+	}
+}
+
+// TestAbandonedDial: the connection that a failed or aborted attempt was still opening is closed with it, not left to
+// the connect timeout.
+func TestAbandonedDial(t *testing.T) {
+	tests := map[string]struct{ timeout, abortAfter time.Duration }{
+		"timed out": {50 * time.Millisecond, time.Hour},
+		"aborted":   {time.Hour, 50 * time.Millisecond},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			gone := make(chan struct{})
+			a := attemptOf("https://" + listen(t, func(c net.Conn) { untilGone(c); close(gone) }))
+			a.Timeout = test.timeout
+			ctx, cancel := context.WithTimeout(t.Context(), test.abortAfter)
+			defer cancel()
+			newWebhook(t, func(c *Config) { c.ConnectTimeout = time.Hour }).Deliver(ctx, a)
+			select {
+			case <-gone:
+			case <-time.After(10 * time.Second):
+				t.Error("the connection is still there")
+			}
+		})
+	}
+}
+
+// TestStaleConnection: an idle connection that the receiver has closed costs no attempt.
+func TestStaleConnection(t *testing.T) {
+	noticed := make(chan struct{})
+	url := serveRaw(t, func(c net.Conn) {
+		write(c, "HTTP/1.1 204 No Content\r\n\r\n")
+		_ = c.(*net.TCPConn).CloseWrite()
+		untilGone(c)
+		noticed <- struct{}{}
+	})
+	w := newWebhook(t)
+	for range 3 {
+		if out := w.Deliver(t.Context(), attemptOf(url)); !out.Delivered {
+			t.Fatalf("outcome %+v", out)
+		}
+		<-noticed
+	}
+}

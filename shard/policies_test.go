@@ -1,0 +1,335 @@
+package shard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// decided stands for the control group: the policies of all queues, the same on all nodes.
+type decided struct {
+	mu       sync.Mutex
+	policies map[string]*fsmpb.QueuePolicy
+	unknown  bool
+	changed  chan struct{}
+}
+
+func newDecided(policies ...*fsmpb.QueuePolicy) *decided {
+	d := &decided{policies: map[string]*fsmpb.QueuePolicy{}, changed: make(chan struct{})}
+	d.set(policies...)
+	return d
+}
+
+func (d *decided) Policy(_, queue string) *fsmpb.QueuePolicy {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.unknown {
+		return nil
+	}
+	return d.policies[queue]
+}
+
+func (d *decided) Watch() (Policed, <-chan struct{}) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := slices.SortedFunc(maps.Values(d.policies), func(a, b *fsmpb.QueuePolicy) int {
+		return cmp.Compare(a.Queue, b.Queue)
+	})
+	return Policed{Queues: all, Known: !d.unknown}, d.changed
+}
+
+func (d *decided) change(do func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	do()
+	close(d.changed)
+	d.changed = make(chan struct{})
+}
+
+func (d *decided) set(policies ...*fsmpb.QueuePolicy) {
+	d.change(func() {
+		for _, p := range policies {
+			d.policies[p.Queue] = p
+		}
+	})
+}
+
+func (d *decided) remove(queue string) { d.change(func() { delete(d.policies, queue) }) }
+
+// rules are what a machine should have.
+func (d *decided) rules() []*fsmpb.QueueRule {
+	policed, _ := d.Watch()
+	var rules []*fsmpb.QueueRule
+	for _, p := range policed.Queues {
+		rules = append(rules, fsm.RuleOf(p))
+	}
+	return rules
+}
+
+func (d *decided) governs(cfg *Config) { cfg.Policies = d }
+
+func equalRules(a, b []*fsmpb.QueueRule) bool {
+	return slices.EqualFunc(a, b, func(a, b *fsmpb.QueueRule) bool { return proto.Equal(a, b) })
+}
+
+// inQueue schedules a task without a target of its own.
+func inQueue(queue, id string, at time.Time) *fsmpb.Command {
+	cmd := schedule(id, at)
+	cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, nil
+	return cmd
+}
+
+func (n *node) mustAll(t testing.TB, cmds []*fsmpb.Command) {
+	t.Helper()
+	for _, reply := range n.Do(t.Context(), cmds) {
+		if reply.Err != nil {
+			t.Fatal(reply.Err)
+		}
+	}
+}
+
+const queueURL = "http://queue.test:80/in"
+
+// TestRulesFollowPolicies through changes, leaders that die, and changes that nobody who leads has seen.
+func TestRulesFollowPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var policies []*fsmpb.QueuePolicy
+		for i := range 2*maxRules + 10 {
+			policies = append(policies, &fsmpb.QueuePolicy{Queue: fmt.Sprintf("q%03d", i), MaxInFlight: 3})
+		}
+		d := newDecided(policies...)
+		c := newReplicas(t, 3, d.governs).startAll()
+		defer c.close()
+		agreed := func() {
+			t.Helper()
+			time.Sleep(time.Second)
+			n := c.leader()
+			time.Sleep(time.Minute)
+			if got := n.machine.Rules(); !equalRules(got, d.rules()) {
+				t.Errorf("%d rules: %v", len(got), got)
+			}
+			c.agree()
+		}
+		agreed()
+		d.set(&fsmpb.QueuePolicy{Queue: "q001", Paused: true, KeepDoneMs: 7}, &fsmpb.QueuePolicy{
+			Queue: "new", Target: &fsmpb.Target{Url: queueURL, TimeoutMs: 5}, Retry: &fsmpb.Retry{MaxAttempts: 2},
+		})
+		d.remove("q002")
+		agreed()
+		before, _ := c.leader().machine.Hash()
+		d.set() // a change that is none
+		time.Sleep(time.Minute)
+		if after, _ := c.leader().machine.Hash(); after != before {
+			t.Errorf("%d commands for nothing", after-before)
+		}
+		c.kill(c.leader().cfg.NodeID)
+		d.remove("q003")
+		agreedWithout := c.leader()
+		time.Sleep(time.Minute)
+		if !equalRules(agreedWithout.machine.Rules(), d.rules()) {
+			t.Error("the next leader did not catch up")
+		}
+	})
+}
+
+// TestUnknownPolicies: a node that does not know the policies yet changes no rules, and what they hold stays held.
+func TestUnknownPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}, Paused: true})
+		c := newReplicas(t, 1, d.governs).startAll()
+		defer c.close()
+		n := c.leader()
+		time.Sleep(time.Minute)
+		c.kill("n1")
+		d.change(func() { d.unknown = true })
+		c.start("n1")
+		n = c.leader()
+		n.must(t, inQueue("q", "a", time.Now().Add(time.Second)))
+		own := schedule("b", time.Now().Add(time.Second))
+		own.GetSchedule().Spec.Queue = "q"
+		n.must(t, own)
+		time.Sleep(time.Minute)
+		if len(n.machine.Rules()) != 1 || len(c.sink.all()) != 0 {
+			t.Errorf("rules %v, %d attempts", n.machine.Rules(), len(c.sink.all()))
+		}
+		d.change(func() { d.unknown = false })
+		time.Sleep(time.Minute)
+		if len(c.sink.all()) != 0 {
+			t.Error("attempts although paused")
+		}
+		d.set(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
+		time.Sleep(time.Minute)
+		if len(c.sink.all()) != 2 {
+			t.Errorf("%d attempts in the end", len(c.sink.all()))
+		}
+	})
+}
+
+// TestQueueTarget: a task that says nothing is delivered as its queue says, and its history tells where and when.
+func TestQueueTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		target := &fsmpb.Target{
+			Url: queueURL, TimeoutMs: 7000, Headers: []*fsmpb.Header{{Name: "x-shop", Value: "1"}},
+		}
+		d := newDecided(&fsmpb.QueuePolicy{
+			Queue: "q", Target: target, Retry: &fsmpb.Retry{MaxAttempts: 2, MinBackoffMs: 3000, MaxBackoffMs: 3000},
+			Secrets: [][]byte{[]byte("new"), []byte("old")},
+		})
+		c := newReplicas(t, 1, d.governs).startAll()
+		defer c.close()
+		var got []fsm.Attempt
+		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+			got = append(got, a)
+			return fsm.Outcome{Error: "500"}
+		}
+		n := c.leader()
+		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
+		n.must(t, inQueue("q", "a", due))
+		time.Sleep(time.Minute)
+		if len(got) != 2 {
+			t.Fatalf("%d attempts, want the queue's two", len(got))
+		}
+		for _, a := range got {
+			if !proto.Equal(a.Task.Spec.Target, target) || a.Timeout != 7*time.Second || len(a.Secrets) != 2 {
+				t.Errorf("%v within %v, %d secrets", a.Task.Spec.Target, a.Timeout, len(a.Secrets))
+			}
+		}
+		if wait := c.sink.all()[1].at.Sub(due); wait < 3*time.Second || wait > 3100*time.Millisecond {
+			t.Errorf("the second attempt after %v", wait)
+		}
+		task, err := n.Get(t.Context(), "", "a", false)
+		if err != nil || task.State != fsmpb.State_STATE_DEAD || task.Spec.Target != nil {
+			t.Fatalf("%v, %v", task, err)
+		}
+		if h := task.History; len(h) != 2 || h[0].Node != "n1" || h[0].StartedAtMs != due.UnixMilli() || h[1].Error != "500" {
+			t.Errorf("history %v", h)
+		}
+	})
+}
+
+// TestPause: nothing begins while a queue is paused, also in lanes of tasks with targets of their own; then all does.
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
+		c := newReplicas(t, 3, d.governs).startAll()
+		defer c.close()
+		n, due := c.leader(), time.Now().Add(time.Minute)
+		for i := range 50 {
+			cmd := schedule(fmt.Sprintf("t%d", i), due)
+			cmd.GetSchedule().Spec.Queue = "q"
+			n.must(t, cmd)
+		}
+		n.must(t, schedule("other", due))
+		time.Sleep(time.Hour)
+		if got := c.sink.all(); len(got) != 1 || got[0].id != "other" {
+			t.Errorf("%d attempts", len(got))
+		}
+		d.remove("q")
+		time.Sleep(time.Minute)
+		if got := c.sink.all(); len(got) != 51 {
+			t.Errorf("%d attempts in the end", len(got))
+		}
+		d.set(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
+		n.must(t, func() *fsmpb.Command {
+			cmd := schedule("late", time.Now().Add(time.Millisecond)) // before the rule can be there
+			cmd.GetSchedule().Spec.Queue = "q"
+			return cmd
+		}())
+		time.Sleep(time.Hour)
+		task, err := n.Get(t.Context(), "", "late", false)
+		if err != nil || task.State != fsmpb.State_STATE_READY || task.Attempts != 0 {
+			t.Errorf("%v, %v", task, err)
+		}
+	})
+}
+
+// TestLostTarget: what waits for the queue's target waits for consumers once the queue has none any more, unspent.
+func TestLostTarget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
+		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
+		defer c.close()
+		release := make(chan struct{})
+		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { <-release; return fsm.Outcome{Delivered: true} }
+		n, due := c.leader(), time.Now().Add(time.Second)
+		n.mustAll(t, []*fsmpb.Command{inQueue("q", "a", due), inQueue("q", "b", due), inQueue("q", "c", due)})
+		time.Sleep(2 * time.Second)
+		d.remove("q")
+		close(release)
+		time.Sleep(time.Minute)
+		loads := n.machine.Loads()
+		if len(c.sink.all()) != 1 || len(loads) != 1 || loads[0].Ready != 2 || !loads[0].Pulled {
+			t.Errorf("%d attempts, %+v", len(c.sink.all()), loads)
+		}
+		d.set(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
+		time.Sleep(time.Minute)
+		if got := c.sink.all(); len(got) != 3 || got[1].attempts != 1 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// TestBatches: what starts together goes together, as far as the queue and the targets allow.
+func TestBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided(&fsmpb.QueuePolicy{
+			Queue: "q", Target: &fsmpb.Target{Url: queueURL}, BatchMax: 10, Retry: &fsmpb.Retry{MinBackoffMs: 1000},
+		})
+		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 100 }).startAll()
+		defer c.close()
+		failed := map[string]bool{}
+		var mu sync.Mutex
+		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+			mu.Lock()
+			defer mu.Unlock()
+			if a.Task.Id == "t03" && !failed[a.Task.Id] {
+				failed[a.Task.Id] = true
+				return fsm.Outcome{Error: "500"}
+			}
+			return fsm.Outcome{Delivered: true}
+		}
+		n, due := c.leader(), time.Now().Add(time.Minute)
+		var cmds []*fsmpb.Command
+		for i := range 25 {
+			cmds = append(cmds, inQueue("q", fmt.Sprintf("t%02d", i), due))
+		}
+		n.mustAll(t, append(cmds, schedule("elsewhere", due)))
+		time.Sleep(5 * time.Minute)
+		sizes := slices.Sorted(slices.Values(c.sink.batches))
+		if !slices.Equal(sizes, []int{5, 10, 10}) || len(c.sink.all()) != 27 || len(c.sink.of("t03")) != 2 {
+			t.Errorf("batches of %v, %d attempts, %d of the one that failed", sizes, len(c.sink.all()), len(c.sink.of("t03")))
+		}
+		if got := n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; got != 26 {
+			t.Errorf("%d delivered", got)
+		}
+	})
+}
+
+func TestBatchesOf(t *testing.T) {
+	of := func(url string, bytes int) begun {
+		return begun{Attempt: fsm.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{
+			Target: &fsmpb.Target{Url: url}, Payload: make([]byte, bytes),
+		}}}}
+	}
+	got := batchesOf([]begun{
+		of("a", 1), of("b", 1), of("a", 600<<10), of("a", 500<<10), of("b", 2), of("a", 2), of("c", 2<<20),
+	})
+	var sizes []int
+	for _, batch := range got {
+		sizes = append(sizes, len(batch))
+	}
+	if !slices.Equal(sizes, []int{3, 2, 1, 1}) {
+		t.Errorf("batches of %v", sizes)
+	}
+}
