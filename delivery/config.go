@@ -25,7 +25,7 @@ type Config struct {
 	Resolver       *net.Resolver  // default: Go's own
 
 	Now        func() time.Time      // default time.Now
-	Logger     *slog.Logger          // default: none. Payloads, headers, paths and queries are never logged
+	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths, queries are never logged
 	Registerer prometheus.Registerer // default: none
 }
 

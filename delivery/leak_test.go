@@ -53,42 +53,49 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			fsm.Outcome{Error: "503 Service Unavailable", RetryAfter: 10 * time.Minute}, 0, true},
 	}
 	for name, test := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWebhook(t)
-				var open, taken atomic.Int64
-				w.transport.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
-				outcomes := make(chan fsm.Outcome, attempts)
-				begun := time.Now() // the bubble's: 2000-01-01
-				for range attempts {
-					go func() {
-						a := attemptOf("http://shop.test/")
-						a.Timeout = timeout
-						outcomes <- w.Deliver(t.Context(), a)
-					}()
-				}
-				for range attempts {
-					if out := <-outcomes; out != test.want {
-						t.Errorf("outcome %+v\n   want %+v", out, test.want)
+		for how, deliver := range map[string]func(context.Context, *Webhook, fsm.Attempt) fsm.Outcome{
+			"alone": func(ctx context.Context, w *Webhook, a fsm.Attempt) fsm.Outcome { return w.Deliver(ctx, a) },
+			"batch": func(ctx context.Context, w *Webhook, a fsm.Attempt) fsm.Outcome {
+				return w.DeliverBatch(ctx, []fsm.Attempt{a})[0]
+			},
+		} {
+			t.Run(name+"/"+how, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					w := newWebhook(t)
+					var open, taken atomic.Int64
+					w.transport.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
+					outcomes := make(chan fsm.Outcome, attempts)
+					begun := time.Now() // the bubble's: 2000-01-01
+					for range attempts {
+						go func() {
+							a := attemptOf("http://shop.test/")
+							a.Timeout = timeout
+							outcomes <- deliver(t.Context(), w, a)
+						}()
 					}
-				}
-				if took := time.Since(begun); took != test.took {
-					t.Errorf("took %v, want %v", took, test.took)
-				}
-				synctest.Wait()
-				if n := open.Load(); n != 0 && !test.kept {
-					t.Errorf("%d connections are still there", n)
-				}
-				if n := taken.Load(); n > attempts*2*maxReplyBody {
-					t.Errorf("%d bytes taken of each reply", n/attempts)
-				}
-				w.Close()
-				synctest.Wait()
-				if n := open.Load(); n != 0 {
-					t.Errorf("%d connections outlast Close", n)
-				}
+					for range attempts {
+						if out := <-outcomes; out != test.want {
+							t.Errorf("outcome %+v\n   want %+v", out, test.want)
+						}
+					}
+					if took := time.Since(begun); took != test.took {
+						t.Errorf("took %v, want %v", took, test.took)
+					}
+					synctest.Wait()
+					if n := open.Load(); n != 0 && !test.kept {
+						t.Errorf("%d connections are still there", n)
+					}
+					if n := taken.Load(); n > attempts*2*maxReplyBody {
+						t.Errorf("%d bytes taken of each reply", n/attempts)
+					}
+					w.Close()
+					synctest.Wait()
+					if n := open.Load(); n != 0 {
+						t.Errorf("%d connections outlast Close", n)
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
