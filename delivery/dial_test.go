@@ -292,7 +292,7 @@ func TestLiteralsAreCheckedAtDial(t *testing.T) {
 	w := newWebhook(t, func(c *Config) { c.AllowCIDRs = nil; c.Resolver = dnsServer(t, fixed()).resolver() })
 	for _, host := range []string{
 		"127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "0.0.0.0", "[::]", "[64:ff9b::7f00:1]",
-		"[::127.0.0.1]", "[::1%25lo]", "[fe80::1%25lo]", "localhost", "１２７.0.0.1", "10.0.0.1", "169.254.169.254",
+		"[::127.0.0.1]", "[2002:7f00:1::]", "[2001:0:7f00:1::]", "LOCALHOST", "8.8.8.8@127.0.0.1", "127.0.0.1:80@[::1]", "[::1%25lo]", "[fe80::1%25lo]", "localhost", "１２７.0.0.1", "10.0.0.1", "169.254.169.254",
 		"255.255.255.255",
 	} {
 		out := w.Deliver(t.Context(), attemptOf("http://"+host+":"+port))
@@ -301,7 +301,10 @@ func TestLiteralsAreCheckedAtDial(t *testing.T) {
 		}
 	}
 	// Go's resolver takes these for names. Even one that did not would only reach the guard.
-	for _, host := range []string{"2130706433", "0x7f.1", "0177.0.0.1", "127.1"} {
+	for _, host := range []string{
+		"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "127.0.0.1..", "0X7F000001", "017700000001", "0",
+		"6425673729",
+	} {
 		if out := w.Deliver(t.Context(), attemptOf("http://"+host+":"+port)); out.Delivered {
 			t.Errorf("%s: outcome %+v", host, out)
 		}
