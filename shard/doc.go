@@ -9,6 +9,7 @@
 //	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
 //	firing    holds each grant to its instant, looks once more, and starts it
+//	desk      where consumers' demands wait, and are handed the tasks leased for them (package pull)
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time
 //	homing    gives the leadership to the node that placement prefers, when that node is well
 //
@@ -19,12 +20,16 @@
 //
 // # When the leadership ends
 //
-// Grants not yet started are dropped: the next leader's Takeover grants them anew. Attempts that run go on to their
-// end, because the receiver may be acting on them already: cutting the connection would not stop the repeat that
-// Takeover causes, only make the first one unreadable. Should this node lead again when one succeeds, that success
-// still settles the task, under whatever fence. So the repeats of a failover are at most the attempts that were
-// running. A planned transfer first waits a while for a moment without running attempts, then holds new ones back,
-// gives those not started back uncounted, and drains for some milliseconds. What runs even then is repeated.
+// Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they belong
+// to no leadership, so what was leased by then is still handed to its consumer at its instant. A lease that was granted
+// and not handed over when the leader's process died runs out first.
+//
+// Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection would
+// not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when one
+// succeeds, that success still settles the task, under whatever fence. So the repeats of a failover are at most the
+// attempts that were running. A planned transfer first waits a while for a moment without running attempts, then holds
+// new ones back, gives those not started back uncounted, and drains for some milliseconds. What runs even then is
+// repeated.
 //
 // # Reads
 //

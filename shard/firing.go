@@ -24,7 +24,6 @@ type firing struct {
 	held   grantHeap
 	order  uint64 // of the last grant added: equal instants start in the order in which they were granted
 	paused bool
-	ended  bool
 }
 
 type heldGrant struct {
@@ -44,9 +43,6 @@ func (f *firing) add(grants []fsm.Grant, renewed bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended {
-		return
-	}
 	for _, g := range grants {
 		f.order++
 		heap.Push(&f.held, heldGrant{g, f.order, renewed})
@@ -57,9 +53,9 @@ func (f *firing) add(grants []fsm.Grant, renewed bool) {
 	wake(f.changed)
 }
 
-// run starts what is due until the leadership ends. What is held then is dropped: the next Takeover grants it anew.
+// run starts what is due until the leadership ends. What is held then is forgotten, except for leases: the next Takeover
+// grants it anew.
 func (f *firing) run(ctx context.Context) {
-	defer f.drop()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -76,12 +72,6 @@ func (f *firing) run(ctx context.Context) {
 			timer.Reset(wait)
 		}
 	}
-}
-
-func (f *firing) drop() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.ended, f.held = true, nil
 }
 
 // due takes all grants whose instant has come.
@@ -109,9 +99,6 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 
 // start begins attempts, after making sure that this node still leads. If it does not, they are dropped.
 func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
-	if !f.lead.inTouch(ctx) {
-		return false
-	}
 	now, _ := f.shard.clock.now()
 	var leased, pushed []fsm.Grant
 	for _, g := range due {
@@ -122,9 +109,14 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 			pushed = append(pushed, g)
 		}
 	}
-	f.launch(pushed)
 	if len(leased) > 0 {
-		f.lead.desk.Start(leased)
+		f.lead.desk.Start(leased) // no other leader hands these over: there is nothing to look at
+	}
+	if len(pushed) > 0 {
+		if !f.lead.inTouch(ctx) {
+			return false
+		}
+		f.launch(pushed)
 	}
 	return true
 }
@@ -173,18 +165,19 @@ func (f *firing) giveBackHeld() {
 	f.giveBack(grants)
 }
 
-// giveBack returns grants, in the order in which they were made, that are not begun. The last goes first: each goes to
-// the head of its lane.
+// giveBack returns grants, in the order in which they were made, that are not begun.
 func (f *firing) giveBack(grants []fsm.Grant) {
-	if len(grants) == 0 {
-		return
+	f.release(grants)
+	if leased := leased(grants); len(leased) > 0 {
+		f.lead.desk.GivenBack(leased)
 	}
+}
+
+// release has them settled so, the last first: each goes to the head of its lane.
+func (f *firing) release(grants []fsm.Grant) {
 	now, _ := f.shard.clock.now()
 	for _, g := range slices.Backward(grants) {
 		f.settle(g, f.shard.cfg.Policy.released(now), nil)
-	}
-	if leased := leased(grants); len(leased) > 0 {
-		f.lead.desk.GivenBack(leased)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/pull"
 )
 
 // What one entry grants and names at most: it keeps one apply short.
@@ -89,7 +90,7 @@ func (g *granter) grant(l *lane, n int) int {
 		g.grants = append(g.grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
 		return n
 	}
-	g.book.useDemands(l, n, func(d Demand, n int) {
+	g.book.useDemands(l, n, func(d pull.Wish, n int) {
 		g.grants = append(g.grants, &fsmpb.Grant{
 			Lane: laneOf(l.Lane), Max: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag,
 		})
@@ -140,7 +141,7 @@ func (g *granter) serveQueue(q *laneQueue) {
 func (b *book) asked(l *lane) int {
 	if !l.asked {
 		b.enter(l)
-		l.demands, l.asked = b.lead.desk.Demands(l.Lane), true
+		l.demands, l.asked = b.lead.desk.Wishes(l.Lane), true
 	}
 	n := 0
 	for _, d := range l.demands {
@@ -150,7 +151,7 @@ func (b *book) asked(l *lane) int {
 }
 
 // useDemands uses up n tasks of what a lane's consumers ask for, in their order.
-func (b *book) useDemands(l *lane, n int, use func(Demand, int)) {
+func (b *book) useDemands(l *lane, n int, use func(pull.Wish, int)) {
 	for n > 0 && b.asked(l) > 0 {
 		d := &l.demands[0]
 		if part := min(n, d.Max); part > 0 {
@@ -170,7 +171,7 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 	var credits []*fsmpb.LaneCredit
 	b.consumed.walk(maxCredits, func(l *lane) bool {
 		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {
-			b.useDemands(l, b.asked(l), func(d Demand, n int) {
+			b.useDemands(l, b.asked(l), func(d pull.Wish, n int) {
 				credits = append(credits, &fsmpb.LaneCredit{
 					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag,
 				})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/lend"
+	"github.com/belfryhq/belfry/shard/pull"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
 
@@ -31,10 +32,10 @@ type lane struct {
 
 	// What the entry being put together does to it; zero between entries.
 	inEntry bool
-	freed   int      // attempts that end
-	granted int      // attempts that may begin
-	demands []Demand // what its consumers still ask for
-	asked   bool     // demands is set
+	freed   int         // attempts that end
+	granted int         // attempts that may begin
+	demands []pull.Wish // what its consumers still ask for
+	asked   bool        // demands is set
 }
 
 // isPulledByPolicy tells whether consumers will get the lane's tasks. Of a lane with tasks the machine says so.
@@ -213,7 +214,7 @@ func (b *book) countBroken(before, after bool) {
 func (b *book) demandChanged(key fsm.Lane) {
 	l := b.open(key)
 	l.asked, l.demands = false, nil
-	b.consumed.set(l, len(b.lead.desk.Demands(key)) > 0)
+	b.consumed.set(l, b.lead.desk.Asked(key))
 	b.mark(l)
 	b.review(l)
 }

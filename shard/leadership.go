@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/shard/lend"
+	"github.com/belfryhq/belfry/shard/pull"
 )
 
 // clockCheckTimeout bounds one comparison of clocks; after checksBeforeAway failed ones the leadership is offered to
@@ -29,7 +30,7 @@ type leadership struct {
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
 
-	desk     desk         // where consumers wait
+	desk     *pull.Desk   // where consumers wait
 	lender   *lend.Lender // of the queues that this shard owns
 	inForce  mark         // the version of the policies that it goes by; 0: of none
 	proposer *proposer
@@ -44,7 +45,7 @@ type leadership struct {
 func newLeadership(s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
-	l.desk = closedDesk{}
+	l.desk = newDesk(l)
 	l.lender = lend.NewLender()
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)
@@ -93,6 +94,7 @@ func (l *leadership) end(cause error) { l.cancel(cause) }
 func (l *leadership) stop() {
 	l.end(errEnded)
 	l.workers.Wait()
+	l.closeDesk()
 	l.shard.applier.wanted.Store(false)
 	l.shard.leads(false)
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))

@@ -204,7 +204,9 @@ func (p *proposer) finish(e *entry, got applied) {
 	}
 	if got.term != p.lead.term.Load() {
 		p.lead.end(fmt.Errorf("lost in term %d and won again in %d", p.lead.term.Load(), got.term))
-		return // its grants are void: the Takeover of the new leadership renews them
+		// The Takeover of the new leadership renews its grants, but not its leases.
+		p.land(nil, leased(got.Grants), false)
+		return
 	}
 	if e.rules != nil {
 		close(e.rules.done)
@@ -222,7 +224,8 @@ func (p *proposer) finish(e *entry, got applied) {
 // land brings the book up to the entry, starts what it granted, and sees whether more can be granted already.
 func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) {
 	stand, back := p.book.applied(loads, grants, renewed)
-	p.lead.desk.Granted(leased(stand))
+	p.lead.desk.Granted(leased(grants))
+	p.tellReady(loads)
 	p.lead.firing.add(stand, renewed)
 	p.lead.firing.giveBack(back)
 	next, ok := p.book.wake(time.Now())
@@ -235,15 +238,13 @@ func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) 
 	p.shard.metrics.broken.Set(float64(p.book.broken))
 }
 
-// leased picks the grants that answer consumers' demands.
-func leased(grants []fsm.Grant) []fsm.Grant {
-	var leased []fsm.Grant
-	for _, g := range grants {
-		if g.Tag != 0 {
-			leased = append(leased, g)
+// tellReady has consumers know how much waits in the lanes that an entry has changed.
+func (p *proposer) tellReady(loads []fsm.LaneLoad) {
+	for _, load := range loads {
+		if load.Pulled {
+			p.lead.desk.Ready(load.Lane, load.Ready)
 		}
 	}
-	return leased
 }
 
 func (p *proposer) retire() {

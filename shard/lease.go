@@ -1,0 +1,102 @@
+package shard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/pull"
+)
+
+// Lease begins a demand of a consumer for req.Max tasks, which lasts until it is withdrawn or this leadership ends. The
+// error is an *fsm.NotLeaderError. Namespace and queue must be named.
+func (s *Shard) Lease(req fsm.LeaseRequest, c pull.Consumer) (*pull.Demand, error) {
+	l := s.current()
+	if l == nil {
+		return nil, s.notLeader()
+	}
+	lane := fsm.Lane{Namespace: req.Namespace, Queue: req.Queue}
+	return l.desk.Open(lane, req.Lease, uint64(max(req.Max, 0)), c)
+}
+
+// newDesk opens the desk of a leadership.
+func newDesk(l *leadership) *pull.Desk {
+	return pull.NewDesk(pull.Config{
+		Changed: func(lane fsm.Lane) {
+			l.proposer.queue.tell(func(b *book) { b.demandChanged(lane) })
+		},
+		Task:    l.leasedTask,
+		Release: func(grants []fsm.Grant) { l.firing.release(grants) },
+	})
+}
+
+// leasedTask returns what a consumer gets for a grant; nil if its lease is not to be had any more.
+func (l *leadership) leasedTask(g fsm.Grant) *fsmpb.Task {
+	s := l.shard
+	now, _ := s.clock.now()
+	task, leaseEndMs, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence)
+	if !ok {
+		l.firing.settle(g, s.cfg.Policy.stopped(now), nil)
+		return nil
+	}
+	if leaseEndMs <= now.UnixMilli() {
+		return nil // this node was away: the task has been retried, or will be by what ends its lease
+	}
+	return task
+}
+
+// leased picks the grants that answer consumers' demands.
+func leased(grants []fsm.Grant) []fsm.Grant {
+	var leased []fsm.Grant
+	for _, g := range grants {
+		if g.Tag != 0 {
+			leased = append(leased, g)
+		}
+	}
+	return leased
+}
+
+// longestHold bounds how long a leadership that has ended holds leases to their instants.
+const longestHold = 2 * maxHorizon
+
+// closeDesk is called when all workers have ended. What has been leased by then is still handed over at its instant: a
+// lease belongs to no leadership, and nobody else would hand it over before it ends.
+func (l *leadership) closeDesk() {
+	reason := l.shard.notLeader()
+	held := l.firing.takeLeased()
+	if len(held) == 0 {
+		l.desk.Close(reason)
+		return
+	}
+	l.shard.attempts.begin()
+	go func() {
+		defer l.shard.attempts.end()
+		defer l.desk.Close(reason)
+		for _, g := range held {
+			now, _ := l.shard.clock.now()
+			wait := time.UnixMilli(g.StartMs).Sub(now)
+			if wait > longestHold || !sleep(l.shard.attempts.ctx, wait) {
+				return // a clock that was set back: their leases end
+			}
+			l.desk.Start([]fsm.Grant{g})
+		}
+	}()
+}
+
+// takeLeased takes the leases that are held to their instants, in their order.
+func (f *firing) takeLeased() []fsm.Grant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	held := f.held
+	f.held = nil
+	slices.SortFunc(held, func(a, b heldGrant) int {
+		return cmp.Or(cmp.Compare(a.StartMs, b.StartMs), cmp.Compare(a.order, b.order))
+	})
+	var grants []fsm.Grant
+	for _, g := range held {
+		grants = append(grants, g.Grant)
+	}
+	return leased(grants)
+}

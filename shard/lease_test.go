@@ -1,0 +1,317 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/pull"
+)
+
+// puller stands for a node whose consumers ask this leader for tasks.
+type puller struct {
+	mu    sync.Mutex
+	tasks []*fsmpb.Task
+	at    []time.Time
+	ready []int
+	ended error
+}
+
+func (p *puller) Take(l fsm.Leased) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range l.Tasks {
+		p.tasks, p.at, p.ready = append(p.tasks, t), append(p.at, time.Now()), append(p.ready, l.Ready)
+	}
+}
+
+func (p *puller) End(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = err
+}
+
+func (p *puller) ids() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ids := ""
+	for _, t := range p.tasks {
+		ids += t.Id
+	}
+	return ids
+}
+
+func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration) (*puller, *pull.Demand) {
+	t.Helper()
+	p := &puller{}
+	d, err := n.Lease(fsm.LeaseRequest{Namespace: "default", Queue: queue, Max: total, Lease: lease}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, d
+}
+
+func pulled(queue, id string, at time.Time) *fsmpb.Command {
+	cmd := schedule(id, at)
+	cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, nil
+	return cmd
+}
+
+func settleOf(t *fsmpb.Task, verdict fsmpb.Verdict) *fsmpb.Command {
+	return &fsmpb.Command{Id: t.Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+		Fence: t.Fence, Occurrence: t.Occurrence, Verdict: verdict, Consumer: true,
+	}}}
+}
+
+func oneReplica(t *testing.T, do func(t *testing.T, c *replicas, n *node)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		c.next(n, nil)
+		do(t, c, n)
+	})
+}
+
+// TestWaitingConsumerGetsTaskOnTime: the task is leased by the entry that finds it due, and handed over at its instant.
+func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		p, _ := n.lease(t, "work", 10, time.Minute)
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		n.must(t, pulled("work", "a", due))
+		n.must(t, pulled("other", "b", due))
+		time.Sleep(time.Until(due) - time.Second)
+		before := n.raft.LastIndex()
+		time.Sleep(time.Second - time.Millisecond)
+		synctest.Wait()
+		if p.ids() != "" {
+			t.Error("early")
+		}
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if p.ids() != "a" || !p.at[0].Equal(due) {
+			t.Fatalf("got %q at %v, due at %v", p.ids(), p.at, due)
+		}
+		if entries := n.raft.LastIndex() - before; entries != 1 {
+			t.Errorf("%d entries", entries)
+		}
+		task := p.tasks[0]
+		if !task.Leased || task.LeaseEndMs != due.Add(time.Minute).UnixMilli() || task.Attempts != 1 ||
+			string(task.Spec.Payload) != `{"order":1042}` {
+			t.Errorf("%v", task)
+		}
+		if r := n.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("ack: %v", r)
+		}
+		if got := n.state(t, "a"); got != fsmpb.State_STATE_DELIVERED {
+			t.Errorf("state %v", got)
+		}
+	})
+}
+
+func TestBacklogIsLeasedAtOnce(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		for i := range 30 {
+			n.must(t, pulled("work", fmt.Sprintf("%02d", i), time.Now()))
+		}
+		time.Sleep(time.Second)
+		began := time.Now()
+		p, d := n.lease(t, "work", 10, time.Minute)
+		synctest.Wait()
+		if len(p.tasks) != 10 || p.ready[0] != 20 {
+			t.Fatalf("%d tasks, %v wait", len(p.tasks), p.ready)
+		}
+		d.Set(25, 10)
+		synctest.Wait()
+		if len(p.tasks) != 25 || p.ready[24] != 5 || !time.Now().Equal(began) {
+			t.Fatalf("%d tasks, %v wait, after %v", len(p.tasks), p.ready, time.Since(began))
+		}
+		for i, task := range p.tasks {
+			if task.Id != fmt.Sprintf("%02d", i) {
+				t.Errorf("%d: %s", i, task.Id)
+			}
+		}
+	})
+}
+
+func TestEndedLeaseIsHandedOutAgain(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		p, _ := n.lease(t, "work", 10, 30*time.Second)
+		n.must(t, pulled("work", "a", time.Now().Add(time.Second)))
+		time.Sleep(40 * time.Second)
+		if p.ids() != "aa" || p.tasks[1].Attempts != 2 || p.tasks[1].Fence <= p.tasks[0].Fence {
+			t.Fatalf("got %v", p.tasks)
+		}
+		if gap := p.at[1].Sub(p.at[0]); gap < 30*time.Second || gap > 31*time.Second {
+			t.Errorf("again after %v", gap)
+		}
+		if r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_STALE {
+			t.Errorf("old receipt: %v", r)
+		}
+		if r := n.must(t, settleOf(p.tasks[1], fsmpb.Verdict_VERDICT_RETRY)); r.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("nack: %v", r)
+		}
+		time.Sleep(10 * time.Second)
+		if p.ids() != "aaa" {
+			t.Errorf("after a nack: %q", p.ids())
+		}
+	})
+}
+
+// TestNobodyLeftGivesBack: a consumer that leaves while its grant is held to its instant costs the task no attempt.
+func TestNobodyLeftGivesBack(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		p, d := n.lease(t, "work", 10, time.Minute)
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		n.must(t, pulled("work", "a", due))
+		time.Sleep(time.Until(due) - 2*time.Millisecond)
+		if got := n.state(t, "a"); got != fsmpb.State_STATE_FIRING {
+			t.Fatalf("state %v before its instant", got)
+		}
+		d.Withdraw()
+		time.Sleep(time.Second)
+		task, err := n.Get(t.Context(), "", "a", true)
+		if err != nil || p.ids() != "" || task.State != fsmpb.State_STATE_READY || task.Attempts != 0 {
+			t.Errorf("got %q; %v, %v", p.ids(), task, err)
+		}
+		again, _ := n.lease(t, "work", 1, time.Minute)
+		synctest.Wait()
+		if again.ids() != "a" || again.tasks[0].Attempts != 1 {
+			t.Errorf("got %v", again.tasks)
+		}
+	})
+}
+
+// TestIdleConsumersCostNothing: no entry, however many wait and however long.
+func TestIdleConsumersCostNothing(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		var demands []*pull.Demand
+		for i := range 1000 {
+			_, d := n.lease(t, fmt.Sprint("queue-", i%500), 100, time.Minute)
+			demands = append(demands, d)
+		}
+		synctest.Wait()
+		before, lanes := n.raft.LastIndex(), n.current().desk.Waiting()
+		time.Sleep(24 * time.Hour)
+		if after := n.raft.LastIndex(); after != before || lanes != 1000 {
+			t.Errorf("%d entries for %d consumers", after-before, lanes)
+		}
+		for _, d := range demands {
+			d.Withdraw()
+		}
+		synctest.Wait()
+		if n.current().desk.Waiting() != 0 || n.raft.LastIndex() != before {
+			t.Error("leaving cost something")
+		}
+	})
+}
+
+// TestEndedLeadershipHandsOverItsLeases: nobody else would, before they end.
+func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
+	oneReplica(t, func(t *testing.T, c *replicas, n *node) {
+		p, _ := n.lease(t, "work", 10, time.Minute)
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		n.must(t, pulled("work", "a", due))
+		time.Sleep(time.Until(due) - 2*time.Millisecond)
+		before := n.current()
+		before.end(errors.New("the test wants it so"))
+		c.next(n, before)
+		synctest.Wait()
+		if p.ids() != "a" || p.at[0].Before(due) {
+			t.Errorf("got %q at %v", p.ids(), p.at)
+		}
+		if !isNotLeader(p.ended) {
+			t.Errorf("ended with %v", p.ended)
+		}
+		if r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("ack: %v", r)
+		}
+	})
+}
+
+// TestLeaseSurvivesItsLeader: the receipt holds with the next one, and so does the end of the lease.
+func TestLeaseSurvivesItsLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		p, _ := n.lease(t, "work", 2, 10*time.Minute)
+		n.must(t, pulled("work", "a", time.Now()))
+		n.must(t, pulled("work", "b", time.Now()))
+		time.Sleep(time.Second)
+		if p.ids() != "ab" {
+			t.Fatalf("got %q", p.ids())
+		}
+		dead := n.cfg.NodeID
+		c.kill(dead)
+		next := c.leader(c.others(dead)...)
+		q, _ := next.lease(t, "work", 2, 10*time.Minute)
+		time.Sleep(time.Minute)
+		if q.ids() != "" {
+			t.Errorf("leased twice: %q", q.ids())
+		}
+		if r := next.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("ack: %v", r)
+		}
+		time.Sleep(10 * time.Minute)
+		if q.ids() != "b" || q.tasks[0].Attempts != 2 {
+			t.Errorf("got %v", q.tasks)
+		}
+	})
+}
+
+// TestTransferGivesUnstartedLeasesBack: a planned change of leader delays nothing until a lease ends.
+func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		c.next(n, nil)
+		p, _ := n.lease(t, "work", 10, time.Hour)
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		n.must(t, pulled("work", "a", due))
+		time.Sleep(time.Until(due) - 5*time.Millisecond)
+		to := c.others(n.cfg.NodeID)[0]
+		if err := n.Transfer(t.Context(), to); err != nil {
+			t.Fatal(err)
+		}
+		next := c.leader(to)
+		q, _ := next.lease(t, "work", 10, time.Hour)
+		time.Sleep(time.Minute)
+		if p.ids()+q.ids() != "a" {
+			t.Errorf("the old leader handed out %q, the new one %q", p.ids(), q.ids())
+		}
+		if !isNotLeader(p.ended) {
+			t.Errorf("ended with %v", p.ended)
+		}
+	})
+}
+
+// TestFailedTransferGoesOn: what was given back comes to the same demand again.
+func TestFailedTransferGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		c.next(n, nil)
+		p, _ := n.lease(t, "work", 1, time.Hour)
+		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+		n.must(t, pulled("work", "a", due))
+		time.Sleep(time.Until(due) - 5*time.Millisecond)
+		to := c.others(n.cfg.NodeID)[0]
+		c.cut(to)
+		if err := n.Transfer(t.Context(), to); err == nil {
+			t.Fatal("transferred to a node that is cut off")
+		}
+		time.Sleep(time.Minute)
+		if p.ids() != "a" || p.tasks[0].Attempts != 1 {
+			t.Errorf("got %v", p.tasks)
+		}
+	})
+}
