@@ -48,7 +48,7 @@ func (s *state) timeoutOf(c *cold, q *queue, policy *fsmpb.Policy) int64 {
 func (m *Machine) endLease(h handle, credits *credits) {
 	const leaseEnded = "the lease ended before the attempt was settled"
 	p := m.progressOf(h)
-	m.endAttempt(p, &fsmpb.Past{Fence: p.fence, Error: leaseEnded})
+	m.endAttempt(p, ended{fence: p.fence, err: leaseEnded})
 	switch {
 	case p.outcome != 0:
 		m.entomb(h, fsmpb.State_STATE_CANCELLED, credits.policy.GetKeepUntilMs())

@@ -222,7 +222,7 @@ func (a *auditor) countQueue(r *record, c *cold) {
 		if a.dues[key] == nil {
 			a.dues[key] = map[int64]int{}
 		}
-		a.dues[key][min(max(r.Due()/1000, 0), math.MaxUint32)]++
+		a.dues[key][dueSecond(r.Due())]++
 	}
 	a.uses[key]++
 }

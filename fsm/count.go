@@ -65,7 +65,7 @@ func (s *state) slotOf(r *record) uint32 {
 }
 
 // QueueCounts returns what the shard holds of a queue, at nowMs. What it costs does not grow with the tasks. What comes
-// due is counted in whole seconds, what is overdue for less than a day included.
+// due is counted to within two seconds, what has been due for less than a day and was not looked at yet included.
 func (m *Machine) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	key := keyOfQueue(namespace, queue)
 	counts := &fsmpb.QueueCounts{Namespace: key.namespace, Queue: key.name}
@@ -96,9 +96,8 @@ func (q *queue) countStates(counts *fsmpb.QueueCounts) {
 }
 
 func (q *queue) countDues(counts *fsmpb.QueueCounts, nowMs int64) {
-	const minute, hour, day = 60, 3600, 86400
-	now := nowMs / 1000
-	counts.Due_1M = q.dues.sum(now-day, now+minute+1)
-	counts.Due_1H = counts.Due_1M + q.dues.sum(now+minute+1, now+hour+1)
-	counts.Due_1D = counts.Due_1H + q.dues.sum(now+hour+1, now+day+1)
+	const minute, hour, day = 60_000, 3_600_000, 86_400_000
+	counts.Due_1M = q.dues.sum(nowMs-day, nowMs+minute)
+	counts.Due_1H = counts.Due_1M + q.dues.sum(nowMs+minute, nowMs+hour)
+	counts.Due_1D = counts.Due_1H + q.dues.sum(nowMs+hour, nowMs+day)
 }

@@ -19,7 +19,15 @@ const maxNodeBytes = 64
 // encoding lives and dies with the process; and as the state hash is taken of it, equal histories have equal encodings.
 type history struct {
 	lastError string
-	past      []*fsmpb.Past
+	past      []ended
+}
+
+// ended is one attempt that has ended. See fsmpb.Past.
+type ended struct {
+	attempt    uint32
+	fence      uint64
+	start, end int64
+	node, err  string
 }
 
 // historyOwnError marks, beside the number of attempts, a last error that is not the last attempt's.
@@ -34,19 +42,20 @@ func (h *history) appendTo(b []byte) []byte {
 	case len(h.past) > 0:
 		b = append(b, byte(len(h.past)))
 	}
-	for _, p := range h.past {
-		b = binary.AppendUvarint(b, uint64(p.Attempt))
-		b = binary.AppendUvarint(b, p.Fence)
-		b = binary.AppendVarint(b, p.StartedAtMs)
-		b = binary.AppendVarint(b, p.EndedAtMs)
-		b = appendSized(appendSized(b, p.Node), p.Error)
+	for i := range h.past {
+		e := &h.past[i]
+		b = binary.AppendUvarint(b, uint64(e.attempt))
+		b = binary.AppendUvarint(b, e.fence)
+		b = binary.AppendVarint(b, e.start)
+		b = binary.AppendVarint(b, e.end)
+		b = appendSized(appendSized(b, e.node), e.err)
 	}
 	return b
 }
 
 func (h *history) errorOfLast() string {
 	if n := len(h.past); n > 0 {
-		return h.past[n-1].Error
+		return h.past[n-1].err
 	}
 	return ""
 }
@@ -63,13 +72,13 @@ func readHistory(b []byte) history {
 		h.lastError = string(in.sized())
 	}
 	for range n {
-		h.past = append(h.past, &fsmpb.Past{
-			Attempt:     uint32(in.uvarint()),
-			Fence:       in.uvarint(),
-			StartedAtMs: in.varint(),
-			EndedAtMs:   in.varint(),
-			Node:        string(in.sized()),
-			Error:       string(in.sized()),
+		h.past = append(h.past, ended{
+			attempt: uint32(in.uvarint()),
+			fence:   in.uvarint(),
+			start:   in.varint(),
+			end:     in.varint(),
+			node:    string(in.sized()),
+			err:     string(in.sized()),
 		})
 	}
 	if !own {
@@ -79,11 +88,11 @@ func readHistory(b []byte) history {
 }
 
 // add appends an attempt; the oldest one over historyKept is forgotten.
-func (h *history) add(p *fsmpb.Past) {
-	p.Node, p.Error = cutText(p.Node, maxNodeBytes), cutText(p.Error, MaxErrorBytes)
-	h.past = append(h.past, p)
+func (h *history) add(e ended) {
+	e.node, e.err = cutText(e.node, maxNodeBytes), cutText(e.err, MaxErrorBytes)
+	h.past = append(h.past, e)
 	h.past = h.past[max(0, len(h.past)-historyKept):]
-	h.lastError = p.Error
+	h.lastError = e.err
 }
 
 // cutText returns as much of a text as is kept.
@@ -97,16 +106,16 @@ func (s *state) hasPast(p *progress) bool {
 	return len(b) > 0 && b[0]&^historyOwnError != 0
 }
 
-// endAttempt adds the attempt that ended now to a task's history; its error is the task's last one. Of past, the fence
-// is set, and what is known of start, node and error. A success may come under an earlier fence than the current one.
-func (s *state) endAttempt(p *progress, past *fsmpb.Past) {
+// endAttempt adds the attempt that ended now to a task's history; its error is the task's last one. Of e, the fence is
+// set, and what is known of start, node and error. A success may come under an earlier fence than the current one.
+func (s *state) endAttempt(p *progress, e ended) {
 	h := readHistory(s.blob(p.history))
-	past.Attempt, past.EndedAtMs = p.attempts, s.now
-	if i := slices.IndexFunc(h.past, func(e *fsmpb.Past) bool { return e.Fence == past.Fence }); i >= 0 {
-		past.Attempt = h.past[i].Attempt // it had been given up, and succeeded after all
+	e.attempt, e.end = p.attempts, s.now
+	if i := slices.IndexFunc(h.past, func(earlier ended) bool { return earlier.fence == e.fence }); i >= 0 {
+		e.attempt = h.past[i].attempt // it had been given up, and succeeded after all
 		h.past = slices.Delete(h.past, i, i+1)
 	}
-	h.add(past)
+	h.add(e)
 	s.putHistory(p, &h)
 }
 
@@ -124,13 +133,25 @@ func (s *state) putHistory(p *progress, h *history) {
 }
 
 // addTo sets what a task shows of its history.
-func (h *history) addTo(t *fsmpb.Task) { t.LastError, t.History = h.lastError, h.past }
+func (h *history) addTo(t *fsmpb.Task) {
+	t.LastError = h.lastError
+	for _, e := range h.past {
+		t.History = append(t.History, &fsmpb.Past{
+			Attempt:     e.attempt,
+			Fence:       e.fence,
+			StartedAtMs: e.start,
+			EndedAtMs:   e.end,
+			Node:        e.node,
+			Error:       e.err,
+		})
+	}
+}
 
 // historyOf is the reverse, for a task from a snapshot.
 func historyOf(t *fsmpb.Task) *history {
 	h := &history{}
 	for _, p := range t.History {
-		h.add(p)
+		h.add(ended{p.Attempt, p.Fence, p.StartedAtMs, p.EndedAtMs, p.Node, p.Error})
 	}
 	h.lastError = cutText(t.LastError, MaxErrorBytes)
 	return h

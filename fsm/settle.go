@@ -53,12 +53,12 @@ func (s *state) accepts(h handle, op *fsmpb.Settle) bool {
 
 func (m *Machine) settleEnded(h handle, op *fsmpb.Settle) {
 	p := m.progressOf(h)
-	past := &fsmpb.Past{Fence: op.Fence, StartedAtMs: op.StartedAtMs, Node: op.Node, Error: op.Error}
+	e := ended{fence: op.Fence, start: op.StartedAtMs, node: op.Node, err: op.Error}
 	delivered := op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED
 	if delivered {
-		past.Error = ""
+		e.err = ""
 	}
-	m.endAttempt(p, past)
+	m.endAttempt(p, e)
 	switch {
 	case delivered:
 		m.entomb(h, fsmpb.State_STATE_DELIVERED, op.KeepUntilMs)
