@@ -76,19 +76,3 @@ func (s *state) pushedGrants() []handle {
 	})
 	return firing
 }
-
-// Waiting returns the webhook lanes that have ready tasks, in no particular order.
-func (m *Machine) Waiting() []LaneLoad {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	if m.counts[fsmpb.State_STATE_READY] == 0 {
-		return nil // the common case, asked after each entry
-	}
-	var waiting []LaneLoad
-	for _, l := range m.lanes.lanes {
-		if l != nil && !l.pulled() && l.ready.len > 0 {
-			waiting = append(waiting, l.load())
-		}
-	}
-	return waiting
-}

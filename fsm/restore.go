@@ -37,24 +37,45 @@ func (m *Machine) restore(in *snapshotReader) error {
 	if err := m.restoreHeader(in); err != nil {
 		return err
 	}
-	var listed []listedTask
-	for count := uint64(0); ; count++ {
+	var read restoring
+	for {
 		var rec fsmpb.SnapshotRecord
 		if err := in.get(&rec); err != nil {
-			return fmt.Errorf("after %d tasks: %w", count, err)
+			return fmt.Errorf("after %d tasks: %w", read.tasks, err)
 		}
 		if trailer := rec.GetTrailer(); trailer != nil {
-			m.restoreLists(listed)
-			return m.checkRestored(trailer, count)
+			m.restoreLists(read.listed)
+			return m.checkRestored(trailer, read.tasks)
 		}
-		h, err := m.restoreTask(rec.GetTask())
-		if err != nil {
-			return fmt.Errorf("task %d: %w", count+1, err)
-		}
-		if m.tasks.Read(h).progress != 0 {
-			listed = append(listed, listedTask{h, rec.GetTask().Order})
+		if err := m.restoreRecord(&rec, &read); err != nil {
+			return err
 		}
 	}
+}
+
+// restoring is what of a snapshot has been read so far.
+type restoring struct {
+	tasks  uint64
+	listed []listedTask // those that have a place in a list
+}
+
+func (m *Machine) restoreRecord(rec *fsmpb.SnapshotRecord, read *restoring) error {
+	switch rec := rec.Record.(type) {
+	case *fsmpb.SnapshotRecord_Rule:
+		m.setRule(rec.Rule)
+	case *fsmpb.SnapshotRecord_Task:
+		read.tasks++
+		h, err := m.restoreTask(rec.Task)
+		if err != nil {
+			return fmt.Errorf("task %d: %w", read.tasks, err)
+		}
+		if m.tasks.Read(h).progress != 0 {
+			read.listed = append(read.listed, listedTask{h, rec.Task.Order})
+		}
+	default:
+		return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", read.tasks)
+	}
+	return nil
 }
 
 func (m *Machine) restoreHeader(in *snapshotReader) error {
@@ -73,9 +94,6 @@ func (m *Machine) restoreHeader(in *snapshotReader) error {
 	}
 	m.number, m.now, m.origin = header.Number, header.NowMs, header.Origin
 	m.tombstoneBound, m.horizon = header.TombstoneBytes, header.HorizonMs
-	for _, r := range header.Rules {
-		m.setRule(r)
-	}
 	m.wheel = wheel.New(nodes{m.tasks}, header.PositionMs)
 	return nil
 }

@@ -36,24 +36,24 @@ func isEmptyRule(r *fsmpb.QueueRule) bool {
 func (m *Machine) Rules() []*fsmpb.QueueRule {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	rules := m.queues.sortedRules()
+	rules := m.queues.allRules()
 	for i, r := range rules {
 		rules[i] = proto.CloneOf(r)
 	}
+	slices.SortFunc(rules, func(a, b *fsmpb.QueueRule) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
+	})
 	return rules
 }
 
-// sortedRules returns the rules as they are kept: to be read only.
-func (qs *queues) sortedRules() []*fsmpb.QueueRule {
+// allRules returns the rules as they are kept, which is to be read only, in no particular order.
+func (qs *queues) allRules() []*fsmpb.QueueRule {
 	rules := make([]*fsmpb.QueueRule, 0, qs.rules)
 	for _, q := range qs.list {
 		if q != nil && q.rule != noRule {
 			rules = append(rules, q.rule)
 		}
 	}
-	slices.SortFunc(rules, func(a, b *fsmpb.QueueRule) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
-	})
 	return rules
 }
 

@@ -188,12 +188,6 @@ func (s *script) look(line string) string {
 			}
 		}
 		return strings.Join(append(out, fmt.Sprintf("lanes=%d", s.m.Counts().Lanes)), " ")
-	case "waiting":
-		out := []string{"waiting"}
-		for _, l := range s.m.Waiting() {
-			out = append(out, fmt.Sprintf("%s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing))
-		}
-		return strings.Join(out, " ")
 	case "loads":
 		loads := s.m.Loads()
 		slices.SortFunc(loads, func(a, b LaneLoad) int {
@@ -297,7 +291,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	case "now":
 		s.now = a.int("")
 		return nil, ""
-	case "get", "next", "counts", "waiting", "attempt", "loads", "changed", "queue", "queues", "rules":
+	case "get", "next", "counts", "attempt", "loads", "changed", "queue", "queues", "rules":
 		return nil, line
 	}
 	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_BRIEF}

@@ -16,6 +16,7 @@ import (
 // before-image until the snapshot is released.
 type Snapshot struct {
 	header   *fsmpb.SnapshotHeader
+	rules    []*fsmpb.QueueRule
 	sum      uint64
 	tasks    *slab.Frozen[record]
 	progress *slab.Frozen[progress]
@@ -37,8 +38,8 @@ func (m *Machine) Snapshot() *Snapshot {
 			Origin:         m.origin,
 			TombstoneBytes: m.tombstoneBound,
 			HorizonMs:      m.horizon,
-			Rules:          m.queues.sortedRules(),
 		},
+		rules:    m.queues.allRules(),
 		sum:      m.hash(),
 		tasks:    m.tasks.Freeze(),
 		progress: m.progress.Freeze(),
@@ -54,12 +55,17 @@ func (s *Snapshot) Release() {
 	s.blobs.Release()
 }
 
-// WriteTo writes the snapshot: header, tasks, trailer, each a length-delimited message. It may run on any goroutine
+// WriteTo writes the snapshot: header, rules, tasks, trailer, each a length-delimited message. It may run on any goroutine
 // while the machine goes on.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := countingWriter{w: bufio.NewWriterSize(w, 256<<10)}
 	if err := out.put(s.header); err != nil {
 		return out.n, err
+	}
+	for _, r := range s.rules {
+		if err := out.put(&fsmpb.SnapshotRecord{Record: &fsmpb.SnapshotRecord_Rule{Rule: r}}); err != nil {
+			return out.n, err
+		}
 	}
 	var written uint64
 	var page []record

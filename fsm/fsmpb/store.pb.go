@@ -287,7 +287,8 @@ func (x *RememberedKey) GetLastError() string {
 	return ""
 }
 
-// SnapshotHeader begins a snapshot; the tasks follow, each a length-delimited message, and SnapshotTrailer ends it.
+// SnapshotHeader begins a snapshot; the rules and the tasks follow, each a length-delimited SnapshotRecord, and the
+// trailer ends it.
 type SnapshotHeader struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Version        uint32                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // command version: a replica that knows only older ones refuses it
@@ -298,7 +299,6 @@ type SnapshotHeader struct {
 	Origin         uint64                 `protobuf:"varint,6,opt,name=origin,proto3" json:"origin,omitempty"`
 	TombstoneBytes int64                  `protobuf:"varint,7,opt,name=tombstone_bytes,json=tombstoneBytes,proto3" json:"tombstone_bytes,omitempty"` // the bound in force
 	HorizonMs      int64                  `protobuf:"varint,8,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
-	Rules          []*QueueRule           `protobuf:"bytes,9,rep,name=rules,proto3" json:"rules,omitempty"` // sorted by namespace and queue
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -387,13 +387,6 @@ func (x *SnapshotHeader) GetHorizonMs() int64 {
 		return x.HorizonMs
 	}
 	return 0
-}
-
-func (x *SnapshotHeader) GetRules() []*QueueRule {
-	if x != nil {
-		return x.Rules
-	}
-	return nil
 }
 
 type SnapshotTask struct {
@@ -494,6 +487,7 @@ type SnapshotRecord struct {
 	//
 	//	*SnapshotRecord_Task
 	//	*SnapshotRecord_Trailer
+	//	*SnapshotRecord_Rule
 	Record        isSnapshotRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -554,6 +548,15 @@ func (x *SnapshotRecord) GetTrailer() *SnapshotTrailer {
 	return nil
 }
 
+func (x *SnapshotRecord) GetRule() *QueueRule {
+	if x != nil {
+		if x, ok := x.Record.(*SnapshotRecord_Rule); ok {
+			return x.Rule
+		}
+	}
+	return nil
+}
+
 type isSnapshotRecord_Record interface {
 	isSnapshotRecord_Record()
 }
@@ -566,9 +569,15 @@ type SnapshotRecord_Trailer struct {
 	Trailer *SnapshotTrailer `protobuf:"bytes,2,opt,name=trailer,proto3,oneof"`
 }
 
+type SnapshotRecord_Rule struct {
+	Rule *QueueRule `protobuf:"bytes,3,opt,name=rule,proto3,oneof"`
+}
+
 func (*SnapshotRecord_Task) isSnapshotRecord_Record() {}
 
 func (*SnapshotRecord_Trailer) isSnapshotRecord_Record() {}
+
+func (*SnapshotRecord_Rule) isSnapshotRecord_Record() {}
 
 type SnapshotTrailer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -654,7 +663,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"occurrence\x12+\n" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\f \x01(\tR\tlastError\"\xa0\x02\n" +
+	"last_error\x18\f \x01(\tR\tlastError\"\xf0\x01\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -665,8 +674,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x06origin\x18\x06 \x01(\x04R\x06origin\x12'\n" +
 	"\x0ftombstone_bytes\x18\a \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\b \x01(\x03R\thorizonMs\x12.\n" +
-	"\x05rules\x18\t \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\x8f\x02\n" +
+	"horizon_ms\x18\b \x01(\x03R\thorizonMs\"\x8f\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +
@@ -678,10 +686,11 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
 	"remembered\x18\a \x01(\v2\x19.belfry.fsm.v1.RememberedR\n" +
 	"rememberedB\v\n" +
-	"\t_delay_ms\"\x89\x01\n" +
+	"\t_delay_ms\"\xb9\x01\n" +
 	"\x0eSnapshotRecord\x121\n" +
 	"\x04task\x18\x01 \x01(\v2\x1b.belfry.fsm.v1.SnapshotTaskH\x00R\x04task\x12:\n" +
-	"\atrailer\x18\x02 \x01(\v2\x1e.belfry.fsm.v1.SnapshotTrailerH\x00R\atrailerB\b\n" +
+	"\atrailer\x18\x02 \x01(\v2\x1e.belfry.fsm.v1.SnapshotTrailerH\x00R\atrailer\x12.\n" +
+	"\x04rule\x18\x03 \x01(\v2\x18.belfry.fsm.v1.QueueRuleH\x00R\x04ruleB\b\n" +
 	"\x06record\"9\n" +
 	"\x0fSnapshotTrailer\x12\x14\n" +
 	"\x05tasks\x18\x01 \x01(\x04R\x05tasks\x12\x10\n" +
@@ -715,8 +724,8 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(Code)(0),               // 11: belfry.fsm.v1.Code
 	(State)(0),              // 12: belfry.fsm.v1.State
 	(CancelOutcome)(0),      // 13: belfry.fsm.v1.CancelOutcome
-	(*QueueRule)(nil),       // 14: belfry.fsm.v1.QueueRule
-	(*Task)(nil),            // 15: belfry.fsm.v1.Task
+	(*Task)(nil),            // 14: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 15: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	7,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
@@ -728,11 +737,11 @@ var file_fsm_fsmpb_store_proto_depIdxs = []int32{
 	12, // 6: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
 	13, // 7: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
 	12, // 8: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	14, // 9: belfry.fsm.v1.SnapshotHeader.rules:type_name -> belfry.fsm.v1.QueueRule
-	15, // 10: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 11: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	4,  // 12: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	6,  // 13: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	14, // 9: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 10: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	4,  // 11: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	6,  // 12: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	15, // 13: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
 	14, // [14:14] is the sub-list for method output_type
 	14, // [14:14] is the sub-list for method input_type
 	14, // [14:14] is the sub-list for extension type_name
@@ -750,6 +759,7 @@ func file_fsm_fsmpb_store_proto_init() {
 	file_fsm_fsmpb_store_proto_msgTypes[5].OneofWrappers = []any{
 		(*SnapshotRecord_Task)(nil),
 		(*SnapshotRecord_Trailer)(nil),
+		(*SnapshotRecord_Rule)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
