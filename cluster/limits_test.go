@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -78,13 +77,6 @@ func (m *meter) reset() (most int) {
 	return most
 }
 
-func newMetered(t *testing.T) (*clustertest.Cluster, *meter) {
-	m := &meter{takes: 2 * time.Millisecond}
-	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = m })
-	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
-	return c, m
-}
-
 // into schedules n tasks, due now, into a queue: over all shards, through all nodes.
 func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsmpb.Target) {
 	t.Helper()
@@ -110,18 +102,6 @@ func awaitDelivered(c *clustertest.Cluster, m *meter, n int) {
 
 var receiver = &fsmpb.Target{Url: "http://127.0.0.1:1/"}
 
-// TestLimits has one cluster for all that needs no fresh one: starting one takes seconds.
-func TestLimits(t *testing.T) {
-	t.Parallel()
-	c, m := newMetered(t)
-	t.Run("max_in_flight", func(t *testing.T) { testMaxInFlight(t, c, m) })
-	t.Run("max_per_second", func(t *testing.T) { testMaxPerSecond(t, c, m) })
-	t.Run("target of the queue", func(t *testing.T) { testTargetOfTheQueue(t, c, m) })
-	t.Run("paused at once", func(t *testing.T) { testPauseIsInForce(t, c, m) })
-	t.Run("paused", func(t *testing.T) { testPauseOutlivesARestart(t, c, m) })
-	t.Run("lender dies", func(t *testing.T) { testLenderDies(t, c, m) })
-}
-
 // One attempt at a time is one attempt at a time, however many shards and nodes have tasks of the queue.
 func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 	for _, limit := range []int{1, 5} {
@@ -137,7 +117,7 @@ func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 // The rate holds for the queue as a whole: what is due at once takes its time.
 func testMaxPerSecond(t *testing.T, c *clustertest.Cluster, m *meter) {
 	defer m.reset()
-	const rate, tasks, burst = 20, 50, 2
+	const rate, tasks, burst = 50, 60, 5
 	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "rate", MaxPerSecond: rate})
 	began := time.Now()
 	into(t, c, "rate", tasks, receiver)
@@ -180,7 +160,8 @@ func testPauseIsInForce(t *testing.T, c *clustertest.Cluster, m *meter) {
 // A paused queue begins nothing, also not after all leaders have been started again; a resumed one goes on.
 func testPauseOutlivesARestart(t *testing.T, c *clustertest.Cluster, m *meter) {
 	defer m.reset()
-	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "paused", Paused: true})
+	p := &fsmpb.QueuePolicy{Queue: "paused", Paused: true}
+	mustPut(t, c.Node(0), p)
 	into(t, c, "paused", 36, receiver)
 	into(t, c, "other", 36, receiver)
 	awaitDelivered(c, m, 36) // the other's
@@ -192,6 +173,7 @@ func testPauseOutlivesARestart(t *testing.T, c *clustertest.Cluster, m *meter) {
 		c.Start(i)
 	}
 	c.WaitReady()
+	everywhere(t, c, 3, "paused", p)
 	awaitReady(t, c, "paused", 36)
 	into(t, c, "later", 36, receiver)
 	awaitDelivered(c, m, 72)
@@ -234,7 +216,8 @@ func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
 		}
 		return nil
 	})
-	c.Stop(1)
+	lender := leaderOf(t, c, "queue/lender") // the owner's slot is that of such an id: see package router
+	c.Crash(lender)
 	awaitAll := func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -244,6 +227,6 @@ func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
 		return nil
 	}
 	c.Until("the others are, too", awaitAll)
-	c.Start(1)
+	c.Start(lender)
 	c.WaitReady()
 }

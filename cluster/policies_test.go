@@ -59,22 +59,31 @@ func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, w
 	})
 }
 
-// TestPolicies has one cluster for all that needs no fresh one: starting one takes seconds.
-func TestPolicies(t *testing.T) {
+// TestQueues has one cluster for all that needs no fresh one: starting one takes seconds.
+func TestQueues(t *testing.T) {
 	t.Parallel()
-	logged := &lockedBuffer{}
+	logged, m := &lockedBuffer{}, &meter{takes: 2 * time.Millisecond}
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
+		cfg.Deliver = m
 		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
-	t.Run("are waited for", func(t *testing.T) { testPutQueueWaits(t, c) })
-	t.Run("are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
-	t.Run("are listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
-	t.Run("keep their secrets", func(t *testing.T) { testSecretsAreNotTold(t, c, logged) })
-	t.Run("are kept and handed on", func(t *testing.T) { testPolicyIsKept(t, c) })
+	t.Run("changes are waited for", func(t *testing.T) { testPutQueueWaits(t, c) })
+	t.Run("policies are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
+	t.Run("listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+	t.Run("max_in_flight", func(t *testing.T) { testMaxInFlight(t, c, m) })
+	t.Run("max_per_second", func(t *testing.T) { testMaxPerSecond(t, c, m) })
+	t.Run("target of the queue", func(t *testing.T) { testTargetOfTheQueue(t, c, m) })
+	t.Run("paused at once", func(t *testing.T) { testPauseIsInForce(t, c, m) })
+	t.Run("paused through a restart", func(t *testing.T) { testPauseOutlivesARestart(t, c, m) })
+	t.Run("lender dies", func(t *testing.T) { testLenderDies(t, c, m) })
+	t.Run("leaders change", func(t *testing.T) { testPoliciesWhileLeadersChange(t, c) })
+	t.Run("a node joins", func(t *testing.T) { testJoinerKnowsPolicies(t, c) })
+	t.Run("secrets are kept", func(t *testing.T) { testSecretsAreNotTold(t, c, logged) })
 }
 
-// A policy set through any node outlives a restart of all and is known to a node that joins, until it is deleted.
-func testPolicyIsKept(t *testing.T, c *clustertest.Cluster) {
+// A policy set through any node is known to a node that joins, until it is deleted through that.
+func testJoinerKnowsPolicies(t *testing.T, c *clustertest.Cluster) {
 	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}}
 	for i := range 3 {
 		p.MaxInFlight = uint32(i + 1)
@@ -84,13 +93,6 @@ func testPolicyIsKept(t *testing.T, c *clustertest.Cluster) {
 		}
 		everywhere(t, c, 3, "q", p)
 	}
-	for i := range 3 {
-		c.Stop(i)
-	}
-	for i := range 3 {
-		c.Start(i)
-	}
-	c.WaitReady()
 	joiner := c.Add()
 	c.Start(joiner)
 	c.WaitReady()
@@ -191,9 +193,7 @@ func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedB
 }
 
 // While nodes come and go, what PutQueue says of a change is true: made, not made, or not known.
-func TestPoliciesWhileLeadersChange(t *testing.T) {
-	t.Parallel()
-	c := clustertest.New(t, 3, nil)
+func testPoliciesWhileLeadersChange(t *testing.T, c *clustertest.Cluster) {
 	for victim := range 3 {
 		asked, ctx := c.Node((victim+1)%3), t.Context()
 		stop, done := make(chan struct{}), make(chan []error)
@@ -258,7 +258,7 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 	mustDo(t, c.Node(1), cmds...)
 	for i := range 3 {
 		policy, counts, err := c.Node(i).Queue(t.Context(), "", "listed-both")
-		if err != nil || policy == nil || counts.Scheduled != 50 {
+		if err != nil || policy == nil || counts.Scheduled != 50 || counts.Due_1M != 0 || counts.Due_1H != 50 {
 			t.Errorf("through node %d: %v, %v, %v", i, policy, counts, err)
 		}
 		all, err := c.Node(i).Queues(t.Context(), "")
