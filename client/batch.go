@@ -95,7 +95,7 @@ func (c *Client) Batch(ctx context.Context, ops iter.Seq[Op]) iter.Seq[Result] {
 			if len(chunk) == 0 {
 				return
 			}
-			c.sendChunk(ctx, chunk)
+			c.sendUntilAnswered(ctx, chunk, c.sendLines)
 			for _, l := range chunk {
 				if !yield(l.result) {
 					return
@@ -118,9 +118,10 @@ func (c *Client) ScheduleMany(ctx context.Context, tasks iter.Seq[Task]) iter.Se
 
 // line is one operation on its way.
 type line struct {
-	data   []byte
-	result Result
-	failed callError // what its attempts so far came to
+	data    []byte
+	receipt string // of a lease that it settles
+	result  Result
+	failed  callError // what its attempts so far came to
 }
 
 // settle takes the line's answer.
@@ -150,13 +151,13 @@ func nextChunk(next func() (Op, bool)) []*line {
 	return chunk
 }
 
-// sendChunk sends the chunk's lines until each is answered for good or time is up.
-func (c *Client) sendChunk(ctx context.Context, chunk []*line) {
+// sendUntilAnswered sends the chunk's lines until each is answered for good or time is up.
+func (c *Client) sendUntilAnswered(ctx context.Context, chunk []*line, send func(context.Context, []*line) error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	todo := sendable(chunk)
 	for round := 1; len(todo) > 0; round++ {
-		if err := c.sendLines(ctx, todo); err != nil {
+		if err := send(ctx, todo); err != nil {
 			failAll(todo, err)
 			return
 		}

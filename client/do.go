@@ -23,6 +23,7 @@ type call struct {
 	body        []byte
 	contentType string
 	header      http.Header
+	wait        time.Duration // how long the service may rightly stay silent, beyond what other calls take
 }
 
 // newKey returns a fresh idempotency key of 128 random bits.
@@ -34,7 +35,7 @@ func newKey() string {
 
 // do sends the call until it is answered for good, and decodes the answer with read.
 func (c *Client) do(ctx context.Context, call call, read func(io.Reader) error) error {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+call.wait)
 	defer cancel()
 	failed := &callError{method: call.method, path: call.path}
 	node := c.nodes.first()
@@ -65,7 +66,7 @@ var errSilent = errors.New("no answer in time")
 func (c *Client) send(ctx context.Context, base string, call call, read func(io.Reader) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.cfg.AttemptTimeout, func() { cancel(errSilent) })
+	silence := time.AfterFunc(c.cfg.AttemptTimeout+call.wait, func() { cancel(errSilent) })
 	defer silence.Stop()
 	err := c.exchange(ctx, base, call, func(body io.Reader) error {
 		return read(&heard{body, silence, c.cfg.AttemptTimeout})

@@ -47,6 +47,10 @@ type Task struct {
 	ExpiresAfter time.Duration
 	Labels       map[string]string
 
+	// Jitter spreads tasks of one instant: this one is due up to so much later, by a part that only its id decides. It is
+	// not kept: the task that comes back has the instant it came to.
+	Jitter time.Duration
+
 	// Set by the service.
 	State         State
 	Attempts      int       // begun so far
@@ -55,9 +59,11 @@ type Task struct {
 	Revision      uint64
 	Shard         uint32
 	CreatedAt     time.Time
-	WebhookID     string  // what all attempts of this occurrence carry as webhook-id
-	Outcome       Outcome // of a cancelled task
-	Previous      State   // in Schedule's answer: the state of the task that it replaced; empty: there was none
+	WebhookID     string    // what all attempts of this occurrence carry as webhook-id
+	Outcome       Outcome   // of a cancelled task
+	Previous      State     // in Schedule's answer: the state of the task that it replaced; empty: there was none
+	History       []Past    // the last few attempts that ended, oldest first
+	LeaseEndsAt   time.Time // zero: no consumer has it
 }
 
 // Target is where a task is delivered.
@@ -72,6 +78,16 @@ type Retry struct {
 	MaxAttempts int
 	MinBackoff  time.Duration
 	MaxBackoff  time.Duration
+}
+
+// Past is an attempt that has ended.
+type Past struct {
+	Attempt   int       `json:"attempt"`
+	Fence     uint64    `json:"fence"`
+	StartedAt time.Time `json:"started_at"` // zero: not known
+	EndedAt   time.Time `json:"ended_at"`   // zero: not known
+	Node      string    `json:"node"`       // that made it; empty: a consumer's, or not known
+	Error     string    `json:"error"`      // empty: it was delivered
 }
 
 // UnmarshalJSON reads a task as the service writes it.
@@ -90,6 +106,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 		State: t.State, Attempts: t.Attempts, NextAttemptAt: optionalTime(t.NextAttemptAt), LastError: t.LastError,
 		Revision: t.Revision, Shard: t.Shard, CreatedAt: optionalTime(t.CreatedAt),
 		WebhookID: t.WebhookID, Outcome: t.Outcome, Previous: t.Previous,
+		History: t.History, LeaseEndsAt: optionalTime(t.LeaseEndsAt),
 	}}
 	w.Payload = t.Payload
 	return json.Marshal(w)

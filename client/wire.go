@@ -53,6 +53,7 @@ type wireTask struct {
 	Queue         string            `json:"queue,omitempty"`
 	FireAt        *time.Time        `json:"fire_at,omitempty"`
 	Delay         *duration         `json:"delay,omitempty"`
+	Jitter        duration          `json:"jitter,omitzero"`
 	Payload       json.RawMessage   `json:"payload,omitempty"`
 	PayloadBase64 []byte            `json:"payload_base64,omitempty"`
 	ContentType   string            `json:"content_type,omitempty"`
@@ -79,6 +80,8 @@ type wireStatus struct {
 	WebhookID     string     `json:"webhook_id,omitempty"`
 	Outcome       Outcome    `json:"outcome,omitempty"`
 	Previous      State      `json:"previous,omitempty"`
+	History       []Past     `json:"history,omitempty"`
+	LeaseEndsAt   *time.Time `json:"lease_ends_at,omitempty"`
 }
 
 type wireTarget struct {
@@ -98,17 +101,37 @@ func newWireTask(t Task) wireTask {
 	w := wireTask{
 		ID: t.ID, Queue: t.Queue, FireAt: optionalTime(t.FireAt), PayloadBase64: t.PayloadBytes,
 		ContentType: t.ContentType, ExpiresAfter: duration(t.ExpiresAfter), Labels: t.Labels,
+		Jitter: duration(t.Jitter),
 	}
 	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
 		w.Delay = (*duration)(&t.Delay)
 	}
-	if t.Target != nil {
-		w.Target = &wireTarget{t.Target.URL, t.Target.Headers, duration(t.Target.Timeout)}
-	}
+	w.Target = newWireTarget(t.Target)
 	if t.Retry != nil {
 		w.Retry = newWireRetry(*t.Retry)
 	}
 	return w
+}
+
+func newWireTarget(t *Target) *wireTarget {
+	if t == nil {
+		return nil
+	}
+	return &wireTarget{t.URL, t.Headers, duration(t.Timeout)}
+}
+
+func (w *wireTarget) target() *Target {
+	if w == nil {
+		return nil
+	}
+	return &Target{w.URL, w.Headers, time.Duration(w.Timeout)}
+}
+
+func (w *wireRetry) retry() *Retry {
+	if w == nil {
+		return nil
+	}
+	return &Retry{w.MaxAttempts, time.Duration(w.MinBackoff), time.Duration(w.MaxBackoff)}
 }
 
 func newWireRetry(r Retry) *wireRetry {
@@ -122,15 +145,11 @@ func (w wireAnswer) task() Task {
 		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
 		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
 		WebhookID: w.WebhookID, Outcome: w.Outcome, Previous: w.Previous,
+		History: w.History, LeaseEndsAt: timeOrZero(w.LeaseEndsAt),
+		Target: w.Target.target(), Retry: w.Retry.retry(),
 	}
 	if w.Delay != nil {
 		t.Delay = time.Duration(*w.Delay)
-	}
-	if w.Target != nil {
-		t.Target = &Target{w.Target.URL, w.Target.Headers, time.Duration(w.Target.Timeout)}
-	}
-	if r := w.Retry; r != nil {
-		t.Retry = &Retry{r.MaxAttempts, time.Duration(r.MinBackoff), time.Duration(r.MaxBackoff)}
 	}
 	return t
 }

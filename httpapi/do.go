@@ -16,9 +16,9 @@ const (
 	lastPause  = 500 * time.Millisecond
 )
 
-// doPatiently carries out commands, and those that were refused for overload again, with a growing pause, until none is or the
-// client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about such
-// refusals.
+// doPatiently carries out commands, and those that were refused for overload again, with a growing pause, until none is
+// or the client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about
+// such refusals.
 func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
 	replies, err := s.doOnce(ctx, cmds)
 	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {

@@ -8,7 +8,7 @@ import (
 type order struct {
 	cmd      fsmpb.Command
 	schedule plan
-	orElse   *plan // of a touch that has one
+	instead  *plan // of a touch: or_schedule
 
 	key       fsmpb.Key
 	condition fsmpb.Condition
@@ -58,8 +58,8 @@ func (o *order) finish() *fsmpb.Command {
 
 // timed is the schedule that the order comes to, if it comes to one.
 func (o *order) timed() *plan {
-	if o.orElse != nil {
-		return o.orElse
+	if o.instead != nil {
+		return o.instead
 	}
 	return &o.schedule
 }

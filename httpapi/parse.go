@@ -86,7 +86,7 @@ func (p *parser) member(s *scanner, d *draft, f field) (err error) {
 	case fieldNoLaterThan:
 		err = p.noLaterThan(s, &d.touch)
 	case fieldOrSchedule:
-		o.orElse, err = p.orSchedule(s)
+		o.instead, err = p.orSchedule(s)
 	default:
 		err = p.specMember(s, f, spec)
 	}

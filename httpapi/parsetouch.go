@@ -23,8 +23,8 @@ func (p *parser) asSchedule(d *draft, generated bool) error {
 func (p *parser) asTouch(d *draft) {
 	d.touch.ReceivedAtMs = ceilUnixMs(p.now)
 	d.touch.DelayMs = d.order.schedule.msg.DelayMs
-	if d.order.orElse != nil {
-		d.touch.OrSchedule = &d.order.orElse.msg
+	if d.order.instead != nil {
+		d.touch.OrSchedule = &d.order.instead.msg
 	}
 	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: &d.touch}
 }

@@ -63,9 +63,9 @@ func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-func named(print string, secrets [][]byte) []byte {
+func named(fingerprinted string, secrets [][]byte) []byte {
 	for _, key := range secrets {
-		if fingerprint(key) == print {
+		if fingerprint(key) == fingerprinted {
 			return key
 		}
 	}

@@ -1,0 +1,52 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// DeadFilter selects dead letters of a queue. Its zero value selects all.
+type DeadFilter struct {
+	IDs       []string // only these, at most 100; no other filter beside it
+	Prefix    string   // of the id
+	Labels    map[string]string
+	DueBefore time.Time
+	Limit     int // at most so many; 0: all
+}
+
+func (f DeadFilter) query() url.Values {
+	q := Filter{Prefix: f.Prefix, Labels: f.Labels, DueBefore: f.DueBefore}.query()
+	for _, id := range f.IDs {
+		q.Add("id", id)
+	}
+	if f.Limit != 0 {
+		q.Set("limit", strconv.Itoa(f.Limit))
+	}
+	return q
+}
+
+// Replay makes dead letters due again, with all their attempts before them, and tells how many it were. After an
+// ErrUnknown some may be; the same call again goes on with the rest.
+func (c *Client) Replay(ctx context.Context, queue string, filter DeadFilter) (int, error) {
+	return c.eachDead(ctx, http.MethodPost, queuePath(queue)+"/dead/replay", filter)
+}
+
+// DropDead forgets dead letters for good, and tells how many it were. As to errors it is like Replay.
+func (c *Client) DropDead(ctx context.Context, queue string, filter DeadFilter) (int, error) {
+	return c.eachDead(ctx, http.MethodDelete, queuePath(queue)+"/dead", filter)
+}
+
+func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadFilter) (int, error) {
+	if query := filter.query().Encode(); query != "" {
+		path += "?" + query
+	}
+	var answer struct {
+		Count int `json:"count"`
+	}
+	call := call{method: method, path: path, header: gather(nil).header(), wait: c.cfg.Timeout} // many take their time
+	err := c.do(ctx, call, readJSON(&answer))
+	return answer.Count, err
+}

@@ -1,0 +1,157 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Queue is how a queue's tasks are handled that say nothing themselves. Zero fields are the defaults.
+type Queue struct {
+	Name         string
+	Target       *Target // nil: consumers pull
+	Retry        *Retry
+	MaxInFlight  int     // attempts and leases under way in the whole cluster; 0: no limit
+	MaxPerSecond float64 // attempts begun and leases given; 0: no limit
+	BatchMax     int     // tasks in one request; 0: one
+	Paused       bool
+	KeepDone     time.Duration // how long finished tasks can be read; 0: 10 minutes
+	KeepDead     time.Duration // how long dead letters are kept; 0: until they are replayed or dropped
+
+	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them: it answers
+	// "sha256:" and a few digits, which PutQueue may repeat to keep a secret.
+	Secrets []string
+
+	Counts *QueueCounts // set by the service when it is asked for a queue
+}
+
+// QueueCounts is what is in a queue.
+type QueueCounts struct {
+	Scheduled     uint64     `json:"scheduled"`
+	Ready         uint64     `json:"ready"`
+	Firing        uint64     `json:"firing"`
+	Leased        uint64     `json:"leased"`
+	Retrying      uint64     `json:"retrying"`
+	Delivered     uint64     `json:"delivered"`
+	Dead          uint64     `json:"dead"`
+	Cancelled     uint64     `json:"cancelled"`
+	OldestOverdue *time.Time `json:"oldest_overdue"` // nil: none waits
+	Due1m         uint64     `json:"due_1m"`         // scheduled or retrying ones that come due within
+	Due1h         uint64     `json:"due_1h"`
+	Due1d         uint64     `json:"due_1d"`
+}
+
+type wireQueue struct {
+	Name         string       `json:"queue,omitempty"`
+	Target       *wireTarget  `json:"target,omitempty"`
+	Retry        *wireRetry   `json:"retry,omitempty"`
+	MaxInFlight  int          `json:"max_in_flight,omitempty"`
+	MaxPerSecond float64      `json:"max_per_second,omitempty"`
+	BatchMax     int          `json:"batch_max,omitempty"`
+	Paused       bool         `json:"paused"`
+	KeepDone     duration     `json:"keep_done,omitzero"`
+	KeepDead     duration     `json:"keep_dead,omitzero"`
+	Signing      *signing     `json:"signing,omitempty"`
+	Counts       *QueueCounts `json:"counts,omitempty"`
+}
+
+type signing struct {
+	Secrets []string `json:"secrets"`
+}
+
+// UnmarshalJSON reads a queue as the service writes it.
+func (q *Queue) UnmarshalJSON(data []byte) error {
+	var w wireQueue
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*q = Queue{
+		Name: w.Name, Target: w.Target.target(), Retry: w.Retry.retry(), MaxInFlight: w.MaxInFlight,
+		MaxPerSecond: w.MaxPerSecond, BatchMax: w.BatchMax, Paused: w.Paused, KeepDone: time.Duration(w.KeepDone),
+		KeepDead: time.Duration(w.KeepDead), Counts: w.Counts,
+	}
+	if w.Signing != nil {
+		q.Secrets = w.Signing.Secrets
+	}
+	return nil
+}
+
+// MarshalJSON writes a queue as the service does.
+func (q Queue) MarshalJSON() ([]byte, error) {
+	w := wireQueue{
+		Name: q.Name, Target: newWireTarget(q.Target), MaxInFlight: q.MaxInFlight, MaxPerSecond: q.MaxPerSecond,
+		BatchMax: q.BatchMax, Paused: q.Paused, KeepDone: duration(q.KeepDone), KeepDead: duration(q.KeepDead),
+		Counts: q.Counts,
+	}
+	if q.Retry != nil {
+		w.Retry = newWireRetry(*q.Retry)
+	}
+	if len(q.Secrets) > 0 {
+		w.Signing = &signing{q.Secrets}
+	}
+	return json.Marshal(w)
+}
+
+func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
+
+// PutQueue replaces the policy of the queue of this name whole, and returns it as it is kept. It is in force when the
+// call returns, but for leaders that cannot be reached.
+func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
+	queue.Counts = nil
+	body, err := json.Marshal(queue)
+	if err != nil {
+		return nil, fmt.Errorf("queue %s: %w", queue.Name, err)
+	}
+	return c.queueCall(ctx, call{method: http.MethodPut, path: queuePath(queue.Name), body: body, contentType: jsonType,
+		header: gather(nil).header()})
+}
+
+// Queue reads a queue's policy and counts.
+func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
+	return c.queueCall(ctx, call{method: http.MethodGet, path: queuePath(name)})
+}
+
+// DeleteQueue takes a queue's policy away; ErrConflict if it has tasks that are not finished.
+func (c *Client) DeleteQueue(ctx context.Context, name string) error {
+	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: queuePath(name), header: gather(nil).header()})
+	return err
+}
+
+func (c *Client) queueCall(ctx context.Context, call call) (*Queue, error) {
+	queue := new(Queue)
+	if err := c.do(ctx, call, readJSON(queue)); err != nil {
+		return nil, err
+	}
+	return queue, nil
+}
+
+// Queues walks all queues that have a policy or a task, sorted by name. An error is the last thing it yields.
+func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
+	return func(yield func(*Queue, error) bool) {
+		query := url.Values{"limit": {"1000"}}
+		for {
+			var page struct {
+				Queues     []Queue `json:"queues"`
+				NextCursor *string `json:"next_cursor"`
+			}
+			call := call{method: http.MethodGet, path: "/v1/queues?" + query.Encode()}
+			if err := c.do(ctx, call, readJSON(&page)); err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Queues {
+				if !yield(&page.Queues[i], nil) {
+					return
+				}
+			}
+			if page.NextCursor == nil {
+				return
+			}
+			query.Set("cursor", *page.NextCursor)
+		}
+	}
+}

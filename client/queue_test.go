@@ -1,0 +1,177 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const kept = `{"queue":"q","target":{"url":"http://x/","timeout":"20s"},"retry":{"max_attempts":3},"max_in_flight":7,
+	"max_per_second":0.5,"batch_max":10,"paused":true,"keep_done":"3d","keep_dead":"30d",
+	"signing":{"secrets":["sha256:01234567"]},
+	"counts":{"scheduled":4,"leased":2,"oldest_overdue":"2026-11-21T10:00:00.000Z","due_1m":1}}`
+
+func TestQueueCalls(t *testing.T) {
+	c, s := start(t, Config{}, answer(200, kept), answer(201, kept), answer(200, kept))
+	q, err := c.Queue(t.Context(), "q")
+	if err != nil || q.Target.Timeout != 20*time.Second || q.Retry.MaxAttempts != 3 || q.KeepDone != 72*time.Hour ||
+		q.Counts.Leased != 2 || q.Counts.OldestOverdue.Hour() != 10 || q.Secrets[0] != "sha256:01234567" {
+		t.Fatalf("%+v %v", q, err)
+	}
+	if _, err := c.PutQueue(t.Context(), *q); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteQueue(t.Context(), "q"); err != nil {
+		t.Fatal(err)
+	}
+	got := s.requests()
+	want := `{"queue":"q","target":{"url":"http://x/","timeout":"20s"},"retry":{"max_attempts":3},"max_in_flight":7,` +
+		`"max_per_second":0.5,"batch_max":10,"paused":true,"keep_done":"72h0m0s","keep_dead":"720h0m0s",` +
+		`"signing":{"secrets":["sha256:01234567"]}}`
+	if got[1].body != want || got[1].key == "" || got[1].method != http.MethodPut {
+		t.Errorf("put %+v", got[1])
+	}
+	if got[2].method != http.MethodDelete || got[2].uri != "/v1/queues/q" || got[2].key == "" {
+		t.Errorf("deleted %+v", got[2])
+	}
+}
+
+func TestQueuesPageByPage(t *testing.T) {
+	c, s := start(t, Config{}, answer(200, `{"queues":[{"queue":"a"},{"queue":"b"}],"next_cursor":"x"}`),
+		answer(200, `{"queues":[{"queue":"c"}],"next_cursor":null}`))
+	var names []string
+	for q, err := range c.Queues(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, q.Name)
+	}
+	if fmt.Sprint(names) != "[a b c]" || s.requests()[1].uri != "/v1/queues?cursor=x&limit=1000" {
+		t.Errorf("%v of %+v", names, s.requests())
+	}
+}
+
+func TestLease(t *testing.T) {
+	c, s := start(t, Config{}, answer(200, `{"tasks":[{"id":"a","state":"firing","payload":{"n": 1},"receipt":"r1","attempt":2,
+		"fence":9,"lease_ends_at":"2026-11-21T10:00:30.000Z","history":[{"attempt":1,"started_at":null,
+		"ended_at":"2026-11-21T10:00:00.000Z","error":"no"}]}]}`), answer(200, `{"tasks":[]}`))
+	tasks, err := c.Lease(t.Context(), "q", Demand{Max: 5, Wait: 20 * time.Second, Lease: time.Minute})
+	if err != nil || len(tasks) != 1 {
+		t.Fatalf("%v %v", tasks, err)
+	}
+	got := tasks[0]
+	if got.ID != "a" || got.Receipt != "r1" || got.Attempt != 2 || got.Fence != 9 || got.LeaseEndsAt.Second() != 30 ||
+		string(got.Payload) != `{"n": 1}` || got.History[0].Error != "no" || !got.History[0].StartedAt.IsZero() {
+		t.Errorf("%+v", got)
+	}
+	text, err := json.Marshal(got)
+	var again Leased
+	if err != nil || json.Unmarshal(text, &again) != nil || again.Receipt != "r1" || again.ID != "a" || again.Fence != 9 {
+		t.Errorf("%s %v", text, err)
+	}
+	if tasks, err := c.Lease(t.Context(), "q", Demand{}); err != nil || len(tasks) != 0 {
+		t.Errorf("%v %v", tasks, err)
+	}
+	sent := s.requests()
+	if sent[0].uri != "/v1/queues/q/lease" || sent[0].body != `{"max":5,"wait":"20s","lease":"1m0s"}` ||
+		sent[1].body != `{}` {
+		t.Errorf("sent %+v", sent)
+	}
+}
+
+// A node that is silent for as long as it was asked to wait is not given up.
+func TestLeaseIsPatient(t *testing.T) {
+	release := make(chan struct{})
+	c, _ := start(t, Config{AttemptTimeout: 50 * time.Millisecond, MaxAttempts: 1},
+		func(w http.ResponseWriter, r *http.Request) { <-release; answer(200, `{"tasks":[]}`)(w, r) })
+	time.AfterFunc(200*time.Millisecond, func() { close(release) })
+	if _, err := c.Lease(t.Context(), "q", Demand{Wait: 20 * time.Second}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSettleRepeatsOnlyWhatItMust(t *testing.T) {
+	passing := `{"receipt":"x","id":"%s","status":503,"problem":{"status":503,"committed":"no"}}`
+	c, s := start(t, Config{},
+		answer(200, `{"results":[{"id":"a","status":200},`+fmt.Sprintf(passing, "b")+`,
+			{"id":"c","status":409,"problem":{"status":409,"title":"ended"}},`+fmt.Sprintf(passing, "d")+`]}`),
+		answer(200, `{"results":[{"id":"b","status":200},{"id":"d","status":404,"problem":{"status":404}}]}`))
+	got := c.Settle(t.Context(), "q", Settlement{
+		Ack:     []string{"ra"},
+		Nack:    []Nack{{Receipt: "rb", Delay: new(time.Duration), Reason: "no stock"}, {Receipt: "rc"}},
+		Extend:  []Extend{{Receipt: "rd", Lease: time.Minute}},
+		Release: nil,
+	})
+	for i, want := range []struct {
+		receipt, id string
+		err         error
+	}{{"ra", "a", nil}, {"rb", "b", nil}, {"rc", "c", ErrConflict}, {"rd", "d", ErrNotFound}} {
+		if got[i].Receipt != want.receipt || got[i].ID != want.id || !errors.Is(got[i].Err, want.err) {
+			t.Errorf("%d: %+v", i, got[i])
+		}
+	}
+	first, second := s.requests()[0].body, s.requests()[1].body
+	if first != `{"ack":["ra"],"nack":[{"receipt":"rb","delay":"0s","reason":"no stock"},{"receipt":"rc"}],`+
+		`"extend":[{"receipt":"rd","lease":"1m0s"}]}` {
+		t.Errorf("sent %s", first)
+	}
+	if second != `{"nack":[{"receipt":"rb","delay":"0s","reason":"no stock"}],"extend":[{"receipt":"rd","lease":"1m0s"}]}` {
+		t.Errorf("repeated %s", second)
+	}
+}
+
+func TestSettleInChunks(t *testing.T) {
+	c, s := start(t, Config{MaxAttempts: 1})
+	s.exhaust = func(w http.ResponseWriter, r *http.Request) {
+		got := s.requests()
+		n := strings.Count(got[len(got)-1].body, `"r`)
+		one := `{"status":200},`
+		answer(200, `{"results":[`+strings.TrimSuffix(strings.Repeat(one, n), ",")+`]}`)(w, r)
+	}
+	var acks []string
+	for i := range 2500 {
+		acks = append(acks, fmt.Sprint("r", i))
+	}
+	results := c.Settle(t.Context(), "q", Settlement{Ack: acks})
+	for i, r := range results {
+		if r.Err != nil || r.Receipt != acks[i] {
+			t.Fatalf("%d: %+v", i, r)
+		}
+	}
+	if len(results) != 2500 || len(s.requests()) != 3 {
+		t.Errorf("%d results of %d requests", len(results), len(s.requests()))
+	}
+	s.exhaust = answer(200, `{"results":[]}`)
+	if got := c.Settle(t.Context(), "q", Settlement{Release: acks[:1]}); got[0].Err == nil {
+		t.Error("an answer without results is taken for one")
+	}
+}
+
+func TestDeadLetters(t *testing.T) {
+	c, s := start(t, Config{}, answer(200, `{"count":7}`), answer(200, `{"count":0}`))
+	if n, err := c.Replay(t.Context(), "q", DeadFilter{Prefix: "a", Limit: 9}); n != 7 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	if n, err := c.DropDead(t.Context(), "q", DeadFilter{IDs: []string{"a", "b"}}); n != 0 || err != nil {
+		t.Errorf("%d %v", n, err)
+	}
+	got := s.requests()
+	if got[0].method != "POST" || got[0].uri != "/v1/queues/q/dead/replay?limit=9&prefix=a" ||
+		got[1].method != "DELETE" || got[1].uri != "/v1/queues/q/dead?id=a&id=b" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestJitterIsSent(t *testing.T) {
+	c, s := start(t, Config{}, answer(201, `{"id":"a"}`))
+	if _, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour, Jitter: time.Minute}); err != nil {
+		t.Fatal(err)
+	}
+	if body := s.requests()[0].body; body != `{"delay":"1h0m0s","jitter":"1m0s"}` {
+		t.Errorf("sent %s", body)
+	}
+}
