@@ -1,0 +1,195 @@
+package delivery_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// account holds what was asked against what arrived.
+type account struct {
+	asked   int
+	wrong   []string // broken promises, in words
+	late    []time.Duration
+	repeats int
+}
+
+// takeAccount compares tasks, by id and due instant, with arrivals. Every task arrives once, and none early.
+func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) account {
+	acc := account{asked: len(asked)}
+	seen := make(map[string]int, len(asked))
+	for _, a := range arrivals {
+		due, known := asked[a.TaskID]
+		if !known {
+			acc.fault("%s arrived, and nobody had asked for it", a.TaskID)
+			continue
+		}
+		if a.At.Before(due) {
+			acc.fault("%s arrived %v early", a.TaskID, due.Sub(a.At))
+		}
+		if seen[a.TaskID]++; seen[a.TaskID] > 1 {
+			acc.repeats++
+			acc.fault("%s arrived %d times", a.TaskID, seen[a.TaskID])
+			continue
+		}
+		acc.late = append(acc.late, a.At.Sub(due))
+	}
+	for id := range asked {
+		if seen[id] == 0 {
+			acc.fault("%s never arrived", id)
+		}
+	}
+	slices.Sort(acc.late)
+	slices.Sort(acc.wrong)
+	return acc
+}
+
+func (a *account) fault(format string, args ...any) {
+	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
+}
+
+// within is the lateness that a share of the tasks does not exceed.
+func (a *account) within(share float64) time.Duration {
+	if len(a.late) == 0 {
+		return 0
+	}
+	return a.late[min(int(share*float64(len(a.late))), len(a.late)-1)]
+}
+
+// hold fails the test for every broken promise, and for a p99 beyond the bound.
+func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
+	t.Helper()
+	t.Logf("%s: %d of %d arrived; late by p50 %v, p99 %v, at most %v", what, len(a.late), a.asked,
+		a.within(0.5), a.within(0.99), a.within(1))
+	report(t, what, a.wrong)
+	if late := a.within(0.99); late > p99 {
+		t.Errorf("%s: one in a hundred is later than %v: allowed are %v", what, late, p99)
+	}
+}
+
+const shownFaults = 5
+
+// report fails the test for everything that is wrong, and shows the first few.
+func report(t testing.TB, what string, wrong []string) {
+	t.Helper()
+	for i, w := range wrong {
+		if i == shownFaults {
+			t.Errorf("%s: … and %d more", what, len(wrong)-i)
+			return
+		}
+		t.Errorf("%s: %s", what, w)
+	}
+}
+
+// busiest is the most instants that lie within any window of that length.
+func busiest(instants []time.Time, window time.Duration) int {
+	sorted := slices.SortedFunc(slices.Values(instants), time.Time.Compare)
+	most, first := 0, 0
+	for i, at := range sorted {
+		for at.Sub(sorted[first]) >= window {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+func TestAccount(t *testing.T) {
+	due := time.Now().Truncate(time.Millisecond)
+	asked := map[string]time.Time{"a": due, "b": due.Add(time.Second)}
+	arrival := func(id string, after time.Duration) receiver.Arrival {
+		return receiver.Arrival{TaskID: id, At: due.Add(after)}
+	}
+	good := []receiver.Arrival{arrival("a", 0), arrival("b", 1100*time.Millisecond)}
+	tests := map[string]struct {
+		arrivals []receiver.Arrival
+		wrong    string
+	}{
+		"good":     {good, ""},
+		"lost":     {good[:1], "b never arrived"},
+		"early":    {[]receiver.Arrival{good[0], arrival("b", 999*time.Millisecond)}, "b arrived 1ms early"},
+		"twice":    {append(slices.Clone(good), arrival("a", time.Minute)), "a arrived 2 times"},
+		"stranger": {append(slices.Clone(good), arrival("c", 0)), "c arrived, and nobody had asked for it"},
+	}
+	for name, tt := range tests {
+		acc := takeAccount(asked, tt.arrivals)
+		if tt.wrong == "" && len(acc.wrong) > 0 || tt.wrong != "" && !slices.Equal(acc.wrong, []string{tt.wrong}) {
+			t.Errorf("%s: found wrong: %q", name, acc.wrong)
+		}
+	}
+	acc := takeAccount(asked, good)
+	if p50, most := acc.within(0.5), acc.within(1); p50 != 100*time.Millisecond || most != p50 {
+		t.Errorf("p50 %v, at most %v", p50, most)
+	}
+}
+
+func TestBusiest(t *testing.T) {
+	start := time.Now()
+	at := func(ms ...int) (all []time.Time) {
+		for _, m := range ms {
+			all = append(all, start.Add(time.Duration(m)*time.Millisecond))
+		}
+		return all
+	}
+	tests := map[string]struct {
+		instants []time.Time
+		most     int
+	}{
+		"none":           {nil, 0},
+		"apart":          {at(0, 1000, 2000), 1},
+		"just within":    {at(0, 999, 1000), 2},
+		"in any order":   {at(3000, 10, 2500, 2600), 3},
+		"all at the end": {at(0, 5000, 5000, 5000), 3},
+	}
+	for name, tt := range tests {
+		if most := busiest(tt.instants, time.Second); most != tt.most {
+			t.Errorf("%s: %d, not %d", name, most, tt.most)
+		}
+	}
+}
+
+// unevenness is what is wrong with instants that were to be spread over a window by chance: each within its window,
+// and no tenth of the window, say, with much more or less than a tenth of them.
+func unevenness(asked, kept map[string]time.Time, window time.Duration, parts int) (wrong []string) {
+	count := make([]int, parts)
+	for id, due := range asked {
+		at, ok := kept[id]
+		spread := at.Sub(due)
+		if !ok || spread < 0 || spread > window {
+			wrong = append(wrong, fmt.Sprintf("%s was put off by %v", id, spread))
+			continue
+		}
+		count[min(int(spread*time.Duration(parts)/window), parts-1)]++
+	}
+	for i, n := range count {
+		if fair := len(asked) / parts; n < fair/2 || n > 2*fair {
+			wrong = append(wrong, fmt.Sprintf("part %d of %d has %d of %d", i+1, parts, n, len(asked)))
+		}
+	}
+	return wrong
+}
+
+func TestUnevenness(t *testing.T) {
+	start := time.Now()
+	spread := func(over time.Duration) (asked, kept map[string]time.Time) {
+		asked, kept = map[string]time.Time{}, map[string]time.Time{}
+		for i := range 100 {
+			asked[fmt.Sprint(i)] = start
+			kept[fmt.Sprint(i)] = start.Add(over * time.Duration(i) / 100)
+		}
+		return asked, kept
+	}
+	tests := map[string]struct {
+		over time.Duration
+		ok   bool
+	}{"even": {time.Second, true}, "not at all": {0, false}, "half": {500 * time.Millisecond, false}, "too far": {2 * time.Second, false}}
+	for name, tt := range tests {
+		asked, kept := spread(tt.over)
+		if wrong := unevenness(asked, kept, time.Second, 10); tt.ok != (wrong == nil) {
+			t.Errorf("%s: found wrong: %q", name, wrong)
+		}
+	}
+}

@@ -1,0 +1,319 @@
+package delivery_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// kind is one way of doing harm to who delivers.
+type kind struct {
+	name string
+	// harm gets every connection until the receiver is healed, and returns when it is done with it. The channel is
+	// closed at the healing. Nil: nobody listens.
+	harm func(c net.Conn, healed <-chan struct{})
+	// says is what the task's last error must speak of, one of these. None: the receiver says 2xx, and so it counts as
+	// delivered, whatever follows.
+	says []string
+}
+
+const neverReads = "never reads"
+
+// kinds are all the harm that is known. elsewhere is where redirects lead: nothing may ever arrive there.
+func kinds(elsewhere string) []kind {
+	return []kind{
+		{"down", nil, []string{"refused"}},
+		{"resets", reset, []string{"reset", "broken", "EOF"}},
+		{"silent", silent, []string{"time"}},
+		{"slow", slow(10 * time.Second), []string{"time"}},
+		{neverReads, neverRead, []string{"time"}},
+		{"half a header", halfHeader, []string{"time"}},
+		{"endless header", endlessHeader, []string{"header", "time", "big", "large"}},
+		{"no HTTP", answering("SSH-2.0-OpenSSH_9.9\r\n"), []string{"HTTP", "malformed", "answer"}},
+		{"always 500", answering("HTTP/1.1 500 Oh No\r\nConnection: close\r\n\r\nno luck"), []string{"500"}},
+		{"500 and half a body", halfBody("500 Oh No"), []string{"500"}},
+		{"500 and 10 MB", hugeBody("500 Oh No"), []string{"500"}},
+		{"redirects to another", answering(redirect(elsewhere)), []string{"307", "redirect"}},
+		{"redirects inwards", answering(redirect("http://169.254.169.254/latest/")), []string{"307", "redirect"}},
+		{"200 and half a body", halfBody("200 OK"), nil},
+		{"200 and 10 MB", hugeBody("200 OK"), nil},
+	}
+}
+
+func redirect(to string) string {
+	return "HTTP/1.1 307 Temporary Redirect\r\nLocation: " + to + "\r\nConnection: close\r\n\r\n"
+}
+
+// reset answers a request with a reset of the connection.
+func reset(c net.Conn, _ <-chan struct{}) {
+	_, _ = http.ReadRequest(bufio.NewReader(c))
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+// silent takes all requests and answers none.
+func silent(c net.Conn, _ <-chan struct{}) { _, _ = io.Copy(io.Discard, c) }
+
+// slow answers after a while; to a sender of less patience it is silent.
+func slow(d time.Duration) func(net.Conn, <-chan struct{}) {
+	return func(c net.Conn, healed <-chan struct{}) {
+		takeRequest(c)
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+		case <-healed:
+		}
+	}
+}
+
+// neverRead lets the sender's bytes pile up on the way, until the receiver is healed or gone.
+func neverRead(c net.Conn, healed <-chan struct{}) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(shortWindow)
+	}
+	<-healed
+}
+
+const shortWindow = 4 << 10
+
+func halfHeader(c net.Conn, _ <-chan struct{}) {
+	takeRequest(c)
+	_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Le")
+	silent(c, nil)
+}
+
+func endlessHeader(c net.Conn, _ <-chan struct{}) {
+	takeRequest(c)
+	_, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n")
+	line := "X-More: " + strings.Repeat("and more ", 100) + "\r\n"
+	for err == nil {
+		_, err = io.WriteString(c, line)
+	}
+}
+
+// answering answers a request with these bytes and closes the connection.
+func answering(bytes string) func(net.Conn, <-chan struct{}) {
+	return func(c net.Conn, _ <-chan struct{}) {
+		takeRequest(c)
+		_, _ = io.WriteString(c, bytes)
+	}
+}
+
+// halfBody begins an answer of which it keeps the second half to itself.
+func halfBody(status string) func(net.Conn, <-chan struct{}) {
+	return func(c net.Conn, _ <-chan struct{}) {
+		takeRequest(c)
+		_, _ = io.WriteString(c, "HTTP/1.1 "+status+"\r\nContent-Length: 1000\r\n\r\n"+strings.Repeat("x", 500))
+		silent(c, nil)
+	}
+}
+
+const hugeBytes = 10 << 20
+
+func hugeBody(status string) func(net.Conn, <-chan struct{}) {
+	return func(c net.Conn, _ <-chan struct{}) {
+		takeRequest(c)
+		_, err := fmt.Fprintf(c, "HTTP/1.1 %s\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", status, hugeBytes)
+		piece := strings.Repeat("much ado ", 1000)
+		for sent := 0; err == nil && sent < hugeBytes; sent += len(piece) {
+			_, err = io.WriteString(c, piece[:min(len(piece), hugeBytes-sent)])
+		}
+	}
+}
+
+// takeRequest reads a request with its body, as far as it comes.
+func takeRequest(c net.Conn) {
+	if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+		_, _ = io.Copy(io.Discard, r.Body)
+	}
+}
+
+// hostile is a receiver that does harm until it is healed; from then on it hands what comes to its sink.
+type hostile struct {
+	kind
+	url  string
+	addr string
+	sink *sink
+
+	healed chan struct{}
+	sound  handover
+}
+
+// newHostile starts a receiver of that kind, on an address of its own.
+func newHostile(t testing.TB, k kind) *hostile {
+	t.Helper()
+	l := listenLow(t)
+	h := &hostile{kind: k, addr: l.Addr().String(), sink: newSink(t), healed: make(chan struct{})}
+	h.url = "http://" + h.addr + "/hook"
+	h.sound = handover{addr: l.Addr(), conns: make(chan net.Conn), closed: make(chan struct{})}
+	h.serve(t)
+	if k.harm == nil {
+		_ = l.Close()
+	} else {
+		h.accept(t, l)
+	}
+	return h
+}
+
+// serve gives what is handed over to the sink.
+func (h *hostile) serve(t testing.TB) {
+	server := &http.Server{Handler: h.sink, ReadHeaderTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(h.sound) }()
+	t.Cleanup(func() {
+		close(h.sound.closed)
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Error(err)
+		}
+		_ = server.Close()
+	})
+}
+
+// listenLow takes a port below those of outgoing connections, so that nobody else has it while it is down.
+func listenLow(t testing.TB) net.Listener {
+	t.Helper()
+	const first, end, tries = 12000, 20000, 100
+	for range tries {
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", first+rand.IntN(end-first)))
+		if err == nil {
+			return l
+		}
+	}
+	t.Fatal("no free port")
+	return nil
+}
+
+func (h *hostile) accept(t testing.TB, l net.Listener) {
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go h.meet(c)
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close()
+		<-over
+	})
+}
+
+// meet does harm to one connection, or hands it on.
+func (h *hostile) meet(c net.Conn) {
+	select {
+	case <-h.healed:
+		h.sound.hand(c)
+		return
+	default:
+	}
+	over := make(chan struct{})
+	go func() { // a healing, or the end of the test, ends what is under way
+		select {
+		case <-h.healed:
+		case <-h.sound.closed:
+		case <-over:
+		}
+		_ = c.Close()
+	}()
+	h.harm(c, h.healed)
+	close(over)
+}
+
+// heal makes it a receiver like others, at its old address.
+func (h *hostile) heal(t testing.TB) {
+	t.Helper()
+	close(h.healed)
+	if h.harm != nil {
+		return
+	}
+	l, err := net.Listen("tcp", h.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.accept(t, l)
+}
+
+// handover is the listener through which a healed receiver gets its connections.
+type handover struct {
+	addr   net.Addr
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l handover) hand(c net.Conn) {
+	select {
+	case l.conns <- c:
+	case <-l.closed:
+		_ = c.Close()
+	}
+}
+
+func (l handover) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l handover) Close() error   { return nil }
+func (l handover) Addr() net.Addr { return l.addr }
+
+// The hostile receivers are hostile: a plain client of little patience meets with each just what its name says. And
+// healed they are not.
+func TestHostileReceivers(t *testing.T) {
+	for _, k := range kinds("http://127.0.0.1:1/") {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHostile(t, k)
+			status, body, err := post(h.url)
+			if err == nil && 200 <= status && status <= 299 && body != hugeBytes {
+				t.Errorf("it did no harm: %d with %d bytes", status, body)
+			}
+			for _, want := range []int{http.StatusTemporaryRedirect, http.StatusInternalServerError, http.StatusOK} {
+				if strings.Contains(strings.Join(k.says, " ")+k.name, fmt.Sprint(want)) && status != want {
+					t.Errorf("it answers %d, %v", status, err)
+				}
+			}
+			h.heal(t)
+			if status, _, err := post(h.url); status != http.StatusOK || err != nil {
+				t.Errorf("healed, it answers %d, %v", status, err)
+			}
+			if taken, _ := h.sink.counts(); taken != 1 {
+				t.Errorf("healed, its sink took %d", taken)
+			}
+		})
+	}
+}
+
+// impatient follows no redirects.
+var impatient = &http.Client{
+	Timeout:       time.Second,
+	Transport:     &http.Transport{DisableKeepAlives: true},
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+}
+
+// post returns the status, if one came, even where what follows it is broken.
+func post(url string) (status int, body int64, err error) {
+	resp, err := impatient.Post(url, "text/plain", strings.NewReader(strings.Repeat("x", 64<<10)))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer resp.Body.Close()
+	n, err := io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, n, err
+}

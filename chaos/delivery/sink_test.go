@@ -1,0 +1,130 @@
+package delivery_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// reply is what a sink answers.
+type reply struct {
+	status     int // 0: 200
+	retryAfter string
+	hold       time.Duration // before it answers
+}
+
+// sink is a receiver that records what arrives, how much of it runs at once, and answers as it is told.
+type sink struct {
+	url  string
+	room chan struct{} // how many it works on at once, while others wait; nil: all of them
+
+	mu       sync.Mutex // guards what follows
+	answer   func(receiver.Arrival) reply
+	slim     bool // keep neither header nor body: there will be many
+	arrivals []receiver.Arrival
+	taken    int // of them answered with a success
+	running  int
+	peak     int // the most that ever ran at once
+}
+
+// newSink starts a receiver that takes everything at once until it is told otherwise.
+func newSink(t testing.TB) *sink {
+	t.Helper()
+	s := &sink{answer: func(receiver.Arrival) reply { return reply{} }}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.url = server.URL + "/hook"
+	return s
+}
+
+// ServeHTTP takes an arrival.
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	receiver.Handler(func(a receiver.Arrival) int {
+		re := s.begin(a)
+		s.work(r.Context(), re.hold)
+		s.end(re.status)
+		if re.retryAfter != "" {
+			w.Header().Set("Retry-After", re.retryAfter)
+		}
+		return re.status
+	}).ServeHTTP(w, r)
+}
+
+// work takes its time, and its place if there is not room for all; it ends with the connection.
+func (s *sink) work(ctx context.Context, d time.Duration) {
+	if s.room != nil {
+		select {
+		case s.room <- struct{}{}:
+			defer func() { <-s.room }()
+		case <-ctx.Done():
+			return
+		}
+	}
+	if d == 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func (s *sink) begin(a receiver.Arrival) reply {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.slim {
+		a.Header, a.Body = nil, nil
+	}
+	s.arrivals = append(s.arrivals, a)
+	s.running++
+	s.peak = max(s.peak, s.running)
+	re := s.answer(a)
+	if re.status == 0 {
+		re.status = http.StatusOK
+	}
+	return re
+}
+
+// end comes before the answer is written, so that the sender can never begin the next before this one has ended.
+func (s *sink) end(status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running--
+	if status < 300 {
+		s.taken++
+	}
+}
+
+// reply says how to answer from now on.
+func (s *sink) reply(answer func(receiver.Arrival) reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+// came is what has arrived so far.
+func (s *sink) came() []receiver.Arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.arrivals)
+}
+
+// of is what has arrived so far of one task.
+func (s *sink) of(id string) []receiver.Arrival {
+	return slices.DeleteFunc(s.came(), func(a receiver.Arrival) bool { return a.TaskID != id })
+}
+
+// counts are the arrivals that were answered with a success, and the most that ever ran at once.
+func (s *sink) counts() (taken, peak int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken, s.peak
+}

@@ -1,0 +1,160 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+const (
+	lengthVar = "BELFRY_CHAOS" // long: large numbers, held to the promised times
+	long      = "long"
+)
+
+func isLong() bool { return os.Getenv(lengthVar) == long }
+
+// pick chooses between the two forms of a run.
+func pick[T any](short, inLong T) T {
+	if isLong() {
+		return inLong
+	}
+	return short
+}
+
+// stage is the cluster on which all scenarios are played, each with queues and ids of its own.
+type stage struct {
+	cluster *local.Cluster
+	client  *client.Client // through any node
+	nodes   []node
+	serial  atomic.Int64
+}
+
+// setStage starts three nodes with twelve shards.
+func setStage(t *testing.T) *stage {
+	t.Helper()
+	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	t.Cleanup(func() {
+		if t.Failed() {
+			showLogs(t, cluster)
+		}
+	})
+	c, err := client.New(client.Config{Addrs: cluster.URLs()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{cluster: cluster, client: c}
+	for i, url := range cluster.URLs() {
+		s.nodes = append(s.nodes, node{name: cluster.Nodes()[i].Name, url: url})
+	}
+	s.awaitLeaders(t)
+	return s
+}
+
+const shownLog = 4 << 10
+
+func showLogs(t *testing.T, cluster *local.Cluster) {
+	for _, n := range cluster.Nodes() {
+		log, err := os.ReadFile(n.Dir + "/belfry.log")
+		if err != nil {
+			t.Log(err)
+			continue
+		}
+		t.Logf("%s:\n%s", n.Name, log[max(0, len(log)-shownLog):])
+	}
+}
+
+// name makes a name that nothing else on the stage has.
+func (s *stage) name(kind string) string {
+	return fmt.Sprintf("%s-%d", strings.ReplaceAll(kind, " ", "-"), s.serial.Add(1))
+}
+
+// any is a node by chance.
+func (s *stage) any() node { return s.nodes[rand.IntN(len(s.nodes))] }
+
+// others are the nodes without one.
+func (s *stage) others(name string) []node {
+	var rest []node
+	for _, n := range s.nodes {
+		if n.name != name {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// leader is the name of the node that leads a shard; empty: none is known.
+func (s *stage) leader(t *testing.T, shard uint32) string {
+	t.Helper()
+	view, err := s.client.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sh := range view.Shards {
+		if n := view.Node(sh.Leader); sh.ID == shard && n != nil {
+			return n.Name
+		}
+	}
+	return ""
+}
+
+func (s *stage) awaitLeaders(t *testing.T) {
+	t.Helper()
+	await(t, 30*time.Second, "a leader of every shard", func() (bool, string) {
+		view, err := s.client.Cluster(t.Context())
+		if err != nil {
+			return false, err.Error()
+		}
+		led := 0
+		for _, sh := range view.Shards {
+			if view.Node(sh.Leader) != nil {
+				led++
+			}
+		}
+		return led > 0 && led == len(view.Shards), fmt.Sprintf("%d of %d", led, len(view.Shards))
+	})
+}
+
+const askEvery = 25 * time.Millisecond
+
+// await asks until the answer is yes, and fails the test, with what it was told last, if that is not in time.
+func await(t testing.TB, limit time.Duration, what string, ok func() (bool, string)) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	again := time.NewTicker(askEvery)
+	defer again.Stop()
+	for {
+		yes, seen := ok()
+		if yes {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v; last seen: %s", what, limit, seen)
+		case <-again.C:
+		}
+	}
+}
+
+// until waits for an instant, or the end of the test.
+func until(t testing.TB, at time.Time) {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-t.Context().Done():
+	}
+}

@@ -1,0 +1,59 @@
+package delivery_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// weatherStorm makes very many tasks due in one second, for a receiver that works on 50 at once and on each for 5 ms.
+// They drain at its pace, each once, with the nodes' memory bounded, and another queue's tasks stay punctual.
+func weatherStorm(t *testing.T, s *stage) {
+	n := pick(10_000, 500_000)
+	slow := newSink(t)
+	slow.slim, slow.room = true, make(chan struct{}, 50)
+	slow.reply(func(receiver.Arrival) reply { return reply{hold: 5 * time.Millisecond} })
+	punctual := newSink(t)
+	monitor := watchVitals(s.cluster)
+
+	at := time.Now().Add(pick(4*time.Second, 90*time.Second))
+	storm := s.evenly(s.name("storm"), n, at, time.Second/time.Duration(n))
+	every := pick(8*time.Millisecond, 4*time.Millisecond)
+	beside := s.evenly(s.name("beside the storm"), pick(500, 20_000), at.Add(-time.Second), every)
+	s.schedule(t, beside, object{"target": targetOf(punctual.url, 5*time.Second)})
+	s.schedule(t, storm, object{"target": targetOf(slow.url, 30*time.Second)})
+	if late := time.Since(at.Add(-time.Second)); late > 0 {
+		t.Fatalf("scheduling took %v longer than planned", late)
+	}
+
+	awaitTaken(t, slow, n, pick(60*time.Second, 10*time.Minute))
+	acc := takeAccount(storm.due, slow.came())
+	acc.hold(t, "the storm", math.MaxInt64)
+	t.Logf("drained at %.0f a second", float64(n)/time.Since(at).Seconds())
+	awaitTaken(t, punctual, len(beside.due), time.Minute)
+	acc = takeAccount(beside.due, punctual.came())
+	acc.hold(t, "punctual tasks beside the storm", pick(time.Second, 20*time.Millisecond))
+	monitor.hold(t, vitals{memory: pick[int64](200<<20, 1200<<20), files: pick(2000, 5000)})
+}
+
+// spreadStorm asks for jitter, and gets the tasks of one instant spread over the window.
+func spreadStorm(t *testing.T, s *stage) {
+	const window, slices = 2 * time.Second, 10
+	n := pick(2_000, 100_000)
+	sink := newSink(t)
+	sink.slim = true
+	at := time.Now().Add(pick(2*time.Second, 30*time.Second))
+	storm := s.evenly(s.name("spread"), n, at, 0)
+	s.schedule(t, storm, object{"target": targetOf(sink.url, 30*time.Second), "jitter": window.String()})
+
+	awaitTaken(t, sink, n, pick(30*time.Second, 3*time.Minute))
+	kept := flow{storm.queue, map[string]time.Time{}} // by what the receiver is told
+	for _, a := range sink.came() {
+		kept.due[a.TaskID] = a.Due
+	}
+	acc := takeAccount(kept.due, sink.came())
+	acc.hold(t, "tasks with jitter", pick(time.Second, 100*time.Millisecond))
+	report(t, "tasks with jitter", unevenness(storm.due, kept.due, window, slices))
+}

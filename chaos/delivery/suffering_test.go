@@ -1,0 +1,144 @@
+package delivery_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// sufferHostiles gives every kind of hostile receiver tasks of its own, in a queue of its own, while another receiver
+// has punctual ones. The others must not notice; no task of the hostile ones is lost, and each says what is wrong; and
+// when they are healed they get what is theirs.
+func sufferHostiles(t *testing.T, s *stage) {
+	healthy, elsewhere := newSink(t), newSink(t)
+	n := pick(40, 1000)
+	start := time.Now().Add(pick(2*time.Second, 20*time.Second))
+	punctual := s.evenly(s.name("punctual"), pick(1000, 20_000), start, pick(5*time.Millisecond, 3*time.Millisecond))
+	monitor := watchVitals(s.cluster)
+
+	s.schedule(t, punctual, object{"target": targetOf(healthy.url, 5*time.Second)})
+	var sufferers []*sufferer
+	for _, k := range kinds(elsewhere.url) {
+		v := &sufferer{hostile: newHostile(t, k)}
+		v.flow = s.evenly(s.name(k.name), n, start, pick(50*time.Millisecond, 30*time.Millisecond))
+		s.schedule(t, v.flow, object{
+			"target":  targetOf(v.url, pick(time.Second, 3*time.Second)),
+			"payload": strings.Repeat("x", k.payload()),
+			"retry":   object{"max_attempts": 1000, "min_backoff": "1s", "max_backoff": "2s"},
+		})
+		sufferers = append(sufferers, v)
+	}
+	if late := time.Since(start); late > 0 {
+		t.Fatalf("scheduling took %v longer than planned", late)
+	}
+
+	awaitTaken(t, healthy, len(punctual.due), pick(30*time.Second, 3*time.Minute))
+	acc := takeAccount(punctual.due, healthy.came())
+	acc.hold(t, "punctual tasks beside hostile receivers", pick(time.Second, 20*time.Millisecond))
+	for _, v := range sufferers {
+		v.suffers(t, s)
+	}
+	if strays := len(elsewhere.came()); strays > 0 {
+		t.Errorf("%d redirects were followed", strays)
+	}
+	for _, v := range sufferers {
+		v.heal(t)
+	}
+	for _, v := range sufferers {
+		s.awaitState(t, v.flow.queue, "delivered", n, pick(40*time.Second, 3*time.Minute))
+		if v.says != nil {
+			acc := takeAccount(v.flow.due, v.sink.came())
+			acc.hold(t, v.name+", healed", time.Hour)
+		}
+	}
+	monitor.hold(t, vitals{memory: pick[int64](200<<20, 600<<20), files: pick(2000, 10_000)})
+}
+
+// payload is the size of what a receiver of that kind is sent: more than fits on the way to one that does not read.
+func (k *kind) payload() int {
+	if k.name == neverReads {
+		return 64 << 10
+	}
+	return 1 << 10
+}
+
+// sufferer is a hostile receiver with the tasks it is to get.
+type sufferer struct {
+	*hostile
+	flow flow
+}
+
+// suffers holds what the tasks say of their receiver while it does harm.
+func (v *sufferer) suffers(t *testing.T, s *stage) {
+	t.Helper()
+	if v.says == nil {
+		return
+	}
+	jobs := s.all(t, v.flow.queue)
+	if len(jobs) != len(v.flow.due) {
+		t.Errorf("%s: %d tasks of %d are left", v.name, len(jobs), len(v.flow.due))
+	}
+	tried := 0
+	var wrong []string
+	for _, j := range jobs {
+		wrong = append(wrong, v.complaints(j)...)
+		if j.LastError != "" {
+			tried++
+		}
+	}
+	report(t, v.name, wrong)
+	if tried == 0 {
+		t.Errorf("%s: no task says what went wrong", v.name)
+	}
+}
+
+// complaints are what is wrong with a task whose receiver does harm.
+func (v *sufferer) complaints(j job) (wrong []string) {
+	complain := func(format string, args ...any) {
+		wrong = append(wrong, j.ID+": "+fmt.Sprintf(format, args...))
+	}
+	if !slices.Contains([]string{"ready", "firing", "retrying"}, j.State) {
+		complain("it is %s", j.State)
+	}
+	if j.LastError != "" && !v.explained(j.LastError) {
+		complain("its last error is %q: none of %q", j.LastError, v.says)
+	}
+	if j.LastError != "" && len(j.History) == 0 {
+		complain("it has no history")
+	}
+	for _, p := range j.History {
+		if p.Attempt < 1 || p.Fence == 0 || p.EndedAt.Before(p.StartedAt) || !v.explained(p.Error) {
+			complain("an attempt in its history: %+v", p)
+		}
+	}
+	return wrong
+}
+
+func (v *sufferer) explained(text string) bool {
+	return slices.ContainsFunc(v.says, func(word string) bool { return strings.Contains(text, word) })
+}
+
+func TestComplaints(t *testing.T) {
+	v := &sufferer{hostile: &hostile{kind: kind{says: []string{"500", "no luck"}}}}
+	now := time.Now()
+	good := job{State: "retrying", LastError: "answered 500", History: []past{{1, 7, now, now, "n", "answered 500"}}}
+	if wrong := v.complaints(good); wrong != nil {
+		t.Errorf("complaints about nothing: %q", wrong)
+	}
+	spoil := map[string]func(*job){
+		"lost":          func(j *job) { j.State = "cancelled" },
+		"unclear":       func(j *job) { j.LastError = "failed" },
+		"no history":    func(j *job) { j.History = nil },
+		"other history": func(j *job) { j.History = []past{{1, 7, now, now, "n", ""}} },
+		"backwards":     func(j *job) { j.History = []past{{1, 7, now, now.Add(-1), "n", "500"}} },
+	}
+	for name, change := range spoil {
+		bad := good
+		change(&bad)
+		if v.complaints(bad) == nil {
+			t.Errorf("%s: no complaint", name)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package delivery_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+)
+
+// flow is a number of tasks in one queue whose due instants are known.
+type flow struct {
+	queue string
+	due   map[string]time.Time // by id
+}
+
+// evenly plans n tasks in a queue, due from start on, one every so often.
+func (s *stage) evenly(queue string, n int, start time.Time, every time.Duration) flow {
+	f := flow{queue, make(map[string]time.Time, n)}
+	start = start.Truncate(time.Millisecond)
+	for i := range n {
+		f.due[fmt.Sprintf("%s-%06d", queue, i)] = start.Add(time.Duration(i) * every).Truncate(time.Millisecond)
+	}
+	return f
+}
+
+// ids are the flow's, sorted: in the order of their due instants if they were planned evenly.
+func (f flow) ids() []string { return slices.Sorted(maps.Keys(f.due)) }
+
+const chunkLines = 1000
+
+// schedule schedules a flow by batches, a chunk each through another node. The fields are those of every task.
+func (s *stage) schedule(t testing.TB, f flow, fields object) {
+	t.Helper()
+	i := 0
+	for ids := range slices.Chunk(f.ids(), chunkLines) {
+		var lines bytes.Buffer
+		out := json.NewEncoder(&lines)
+		for _, id := range ids {
+			line := object{"op": "schedule", "id": id, "queue": f.queue, "fire_at": f.due[id], "payload": id}
+			maps.Copy(line, fields)
+			if err := out.Encode(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.nodes[i%len(s.nodes)].batch(t.Context(), &lines, len(ids)); err != nil {
+			t.Fatalf("scheduling %s: %v", f.queue, err)
+		}
+		i++
+	}
+}
+
+// batch sends lines, of which each must be done.
+func (n node) batch(ctx context.Context, lines *bytes.Buffer, want int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/batch", lines)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	resp, err := callers.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	in := json.NewDecoder(resp.Body)
+	for range want {
+		var answer struct {
+			ID      string          `json:"id"`
+			Status  int             `json:"status"`
+			Problem json.RawMessage `json:"problem"`
+		}
+		if err := in.Decode(&answer); err != nil {
+			return err
+		}
+		if answer.Status > 299 {
+			return fmt.Errorf("%s: %d %s", answer.ID, answer.Status, answer.Problem)
+		}
+	}
+	return nil
+}
+
+func targetOf(url string, timeout time.Duration) object {
+	return object{"url": url, "timeout": timeout.String()}
+}
+
+// putQueue sets a queue's policy through a node.
+func (s *stage) putQueue(t testing.TB, n node, queue string, policy object) {
+	t.Helper()
+	if _, err := n.call(t.Context(), http.MethodPut, queuePath(queue), policy, nil); err != nil {
+		t.Fatalf("setting queue %s: %v", queue, err)
+	}
+}
+
+// all are a queue's tasks, tombstones included.
+func (s *stage) all(t testing.TB, queue string) []job {
+	t.Helper()
+	jobs, err := s.any().list(t.Context(), url.Values{"queue": {queue}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return jobs
+}
+
+// states counts a queue's tasks by their state.
+func (s *stage) states(t testing.TB, queue string) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	for _, j := range s.all(t, queue) {
+		count[j.State]++
+	}
+	return count
+}
+
+// awaitState waits until a queue has so many tasks, all in one state.
+func (s *stage) awaitState(t testing.TB, queue, state string, n int, limit time.Duration) {
+	t.Helper()
+	await(t, limit, fmt.Sprintf("%d tasks of %s %s", n, queue, state), func() (bool, string) {
+		count := s.states(t, queue)
+		return count[state] == n && len(count) == 1, fmt.Sprint(count)
+	})
+}
+
+// awaitTaken waits until a sink has taken so many.
+func awaitTaken(t testing.TB, s *sink, n int, limit time.Duration) {
+	t.Helper()
+	await(t, limit, fmt.Sprintf("%d taken", n), func() (bool, string) {
+		taken, _ := s.counts()
+		return taken >= n, fmt.Sprint(taken)
+	})
+}
