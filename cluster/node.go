@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -32,6 +33,7 @@ type Node struct {
 	leaders  *router.Leaders
 	hosts    *hosts
 	router   *router.Router
+	puller   *pull.Puller
 
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelCauseFunc
@@ -73,6 +75,7 @@ func (n *Node) open() error {
 		Self: n.ID(), State: n.state, Local: n.hosts, Remote: func(id string) router.Shards { return n.peers.get(id).calls },
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+	n.puller = n.newPuller()
 	if err := n.startGossip(); err != nil {
 		return err
 	}
@@ -185,6 +188,9 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) shutdown(ctx context.Context) error {
 	n.cancel(errClosed)
 	n.workers.Wait()
+	if n.puller != nil {
+		n.puller.Close()
+	}
 	var errs []error
 	if n.hosts != nil {
 		errs = append(errs, n.hosts.close(ctx))

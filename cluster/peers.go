@@ -91,18 +91,24 @@ func (p *peers) connect(id string) *remote {
 
 var errNoStream = errors.New("no stream within a second")
 
-// open begins the stream of calls, or gives up soon: the calls that wait for it may find another leader meanwhile.
+// open begins the stream of calls.
 func (r *remote) open(ctx context.Context) (forward.Stream, error) {
+	return openSoon(ctx, func(ctx context.Context) (forward.Stream, error) { return r.rpc.Forward(ctx) })
+}
+
+// openSoon begins a stream, or gives up soon: those who wait for it may find another leader meanwhile.
+func openSoon[S any](ctx context.Context, open func(context.Context) (S, error)) (S, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	giveUp := time.AfterFunc(openStream, func() { cancel(errNoStream) })
-	stream, err := r.rpc.Forward(ctx)
+	stream, err := open(ctx)
 	if err == nil && !giveUp.Stop() {
 		err = errNoStream
 	}
 	if err != nil {
 		giveUp.Stop()
 		cancel(err)
-		return nil, err
+		var none S
+		return none, err
 	}
 	return stream, nil // it ends with the context that was given
 }

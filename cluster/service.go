@@ -79,6 +79,10 @@ func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardReques
 	return forward.Serve(stream, replicasHere{s.n.hosts}, s.n.draining)
 }
 
+func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
+	return s.n.puller.Serve(stream, s.n.draining)
+}
+
 // replicasHere answers for the shards on this node, and for the control group.
 type replicasHere struct{ *hosts }
 

@@ -1,0 +1,60 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/belfryhq/belfry/cluster/pull"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	desk "github.com/belfryhq/belfry/shard/pull"
+)
+
+// Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with it
+// what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What it
+// returns is leased, also if ctx has ended meanwhile: whoever does not want it releases it. Errors are *fsm.FieldError,
+// fsm.ErrOverloaded and fsm.ErrNotProposed.
+func (n *Node) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+	req.Namespace = cmp.Or(req.Namespace, fsm.DefaultNamespace)
+	req.Queue = cmp.Or(req.Queue, fsm.DefaultQueue)
+	if err := checkLease(req); err != nil {
+		return nil, err
+	}
+	return n.puller.Lease(ctx, req)
+}
+
+func checkLease(req fsm.LeaseRequest) error {
+	if err := fsm.CheckName("queue", req.Queue); err != nil {
+		return err
+	}
+	if req.Max < 1 || req.Max > fsm.MaxLeaseTasks {
+		return &fsm.FieldError{Field: "max", Detail: "is out of bounds", Limit: fmt.Sprintf("1 to %d", fsm.MaxLeaseTasks)}
+	}
+	if req.Lease < fsm.MinLease || req.Lease > fsm.MaxLease {
+		return &fsm.FieldError{
+			Field: "lease", Detail: "is out of bounds", Limit: fmt.Sprintf("%v to %v", fsm.MinLease, fsm.MaxLease),
+		}
+	}
+	return nil
+}
+
+func (n *Node) newPuller() *pull.Puller {
+	return pull.New(pull.Config{
+		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.isAlive, Do: n.router.Do,
+		Local: n.hosts.Lease,
+		Open: func(ctx context.Context, node string) (pull.Stream, error) {
+			return openSoon(ctx, func(ctx context.Context) (pull.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
+		},
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+}
+
+// Lease begins a demand at the replica here.
+func (h *hosts) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (pull.Demand, error) {
+	s, err := h.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Lease(req, c)
+}

@@ -1,0 +1,239 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func pulled(queue, id string, delay time.Duration) *fsmpb.Command {
+	cmd := schedule(id, delay)
+	cmd.GetSchedule().Spec = &fsmpb.Spec{Queue: queue, Payload: []byte(`"` + id + `"`)}
+	return cmd
+}
+
+func settle(t *fsmpb.Task, verdict fsmpb.Verdict) *fsmpb.Command {
+	return &fsmpb.Command{Namespace: t.Namespace, Id: t.Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+		Fence: t.Fence, Occurrence: t.Occurrence, Verdict: verdict, Consumer: true,
+	}}}
+}
+
+func lease(t testing.TB, n *cluster.Node, queue string, most int, wait time.Duration) []*fsmpb.Task {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	tasks, err := n.Lease(ctx, fsm.LeaseRequest{Queue: queue, Max: most, Lease: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tasks
+}
+
+// leaseAll leases until this many have come, each once.
+func leaseAll(t testing.TB, n *cluster.Node, queue string, count, most int) map[string]*fsmpb.Task {
+	t.Helper()
+	all := make(map[string]*fsmpb.Task)
+	for len(all) < count {
+		tasks := lease(t, n, queue, most, 20*time.Second)
+		if len(tasks) == 0 || len(tasks) > most {
+			t.Fatalf("%d tasks at once, and %d of %d so far", len(tasks), len(all), count)
+		}
+		for _, task := range tasks {
+			if all[task.Id] != nil {
+				t.Errorf("%s is leased twice", task.Id)
+			}
+			if !task.Leased || task.Attempts != 1 || string(task.Spec.Payload) != `"`+task.Id+`"` {
+				t.Errorf("%v", task)
+			}
+			all[task.Id] = task
+		}
+	}
+	return all
+}
+
+func TestLeaseIsChecked(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 1, nil)
+	for _, bad := range []fsm.LeaseRequest{
+		{Queue: "-", Max: 1, Lease: time.Minute},
+		{Queue: "a", Max: 0, Lease: time.Minute},
+		{Queue: "a", Max: 1001, Lease: time.Minute},
+		{Queue: "a", Max: 1, Lease: time.Millisecond},
+		{Queue: "a", Max: 1, Lease: 13 * time.Hour},
+	} {
+		var field *fsm.FieldError
+		if _, err := c.Node(0).Lease(t.Context(), bad); !errors.As(err, &field) {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if tasks := lease(t, c.Node(0), "empty", 10, 10*time.Millisecond); len(tasks) > 0 {
+		t.Errorf("%v out of nothing", tasks)
+	}
+}
+
+// Any node leases from every shard, also one that holds no replica of most: what waits already, and what comes due.
+func TestLeaseThroughAnyNode(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 5, nil)
+	for i := range 5 {
+		var cmds []*fsmpb.Command
+		queue := fmt.Sprint("backlog-", i)
+		for j := range 60 {
+			cmds = append(cmds, pulled(queue, fmt.Sprintf("%s-%d", queue, j), 0))
+		}
+		mustDo(t, c.Node(0), cmds...)
+		for _, task := range leaseAll(t, c.Node(i), queue, len(cmds), 7) {
+			mustDo(t, c.Node((i+1)%5), settle(task, fsmpb.Verdict_VERDICT_DELIVERED))
+		}
+		got := make(chan map[string]*fsmpb.Task)
+		queue = fmt.Sprint("due-", i)
+		go func() { got <- leaseAll(t, c.Node(i), queue, 40, 1000) }()
+		for j := range 40 {
+			mustDo(t, c.Node(i), pulled(queue, fmt.Sprintf("%s-%d", queue, j), time.Duration(j)*5*time.Millisecond))
+		}
+		<-got
+	}
+}
+
+// A hundred consumers come and go, and lose nothing: each task is acknowledged once and delivered at its first attempt.
+func TestConsumersThatComeAndGo(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	const tasks, consumers = 3000, 100
+	acked := make(chan string, tasks)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for i := range consumers {
+		wg.Go(func() { comeAndGo(ctx, t, c.Node(i%3), acked) })
+	}
+	for i := 0; i < tasks; i += 50 {
+		var cmds []*fsmpb.Command
+		for j := range 50 {
+			cmds = append(cmds, pulled("work", fmt.Sprint("task-", i+j), rand.N(300*time.Millisecond)))
+		}
+		mustDo(t, c.Node(i%3), cmds...)
+	}
+	seen := make(map[string]bool)
+	timeout := time.After(60 * time.Second)
+	for len(seen) < tasks {
+		select {
+		case id := <-acked:
+			if seen[id] {
+				t.Errorf("%s is acknowledged twice", id)
+			}
+			seen[id] = true
+		case <-timeout:
+			t.Fatalf("%d of %d tasks arrived", len(seen), tasks)
+		}
+	}
+	cancel()
+	wg.Wait()
+	for id := range seen {
+		task, err := c.Node(0).Get(t.Context(), "", id, false)
+		if err != nil || task.State != fsmpb.State_STATE_DELIVERED || task.Attempts != 1 {
+			t.Fatalf("%s: %v, %v", id, task, err)
+		}
+	}
+}
+
+// comeAndGo leases with a patience that often ends in the middle, and acknowledges what it gets.
+func comeAndGo(ctx context.Context, t *testing.T, n *cluster.Node, acked chan<- string) {
+	for ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, rand.N(30*time.Millisecond))
+		tasks, err := n.Lease(short, fsm.LeaseRequest{Queue: "work", Max: 1 + rand.N(20), Lease: time.Minute})
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			t.Error(err)
+		}
+		var cmds []*fsmpb.Command
+		for _, task := range tasks {
+			cmds = append(cmds, settle(task, fsmpb.Verdict_VERDICT_DELIVERED))
+		}
+		for i, r := range n.Do(context.WithoutCancel(ctx), cmds) {
+			if r.Err != nil || r.Result.Code != fsmpb.Code_CODE_OK {
+				t.Errorf("ack of %s: %v", tasks[i].Id, r)
+				continue
+			}
+			acked <- tasks[i].Id
+		}
+	}
+}
+
+// A lease survives the death of the node that leads its shard; and where nobody settles, its end still retries the task.
+func TestLeaseSurvivesANode(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	var cmds []*fsmpb.Command
+	for i := range 60 {
+		cmds = append(cmds, pulled("work", fmt.Sprint("task-", i), 0))
+	}
+	mustDo(t, c.Node(0), cmds...)
+	// Half of them for a long lease, half for one that ends soon.
+	held := make(map[string]*fsmpb.Task)
+	ended := make(map[string]uint64)
+	for len(held)+len(ended) < len(cmds) {
+		long := len(held) < len(cmds)/2
+		req := fsm.LeaseRequest{Queue: "work", Max: 5, Lease: 5 * time.Second}
+		if long {
+			req.Lease = time.Minute
+		}
+		tasks, err := c.Node(0).Lease(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range tasks {
+			if long {
+				held[task.Id] = task
+			} else {
+				ended[task.Id] = task.Fence
+			}
+		}
+	}
+	c.Crash(1)
+	for _, task := range held {
+		cmd := settle(task, fsmpb.Verdict_VERDICT_DELIVERED)
+		reply := c.Node(2).Do(t.Context(), []*fsmpb.Command{cmd})[0]
+		if errors.Is(reply.Err, fsm.ErrUnknown) { // as a consumer would: the same ack again is OK again
+			reply = c.Node(2).Do(t.Context(), []*fsmpb.Command{settle(task, fsmpb.Verdict_VERDICT_DELIVERED)})[0]
+		}
+		if reply.Err != nil || reply.Result.Code != fsmpb.Code_CODE_OK {
+			t.Errorf("ack of %s, leased by shard %d: %v", task.Id, task.Shard, reply)
+		}
+	}
+	for len(ended) > 0 {
+		tasks := lease(t, c.Node(2), "work", 100, 20*time.Second)
+		if len(tasks) == 0 {
+			t.Fatalf("%d tasks did not come again", len(ended))
+		}
+		for _, task := range tasks {
+			fence, ok := ended[task.Id]
+			if !ok || task.Attempts != 2 || task.Fence <= fence {
+				t.Errorf("came again, after fence %d: %v", fence, task)
+			}
+			delete(ended, task.Id)
+		}
+	}
+}
+
+// A consumer that waits is served also by a leader that came after it.
+func TestWaitGoesOnWithTheNextLeader(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	got := make(chan map[string]*fsmpb.Task, 1)
+	go func() { got <- leaseAll(t, c.Node(0), "work", 24, 1000) }()
+	c.Crash(1)
+	for i := range 24 {
+		mustRepeat(t, c.Node(2), pulled("work", fmt.Sprint("task-", i), 0))
+	}
+	<-got
+}

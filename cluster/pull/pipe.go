@@ -1,0 +1,74 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// pipe is a stream to the shards of this very node.
+type pipe struct {
+	ctx      context.Context
+	requests chan *clusterpb.PullRequest
+	replies  chan *clusterpb.PullReply
+}
+
+// open begins a stream to a node.
+func (p *Puller) open(ctx context.Context, node string) (Stream, error) {
+	if node != p.cfg.Self {
+		return p.cfg.Open(ctx, node)
+	}
+	s := &pipe{
+		ctx: ctx, requests: make(chan *clusterpb.PullRequest, 16), replies: make(chan *clusterpb.PullReply, 16),
+	}
+	p.workers.Go(func() {
+		defer close(s.replies)
+		err := p.Serve(pipeEnd{s}, ctx.Done())
+		if err != nil && !errors.Is(err, context.Canceled) {
+			p.cfg.Logger.Warn("this node's own consumers were cut off", "error", err)
+		}
+	})
+	return s, nil
+}
+
+func (s *pipe) Send(msg *clusterpb.PullRequest) error {
+	select {
+	case s.requests <- msg:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+func (s *pipe) Recv() (*clusterpb.PullReply, error) {
+	msg, ok := <-s.replies
+	if !ok {
+		return nil, io.EOF
+	}
+	return msg, nil
+}
+
+// pipeEnd is its answering end.
+type pipeEnd struct{ *pipe }
+
+func (s pipeEnd) Context() context.Context { return s.ctx }
+
+func (s pipeEnd) Send(msg *clusterpb.PullReply) error {
+	select {
+	case s.replies <- msg:
+		return nil
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+func (s pipeEnd) Recv() (*clusterpb.PullRequest, error) {
+	select {
+	case msg := <-s.requests:
+		return msg, nil
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
+	}
+}

@@ -1,0 +1,241 @@
+package pull
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"google.golang.org/protobuf/proto"
+)
+
+// waiter is one consumer's call. The puller's mutex guards it until served is closed.
+type waiter struct {
+	max    int
+	pool   *pool
+	place  *list.Element // in pool.waiters; nil: it waits no longer
+	served chan struct{}
+	tasks  []*fsmpb.Task
+	err    error
+}
+
+// pool is the consumers of one key, and what is asked for them. Either nobody waits or nothing lies in the buffer.
+type pool struct {
+	puller  *Puller
+	key     key
+	waiters list.List // of *waiter, the first to be served first
+	need    int       // sum of their max
+	places  map[uint32]*place
+	buffer  []arrived
+	turn    int // which shard with a backlog is asked first
+
+	idleSince time.Time   // when the last waiter went
+	timer     *time.Timer // looks after buffer and demands while nobody waits
+	ticking   bool        // timer runs
+	hints     *time.Timer // forgets what shards said that do not deliver
+	news      uint64      // arrivals so far
+	closed    bool        // it is in puller.pools no more
+}
+
+// arrived is a task that lies here without a consumer.
+type arrived struct {
+	task *fsmpb.Task
+	size int
+	at   time.Time
+}
+
+func newPool(p *Puller, k key) *pool {
+	return &pool{puller: p, key: k, places: make(map[uint32]*place)}
+}
+
+func (q *pool) enter(w *waiter) {
+	w.pool = q
+	w.place = q.waiters.PushBack(w)
+	q.need += w.max
+	q.turn++
+	q.serve()
+	q.adjust()
+}
+
+// leave is called when a waiter has been served or has no more time.
+func (q *pool) leave(w *waiter) {
+	q.waiters.Remove(w.place)
+	w.place = nil
+	q.need -= w.max
+	q.puller.waiting--
+	if q.waiters.Len() == 0 {
+		q.idleSince = time.Now()
+		q.tick(q.puller.cfg.Linger)
+	}
+}
+
+// arrive takes tasks that a shard has leased to this pool.
+func (q *pool) arrive(tasks []*fsmpb.Task) {
+	now := time.Now()
+	q.news++
+	for _, t := range tasks {
+		size := proto.Size(t)
+		q.puller.buffered += size
+		q.buffer = append(q.buffer, arrived{t, size, now})
+	}
+	q.serve()
+	if len(q.buffer) == 0 {
+		return
+	}
+	if q.closed || q.puller.closed || q.puller.buffered > maxBufferBytes {
+		q.releaseBefore(now.Add(1))
+		return
+	}
+	if q.waiters.Len() == 0 {
+		q.tick(q.puller.cfg.Linger)
+	}
+}
+
+// serve hands out what is in the buffer.
+func (q *pool) serve() {
+	for len(q.buffer) > 0 && q.waiters.Len() > 0 {
+		w := q.waiters.Front().Value.(*waiter)
+		n, bytes := 0, 0
+		for n < min(w.max, len(q.buffer)) && bytes < maxAnswerBytes {
+			bytes += q.buffer[n].size
+			w.tasks = append(w.tasks, q.buffer[n].task)
+			n++
+		}
+		q.drop(n, bytes)
+		q.puller.metrics.leased.Add(float64(n))
+		q.leave(w)
+		close(w.served)
+	}
+}
+
+// drop takes the first n tasks out of the buffer.
+func (q *pool) drop(n, bytes int) {
+	clear(q.buffer[:n])
+	if q.buffer = q.buffer[n:]; len(q.buffer) == 0 {
+		q.buffer = nil
+	}
+	q.puller.buffered -= bytes
+}
+
+// releaseBefore gives back what arrived before an instant.
+func (q *pool) releaseBefore(limit time.Time) {
+	n, bytes := 0, 0
+	var tasks []*fsmpb.Task
+	for n < len(q.buffer) && q.buffer[n].at.Before(limit) {
+		bytes += q.buffer[n].size
+		tasks = append(tasks, q.buffer[n].task)
+		n++
+	}
+	q.drop(n, bytes)
+	q.puller.release(tasks)
+}
+
+// tick has lookAround called after a while, unless it will be anyway.
+func (q *pool) tick(after time.Duration) {
+	if q.ticking {
+		return
+	}
+	q.ticking = true
+	if q.timer == nil {
+		q.timer = time.AfterFunc(after, q.lookAround)
+		return
+	}
+	q.timer.Reset(after)
+}
+
+// lookAround gives back what lay here too long, and ends the demands of a pool without consumers. It runs only while
+// there is such a thing.
+func (q *pool) lookAround() {
+	p := q.puller
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q.ticking = false
+	if q.closed {
+		return
+	}
+	now := time.Now()
+	q.releaseBefore(now.Add(1 - p.cfg.Linger))
+	idle := q.waiters.Len() == 0
+	switch left := p.cfg.Linger - now.Sub(q.idleSince); {
+	case len(q.buffer) > 0:
+		q.tick(p.cfg.Linger - now.Sub(q.buffer[0].at))
+	case idle && left > 0:
+		q.tick(left)
+	case idle:
+		q.dissolve()
+	}
+}
+
+// dissolve ends the demands. What still arrives for them finds a new pool.
+func (q *pool) dissolve() {
+	q.closed = true
+	for _, at := range q.places {
+		at.quit()
+	}
+	if q.hints != nil {
+		q.hints.Stop()
+	}
+	delete(q.puller.pools, q.key)
+}
+
+// close sends everybody away.
+func (q *pool) close() {
+	for q.waiters.Len() > 0 {
+		w := q.waiters.Front().Value.(*waiter)
+		w.err = errClosed
+		q.leave(w)
+		close(w.served)
+	}
+	q.releaseBefore(time.Now().Add(1))
+	q.dissolve()
+}
+
+// adjust asks the shards for what is needed. While nobody waits, demands stay as they are, for a little while.
+func (q *pool) adjust() {
+	if q.need == 0 || q.closed {
+		return
+	}
+	shards := q.puller.cfg.State().Shards
+	ready := make([]int, len(shards))
+	hinted := false
+	for i, s := range shards {
+		at := q.places[s.Id]
+		if at == nil {
+			at = &place{pool: q, shard: s.Id}
+			q.places[s.Id] = at
+		}
+		ready[i] = at.ready
+		hinted = hinted || at.ready > 0
+	}
+	for i, n := range shares(min(q.need, maxNeed), ready, q.turn%len(shards)) {
+		q.places[shards[i].Id].want(n)
+	}
+	if hinted {
+		q.watchHints()
+	}
+}
+
+// watchHints forgets what shards said to have waiting, if nothing comes of it.
+func (q *pool) watchHints() {
+	news := q.news
+	if q.hints != nil {
+		q.hints.Stop()
+	}
+	q.hints = time.AfterFunc(hintLife, func() {
+		q.puller.mu.Lock()
+		defer q.puller.mu.Unlock()
+		if q.news != news || q.need == 0 || q.closed {
+			return
+		}
+		for _, at := range q.places {
+			at.ready = 0
+		}
+		q.adjust()
+	})
+}
+
+func (q *pool) leaderIs(shard uint32, leader string) {
+	if at := q.places[shard]; at != nil {
+		at.leaderIs(leader)
+		q.adjust()
+	}
+}

@@ -1,0 +1,217 @@
+package pull
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Puller is where this node's consumers wait. Its methods are safe for concurrent use.
+type Puller struct {
+	cfg     Config
+	metrics *metrics
+	ctx     context.Context // of all that runs for it
+	cancel  context.CancelFunc
+	late    context.Context // of releases: it ends some time after
+	giveUp  context.CancelFunc
+	workers sync.WaitGroup
+
+	mu       sync.Mutex // guards all below, and all pools, places, asks and links
+	closed   bool
+	pools    map[key]*pool
+	links    map[string]*link // by node
+	followed map[uint32]bool  // shards whose leaders are followed
+	asks     int              // demands that have not ended
+	drained  chan struct{}    // closed when asks is 0 after closed is set
+	waiting  int              // consumers
+	buffered int              // bytes of all pools' buffers
+	number   uint64           // of the last demand
+}
+
+// key is what a pool's consumers have in common.
+type key struct {
+	namespace, queue string
+	lease            time.Duration
+}
+
+// New returns a puller without any consumer.
+func New(cfg Config) *Puller {
+	p := &Puller{
+		cfg: cfg.withDefaults(), pools: make(map[key]*pool), links: make(map[string]*link),
+		followed: make(map[uint32]bool), drained: make(chan struct{}),
+	}
+	p.metrics = newMetrics(p, cfg.Registerer)
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.late, p.giveUp = context.WithCancel(context.Background())
+	return p
+}
+
+var (
+	errClosed = fmt.Errorf("%w: this node is being closed", fsm.ErrNotProposed)
+	errNoMap  = fmt.Errorf("%w: this node does not know the shards yet", fsm.ErrNotProposed)
+)
+
+// Lease waits until there is a due task that the consumer may have, and returns it with what else has come by then, up
+// to its max; or until ctx ends, and then returns none. The request must be valid, its namespace and queue named.
+func (p *Puller) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+	w := &waiter{max: req.Max, served: make(chan struct{})}
+	if err := p.enter(key{req.Namespace, req.Queue, req.Lease}, w); err != nil {
+		return nil, err
+	}
+	select {
+	case <-w.served:
+	case <-ctx.Done():
+		p.leave(w)
+	}
+	return w.tasks, w.err
+}
+
+func (p *Puller) enter(k key, w *waiter) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.closed:
+		return errClosed
+	case p.waiting >= p.cfg.MaxWaiting:
+		return fmt.Errorf("%w: %d consumers", fsm.ErrOverloaded, p.waiting)
+	case !p.follow():
+		return errNoMap
+	}
+	p.waiting++
+	p.pool(k).enter(w)
+	return nil
+}
+
+// leave ends a wait. Who was served before has his tasks.
+func (p *Puller) leave(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.place != nil {
+		w.pool.leave(w)
+	}
+}
+
+// pool returns the pool of a key, a new one if there is none.
+func (p *Puller) pool(k key) *pool {
+	q := p.pools[k]
+	if q == nil {
+		q = newPool(p, k)
+		p.pools[k] = q
+	}
+	return q
+}
+
+// follow begins to follow the leaders of all shards. It returns false while no shard is known.
+func (p *Puller) follow() bool {
+	shards := p.cfg.State().Shards
+	for _, s := range shards {
+		if !p.followed[s.Id] {
+			p.followed[s.Id] = true
+			p.workers.Go(func() { p.followLeader(s.Id) })
+		}
+	}
+	return len(shards) > 0
+}
+
+func (p *Puller) followLeader(shard uint32) {
+	for {
+		leader, changed := p.cfg.Leaders.Watch(shard)
+		p.leaderIs(shard, leader)
+		select {
+		case <-changed:
+		case <-p.ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Puller) leaderIs(shard uint32, leader string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, q := range p.pools {
+		q.leaderIs(shard, leader)
+	}
+}
+
+// release gives tasks back that nobody takes here, aside.
+func (p *Puller) release(tasks []*fsmpb.Task) {
+	if len(tasks) > 0 {
+		p.workers.Go(func() { p.giveBack(tasks) })
+	}
+}
+
+// giveBack releases tasks. What fails is left to the leases.
+func (p *Puller) giveBack(tasks []*fsmpb.Task) {
+	if len(tasks) == 0 {
+		return
+	}
+	p.metrics.released.Add(float64(len(tasks)))
+	ctx, cancel := context.WithTimeout(p.late, releaseWithin)
+	defer cancel()
+	for _, r := range p.cfg.Do(ctx, releases(tasks)) {
+		if r.Err != nil {
+			p.cfg.Logger.Debug("tasks that nobody took are left to their leases", "tasks", len(tasks), "error", r.Err)
+			return
+		}
+	}
+}
+
+// releases turns their order round: each goes back to the head of its lane.
+func releases(tasks []*fsmpb.Task) []*fsmpb.Command {
+	cmds := make([]*fsmpb.Command, 0, len(tasks))
+	for _, t := range slices.Backward(tasks) {
+		cmds = append(cmds, &fsmpb.Command{Namespace: t.Namespace, Id: t.Id, Op: &fsmpb.Command_Settle{
+			Settle: &fsmpb.Settle{
+				Fence: t.Fence, Occurrence: t.Occurrence, Verdict: fsmpb.Verdict_VERDICT_RELEASED, Consumer: true,
+			},
+		}})
+	}
+	return cmds
+}
+
+// Close sends the consumers away, ends all demands, and releases what arrives in the meantime. Other nodes' demands are
+// served until their streams end.
+func (p *Puller) Close() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.closed = true
+	for _, q := range p.pools {
+		q.close()
+	}
+	p.asksEnded(0)
+	p.mu.Unlock()
+	late := time.NewTimer(drainWithin)
+	defer late.Stop()
+	select {
+	case <-p.drained:
+	case <-late.C:
+	}
+	p.cancel()
+	giveUp := time.AfterFunc(drainWithin, p.giveUp)
+	defer giveUp.Stop()
+	p.workers.Wait()
+	p.metrics.unregister()
+}
+
+// asksEnded counts demands that have ended.
+func (p *Puller) asksEnded(n int) {
+	if p.asks -= n; p.closed && p.asks == 0 {
+		p.drainOnce()
+	}
+}
+
+func (p *Puller) drainOnce() {
+	select {
+	case <-p.drained:
+	default:
+		close(p.drained)
+	}
+}

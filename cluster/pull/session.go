@@ -1,0 +1,242 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Serve answers another node's demands for the shards that are led here, until the stream ends or stopping is closed.
+// What was granted to it and could not be sent is released.
+func (p *Puller) Serve(stream ServerStream, stopping <-chan struct{}) error {
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	s := &session{puller: p, demands: make(map[uint64]Demand), wake: make(chan struct{}, 1)}
+	received := make(chan error, 1)
+	go func() { received <- s.receive(ctx, stream) }()
+	sent := make(chan error, 1)
+	go func() { sent <- s.send(ctx, stream) }()
+	var err error
+	select {
+	case err = <-received:
+		cancel()
+		<-sent
+	case err = <-sent:
+	case <-stopping:
+		cancel()
+		<-sent
+	}
+	s.close()
+	return err
+}
+
+// session is the demands of one stream, and what is to be sent on it.
+type session struct {
+	puller *Puller
+	wake   chan struct{} // capacity 1: outbox is not empty
+
+	mu      sync.Mutex
+	closed  bool
+	demands map[uint64]Demand
+	outbox  []*clusterpb.PullAnswer
+	bytes   int // of the tasks in outbox
+}
+
+// errSlow ends a stream whose other end does not take what it asked for.
+var errSlow = fmt.Errorf("%w: more than %d bytes wait to be sent", fsm.ErrOverloaded, maxOutboxBytes)
+
+func (s *session) receive(ctx context.Context, stream ServerStream) error {
+	for {
+		msg, err := stream.Recv()
+		if errors.Is(err, io.EOF) || ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, d := range msg.Demands {
+			s.handle(d)
+		}
+	}
+}
+
+func (s *session) handle(msg *clusterpb.PullDemand) {
+	s.mu.Lock()
+	d, closed := s.demands[msg.Number], s.closed
+	s.mu.Unlock()
+	switch {
+	case closed:
+	case msg.End:
+		s.end(msg.Number, d)
+	case d != nil:
+		d.Set(msg.Total, msg.Received)
+	case msg.LeaseMs > 0:
+		s.begin(msg)
+	} // else it was changed while the news of its end was on the way
+}
+
+func (s *session) begin(msg *clusterpb.PullDemand) {
+	c := &consumer{session: s, number: msg.Number}
+	d, err := s.puller.cfg.Local(msg.Shard, fsm.LeaseRequest{
+		Namespace: msg.Namespace, Queue: msg.Queue, Max: int(min(msg.Total, maxNeed)),
+		Lease: time.Duration(msg.LeaseMs) * time.Millisecond,
+	}, c)
+	if err != nil {
+		c.End(err)
+		return
+	}
+	s.mu.Lock()
+	drop := s.closed || c.ended
+	if !drop {
+		s.demands[msg.Number] = d
+	}
+	s.mu.Unlock()
+	if drop {
+		d.Withdraw()
+	}
+}
+
+func (s *session) end(number uint64, d Demand) {
+	if d == nil {
+		return // it has ended by itself, and said so
+	}
+	d.Withdraw()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.demands, number)
+	s.put(&clusterpb.PullAnswer{Number: number, Ended: true})
+}
+
+// put is called with the lock held.
+func (s *session) put(a *clusterpb.PullAnswer) {
+	s.outbox = append(s.outbox, a)
+	notify(s.wake)
+}
+
+// send sends what is there while the last message was being sent.
+func (s *session) send(ctx context.Context, stream ServerStream) error {
+	for {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return nil
+		}
+		for {
+			msg, err := s.take()
+			if err != nil {
+				return err
+			}
+			if msg == nil {
+				break
+			}
+			if err := stream.Send(msg); err != nil {
+				return err // these tasks may have arrived or not: their leases decide
+			}
+		}
+	}
+}
+
+// take returns the next message, nil if there is nothing to be said.
+func (s *session) take() (*clusterpb.PullReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes > maxOutboxBytes {
+		return nil, errSlow
+	}
+	if len(s.outbox) == 0 {
+		return nil, nil
+	}
+	n, bytes := 0, 0
+	for n < len(s.outbox) && bytes < messageBytes {
+		bytes += sizeOf(s.outbox[n].Tasks)
+		n++
+	}
+	msg := &clusterpb.PullReply{Answers: s.outbox[:n:n]}
+	if s.outbox = s.outbox[n:]; len(s.outbox) == 0 {
+		s.outbox = nil
+	}
+	s.bytes -= bytes
+	return msg, nil
+}
+
+// close withdraws all demands and releases what was not sent.
+func (s *session) close() {
+	s.mu.Lock()
+	s.closed = true
+	demands := s.demands
+	s.demands = nil
+	s.mu.Unlock()
+	for _, d := range demands {
+		d.Withdraw()
+	}
+	s.mu.Lock()
+	outbox := s.outbox // to which nobody adds any more
+	s.outbox = nil
+	s.mu.Unlock()
+	var unsent []*fsmpb.Task
+	for _, a := range outbox {
+		unsent = append(unsent, a.Tasks...)
+	}
+	s.puller.giveBack(unsent)
+}
+
+// consumer is the other node, as the desk sees one of its demands.
+type consumer struct {
+	session *session
+	number  uint64
+	ended   bool
+}
+
+// Take queues tasks for the stream.
+func (c *consumer) Take(leased fsm.Leased) {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bytes += sizeOf(leased.Tasks)
+	s.put(&clusterpb.PullAnswer{Number: c.number, Tasks: leased.Tasks, Ready: uint64(leased.Ready)})
+}
+
+// End tells the other node why its demand ended.
+func (c *consumer) End(err error) {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.ended = true
+	delete(s.demands, c.number)
+	s.put(&clusterpb.PullAnswer{Number: c.number, Ended: true, Error: endOf(err)})
+}
+
+// endOf names the reason for the other side, which tells one reason from the others: somebody else leads.
+func endOf(err error) *clusterpb.CallError {
+	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED, Detail: err.Error()}
+	var notLeader *fsm.NotLeaderError
+	if errors.As(err, &notLeader) {
+		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
+	}
+	return e
+}
+
+func sizeOf(tasks []*fsmpb.Task) int {
+	n := 0
+	for _, t := range tasks {
+		n += proto.Size(t)
+	}
+	return n
+}
+
+// notify tells whoever waits on a channel of capacity one that there is something to look at.
+func notify(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
