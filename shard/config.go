@@ -135,6 +135,7 @@ func WAN() Timing {
 type Policy struct {
 	Window         uint32        // attempts in flight per lane on this shard, of whose receiver nothing is known
 	MaxWindow      uint32        // the same, of whose receiver it is known that it can take so many
+	Strangers      uint32        // attempts under way on this shard from which on only receivers known to be well get more
 	Timeout        time.Duration // of an attempt
 	LeaseMargin    time.Duration // a lease ends this long, and the horizon, after its attempt has
 	KeepDone       time.Duration // how long a tombstone stays
@@ -146,7 +147,7 @@ type Policy struct {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Window: 16, MaxWindow: 512, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
+		Window: 16, MaxWindow: 512, Strangers: 8192, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
 		MaxAttempts: fsm.DefaultMaxAttempts, MinBackoff: fsm.DefaultMinBackoff, MaxBackoff: fsm.DefaultMaxBackoff,
 	}
 }
@@ -188,6 +189,7 @@ func (c Config) withDefaults() (Config, error) {
 func (p Policy) withDefaults() Policy {
 	d := defaultPolicy()
 	setDefault(&p.Window, d.Window)
+	setDefault(&p.Strangers, d.Strangers)
 	setDefault(&p.MaxWindow, max(d.MaxWindow, p.Window))
 	setDefault(&p.Timeout, d.Timeout)
 	setDefault(&p.LeaseMargin, d.LeaseMargin)

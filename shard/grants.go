@@ -18,10 +18,12 @@ const (
 
 // granter gathers the Grants of one entry.
 type granter struct {
-	book   *book
-	now    time.Time
-	left   int // tasks
-	grants []*fsmpb.Grant
+	book *book
+	now  time.Time
+	left int // tasks
+	// strangers is how many of them may be for receivers that are not known to be well.
+	strangers int
+	grants    []*fsmpb.Grant
 }
 
 func (g *granter) full() bool { return g.left <= 0 || len(g.grants) >= maxGrantOps }
@@ -31,7 +33,8 @@ func (g *granter) full() bool { return g.left <= 0 || len(g.grants) >= maxGrantO
 func (b *book) grants() []*fsmpb.Grant {
 	now := time.Now()
 	b.wake(now)
-	g := &granter{book: b, now: now, left: maxGrants}
+	b.letIn()
+	g := &granter{book: b, now: now, left: maxGrants, strangers: b.strangers()}
 	marked := b.marked[:min(len(b.marked), maxLooks)]
 	b.marked = b.marked[len(marked):]
 	for i, l := range marked {
@@ -74,7 +77,15 @@ func (g *granter) room(l *lane) int {
 	if !until.IsZero() {
 		b.doze(l, until)
 	}
-	return min(room, l.Ready-l.granted)
+	room = min(room, l.Ready-l.granted)
+	if room > g.strangers && !l.throttle.IsWell() {
+		room = g.strangers
+		if !l.outside {
+			l.outside = true
+			b.outside = append(b.outside, l)
+		}
+	}
+	return room
 }
 
 // grant makes Grants for up to n tasks, and returns how many it could.
@@ -87,6 +98,7 @@ func (g *granter) grant(l *lane, n int) int {
 	g.book.enter(l)
 	l.granted += n
 	if !l.Pulled {
+		g.strangers = max(g.strangers-n, 0)
 		g.grants = append(g.grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
 		return n
 	}
@@ -191,6 +203,14 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 	return credits
 }
 
+// window is how many attempts an Advance may have under way in a lane of which it is told nothing.
+func (b *book) window() uint32 {
+	if b.strangers() == 0 {
+		return 0
+	}
+	return b.shard.cfg.Policy.Window
+}
+
 // applied takes what an entry did to the lanes, and returns its grants: those that stand, and those that must be given
 // back, because the lane's gate was closed when the machine did not know it yet. Grants that a Takeover renewed stand:
 // their attempts may have begun long ago.
@@ -227,4 +247,6 @@ func (b *book) admit(g fsm.Grant) bool {
 }
 
 // pending tells whether something may be granted by the next entry.
-func (b *book) pending() bool { return len(b.marked)+len(b.servable) > 0 }
+func (b *book) pending() bool {
+	return len(b.marked)+len(b.servable) > 0 || len(b.outside) > 0 && b.strangers() > 0
+}

@@ -22,6 +22,7 @@ type lane struct {
 
 	marked   bool          // in book.marked
 	dozing   bool          // in book.dozing
+	outside  bool          // in book.outside
 	idle     *list.Element // in book.idle; nil: a task is due, or a consumer waits
 	special  int           // place in book.special; -1: none
 	consumed int           // place in book.consumed; -1: none
@@ -49,6 +50,14 @@ func (l *lane) isStranded() bool { return !l.Pulled && l.isPulledByPolicy() }
 
 func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 }
 
+// pushed is how many attempts are under way, not counting consumers'.
+func (l *lane) pushed() int {
+	if l.Pulled {
+		return 0
+	}
+	return l.Firing
+}
+
 // inFlight is how many attempts are under way once the entry being put together has been applied.
 func (l *lane) inFlight() int { return max(l.Firing-l.freed, 0) + l.granted }
 
@@ -71,8 +80,10 @@ type book struct {
 	entry    []*lane      // that the entry being put together changes
 	touched  []*laneQueue // limited queues whose borrower must hear of the last entry
 	dozing   dozers       // lanes that wait for an instant
+	pushed   int          // attempts under way: the sum over pushed lanes
+	outside  []*lane      // lanes that wait until fewer are
 	idle     *list.List   // lanes without a task, the longest idle first
-	special  ring         // pushed and busy lanes whose window is not the one that an Advance assumes
+	special  ring         // pushed lanes that an Advance must be told of
 	consumed ring         // pulled lanes with a demand
 	broken   int          // lanes whose breaker is open
 }
@@ -117,7 +128,9 @@ func (b *book) update(load fsm.LaneLoad) {
 	}
 	l := b.open(load.Lane)
 	l.queue.firing += load.Firing - l.Firing
+	b.pushed -= l.pushed()
 	l.LaneLoad = load
+	b.pushed += l.pushed()
 	b.touch(l.queue)
 	b.mark(l)
 	b.review(l)
@@ -125,8 +138,7 @@ func (b *book) update(load fsm.LaneLoad) {
 
 // review puts a lane where its load belongs, and forgets it if it is neither busy nor worth remembering.
 func (b *book) review(l *lane) {
-	window := l.throttle.Window()
-	b.special.set(l, !l.Pulled && !l.isEmpty() && window != b.cfg.Start && !l.throttle.Open())
+	b.special.set(l, b.isSpecial(l))
 	switch {
 	case !l.isEmpty() || l.consumed >= 0:
 		b.rouse(l)
@@ -138,6 +150,18 @@ func (b *book) review(l *lane) {
 			b.close(b.idle.Front().Value.(*lane))
 		}
 	}
+}
+
+// isSpecial tells whether an Advance would give a lane less, or more, than its receiver takes.
+func (b *book) isSpecial(l *lane) bool {
+	window := l.throttle.Window()
+	switch {
+	case l.Pulled || l.throttle.Open():
+		return false
+	case window < b.cfg.Start:
+		return l.Firing >= window
+	}
+	return window > b.cfg.Start && l.Firing >= b.cfg.Start/2
 }
 
 // rouse takes a lane off the idle ones.
@@ -208,6 +232,20 @@ func (b *book) countBroken(before, after bool) {
 	case before && !after:
 		b.broken--
 	}
+}
+
+// strangers is how many more attempts may begin at receivers that are not known to be well. A hundred thousand of them
+// that never answer would else have as many connections open at the same time.
+func (b *book) strangers() int { return max(int(b.shard.cfg.Policy.Strangers)-b.pushed, 0) }
+
+// letIn has as many of the lanes outside looked at as may begin something.
+func (b *book) letIn() {
+	n := min(len(b.outside), b.strangers())
+	for _, l := range b.outside[:n] {
+		l.outside = false
+		b.mark(l)
+	}
+	b.outside = b.outside[n:]
 }
 
 // demandChanged is told that a consumer asks for tasks of a lane, or that none does any more.

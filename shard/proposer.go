@@ -105,6 +105,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 		w.advance.done <- advanced{paused: true}
 	} else if w.advance != nil && err == nil {
 		e.advance, e.advanceAt = w.advance, e.commands
+		policy.Window = p.book.window()
 		err = e.add(p.advanceCommand(now, policy))
 	}
 	e.usersAt = e.commands

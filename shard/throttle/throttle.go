@@ -28,6 +28,7 @@ type Throttle struct {
 	window float64 // 1 <= window <= Max
 	steady bool    // it has met a limit: grow slowly
 	run    int     // failures since the last success
+	proven bool    // it has succeeded
 
 	open  bool
 	pause time.Duration // between the last two probes
@@ -55,6 +56,9 @@ func (t *Throttle) Room(now time.Time, inFlight int) (room int, until time.Time)
 // Open tells whether the breaker is.
 func (t *Throttle) Open() bool { return t.open }
 
+// IsWell tells whether the receiver's last answer was a success.
+func (t *Throttle) IsWell() bool { return t.proven && t.run == 0 }
+
 // Window is how many attempts may be under way while the breaker is closed.
 func (t *Throttle) Window() int { return int(t.window) }
 
@@ -75,7 +79,7 @@ func (t *Throttle) End(cfg Config, now time.Time, e Ending) {
 const slowGrowth = 0.1 // of the window, for each success
 
 func (t *Throttle) succeed(cfg Config, e Ending) {
-	t.run = 0
+	t.run, t.proven = 0, true
 	if t.open {
 		t.open, t.pause, t.until = false, 0, time.Time{}
 		t.steady = false

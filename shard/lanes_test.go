@@ -1,0 +1,151 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// toEach schedules a task for each of n receivers.
+func toEach(t testing.TB, lead *node, name string, n int, due time.Time) {
+	var cmds []*fsmpb.Command
+	for i := range n {
+		cmd := schedule(fmt.Sprintf("%s-%06d", name, i), due)
+		cmd.GetSchedule().Spec.Target.Url = fmt.Sprintf("http://%s%d.test/", name, i)
+		cmd.GetSchedule().Spec.Retry = &fsmpb.Retry{MaxAttempts: 3}
+		cmds = append(cmds, cmd)
+	}
+	lead.mustAll(t, cmds)
+}
+
+// bookOf has a look at the leader's book, in the only goroutine that may.
+func bookOf(n *node, look func(*book)) {
+	done := make(chan struct{})
+	n.current().proposer.queue.tell(func(b *book) { look(b); close(done) })
+	<-done
+}
+
+// TestStrangers: thousands of receivers that never answer get no more than so many attempts at a time, and one that is
+// known to be well gets its own beside them.
+func TestStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const strangers, dead = 100, 2500
+		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Strangers = strangers }).startAll()
+		defer c.close()
+		var mu sync.Mutex
+		hanging, most := 0, 0
+		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+			if !strings.HasPrefix(a.Task.Id, "dead") {
+				return fsm.Outcome{Delivered: true}
+			}
+			mu.Lock()
+			hanging++
+			most = max(most, hanging)
+			mu.Unlock()
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			hanging--
+			return fsm.Outcome{Error: "timeout"}
+		}
+		n := c.leader()
+		due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
+		toEach(t, n, "dead", dead, due)
+		for i := range 200 { // all the time, so that its lane stays known
+			n.must(t, schedule(fmt.Sprintf("well-%03d", i), due.Add(time.Duration(i-100)*100*time.Millisecond)))
+		}
+		time.Sleep(time.Until(due) + 5*time.Second)
+		if most > strangers+maxAdvance {
+			t.Errorf("%d attempts at dead receivers at once", most)
+		}
+		for i, a := range c.sink.of("well-149") {
+			if want := due.Add(4900 * time.Millisecond); i > 0 || !a.at.Equal(want) {
+				t.Errorf("attempt %d at %v, due %v", i+1, a.at, want)
+			}
+		}
+		time.Sleep(6 * time.Hour)
+		if got := n.machine.Counts(); got.ByState[fsmpb.State_STATE_DEAD] != dead || got.Lanes != 0 {
+			t.Errorf("%d dead letters, %d lanes", got.ByState[fsmpb.State_STATE_DEAD], got.Lanes)
+		}
+		bookOf(n, func(b *book) {
+			if len(b.lanes) > maxIdleLanes || b.pushed != 0 || len(b.marked)+len(b.outside)+len(b.dozing) != 0 {
+				t.Errorf("%d lanes, %d attempts, %d marked, %d outside, %d dozing",
+					len(b.lanes), b.pushed, len(b.marked), len(b.outside), len(b.dozing))
+			}
+		})
+	})
+}
+
+// TestFullLanesAreLeftAlone: lanes where tasks wait and nothing can begin are not looked at when an entry is about
+// something else.
+func TestFullLanesAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
+		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
+		defer c.close()
+		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+			<-ctx.Done()
+			return fsm.Outcome{Error: "timeout"}
+		}
+		n := c.leader()
+		const lanes = 300
+		due := time.Now().Add(time.Second)
+		toEach(t, n, "a", lanes, due)
+		for _, id := range []string{"again", "andagain"} {
+			var cmds []*fsmpb.Command
+			for i := range lanes {
+				full := schedule(fmt.Sprintf("%s-%d", id, i), due)
+				full.GetSchedule().Spec.Target.Url = fmt.Sprintf("http://a%d.test/", i)
+				paused := inQueue("paused", fmt.Sprintf("p%s-%d", id, i), due)
+				paused.GetSchedule().Spec.Target = full.GetSchedule().Spec.Target
+				cmds = append(cmds, full, paused, inQueue("pulled", fmt.Sprintf("q%s-%d", id, i), due))
+			}
+			n.mustAll(t, cmds)
+		}
+		time.Sleep(5 * time.Second)
+		loads := n.machine.Loads()
+		for range 10 {
+			n.must(t, schedule("other", due.Add(time.Hour)))
+			bookOf(n, func(b *book) {
+				if len(b.marked) > 0 || b.pending() {
+					t.Errorf("%d of %d lanes are to be looked at", len(b.marked), len(loads))
+				}
+			})
+		}
+		if len(loads) != 2*lanes+1 {
+			t.Errorf("%d lanes", len(loads))
+		}
+	})
+}
+
+// BenchmarkBesideFullLanes is one schedule after the other beside lanes where a task waits: what it costs must not
+// depend on their number.
+func BenchmarkBesideFullLanes(b *testing.B) {
+	for _, lanes := range []int{0, 1000, 100_000} {
+		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
+			d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
+			c := newReplicas(b, 1, func(cfg *Config) { d.governs(cfg); cfg.Timing = LAN() }).startAll()
+			defer c.close()
+			n, due := c.leader(), time.Now()
+			var cmds []*fsmpb.Command
+			for i := range lanes {
+				cmd := inQueue("paused", fmt.Sprintf("p%d", i), due)
+				cmd.GetSchedule().Spec.Target = &fsmpb.Target{Url: fmt.Sprintf("http://a%d.test/", i)}
+				cmds = append(cmds, cmd)
+			}
+			n.mustAll(b, cmds)
+			c.eventually("all wait", func() bool { return n.machine.Counts().ByState[fsmpb.State_STATE_READY] == lanes })
+			b.ResetTimer()
+			for i := range b.N {
+				n.must(b, schedule(fmt.Sprintf("t%d", i), due.Add(time.Hour)))
+			}
+		})
+	}
+}
