@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/redis/go-redis/v9/logging"
+
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm"
@@ -24,6 +26,7 @@ func newReceivers(web delivery.Config, brokers broker.Config) (*receivers, error
 	if r.webhook, err = delivery.New(web); err != nil {
 		return nil, err
 	}
+	logging.Disable() // this client writes to stderr, for the whole process; what it says is in the outcomes
 	brokers.Version, brokers.Logger, brokers.Registerer = web.Version, web.Logger, web.Registerer
 	if r.broker, err = broker.New(brokers); err != nil {
 		r.webhook.Close()
@@ -32,8 +35,9 @@ func newReceivers(web delivery.Config, brokers broker.Config) (*receivers, error
 	return r, nil
 }
 
+// toBroker goes by scheme and host alone: what is wrong with the rest of a broker's URL is the Publisher's to say.
 func toBroker(rawURL string) bool {
-	t, err := targeturl.Parse(rawURL)
+	t, _, err := targeturl.ParseBroker(rawURL)
 	return err == nil && t.Kind != targeturl.HTTP
 }
 

@@ -21,12 +21,12 @@ import (
 
 // kafka is a cluster of fakes: they speak the protocol and keep what they are told, but are not Kafka.
 type kafka struct {
-	t       *testing.T
+	t       testing.TB
 	options []kfake.Opt
 	*kfake.Cluster
 }
 
-func newKafka(t *testing.T, options ...kfake.Opt) *kafka {
+func newKafka(t testing.TB, options ...kfake.Opt) *kafka {
 	t.Helper()
 	ports := freePorts(t, 3)
 	k := &kafka{t: t, options: append([]kfake.Opt{

@@ -21,7 +21,7 @@ import (
 
 // natsServer runs a nats-server with JetStream, which takes TLS and plain connections, from one user who may publish
 // to orders.> and one who may do all.
-func natsServer(t *testing.T) (addr, folder string, p *process) {
+func natsServer(t testing.TB) (addr, folder string, p *process) {
 	wantServer(t, "nats")
 	folder, port := t.TempDir(), freePorts(t, 1)[0]
 	certificates(t, folder)
@@ -41,7 +41,7 @@ authorization { users: [
 	return local(port), folder, p
 }
 
-func natsAdmin(t *testing.T, addr string) jetstream.JetStream {
+func natsAdmin(t testing.TB, addr string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect("nats://"+addr, nats.UserInfo("admin", "admin"))
 	if err != nil {
@@ -55,7 +55,7 @@ func natsAdmin(t *testing.T, addr string) jetstream.JetStream {
 	return js
 }
 
-func natsStream(t *testing.T, js jetstream.JetStream, cfg jetstream.StreamConfig) jetstream.Stream {
+func natsStream(t testing.TB, js jetstream.JetStream, cfg jetstream.StreamConfig) jetstream.Stream {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

@@ -16,7 +16,7 @@ import (
 )
 
 // wantServer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the server's name: `make test-brokers`.
-func wantServer(t *testing.T, name string) {
+func wantServer(t testing.TB, name string) {
 	t.Helper()
 	if !slices.Contains(strings.Split(os.Getenv("BELFRY_TEST_BROKERS"), ","), name) {
 		t.Skipf("BELFRY_TEST_BROKERS does not name %s: make test-brokers", name)
@@ -25,7 +25,7 @@ func wantServer(t *testing.T, name string) {
 
 // process is a server that can be killed and started again in the same folder.
 type process struct {
-	t       *testing.T
+	t       testing.TB
 	command func() *exec.Cmd
 	ready   string // what it prints when it serves
 
@@ -39,7 +39,7 @@ type process struct {
 const startTime = time.Minute
 
 // startProcess returns when the server serves, and stops it with the test.
-func startProcess(t *testing.T, ready string, command func() *exec.Cmd) *process {
+func startProcess(t testing.TB, ready string, command func() *exec.Cmd) *process {
 	t.Helper()
 	p := &process{t: t, command: command, ready: ready}
 	p.start()

@@ -16,7 +16,7 @@ import (
 
 // rabbitServer runs a rabbitmq-server with all that it owns in one folder, and an epmd of its own: nothing of it is
 // left behind, and one that runs on this machine is left alone.
-func rabbitServer(t *testing.T) (addr, overTLS, folder string, p *process) {
+func rabbitServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 	wantServer(t, "rabbitmq")
 	ports := freePorts(t, 4)
 	folder = t.TempDir()
@@ -56,7 +56,7 @@ log.file = false
 	return local(ports[0]), local(ports[1]), folder, p
 }
 
-func rabbitAdmin(t *testing.T, addr string) *amqp.Channel {
+func rabbitAdmin(t testing.TB, addr string) *amqp.Channel {
 	t.Helper()
 	conn, err := amqp.DialConfig("amqp://"+addr+"/", amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "belfry", Password: "pass word"}},
@@ -72,7 +72,7 @@ func rabbitAdmin(t *testing.T, addr string) *amqp.Channel {
 	return ch
 }
 
-func declare(t *testing.T, ch *amqp.Channel, name string, args amqp.Table) amqp.Queue {
+func declare(t testing.TB, ch *amqp.Channel, name string, args amqp.Table) amqp.Queue {
 	t.Helper()
 	q, err := ch.QueueDeclare(name, true, false, false, false, args)
 	if err != nil {

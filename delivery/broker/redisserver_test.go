@@ -14,7 +14,7 @@ import (
 )
 
 // redisServer runs a redis-server that answers once the disk has what it was told, with and without TLS.
-func redisServer(t *testing.T) (addr, overTLS, folder string, p *process) {
+func redisServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 	wantServer(t, "redis")
 	ports := freePorts(t, 2)
 	folder = t.TempDir()

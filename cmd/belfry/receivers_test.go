@@ -1,0 +1,73 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func attemptTo(url string) fsm.Attempt {
+	return fsm.Attempt{Task: &fsmpb.Task{
+		Id: "a", WebhookId: "w", Spec: &fsmpb.Spec{Target: &fsmpb.Target{Url: url}},
+	}}
+}
+
+// TestReceivers: a target's URL says who delivers.
+func TestReceivers(t *testing.T) {
+	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(hook.Close)
+	file := filepath.Join(t.TempDir(), "brokers.yaml")
+	if err := os.WriteFile(file, []byte("redis://127.0.0.1:1:\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	brokers, err := (&serveFlags{brokers: file}).brokerConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := newReceivers(delivery.Config{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, brokers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.close() })
+	for url, want := range map[string]string{
+		hook.URL:                        "",
+		"redis://127.0.0.1:1/?stream=s": "connection refused",
+		"nats://127.0.0.1:1/s":          "with --brokers",
+		"amqp://127.0.0.1:1/":           "neither a queue nor an exchange",
+		"":                              "no webhook target",
+	} {
+		single := r.Deliver(t.Context(), attemptTo(url))
+		batch := r.DeliverBatch(t.Context(), []fsm.Attempt{attemptTo(url)})
+		for _, out := range append(batch, single) {
+			if out.Delivered != (want == "") || !strings.Contains(out.Error, want) {
+				t.Errorf("%q: %+v", url, out)
+			}
+		}
+	}
+	for url, refused := range map[string]bool{
+		hook.URL: false, "http://10.0.0.1/": true, "redis://127.0.0.1:1/?stream=s": false, "nats://127.0.0.1:1/s": true,
+	} {
+		if err := r.CheckURL(url); (err != nil) != refused {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestBrokersFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "brokers.yaml")
+	if err := os.WriteFile(file, []byte("nats://h: {user: x}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := belfry(t, "serve", "--data", t.TempDir(), "--brokers", file)
+	if code != exitUsage || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
