@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
 )
@@ -45,10 +44,3 @@ func shardView(s cluster.ShardView) httpapi.ShardView {
 }
 
 var _ httpapi.Backend = backend{}
-
-// errNoQueues stands in for the node's queue calls.
-var errNoQueues = fmt.Errorf("queues are not served by this build: %w", fsm.ErrNotProposed)
-
-func (backend) Lease(context.Context, fsm.LeaseRequest) ([]*fsmpb.Task, error) {
-	return nil, errNoQueues
-}
