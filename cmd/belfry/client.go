@@ -68,6 +68,7 @@ func showTask(w io.Writer, t *client.Task) {
 	row("next attempt", instant(t.NextAttemptAt))
 	row("attempts", fmt.Sprint(t.Attempts))
 	row("last error", t.LastError)
+	row("leased until", instant(t.LeaseEndsAt))
 	if t.Target != nil {
 		row("target", t.Target.URL)
 	}
@@ -76,6 +77,22 @@ func showTask(w io.Writer, t *client.Task) {
 	row("payload", payload(t))
 	row("shard", fmt.Sprint(t.Shard))
 	row("revision", fmt.Sprint(t.Revision))
+	for _, p := range t.History {
+		row(fmt.Sprintf("attempt %d", p.Attempt), past(p))
+	}
+}
+
+// past shows how an attempt ended, when, and where it was made.
+func past(p client.Past) string {
+	what := p.Error
+	if what == "" {
+		what = "delivered"
+	}
+	by := p.Node
+	if by == "" {
+		by = "consumer"
+	}
+	return fmt.Sprintf("%s (%s, %s, fence %d)", what, p.EndedAt.UTC().Format("2006-01-02T15:04:05.000Z"), by, p.Fence)
 }
 
 // retry shows what a task says itself about its attempts.

@@ -56,7 +56,8 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add("run", newServe(), newLocal(), newDemo(), newListen())
-	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newCluster())
+	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newQueue(), newLease(), newSettle(),
+		newAck(), newDead(), newCluster())
 	root.AddCommand(newVersion())
 	return root
 }

@@ -18,7 +18,7 @@ import (
 
 // taskFlags are a task on the command line.
 type taskFlags struct {
-	in, at                  string
+	in, at, jitter          string
 	payload, payloadFile    string
 	contentType             string
 	url, queue              string
@@ -32,6 +32,7 @@ func (f *taskFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.in, "in", "", "due after so long: 500ms, 30m, 7d")
 	flags.StringVar(&f.at, "at", "", "due at this instant: 2026-11-21T10:00:00Z")
+	flags.StringVar(&f.jitter, "jitter", "", "due up to so much later, by a part that only the id decides: spreads many")
 	flags.StringVar(&f.payload, "payload", "", "what to deliver; JSON unless --content-type says otherwise")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "deliver this file; - is the standard input")
 	flags.StringVar(&f.contentType, "content-type", "", "of the payload (default application/json)")
@@ -62,6 +63,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 	err = errors.Join(
 		f.setPayload(&t, stdin),
 		parseInto(&t.Delay, "in", f.in),
+		parseInto(&t.Jitter, "jitter", f.jitter),
 		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
 		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
 		parseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),

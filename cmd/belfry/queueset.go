@@ -1,0 +1,213 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// queueFlags are a queue's policy on the command line. Only those that are given change anything.
+type queueFlags struct {
+	url                     string
+	headers                 []string
+	attemptTimeout          string
+	maxAttempts             int
+	minBackoff, maxBackoff  string
+	maxInFlight, batchMax   int
+	maxPerSecond            float64
+	paused, reset           bool
+	keepDone, keepDead      string
+	secretFiles, secretEnvs []string
+	generate                string
+	newestOnly              bool
+}
+
+func newQueueSet() *cobra.Command {
+	var caller caller
+	var f queueFlags
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Set a queue's policy",
+		Long: `Set what the flags say of a queue's policy; the rest of it stays as it is, unless --reset is given.
+
+An empty value, or 0, sets a field back to its default: --url "" makes it a queue that consumers pull, --max-in-flight 0
+takes the limit away.
+
+Secrets are never given as flags. --generate-secret makes one, writes it into a new file for the receiver, and keeps the
+newest one so far beside it until --newest-secret-only ends the change.`,
+		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 --generate-secret orders.secret
+  belfry queue set orders --paused`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			conn, err := caller.connect()
+			if err != nil {
+				return err
+			}
+			q, err := f.current(cmd, conn, args[0])
+			if err != nil {
+				return err
+			}
+			if err := f.apply(cmd.Flags().Changed, q); err != nil {
+				return &usageError{err}
+			}
+			kept, err := conn.PutQueue(cmd.Context(), *q)
+			if err != nil {
+				return err
+			}
+			return caller.show(cmd, kept, func(w io.Writer) { showQueue(w, kept) })
+		},
+	}
+	caller.addFlags(cmd)
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *queueFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, "url", "", "where tasks without a target go; empty: consumers pull them")
+	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
+	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
+	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
+	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
+	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+	flags.IntVar(&f.maxInFlight, "max-in-flight", 0, "attempts and leases under way in the whole cluster")
+	flags.Float64Var(&f.maxPerSecond, "max-per-second", 0, "attempts begun and leases given in the whole cluster")
+	flags.IntVar(&f.batchMax, "batch-max", 0, "tasks in one request")
+	flags.BoolVar(&f.paused, "paused", false, "begin nothing; what is under way goes on")
+	flags.StringVar(&f.keepDone, "keep-done", "", "how long finished tasks can be read")
+	flags.StringVar(&f.keepDead, "keep-dead", "", "how long dead letters are kept")
+	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "sign with the secret in this file; twice: the newest first")
+	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "sign with the secret in this environment variable; repeatable")
+	flags.StringVar(&f.generate, "generate-secret", "", "make a new secret and write it into this new file")
+	flags.BoolVar(&f.newestOnly, "newest-secret-only", false, "forget the older secret: the receiver has changed over")
+	flags.BoolVar(&f.reset, "reset", false, "begin with the defaults instead of what there is")
+}
+
+// current is what the flags change.
+func (f *queueFlags) current(cmd *cobra.Command, conn *client.Client, name string) (*client.Queue, error) {
+	if f.reset {
+		return &client.Queue{Name: name}, nil
+	}
+	q, err := conn.Queue(cmd.Context(), name)
+	if errors.Is(err, client.ErrNotFound) {
+		return &client.Queue{Name: name}, nil
+	}
+	return q, err
+}
+
+func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error {
+	if given("max-in-flight") {
+		q.MaxInFlight = f.maxInFlight
+	}
+	if given("max-per-second") {
+		q.MaxPerSecond = f.maxPerSecond
+	}
+	if given("batch-max") {
+		q.BatchMax = f.batchMax
+	}
+	if given("paused") {
+		q.Paused = f.paused
+	}
+	err := errors.Join(
+		setSpan(given, &q.KeepDone, "keep-done", f.keepDone),
+		setSpan(given, &q.KeepDead, "keep-dead", f.keepDead),
+		f.setTarget(given, q),
+		f.setRetry(given, q),
+	)
+	if err != nil {
+		return err // before a secret is made
+	}
+	return f.setSecrets(q)
+}
+
+// setSpan sets a duration that is given, to none if it is empty.
+func setSpan(given func(string) bool, d *time.Duration, flag, text string) error {
+	if !given(flag) {
+		return nil
+	}
+	*d = 0
+	return parseInto(d, flag, text)
+}
+
+func (f *queueFlags) setTarget(given func(string) bool, q *client.Queue) error {
+	if given("url") {
+		switch {
+		case f.url == "":
+			q.Target = nil
+		case q.Target == nil:
+			q.Target = &client.Target{URL: f.url}
+		default:
+			q.Target.URL = f.url
+		}
+	}
+	if !given("header") && !given("attempt-timeout") {
+		return nil
+	}
+	if q.Target == nil {
+		return errors.New("--header and --attempt-timeout need --url")
+	}
+	if given("header") {
+		q.Target.Headers = nil
+	}
+	return errors.Join(
+		pairs(&q.Target.Headers, "header", f.headers, ":"),
+		setSpan(given, &q.Target.Timeout, "attempt-timeout", f.attemptTimeout),
+	)
+}
+
+func (f *queueFlags) setRetry(given func(string) bool, q *client.Queue) error {
+	r := client.Retry{}
+	if q.Retry != nil {
+		r = *q.Retry
+	}
+	if given("max-attempts") {
+		r.MaxAttempts = f.maxAttempts
+	}
+	err := errors.Join(
+		setSpan(given, &r.MinBackoff, "min-backoff", f.minBackoff),
+		setSpan(given, &r.MaxBackoff, "max-backoff", f.maxBackoff),
+	)
+	q.Retry = &r
+	if r == (client.Retry{}) {
+		q.Retry = nil
+	}
+	return err
+}
+
+// setSecrets puts secrets in place of those there are, or a new one before them.
+func (f *queueFlags) setSecrets(q *client.Queue) error {
+	var secrets []string
+	for _, path := range f.secretFiles {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("--secret-file: %w", err)
+		}
+		secrets = append(secrets, strings.Fields(string(data))...)
+	}
+	for _, name := range f.secretEnvs {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return fmt.Errorf("--secret-env: %s is not set", name)
+		}
+		secrets = append(secrets, strings.Fields(value)...)
+	}
+	if len(f.secretFiles)+len(f.secretEnvs) > 0 {
+		q.Secrets = secrets
+	}
+	if f.newestOnly && len(q.Secrets) > 1 {
+		q.Secrets = q.Secrets[:1]
+	}
+	if f.generate == "" {
+		return nil
+	}
+	fresh, err := generateSecret(f.generate)
+	q.Secrets = append([]string{fresh}, q.Secrets[:min(len(q.Secrets), 1)]...)
+	return err
+}
