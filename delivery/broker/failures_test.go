@@ -319,6 +319,26 @@ func TestUnknownBrokers(t *testing.T) {
 	}
 }
 
+// TestRedisAnswers: only the id of an entry is a confirmation.
+func TestRedisAnswers(t *testing.T) {
+	for reply, says := range map[string]string{
+		"$0\r\n\r\n":            "the broker's answer has no id of an entry in it",
+		"$-1\r\n":               "the broker refused: redis: nil",
+		"-OOM too full\r\n":     "the broker refused: OOM too full",
+		"-READONLY replica\r\n": "the broker refused: READONLY replica",
+		":1\r\n":                "the broker's answer has no id of an entry in it",
+		"":                      "",
+	} {
+		url := "redis://" + fakeRedis(t, func(command string) string {
+			return map[string]string{"xadd": reply}[command]
+		}) + "/?stream=s"
+		out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url))
+		if out.Delivered != (says == "") || out.Permanent || !strings.HasPrefix(out.Error, says) {
+			t.Errorf("%q: %+v", reply, out)
+		}
+	}
+}
+
 func TestTargetsThatNoRetryHelps(t *testing.T) {
 	p := newPublisher(t)
 	for _, url := range []string{"", "nats://h/a.>", "http://127.0.0.1/", "amqp://h/", "kafka://u:p@h/t"} {

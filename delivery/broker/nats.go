@@ -142,7 +142,7 @@ func (l *natsLink) judge(subject string, err error) error {
 	case errors.As(err, &said) && said.ErrorCode == jetstream.JSErrCodeStreamMessageExceedsMaximum:
 		return hopeless("the message is larger than the stream takes")
 	case errors.As(err, &said):
-		return refusal(said)
+		return refusal(errors.New(said.Description))
 	}
 	return err
 }

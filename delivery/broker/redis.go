@@ -1,9 +1,11 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -17,6 +19,8 @@ const (
 	redisBatch      = 256     // entries in one pipeline
 	redisBatchBytes = 1 << 20 // of payload in one pipeline
 )
+
+var errNoID = failed("the broker's answer has no id of an entry in it")
 
 // redisLink adds entries to streams. What waits while a pipeline is on its way is the next pipeline.
 type redisLink struct {
@@ -124,8 +128,8 @@ func (l *redisLink) send(batch []*redisEntry) {
 	_, all := pipe.Exec(ctx)
 	for i, entry := range batch {
 		err := answers[i].Err()
-		if err == nil && answers[i].Val() == "" {
-			err = all // the pipeline never came as far as to this entry
+		if err == nil && !strings.Contains(answers[i].Val(), "-") { // no id, so it is not there for all we know
+			err = cmp.Or(all, errNoID)
 		}
 		entry.done <- err
 	}
