@@ -288,6 +288,13 @@ func (r receiverAt) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm
 	return outcomes
 }
 
+// together returns how many came in each batch.
+func (r *receiver) together() []int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.batches)
+}
+
 func (r *receiver) all() []arrival {
 	r.mu.Lock()
 	defer r.mu.Unlock()

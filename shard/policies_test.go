@@ -188,19 +188,20 @@ func TestQueueTarget(t *testing.T) {
 		})
 		c := newReplicas(t, 1, d.governs).startAll()
 		defer c.close()
-		var got []fsm.Attempt
+		attempts := make(chan fsm.Attempt, 10)
 		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
-			got = append(got, a)
+			attempts <- a
 			return fsm.Outcome{Error: "500"}
 		}
 		n := c.leader()
 		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 		n.must(t, inQueue("q", "a", due))
 		time.Sleep(time.Minute)
-		if len(got) != 2 {
-			t.Fatalf("%d attempts, want the queue's two", len(got))
+		if len(attempts) != 2 {
+			t.Fatalf("%d attempts, want the queue's two", len(attempts))
 		}
-		for _, a := range got {
+		for range 2 {
+			a := <-attempts
 			if !proto.Equal(a.Task.Spec.Target, target) || a.Timeout != 7*time.Second || len(a.Secrets) != 2 {
 				t.Errorf("%v within %v, %d secrets", a.Task.Spec.Target, a.Timeout, len(a.Secrets))
 			}
@@ -306,7 +307,7 @@ func TestBatches(t *testing.T) {
 		}
 		n.mustAll(t, append(cmds, schedule("elsewhere", due)))
 		time.Sleep(5 * time.Minute)
-		sizes := slices.Sorted(slices.Values(c.sink.batches))
+		sizes := slices.Sorted(slices.Values(c.sink.together()))
 		if !slices.Equal(sizes, []int{5, 10, 10}) || len(c.sink.all()) != 27 || len(c.sink.of("t03")) != 2 {
 			t.Errorf("batches of %v, %d attempts, %d of the one that failed", sizes, len(c.sink.all()), len(c.sink.of("t03")))
 		}
