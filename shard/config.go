@@ -147,7 +147,8 @@ type Policy struct {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Window: 16, MaxWindow: 512, Strangers: 8192, Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
+		Window: 16, MaxWindow: 512, Strangers: 8192,
+		Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
 		MaxAttempts: fsm.DefaultMaxAttempts, MinBackoff: fsm.DefaultMinBackoff, MaxBackoff: fsm.DefaultMaxBackoff,
 	}
 }

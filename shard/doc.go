@@ -10,6 +10,7 @@
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
 //	firing    holds each grant to its instant, looks once more, and starts it
 //	desk      where consumers' demands wait, and are handed the tasks leased for them (package pull)
+//	rules     has the shard's rules follow the queues' policies
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time
 //	homing    gives the leadership to the node that placement prefers, when that node is well
 //
@@ -18,18 +19,35 @@
 // what another proposed, has nobody to hand them to. That, not a look at the term, keeps two nodes from firing one
 // grant.
 //
+// # What may begin
+//
+// How many attempts may be under way is not in the log: it is the leader's to know, in memory, and grants and credits
+// are what comes of it. The proposer's book holds for each lane what waits and what is under way as of the last entry;
+// what its receiver can take (package throttle: a window that adapts, a circuit breaker); and its queue's gates:
+// paused, or limited to the permits that the queue's owner lends (package lend), which its lanes share in turn. An
+// Advance grants by itself only up to the first window of a lane. What it grants against a gate that the machine does
+// not know of, a breaker or a policy a moment old, is given back before it starts, uncounted.
+//
+// The book's cost is that of what changes. A lane that can begin nothing is looked at again after an end, an instant,
+// a demand, a permit or a policy, and not before; so a hundred thousand receivers that are down cost an entry nothing.
+// They could still have a connection open each: from Policy.Strangers attempts on, only receivers whose last answer was
+// a success get more.
+//
+// What a task does not say itself (target, timeout, retry) its queue says, looked up at each attempt and each settle.
+//
 // # When the leadership ends
 //
-// Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they belong
-// to no leadership, so what was leased by then is still handed to its consumer at its instant. A lease that was granted
-// and not handed over when the leader's process died runs out first.
+// Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they
+// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. A lease that was
+// granted and not handed over when the leader's process died runs out first. Windows, breakers and permits are
+// forgotten: the next leader finds out for itself.
 //
-// Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection would
-// not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when one
-// succeeds, that success still settles the task, under whatever fence. So the repeats of a failover are at most the
+// Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection
+// would not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when
+// one succeeds, that success still settles the task, under whatever fence. So the repeats of a failover are at most the
 // attempts that were running. A planned transfer first waits a while for a moment without running attempts, then holds
 // new ones back, gives those not started back uncounted, and drains for some milliseconds. What runs even then is
-// repeated.
+// repeated. What a Takeover renewed is not given back: it may have begun elsewhere, and a cancel must not deny that.
 //
 // # Reads
 //
@@ -55,5 +73,6 @@
 // Not several entries in flight: measured slower, and the order within a shard would need care at every error. Not a
 // timer that lingers for more commands: the commit of the last entry is the timer. Not a queue of payloads to send: a
 // grant is a name and an instant, and the payload is read when the attempt starts. Not raft's leader lease for reads
-// or for safety: it is no lease (a follower may elect another while it runs).
+// or for safety: it is no lease (a follower may elect another while it runs). Not windows and permits in the log: they
+// change with each attempt, and a wrong one costs a moment, not a task. Not a walk over the lanes after each entry.
 package shard

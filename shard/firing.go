@@ -53,8 +53,8 @@ func (f *firing) add(grants []fsm.Grant, renewed bool) {
 	wake(f.changed)
 }
 
-// run starts what is due until the leadership ends. What is held then is forgotten, except for leases: the next Takeover
-// grants it anew.
+// run starts what is due until the leadership ends. What is held then is forgotten, except for leases: the next
+// Takeover grants it anew.
 func (f *firing) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()

@@ -53,8 +53,8 @@ func (b *book) leaveQueue(l *lane) {
 	delete(b.queues, q.queueName)
 }
 
-// policiesChanged looks at all policies again, and at the lanes of those queues that have another. held names the queues
-// that the shard's rules hold, as long as the policies are not known.
+// policiesChanged looks at all policies again, and at the lanes of those queues that have another. held names the
+// queues that the shard's rules hold, as long as the policies are not known.
 func (b *book) policiesChanged(held map[queueName]bool) {
 	b.held = held
 	changed := map[*laneQueue]bool{}

@@ -63,8 +63,8 @@ func (l *lane) inFlight() int { return max(l.Firing-l.freed, 0) + l.granted }
 
 // book is what a leadership knows of its lanes: what waits and what is under way as of the last entry, what their
 // receivers can take, and which of them are worth a look. Its cost is that of what changes: a lane that cannot begin
-// anything is looked at again when something that may let it has happened, and not before. The proposer's goroutine owns
-// it.
+// anything is looked at again when something that may let it has happened, and not before. The proposer's goroutine
+// owns it.
 type book struct {
 	lead  *leadership
 	shard *Shard

@@ -31,11 +31,11 @@ type Limits interface {
 	Borrow(ctx context.Context, ask Borrow) (Loan, error)
 }
 
-// Borrow and Loan are what the two sides of a queue's limits say to each other.
-type (
-	Borrow = lend.Borrow
-	Loan   = lend.Loan
-)
+// Borrow is what a borrower says to the owner of a queue's limits.
+type Borrow = lend.Borrow
+
+// Loan is what the owner answers.
+type Loan = lend.Loan
 
 // noPolicies: no queue has one.
 type noPolicies struct{}

@@ -67,7 +67,8 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 		"YAML file: the message brokers that tasks may be published to, and who we are there")
 	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
 		"a node whose clock is further from the others' leads nothing")
-	flags.Uint32Var(&f.laneWindow, "lane-window", 0, "attempts in flight per shard and receiver (default 128)")
+	flags.Uint32Var(&f.laneWindow, "lane-window", 0,
+		"attempts in flight per shard and receiver, at first: it adapts (default 16)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.pidFile, "pid-file", "", "write the process id there")

@@ -1,5 +1,5 @@
-// Package lend keeps a queue's limits over all shards: one shard, the queue's owner, lends permits to the leaders of the
-// others, and to its own.
+// Package lend keeps a queue's limits over all shards: one shard, the queue's owner, lends permits to the leaders of
+// the others, and to its own.
 //
 // A permit is the right to begin one attempt or lease. Borrowers tell the owner again and again what they have under
 // way and what they still hold; the owner believes the newest word of each for a Life, and lends so that all of it

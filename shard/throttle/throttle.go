@@ -129,8 +129,8 @@ const slowAnswer = 10 * time.Millisecond
 
 func (t *Throttle) slowed() bool { return t.recent > 2*t.best+slowAnswer }
 
-// measure follows the recent answers closely, and the best ones from above at once and from below slowly: a receiver may
-// have become slower for good.
+// measure follows the recent answers closely, and the best ones from above at once and from below slowly: a receiver
+// may have become slower for good.
 func (t *Throttle) measure(took time.Duration) {
 	if t.recent == 0 {
 		t.best, t.recent = took, took
