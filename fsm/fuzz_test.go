@@ -15,6 +15,15 @@ func FuzzApply(f *testing.F) {
 		{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}},
 		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 3, Occurrence: 1, Verdict: 4}}}}},
 		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{ClearTarget: true}}}}},
+		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}}}, {Id: "a", Op: &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}}}}},
+		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{Fence: 3, Occurrence: 1, LeaseMs: 1 << 62}}}}},
+		{Version: 1, Commands: []*fsmpb.Command{
+			{Op: &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: []*fsmpb.QueueRule{{Queue: "q", Pushed: true, KeepDoneMs: -1}, {Queue: "q"}}}}},
+			{Id: "b", Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: 3}}},
+			advanceCommand(12),
+			{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Max: 2, LeaseMs: 5, Tag: 1}}},
+			{Id: "b", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 8, Occurrence: 4, Verdict: 2, Consumer: true}}},
+		}},
 	} {
 		data, err := proto.Marshal(entry)
 		if err != nil {

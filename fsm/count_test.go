@@ -1,0 +1,63 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// A few dead letters among many tasks: a list of them finds each once, in a few pages, and none when there is none.
+func TestListSkipsSlots(t *testing.T) {
+	m := New(1)
+	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: 1000}
+	for i := range 20_000 {
+		entry.Commands = append(entry.Commands, scheduleCommand(fmt.Sprintf("t-%d", i), 1_000_000))
+	}
+	for i := range 3 {
+		entry.Commands = append(entry.Commands, scheduleCommand(fmt.Sprintf("dead-%d", i), 1000))
+	}
+	entry.Commands = append(entry.Commands, advanceCommand(1000))
+	applied := applyBytes(t, m, mustMarshal(entry))
+	if pages, found := listDead(m); len(found) != 0 || pages > 2 {
+		t.Fatalf("before any died: %v in %d pages", found, pages)
+	}
+	bury := &fsmpb.Entry{Version: CommandVersion, AtMs: 1000}
+	for _, g := range applied.Grants {
+		op := &fsmpb.Settle{Fence: g.Fence, Occurrence: g.Occurrence, Verdict: fsmpb.Verdict_VERDICT_DEAD}
+		bury.Commands = append(bury.Commands, &fsmpb.Command{Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op}})
+	}
+	applyBytes(t, m, mustMarshal(bury))
+	if pages, found := listDead(m); len(found) != 3 || pages > 2 {
+		t.Fatalf("found %v in %d pages", found, pages)
+	}
+}
+
+func listDead(m *Machine) (pages int, found []string) {
+	q := &fsmpb.ListQuery{States: []fsmpb.State{fsmpb.State_STATE_DEAD}, Limit: 100}
+	for {
+		page := m.List(q, Slots)
+		pages++
+		for _, task := range page.Tasks {
+			found = append(found, task.Id)
+		}
+		if !page.More {
+			return pages, found
+		}
+		q.Slot, q.AfterId = page.Slot, page.AfterId
+	}
+}
+
+// BenchmarkQueueCounts: the same at a hundred tasks and at a million.
+func BenchmarkQueueCounts(b *testing.B) {
+	for _, n := range []int{100, 1_000_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			m := benchMachine(b, n)
+			for b.Loop() {
+				if m.QueueCounts("", "", benchStart).Scheduled != uint64(n) {
+					b.Fatal("miscounted")
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package fsm
+
+import (
+	"math"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Each limit of a policy: the largest value that is allowed passes, one more names its field.
+func TestCheckQueue(t *testing.T) {
+	century := MaxKeep.Milliseconds()
+	secrets := func(sizes ...int) *fsmpb.QueuePolicy {
+		p := &fsmpb.QueuePolicy{}
+		for _, n := range sizes {
+			p.Secrets = append(p.Secrets, make([]byte, n))
+		}
+		return p
+	}
+	url := func(url string) *fsmpb.QueuePolicy { return &fsmpb.QueuePolicy{Target: &fsmpb.Target{Url: url}} }
+	rate := func(r float64) *fsmpb.QueuePolicy { return &fsmpb.QueuePolicy{MaxPerSecond: r} }
+	attempts := func(n uint32) *fsmpb.QueuePolicy { return &fsmpb.QueuePolicy{Retry: &fsmpb.Retry{MaxAttempts: n}} }
+	for _, c := range []struct {
+		field            string
+		allowed, refused *fsmpb.QueuePolicy
+	}{
+		{"queue", &fsmpb.QueuePolicy{Queue: "a"}, &fsmpb.QueuePolicy{Queue: "a/b"}},
+		{"target.url", url("http://x/"), url("x")},
+		{"retry.max_attempts", attempts(1000), attempts(1001)},
+		{"max_in_flight", &fsmpb.QueuePolicy{MaxInFlight: 1_000_000}, &fsmpb.QueuePolicy{MaxInFlight: 1_000_001}},
+		{"max_per_second", rate(1e6), rate(1e6 + 1)},
+		{"max_per_second", rate(0.001), rate(-0.001)},
+		{"max_per_second", rate(0), rate(math.NaN())},
+		{"max_per_second", rate(1), rate(math.Inf(1))},
+		{"batch_max", &fsmpb.QueuePolicy{BatchMax: 1000}, &fsmpb.QueuePolicy{BatchMax: 1001}},
+		{"keep_done", &fsmpb.QueuePolicy{KeepDoneMs: century}, &fsmpb.QueuePolicy{KeepDoneMs: century + 1}},
+		{"keep_dead", &fsmpb.QueuePolicy{KeepDeadMs: century}, &fsmpb.QueuePolicy{KeepDeadMs: -1}},
+		{"signing.secrets", secrets(24, 64), secrets(24, 24, 24)},
+		{"signing.secrets", secrets(24), secrets(23)},
+		{"signing.secrets", secrets(64), secrets(24, 65)},
+	} {
+		if c.allowed.Queue == "" {
+			c.allowed.Queue, c.refused.Queue = "q", "q"
+		}
+		if err := CheckQueue(c.allowed); err != nil {
+			t.Errorf("%s: the limit itself is refused: %v", c.field, err)
+		}
+		if err := CheckQueue(c.refused); err == nil || err.Field != c.field || err.Error() == "" {
+			t.Errorf("%s: got %v", c.field, err)
+		}
+	}
+}
+
+func TestRuleOf(t *testing.T) {
+	for _, c := range []struct {
+		policy *fsmpb.QueuePolicy
+		want   *fsmpb.QueueRule
+	}{
+		{&fsmpb.QueuePolicy{}, &fsmpb.QueueRule{Namespace: "default", Queue: "default"}},
+		{
+			&fsmpb.QueuePolicy{
+				Namespace: "n", Queue: "q", Target: &fsmpb.Target{Url: "http://x/", TimeoutMs: 7},
+				Retry: &fsmpb.Retry{MaxAttempts: 3}, KeepDoneMs: 4, KeepDeadMs: 5,
+			},
+			&fsmpb.QueueRule{Namespace: "n", Queue: "q", Pushed: true, AttemptTimeoutMs: 7, MaxAttempts: 3, KeepDoneMs: 4, KeepDeadMs: 5},
+		},
+		{&fsmpb.QueuePolicy{Queue: "q", Paused: true}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
+		{&fsmpb.QueuePolicy{Queue: "q", MaxInFlight: 1}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
+		{&fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: 0.1}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
+	} {
+		if got := RuleOf(c.policy); !proto.Equal(got, c.want) {
+			t.Errorf("%v: got %v, want %v", c.policy, got, c.want)
+		}
+	}
+}
