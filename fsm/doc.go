@@ -4,7 +4,7 @@
 // in, the keys it remembers, and the tombstones. It also owns the vocabulary that other packages share: the commands
 // and results (fsmpb), the contract's limits, the hash that maps ids to slots, and the errors.
 //
-// # Rules
+// # Determinism
 //
 // Nothing here reads a clock, a random number or a Go map's order: applying the same entries gives the same state,
 // byte for byte where it counts, whatever the process, the build or the snapshot it was restored from. "Now" is the
@@ -20,8 +20,21 @@
 //
 // A pending task is one 64-byte record (ids up to 24 bytes inline), an 8-byte index entry and one blob with the rest.
 // What only begun or finished tasks need (attempts, fence, places in lists) is a second record, made when a task comes
-// due. None of this holds a pointer, so that the garbage collector has nothing to scan: see the slab package. Queues
-// and targets are interned; the table of targets is bounded, because a target for each task would fill it.
+// due. None of this holds a pointer, so that the garbage collector has nothing to scan: see the slab package. Targets
+// are interned, in a table that is bounded, because a target for each task would fill it.
+//
+// # Queues
+//
+// A queue in use is one object, about 800 bytes: what applying commands must know of its policy (its rule), and its
+// counts. The policy itself is the control group's, and rides in no command: a shard's leader puts the rules into the
+// log when they change, so that an Advance stays a few bytes however many queues there are. A rule moves no task. Where
+// one waits is named by its queue and destination alone, and an attempt that has begun ends as it began: what it needs
+// to know (whether a consumer has it, when its lease ends) it carries itself.
+//
+// All counts are kept where the state hash is kept, by lift and land, and so no path can forget them. They say the same
+// on every replica, and are no part of the hash. What comes due within a minute, an hour and a day is counted by the
+// instants in the wheel, in steps of four seconds; a count of the wheel's own slots would be free, but as coarse as
+// hours, and wrong by what was rescheduled. Reading costs about a microsecond at any number of tasks.
 //
 // # State hash
 //
@@ -31,6 +44,6 @@
 // # Not here
 //
 // Raft, disks, the clock and the network are the shard's. How long a backoff is, how many attempts a lane may have in
-// flight and how long a tombstone stays are the leader's, who writes them down as instants and numbers: replicas of
-// different builds could otherwise differ.
+// flight, which consumer gets how many and how long a tombstone stays unless its queue says are the leader's, who writes
+// them down as instants and numbers: replicas of different builds could otherwise differ.
 package fsm

@@ -66,25 +66,12 @@ func (s *state) digest(h handle) uint64 {
 		d.int(p.order)
 		d.uint(uint64(p.attempts))
 		d.uint(uint64(p.outcome))
-		s.digestHistory(&d, p)
+		d.history(s.blob(p.history))
+		if p.leased {
+			d.bool(true)
+		}
 	}
 	return d.sum()
-}
-
-// digestHistory adds what only some tasks have, so that the hash of the others is what it was before there was such a
-// thing.
-func (s *state) digestHistory(d *digester, p *progress) {
-	if p.history == 0 {
-		d.string("")
-	} else if s.hasPast(p) {
-		d.bytes(s.blob(p.history))
-	} else {
-		h := readHistory(s.blob(p.history))
-		d.string(h.lastError)
-	}
-	if p.leased {
-		d.bool(true)
-	}
 }
 
 // idDigest is the same for the same namespace and id everywhere.
@@ -225,6 +212,25 @@ func (d *digester) extra(e *fsmpb.Extra) {
 	for _, l := range e.Labels {
 		d.string(l.Name)
 		d.string(l.Value)
+	}
+}
+
+// history hashes a history's blob, nil for none. What only some tasks have is left out of the others' hash, which is so
+// what it was before there was such a thing.
+func (d *digester) history(b []byte) {
+	if len(b) == 0 {
+		d.bytes(nil)
+		return
+	}
+	own, n, in := openHistory(b)
+	d.bytes(own)
+	for range n {
+		d.uint(in.uvarint())
+		d.uint(in.uvarint())
+		d.int(in.varint())
+		d.int(in.varint())
+		d.bytes(in.sized())
+		d.bytes(in.sized())
 	}
 }
 

@@ -15,8 +15,8 @@ const historyKept = 5
 const maxNodeBytes = 64
 
 // history is what a task remembers of its attempts, as its blob holds it: why the last one failed, and the last few
-// that ended, oldest first. Most of the time the one is the other's: the text is kept once then. Like that of cold, its
-// encoding lives and dies with the process; and as the state hash is taken of it, equal histories have equal encodings.
+// that ended, oldest first. Most of the time the one is the other's: the text is kept once then. Its encoding lives and
+// dies with the process, like that of cold.
 type history struct {
 	lastError string
 	past      []ended
@@ -66,11 +66,7 @@ func readHistory(b []byte) history {
 	if len(b) == 0 {
 		return h
 	}
-	own, n := b[0]&historyOwnError != 0, int(b[0]&^historyOwnError)
-	in := coldReader{b[1:]}
-	if own {
-		h.lastError = string(in.sized())
-	}
+	own, n, in := openHistory(b)
 	for range n {
 		h.past = append(h.past, ended{
 			attempt: uint32(in.uvarint()),
@@ -81,11 +77,23 @@ func readHistory(b []byte) history {
 			err:     string(in.sized()),
 		})
 	}
-	if !own {
-		h.lastError = h.errorOfLast()
+	if h.lastError = h.errorOfLast(); hasOwnError(b) {
+		h.lastError = string(own)
 	}
 	return h
 }
+
+// openHistory reads the head of a blob: the last error that is not an attempt's, if there is one, and how many attempts
+// follow.
+func openHistory(b []byte) (own []byte, n int, in coldReader) {
+	in = coldReader{b[1:]}
+	if hasOwnError(b) {
+		own = in.sized()
+	}
+	return own, int(b[0] &^ historyOwnError), in
+}
+
+func hasOwnError(b []byte) bool { return b[0]&historyOwnError != 0 }
 
 // add appends an attempt; the oldest one over historyKept is forgotten.
 func (h *history) add(e ended) {

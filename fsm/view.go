@@ -84,7 +84,7 @@ type Counts struct {
 	ByState [fsmpb.State_STATE_CANCELLED + 1]int // indexed by fsmpb.State
 	Tasks   int                                  // tombstones included
 	Lanes   int                                  // lanes with a task in them
-	Bytes   int64                                // memory of tasks, blobs and index
+	Bytes   int64                                // memory of tasks, blobs, index and queues
 }
 
 // Counts returns what the machine holds.
@@ -95,7 +95,7 @@ func (m *Machine) Counts() Counts {
 		ByState: m.counts,
 		Tasks:   m.tasks.Len(),
 		Lanes:   len(m.lanes.numbers),
-		Bytes:   m.tasks.Bytes() + m.progress.Bytes() + m.blobs.Bytes() + m.index.Bytes(),
+		Bytes:   m.tasks.Bytes() + m.progress.Bytes() + m.blobs.Bytes() + m.index.Bytes() + m.queues.bytes(),
 	}
 }
 
