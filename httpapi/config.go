@@ -27,11 +27,12 @@ type Config struct {
 	BodyTimeout    time.Duration // 10s: how long a single call's body may take to arrive
 	IdleTimeout    time.Duration // 3m: how long a connection may lie idle between calls
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
-	MemoryBytes    int           // 256 MiB: bodies and batch answers of all calls together
+	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls together
 	MaxInFlight    int           // 4096: single calls at work at once
 	MaxBatches     int           // 256: batch streams open at once
 	SettleBytes    int           // 2 MiB: the body of a settle
-	MaxPolls       int           // 16384: consumers that wait at once, those with a stream included
+	MaxPolls       int           // 16384: consumers that wait for a lease at once
+	MaxStreams     int           // 1024: consumers' streams open at once
 
 	BatchIdle        time.Duration // 5m: how long a batch may go on without a byte from its client
 	BatchStall       time.Duration // 1m: how long a batch's client may take no answer
@@ -53,6 +54,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.MaxBatches, 256)
 	setDefault(&c.SettleBytes, 2<<20)
 	setDefault(&c.MaxPolls, 16384)
+	setDefault(&c.MaxStreams, 1024)
 	setDefault(&c.BatchIdle, 5*time.Minute)
 	setDefault(&c.BatchStall, time.Minute)
 	setDefault(&c.BatchChunkBytes, 256<<10)
@@ -101,6 +103,7 @@ func (c *Config) validate() error {
 	}{
 		{"BodyBytes", c.BodyBytes}, {"MemoryBytes", c.MemoryBytes}, {"MaxInFlight", c.MaxInFlight},
 		{"MaxBatches", c.MaxBatches}, {"SettleBytes", c.SettleBytes}, {"MaxPolls", c.MaxPolls},
+		{"MaxStreams", c.MaxStreams},
 		{"BatchChunkBytes", c.BatchChunkBytes},
 		{"BatchChunkLines", c.BatchChunkLines}, {"BatchAnswerBytes", c.BatchAnswerBytes},
 		{"StreamBytes", c.StreamBytes},

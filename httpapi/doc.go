@@ -29,6 +29,23 @@
 // so that a client that sends all it has before it reads anything works too, within reason; past that, the stream
 // stops being read until the client takes its answers.
 //
+// # Consumers
+//
+// A lease waits without holding a place among single calls: waiting consumers have their own, larger bound. Whatever
+// ends the wait (a task, the time, the caller's leaving, the shutdown of the server) ends it at once, and tasks that
+// were granted to a caller that has gone, or that a broken connection left unwritten, are released uncounted. A receipt
+// names one lease by task, occurrence and fence; it is checked here for being whole and of the queue, and by the log for
+// being current. Settling is idempotent by the receipts, queue calls by nature, so neither keeps idempotency keys.
+//
+// A stream is a batch's connection with other steps: one leases what there is credit and room for, one reads lines, one
+// settles, one writes, and one beats while nothing else is written. Its outbox is small, so a consumer that does not
+// read is leased no more, and it knows the tasks in it, so that those which were never written go back.
+//
+// # Dead letters
+//
+// Replaying and dropping walk the list page by page, and send each change under the revision that was listed: what
+// changes meanwhile is let be. A walk that breaks off says how many it has changed.
+//
 // Rejected: one commit per line (the price of a commit is per entry), a fixed chunk size (a lone line would wait for
 // company), and concurrent commits of one stream (two lines about one id could change places).
 package httpapi

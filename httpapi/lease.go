@@ -26,8 +26,13 @@ type demand struct {
 	lease time.Duration
 }
 
-// lease answers as soon as one task is there, or when the wait, the connection or the server ends.
+// lease answers as soon as one task is there, or when the wait, the connection or the server ends. Consumers that wait
+// are not among the calls that single bounds: they hold next to nothing, and there may be many.
 func (s *Server) lease(c echo.Context) error {
+	defer s.polls.Add(-1)
+	if s.polls.Add(1) > int64(s.cfg.MaxPolls) {
+		return tooMany("consumers", s.cfg.MaxPolls)
+	}
 	queue, err := s.queueCall(c)
 	if err != nil {
 		return err
@@ -48,9 +53,30 @@ func (s *Server) lease(c echo.Context) error {
 		s.giveBack(tasks)
 		return nil // nobody is left to be answered
 	}
+	held, ok := s.hold(tasks)
+	if !ok {
+		return &problem{kind: overloaded, detail: "other answers take all the memory for them", retryAfter: 1}
+	}
+	defer s.memory.give(held)
 	s.metrics.leased.Add(float64(len(tasks)))
 	s.writeLeased(c.Response(), tasks)
 	return nil
+}
+
+// hold takes memory for tasks that wait for their consumer to read them, or gives them back if there is none. A few
+// small ones are not counted.
+func (s *Server) hold(tasks []*fsmpb.Task) (held int, ok bool) {
+	for _, t := range tasks {
+		held += len(t.Spec.GetPayload())
+	}
+	if held <= freeBody {
+		return 0, true
+	}
+	if !s.memory.take(held) {
+		s.giveBack(tasks)
+		return 0, false
+	}
+	return held, true
 }
 
 func (s *Server) readDemand(c echo.Context) (demand, error) {
@@ -192,16 +218,4 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 func (s *Server) writeWithin(c echo.Context, d time.Duration) {
 	at := time.Now().Add(d) // the socket's clock, not the injected one
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetWriteDeadline(at))
-}
-
-// polling bounds how many consumers wait at once. They are not among the calls that single bounds: they hold next to
-// nothing, and there may be many.
-func (s *Server) polling(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		defer s.polls.Add(-1)
-		if s.polls.Add(1) > int64(s.cfg.MaxPolls) {
-			return tooMany("consumers", s.cfg.MaxPolls)
-		}
-		return next(c)
-	}
 }

@@ -24,6 +24,7 @@ type Server struct {
 	inFlight atomic.Int64
 	batches  atomic.Int64
 	polls    atomic.Int64
+	streams  atomic.Int64
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -51,9 +52,9 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request. A HEAD is a GET whose body the HTTP server leaves out.
+// ServeHTTP answers one request. A HEAD is a GET whose body the HTTP server leaves out, but not where a GET leases.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead {
+	if r.Method == http.MethodHead && !isStream(r.URL.Path) {
 		get := *r
 		get.Method = http.MethodGet
 		r = &get
@@ -82,6 +83,11 @@ func (s *Server) HTTPServer() *http.Server {
 	return server
 }
 
+// isStream tells whether this is the path of a queue's stream.
+func isStream(path string) bool {
+	return strings.HasPrefix(path, "/v1/queues/") && strings.HasSuffix(path, "/stream") && strings.Count(path, "/") == 4
+}
+
 type route struct {
 	method, path string
 	handler      echo.HandlerFunc
@@ -104,9 +110,9 @@ func (s *Server) routes() []route {
 		{"GET", "/v1/queues", s.single(s.listQueues)},
 		{"POST", "/v1/queues/:queue/dead/replay", s.single(s.replayDead)},
 		{"DELETE", "/v1/queues/:queue/dead", s.single(s.dropDead)},
-		{"POST", "/v1/queues/:queue/lease", s.polling(s.lease)},
-		{"POST", "/v1/queues/:queue/stream", s.polling(s.stream)},
-		{"GET", "/v1/queues/:queue/stream", s.polling(s.stream)},
+		{"POST", "/v1/queues/:queue/lease", s.lease},
+		{"POST", "/v1/queues/:queue/stream", s.stream},
+		{"GET", "/v1/queues/:queue/stream", s.stream},
 		{"POST", "/v1/queues/:queue/settle", s.single(s.settle)},
 		{"GET", "/v1/cluster", s.single(s.cluster)},
 		{"GET", "/healthz", s.healthz},
@@ -175,7 +181,7 @@ func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 	switch err.Code {
 	case http.StatusMethodNotAllowed:
 		allow := c.Response().Header().Get("Allow")
-		if strings.Contains(allow, "GET") {
+		if strings.Contains(allow, "GET") && !isStream(path) {
 			allow += ", HEAD"
 		}
 		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}

@@ -35,6 +35,10 @@ type consumer struct {
 
 // stream serves POST, with lines from the consumer, and GET, with a credit that is given at once.
 func (s *Server) stream(c echo.Context) error {
+	defer s.streams.Add(-1)
+	if s.streams.Add(1) > int64(s.cfg.MaxStreams) {
+		return tooMany("streams", s.cfg.MaxStreams)
+	}
 	t, err := s.newConsumer(c)
 	if err != nil {
 		return err
@@ -137,44 +141,50 @@ func (t *consumer) produced() {
 
 // leaseTasks asks for tasks as long as there is credit, and room for them. Trouble with the shards is waited out: the
 // consumer would only come back for the same.
-func (t *consumer) leaseTasks(ctx context.Context) error {
-	pause := firstPause
-	for {
+func (t *consumer) leaseTasks(context.Context) error {
+	for pause := firstPause; !t.bounded || t.credit.now() > 0; {
 		n, ok := t.credit.wait(t.leasing)
 		if !ok {
 			break
 		}
-		tasks, err := t.s.cfg.Backend.Lease(t.leasing, fsm.LeaseRequest{
-			Namespace: fsm.DefaultNamespace, Queue: t.queue, Max: min(n, fsm.MaxLeaseTasks), Lease: t.lease,
-		})
-		if t.leasing.Err() != nil {
-			t.s.giveBack(tasks)
-			break
+		some, err := t.leaseSome(n)
+		if err != nil {
+			return err
 		}
-		if len(tasks) == 0 {
-			t.trouble(err, pause)
-			pause = min(2*pause, lastPause)
+		if some {
+			pause = firstPause
 			continue
 		}
-		pause = firstPause
-		t.credit.spend(len(tasks))
-		if !t.deliver(tasks) {
-			return errCut
-		}
-		if t.bounded && t.credit.now() == 0 {
-			break
-		}
+		_ = wait(t.leasing, pause) // its end is seen by who waits for credit
+		pause = min(2*pause, lastPause)
 	}
 	t.stop()
 	t.produced()
 	return nil
 }
 
-func (t *consumer) trouble(err error, pause time.Duration) {
+// leaseSome asks once, and delivers what comes; false if nothing does.
+func (t *consumer) leaseSome(n int) (some bool, err error) {
+	tasks, err := t.s.cfg.Backend.Lease(t.leasing, fsm.LeaseRequest{
+		Namespace: fsm.DefaultNamespace, Queue: t.queue, Max: min(n, fsm.MaxLeaseTasks), Lease: t.lease,
+	})
+	if t.leasing.Err() != nil {
+		t.s.giveBack(tasks)
+		return false, nil
+	}
 	if err != nil {
 		t.s.cfg.Logger.Debug("stream's lease failed", "queue", t.queue, "error", err)
 	}
-	_ = wait(t.leasing, pause) // its end is seen by who waits for credit
+	held, ok := t.s.hold(tasks)
+	if !ok || len(tasks) == 0 {
+		return false, nil
+	}
+	defer t.s.memory.give(held)
+	t.credit.spend(len(tasks))
+	if !t.deliver(tasks) {
+		return false, errCut
+	}
+	return true, nil
 }
 
 // deliver puts tasks into the outbox in pieces. Its room is what slows the leasing down to the consumer's pace.

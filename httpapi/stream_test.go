@@ -255,3 +255,23 @@ func TestStreamOutlivesTrouble(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+func TestStreamsAreBounded(t *testing.T) {
+	h := newHarness(t, func(c *Config) { c.MaxStreams = 1 })
+	h.stream(t, h.listen(), "?credit=1")
+	h.call("GET", "/v1/queues/q/stream", "").mustProblem(t, 429, "")
+	h.call("POST", "/v1/queues/q/lease", "").mustStatus(t, 200)
+}
+
+// A HEAD leases nothing: it would show nobody the tasks.
+func TestStreamHasNoHead(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a")
+	a := h.call("HEAD", "/v1/queues/q/stream", "")
+	if allow := a.Header.Get("Allow"); a.StatusCode != 405 || strings.Contains(allow, "HEAD") {
+		t.Errorf("%d, Allow %q", a.StatusCode, allow)
+	}
+	if a := h.call("HEAD", "/v1/queues/q", ""); a.StatusCode != 200 || h.state("a") != fsmpb.State_STATE_READY {
+		t.Errorf("%d, %v", a.StatusCode, h.state("a"))
+	}
+}
