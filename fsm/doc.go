@@ -44,6 +44,6 @@
 // # Not here
 //
 // Raft, disks, the clock and the network are the shard's. How long a backoff is, how many attempts a lane may have in
-// flight, which consumer gets how many and how long a tombstone stays unless its queue says are the leader's, who writes
-// them down as instants and numbers: replicas of different builds could otherwise differ.
+// flight, which consumer gets how many, and how long a tombstone stays of which its queue says nothing, are the
+// leader's, who writes them down as instants and numbers: replicas of different builds could otherwise differ.
 package fsm

@@ -117,7 +117,8 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 	if spec == nil {
 		spec = &fsmpb.Spec{}
 	}
-	h := m.add(task.Namespace, task.Id, m.newCold(task.Namespace, spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs)))
+	c := m.newCold(task.Namespace, spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs))
+	h := m.add(task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED {
 		m.restoreProgress(h, task)
 	}

@@ -55,8 +55,8 @@ func (s *Snapshot) Release() {
 	s.blobs.Release()
 }
 
-// WriteTo writes the snapshot: header, rules, tasks, trailer, each a length-delimited message. It may run on any goroutine
-// while the machine goes on.
+// WriteTo writes the snapshot: header, rules, tasks, trailer, each a length-delimited message. It may run on any
+// goroutine while the machine goes on.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	out := countingWriter{w: bufio.NewWriterSize(w, 256<<10)}
 	if err := out.put(s.header); err != nil {

@@ -1,11 +1,12 @@
 // Package slab is memory for millions of tasks that the garbage collector need not look at.
 //
 // A task held as ordinary Go objects costs the collector a visit per pointer: seconds of work with ten million tasks.
-// Here nothing but a few thousand chunk headers holds a pointer. There are three containers:
+// Here nothing but a few thousand chunk headers holds a pointer. There are four containers:
 //
 //   - [Pages] holds fixed-size records under 32-bit handles;
 //   - [Arena] holds immutable byte blobs of any length under a 32-bit [Ref];
-//   - [Index] finds handles by hash, one small table for each slot number.
+//   - [Index] finds handles by hash, one small table for each slot number;
+//   - [Counter] counts by 32-bit keys.
 //
 // They hold no clock, no goroutine and no lock, and know nothing of tasks. Each has one owner at a time: methods that
 // change it must not run beside any other, methods that only read may run beside each other (the caller's RWMutex sees
