@@ -62,9 +62,11 @@ func TestStrangers(t *testing.T) {
 			n.must(t, schedule(fmt.Sprintf("well-%03d", i), due.Add(time.Duration(i-100)*100*time.Millisecond)))
 		}
 		time.Sleep(time.Until(due) + 5*time.Second)
+		mu.Lock()
 		if most > strangers+maxAdvance {
 			t.Errorf("%d attempts at dead receivers at once", most)
 		}
+		mu.Unlock()
 		for i, a := range c.sink.of("well-149") {
 			if want := due.Add(4900 * time.Millisecond); i > 0 || !a.at.Equal(want) {
 				t.Errorf("attempt %d at %v, due %v", i+1, a.at, want)

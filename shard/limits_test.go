@@ -194,6 +194,8 @@ func TestLimitAcrossTakeover(t *testing.T) {
 		for _, a := range c.sink.all() {
 			delivered[a.id] = true
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		if most > 4 || len(delivered) != 20 {
 			t.Errorf("%d at once, %d delivered", most, len(delivered))
 		}
@@ -232,9 +234,11 @@ func TestBrokenReceiver(t *testing.T) {
 		if got := len(c.sink.all()); got > 200 {
 			t.Errorf("%d attempts in ten minutes", got)
 		}
-		if n.current().proposer.book.broken != 1 {
-			t.Error("the breaker is not open")
-		}
+		bookOf(n, func(b *book) {
+			if b.broken != 1 {
+				t.Error("the breaker is not open")
+			}
+		})
 		time.Sleep(10 * time.Minute)
 		delivered := map[string]int{}
 		for _, a := range c.sink.all() {
