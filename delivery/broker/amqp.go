@@ -15,6 +15,7 @@ import (
 const (
 	amqpHeartbeat   = 10 * time.Second // as RabbitMQ advises; a dead connection is noticed after three
 	amqpMaxChannels = 128              // of one connection
+	amqpMaxName     = 255              // bytes
 	amqpCloseTime   = 2 * time.Second
 )
 
@@ -107,12 +108,25 @@ func (l *amqpLink) publish(ctx context.Context, t *targeturl.Target, m *message)
 	if why := l.blocked.Load(); why != nil {
 		return failed("the broker blocks publishers: %s", worded(errors.New(*why)).text)
 	}
+	if err := checkNames(m); err != nil {
+		return err
+	}
 	c, err := l.channel(t.Exchange)
 	if err != nil {
 		return err
 	}
 	defer c.users.Add(-1)
 	return c.publish(ctx, t, m)
+}
+
+// checkNames refuses a message that AMQP cannot carry: to try would cost the connection with all that is under way.
+func checkNames(m *message) error {
+	for _, h := range m.headers {
+		if n := len(h.name); n > amqpMaxName {
+			return hopeless("a header's name has %d bytes: AMQP takes %d", n, amqpMaxName)
+		}
+	}
+	return nil
 }
 
 // channel returns the exchange's channel with one user more.

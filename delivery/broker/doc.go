@@ -54,7 +54,7 @@
 //
 // A target gets a broker's credentials only if that entry names each of its hosts. Whoever may schedule a task may
 // publish what the node's user may publish: so the broker should let that user publish what tasks are for and nothing
-// else.
+// else. In a Redis that includes to trim streams, by maxlen.
 //
 // # Choices
 //

@@ -3,7 +3,6 @@ package broker
 import (
 	"bufio"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -154,57 +153,6 @@ func TestIsolation(t *testing.T) {
 	<-ended
 }
 
-// fakeRedis answers commands in the order in which they come: as answer says, or with what a Redis would say.
-func fakeRedis(t testing.TB, answer func(command string) string) string {
-	return listen(t, func(c net.Conn) {
-		in := bufio.NewReader(c)
-		for {
-			words, err := redisCommand(in)
-			if err != nil {
-				return
-			}
-			reply := ""
-			if answer != nil {
-				reply = answer(strings.ToLower(words[0]))
-			}
-			if _, err := c.Write([]byte(orElse(reply, redisReply(words[0])))); err != nil {
-				return
-			}
-		}
-	})
-}
-
-func redisReply(command string) string {
-	switch strings.ToLower(command) {
-	case "ping":
-		return "+PONG\r\n"
-	case "xadd":
-		return "$3\r\n1-1\r\n"
-	}
-	return "-ERR unknown command\r\n"
-}
-
-// redisCommand reads an array of bulk strings.
-func redisCommand(in *bufio.Reader) ([]string, error) {
-	var n int
-	if _, err := fmt.Fscanf(in, "*%d\r\n", &n); err != nil {
-		return nil, err
-	}
-	words := make([]string, n)
-	for i := range words {
-		var size int
-		if _, err := fmt.Fscanf(in, "$%d\r\n", &size); err != nil {
-			return nil, err
-		}
-		word := make([]byte, size+2)
-		if _, err := io.ReadFull(in, word); err != nil {
-			return nil, err
-		}
-		words[i] = string(word[:size])
-	}
-	return words, nil
-}
-
 // TestSilence: a broker that welcomed us and answers nobody loses its connection, and the next attempt has another.
 func TestSilence(t *testing.T) {
 	var mute atomic.Bool
@@ -351,16 +299,39 @@ func TestTargetsThatNoRetryHelps(t *testing.T) {
 	}
 }
 
+// TestSilenceAfterTheWelcome: also a client that waits for an answer by itself is given up.
+func TestSilenceAfterTheWelcome(t *testing.T) {
+	for scheme, welcome := range map[string]func(net.Conn){
+		"nats": natsWelcomes, "amqp": func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) },
+	} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			connected := make(chan struct{}, 100)
+			url := scheme + "://" + listen(t, func(c net.Conn) { connected <- struct{}{}; welcome(c) }) + paths[scheme]
+			p := newPublisher(t, func(c *Config) { c.Patience = 50 * time.Millisecond }, knows(t, url))
+			a := attemptOf(url)
+			a.Timeout = 100 * time.Millisecond
+			for n := 0; n < 3; {
+				begun := time.Now()
+				checkFailure(t, p.Deliver(t.Context(), a))
+				if took := time.Since(begun); took > 5*time.Second {
+					t.Errorf("took %v", took)
+				}
+				select {
+				case <-connected:
+					n++
+				case <-t.Context().Done():
+					t.Fatal("no further connection")
+				default:
+				}
+			}
+		})
+	}
+}
+
 // TestNATSLimits: the server's welcome says how much it takes.
 func TestNATSLimits(t *testing.T) {
-	addr := listen(t, func(c net.Conn) {
-		_, _ = c.Write([]byte(`INFO {"server_id":"x","version":"2.10.0","headers":true,"max_payload":100}` + "\r\n"))
-		for in := bufio.NewScanner(c); in.Scan(); {
-			if strings.HasPrefix(in.Text(), "PING") {
-				_, _ = c.Write([]byte("PONG\r\n"))
-			}
-		}
-	})
+	addr := listen(t, func(c net.Conn) { natsServes(c, 100) })
 	out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
 	if want := (fsm.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
 		t.Errorf("%+v", out)
@@ -385,39 +356,13 @@ func TestAMQPBlocked(t *testing.T) {
 	}
 }
 
-// amqpWelcomes is a broker that opens a connection and no channel, and then is blocked.
-func amqpWelcomes(c net.Conn, then func()) {
-	in := bufio.NewReader(c)
-	if _, err := io.ReadFull(in, make([]byte, 8)); err != nil { // AMQP, 0, 0, 9, 1
-		return
+// TestAMQPNames: what the protocol cannot carry does not cost the connection.
+func TestAMQPNames(t *testing.T) {
+	url := "amqp://" + listen(t, func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) }) + paths["amqp"]
+	out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {
+		t.Spec.Target.Headers = []*fsmpb.Header{{Name: strings.Repeat("x", 256), Value: "1"}}
+	}))
+	if want := (fsm.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"}); out != want {
+		t.Errorf("%+v", out)
 	}
-	start := "\x00\x0a\x00\x0a\x00\x09" + "\x00\x00\x00\x00" + "\x00\x00\x00\x05PLAIN" + "\x00\x00\x00\x05en_US"
-	tune := "\x00\x0a\x00\x1e\x00\x80\x00\x02\x00\x00\x00\x00"
-	for _, method := range []string{start, tune} {
-		_, _ = c.Write(amqpFrame(method))
-		if err := skipFrame(in); err != nil {
-			return
-		}
-	}
-	if err := skipFrame(in); err != nil { // open, after tune-ok
-		return
-	}
-	_, _ = c.Write(amqpFrame("\x00\x0a\x00\x29\x00"))
-	then()
-	_, _ = c.Write(amqpFrame("\x00\x0a\x00\x3c\x0dlow on memory"))
-	hang(c)
-}
-
-func amqpFrame(method string) []byte {
-	out := binary.BigEndian.AppendUint32([]byte{1, 0, 0}, uint32(len(method)))
-	return append(append(out, method...), 0xce)
-}
-
-func skipFrame(in *bufio.Reader) error {
-	head := make([]byte, 7)
-	if _, err := io.ReadFull(in, head); err != nil {
-		return err
-	}
-	_, err := in.Discard(int(binary.BigEndian.Uint32(head[3:])) + 1)
-	return err
 }

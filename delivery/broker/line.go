@@ -19,6 +19,7 @@ type line struct {
 	err   error
 
 	answered atomic.Int64 // when the broker last said anything, in Unix nanoseconds
+	givenUp  atomic.Bool
 
 	users   int         // under the pool's lock, as are the next two
 	idle    *time.Timer // runs while there are no users
@@ -62,9 +63,11 @@ func (l *line) publish(ctx context.Context, t *targeturl.Target, m *message) err
 // of their own never end the link of others.
 func (l *line) giveUp(begun time.Time) {
 	silent := time.Unix(0, max(l.answered.Load(), begun.UnixNano()))
-	if link := l.opened(); link != nil && time.Since(silent) >= l.endpoint.cfg.Patience {
-		link.close(errSilent)
+	link := l.opened()
+	if link == nil || time.Since(silent) < l.endpoint.cfg.Patience || !l.givenUp.CompareAndSwap(false, true) {
+		return
 	}
+	go link.close(errSilent) // a goodbye takes time, and the attempt has none left
 }
 
 // late says what an attempt was waiting for when its time was over.

@@ -11,6 +11,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -133,6 +134,18 @@ func TestRabbitMQServer(t *testing.T) {
 		out := newPublisher(t, knows(t, "amqp://"+addr)).Deliver(t.Context(), attemptOf("amqp://"+addr+"/?queue=orders"))
 		if out.Delivered || !strings.HasPrefix(out.Error, "the broker refused the connection: ") {
 			t.Errorf("a stranger: %+v", out)
+		}
+	})
+	t.Run("a wrong exchange harms no other", func(t *testing.T) {
+		batch := make([]fsm.Attempt, 400)
+		for i := range batch {
+			path := []string{"/?queue=orders", "/?exchange=none"}[i%2]
+			batch[i] = attemptOf("amqp://"+addr+path, func(t *fsmpb.Task) { t.Fence = uint64(i) })
+		}
+		for i, out := range publisher.DeliverBatch(t.Context(), batch) {
+			if out.Delivered != (i%2 == 0) || i%2 == 1 && !strings.Contains(out.Error, "NOT_FOUND") {
+				t.Errorf("%d: %+v", i, out)
+			}
 		}
 	})
 	t.Run("TLS and exchange", func(t *testing.T) {
