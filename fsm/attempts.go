@@ -35,7 +35,7 @@ func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy, t ta
 
 // timeoutOf returns how long a pushed attempt may take, in milliseconds.
 func (s *state) timeoutOf(c *cold, q *queue, policy *fsmpb.Policy) int64 {
-	if ms := s.targetOf(c, s.extraOf(c)).spec.GetTimeoutMs(); ms > 0 {
+	if ms := s.targetOf(c, s.extraOf(c)).GetTimeoutMs(); ms > 0 {
 		return ms
 	}
 	if ms := q.rule.AttemptTimeoutMs; ms > 0 {

@@ -104,7 +104,7 @@ func (s *state) digestCold(r *record, c *cold) uint64 {
 	d.uint(xxhash.Sum64(c.payload))
 	extra := s.extraOf(c)
 	d.string(s.queues.list[c.queue].name)
-	if t := s.targetOf(c, extra).spec; t != nil {
+	if t := s.targetOf(c, extra); t != nil {
 		d.target(t)
 	}
 	if len(c.extra) > 0 {

@@ -59,7 +59,7 @@ func (ls *lanes) touch(l *lane) {
 func (s *state) openLane(r *record) *lane {
 	c := readCold(s.blobs.Get(r.cold))
 	q := s.queues.list[c.queue]
-	key := Lane{q.namespace, q.name, s.targetOf(&c, s.extraOf(&c)).destination}
+	key := Lane{q.namespace, q.name, s.destinationOf(&c, s.extraOf(&c))}
 	if l := s.lanes.find(key); l != nil {
 		return l
 	}

@@ -87,7 +87,7 @@ func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 	extra := s.extraOf(c)
 	spec := &fsmpb.Spec{
 		Queue:          s.queues.list[c.queue].name,
-		Target:         s.targetOf(c, extra).spec,
+		Target:         s.targetOf(c, extra),
 		ContentType:    extra.ContentType,
 		Retry:          extra.Retry,
 		ExpiresAfterMs: extra.ExpiresAfterMs,
@@ -114,14 +114,22 @@ func (s *state) extraOf(c *cold) *fsmpb.Extra {
 	return &extra
 }
 
-func (s *state) targetOf(c *cold, extra *fsmpb.Extra) target {
+func (s *state) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
+	if c.target != 0 {
+		return s.targets.entries[c.target].value.spec
+	}
+	return extra.Target
+}
+
+// destinationOf is where the target leads, empty if the task has none of its own.
+func (s *state) destinationOf(c *cold, extra *fsmpb.Extra) string {
 	switch {
 	case c.target != 0:
-		return s.targets.entries[c.target].value
+		return s.targets.entries[c.target].value.destination
 	case extra.Target != nil:
-		return newTarget(extra.Target)
+		return newTarget(extra.Target).destination
 	}
-	return target{}
+	return ""
 }
 
 func mustMarshal(m proto.Message) []byte {
