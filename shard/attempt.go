@@ -111,18 +111,21 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// policyAt is the policy as commands carry it. Instants have the horizon added, so that none comes early although the
-// wheel is ahead of the clock.
+// allowance is added to ends that must not come early. When an end comes, the wheel may be further ahead of the clock
+// than it is now, and the entry's instant, from which the end counts, was cut to a millisecond.
+const allowance = maxHorizon + time.Millisecond
+
+// policyAt is the policy as commands carry it.
 func (s *Shard) policyAt(now time.Time) *fsmpb.Policy {
-	p, horizon := s.cfg.Policy, s.latencies.horizon()
+	p := s.cfg.Policy
 	return &fsmpb.Policy{
 		Window:           p.Window,
 		AttemptTimeoutMs: p.Timeout.Milliseconds(),
-		LeaseMarginMs:    (p.LeaseMargin + horizon).Milliseconds(),
+		LeaseMarginMs:    (p.LeaseMargin + allowance).Milliseconds(),
 		MaxAttempts:      p.MaxAttempts,
-		KeepUntilMs:      now.Add(p.KeepDone + horizon).UnixMilli(),
+		KeepUntilMs:      now.Add(p.KeepDone + allowance).UnixMilli(),
 		TombstoneBytes:   p.TombstoneBytes,
-		HorizonMs:        horizon.Milliseconds(),
+		HorizonMs:        allowance.Milliseconds(),
 	}
 }
 

@@ -329,3 +329,19 @@ func TestEverySettleKeepsATombstone(t *testing.T) {
 		}
 	}
 }
+
+// An end that was written while commits were quick must not come early when they have become slow.
+func TestEndsAllowForTheLargestHorizon(t *testing.T) {
+	now := time.UnixMilli(1_000_000)
+	s := &Shard{latencies: newLatencies()}
+	s.cfg.Policy.KeepDone = time.Minute
+	p := s.policyAt(now)
+	for name, spare := range map[string]int64{
+		"lease of a consumer": p.HorizonMs, "lease of an attempt": p.LeaseMarginMs,
+		"tombstone": p.KeepUntilMs - now.Add(time.Minute).UnixMilli(),
+	} {
+		if spare <= maxHorizon.Milliseconds() {
+			t.Errorf("%s: %d ms to spare, and the wheel may be %v ahead", name, spare, maxHorizon)
+		}
+	}
+}
