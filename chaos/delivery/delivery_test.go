@@ -1,8 +1,11 @@
 package delivery_test
 
-import "testing"
+import (
+	"sync"
+	"testing"
+)
 
-// Every scenario on one cluster, one after the other.
+// Every scenario on one cluster: those that wait more than they work side by side, the others one after the other.
 func TestDelivery(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -14,4 +17,39 @@ func TestDelivery(t *testing.T) {
 	play("hostile receivers", sufferHostiles)
 	play("storm", weatherStorm)
 	play("storm with jitter", spreadStorm)
+	play("consumers wait", consumersWait)
+	t.Run("side by side", func(t *testing.T) {
+		var all sync.WaitGroup // not t.Parallel, which runs no more of them at once than there are cores
+		defer all.Wait()
+		for name, scenario := range quiet() {
+			all.Go(func() { t.Run(name, func(t *testing.T) { scenario(t, s) }) })
+		}
+	})
+	play("a lease outlives its leader", leaseOutlivesLeader)
+	play("a crowd of consumers", crowdWithDeath)
+}
+
+// quiet are the scenarios that need no quiet themselves and disturb nobody.
+func quiet() map[string]func(*testing.T, *stage) {
+	return map[string]func(*testing.T, *stage){
+		"lease ends":       leaseEnds,
+		"nacks":            nacks,
+		"extensions":       extensions,
+		"releases":         releases,
+		"order":            orderOfDue,
+		"one in flight":    func(t *testing.T, s *stage) { inFlight(t, s, 1, pick(60, 1000)) },
+		"three in flight":  func(t *testing.T, s *stage) { inFlight(t, s, 3, pick(150, 3000)) },
+		"100 in flight":    func(t *testing.T, s *stage) { inFlight(t, s, 100, pick(1000, 20_000)) },
+		"leases in flight": leasesInFlight,
+		"per second":       perSecond,
+		"pauses":           pauses,
+		"target changes":   targetChanges,
+		"deletions":        deletions,
+		"counts":           tallies,
+		"dead letters":     deadLetters,
+		"kept dead":        keptDead,
+		"expired":          expired,
+		"retry after":      retryAfter,
+		"rotation":         rotation,
+	}
 }

@@ -1,0 +1,219 @@
+package delivery_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// inForce is how soon a policy holds at the latest, by the contract, after its call was answered.
+const inForce = time.Second
+
+// inFlight: never more than the limit runs at once, over all shards and nodes, be the limit smaller than their number
+// or not; and the limit is made use of.
+func inFlight(t *testing.T, s *stage, limit, n int) {
+	sink := newSink(t)
+	sink.reply(func(receiver.Arrival) reply { return reply{hold: 20 * time.Millisecond} })
+	queue := s.name("in flight")
+	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 10*time.Second), "max_in_flight": limit})
+	f := s.evenly(queue, n, time.Now().Add(time.Second), 0)
+	s.schedule(t, f, nil)
+	awaitTaken(t, sink, n, pick(40*time.Second, 5*time.Minute))
+	acc := takeAccount(f.due, sink.came())
+	acc.hold(t, fmt.Sprintf("%d in flight", limit), math.MaxInt64)
+	_, peak := sink.counts()
+	if peak > limit {
+		t.Errorf("%d ran at once: the limit is %d", peak, limit)
+	}
+	if peak < (limit+1)/2 {
+		t.Errorf("at most %d ran at once: the limit of %d is hardly used", peak, limit)
+	}
+}
+
+// leasesInFlight: a limit holds for leases as for attempts.
+func leasesInFlight(t *testing.T, s *stage) {
+	queue := s.name("leases in flight")
+	s.putQueue(t, s.any(), queue, object{"max_in_flight": 3})
+	f := s.evenly(queue, 9, time.Now(), 0)
+	s.schedule(t, f, nil)
+	for range 3 {
+		var held []string
+		await(t, 20*time.Second, "three leases", func() (bool, string) {
+			jobs, err := s.any().lease(t.Context(), queue, 10, time.Second, time.Minute)
+			held = append(held, receiptsOf(jobs)...)
+			return len(held) >= 3, fmt.Sprint(len(held), err)
+		})
+		if len(held) > 3 {
+			t.Errorf("%d leases at once: the limit is 3", len(held))
+		}
+		nothing(t, s.any(), queue, 700*time.Millisecond)
+		if _, err := s.any().settle(t.Context(), queue, object{"ack": held}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.awaitState(t, queue, "delivered", len(f.due), 20*time.Second)
+}
+
+// perSecond: tasks that are all due at once are begun at the limit's pace.
+func perSecond(t *testing.T, s *stage) {
+	limit, n := 50, pick(200, 3000)
+	sink := newSink(t)
+	queue := s.name("per second")
+	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 10*time.Second), "max_per_second": limit})
+	f := s.evenly(queue, n, time.Now().Add(time.Second), 0)
+	s.schedule(t, f, nil)
+	awaitTaken(t, sink, n, pick(20*time.Second, 3*time.Minute))
+	arrivals := sink.came()
+	acc := takeAccount(f.due, arrivals)
+	acc.hold(t, "so many per second", math.MaxInt64)
+	most := busiest(instantsOf(arrivals), time.Second)
+	if burst := max(1, limit/10); most > limit+2*burst {
+		t.Errorf("%d began within a second: the limit is %d", most, limit)
+	}
+	fair := time.Duration(n) * time.Second / time.Duration(limit)
+	if took := acc.within(1); took > fair*3/2+time.Second {
+		t.Errorf("%d took %v: at %d a second it should be %v", n, took, limit, fair)
+	}
+}
+
+func instantsOf(arrivals []receiver.Arrival) (all []time.Time) {
+	for _, a := range arrivals {
+		all = append(all, a.At)
+	}
+	return all
+}
+
+// pauses: a pause is in force a second after it was set through any node, and so is its end; nothing is lost by it.
+func pauses(t *testing.T, s *stage) {
+	sink := newSink(t)
+	queue := s.name("pauses")
+	policy := object{"target": targetOf(sink.url, 10*time.Second)}
+	s.putQueue(t, s.nodes[0], queue, policy)
+	f := s.evenly(queue, 400, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
+	s.schedule(t, f, nil)
+	awaitTaken(t, sink, 10, 10*time.Second)
+
+	s.putQueue(t, s.nodes[1], queue, object{"target": policy["target"], "paused": true})
+	held := time.Now().Add(inForce)
+	until(t, held.Add(time.Second))
+	resumed := time.Now()
+	s.putQueue(t, s.nodes[2], queue, policy)
+	again := time.Now().Add(inForce)
+	awaitTaken(t, sink, len(f.due), 20*time.Second)
+
+	arrivals := sink.came()
+	acc := takeAccount(f.due, arrivals)
+	acc.hold(t, "a pause", math.MaxInt64)
+	during, soon := 0, false
+	for _, a := range arrivals {
+		if a.At.After(held) && a.At.Before(resumed) {
+			during++
+		}
+		soon = soon || a.At.After(resumed) && a.At.Before(again)
+	}
+	if during > 0 {
+		t.Errorf("%d arrived while the queue was paused", during)
+	}
+	if !soon {
+		t.Errorf("nothing arrived within %v of the resumption", inForce)
+	}
+}
+
+// targetChanges: tasks that carry no target of their own follow their queue's, from the next attempt on.
+func targetChanges(t *testing.T, s *stage) {
+	before, after := newSink(t), newSink(t)
+	queue := s.name("target changes")
+	s.putQueue(t, s.nodes[0], queue, object{"target": targetOf(before.url, 10*time.Second)})
+	f := s.evenly(queue, 300, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
+	s.schedule(t, f, nil)
+	awaitTaken(t, before, 10, 10*time.Second)
+	s.putQueue(t, s.nodes[1], queue, object{"target": targetOf(after.url, 10*time.Second)})
+	changed := time.Now().Add(inForce)
+	awaitTaken(t, after, 100, 20*time.Second)
+	s.awaitState(t, queue, "delivered", len(f.due), 20*time.Second)
+	acc := takeAccount(f.due, append(before.came(), after.came()...))
+	acc.hold(t, "a change of target", math.MaxInt64)
+	var wrong []string
+	for _, a := range before.came() {
+		if a.At.After(changed) {
+			wrong = append(wrong, fmt.Sprintf("%s came to the old target %v too late", a.TaskID, a.At.Sub(changed)))
+		}
+	}
+	report(t, "a change of target", wrong)
+}
+
+// deletions: a queue with tasks is not deleted, one without is.
+func deletions(t *testing.T, s *stage) {
+	queue := s.name("deletions")
+	s.putQueue(t, s.nodes[0], queue, object{"paused": true})
+	s.one(t, queue, nil)
+	refused := func(n node, want int) {
+		t.Helper()
+		status, err := n.call(t.Context(), http.MethodDelete, queuePath(queue), nil, nil)
+		var r *refusal
+		if !errors.As(err, &r) || r.Status != want {
+			t.Errorf("deleting a queue: %d, %v, want %d", status, err, want)
+		}
+	}
+	for _, n := range s.nodes {
+		refused(n, http.StatusConflict)
+	}
+	empty := s.name("empty")
+	s.putQueue(t, s.nodes[1], empty, object{"paused": true})
+	if status, err := s.nodes[2].call(t.Context(), http.MethodDelete, queuePath(empty), nil, nil); err != nil {
+		t.Errorf("deleting an empty queue: %d, %v", status, err)
+	}
+	queue = empty
+	for _, n := range s.nodes {
+		if status, err := n.call(t.Context(), http.MethodGet, queuePath(empty), nil, nil); status != http.StatusNotFound {
+			t.Errorf("reading a deleted queue: %d, %v", status, err)
+		}
+	}
+	refused(s.nodes[0], http.StatusNotFound)
+}
+
+// tallies: the counts of a queue are what its tasks are.
+func tallies(t *testing.T, s *stage) {
+	queue := s.name("tallies")
+	now := time.Now()
+	soon := s.evenly(queue, 30, now.Add(20*time.Second), time.Millisecond)
+	s.schedule(t, soon, nil)
+	later := s.evenly(queue+"-later", 20, now.Add(30*time.Minute), time.Millisecond)
+	later.queue = queue
+	s.schedule(t, later, nil)
+	due := s.evenly(queue+"-due", 10, now, time.Millisecond)
+	due.queue = queue
+	s.schedule(t, due, nil)
+	await(t, 10*time.Second, "ten due tasks", func() (bool, string) {
+		count := s.states(t, queue)
+		return count["ready"] == 10, fmt.Sprint(count)
+	})
+	jobs, err := s.any().lease(t.Context(), queue, 1, time.Second, time.Minute)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%d leased: %v", len(jobs), err)
+	}
+	settling(t, s.any(), queue, ack(jobs[0].Receipt), http.StatusOK)
+	pulled(t, s.any(), queue, time.Second, time.Minute)
+	want := map[string]any{
+		"scheduled": 50.0, "ready": 8.0, "leased": 1.0, "delivered": 1.0, "dead": 0.0, "retrying": 0.0,
+		"due_1m": 30.0, "due_1h": 50.0, "due_1d": 50.0,
+	}
+	for _, n := range s.nodes {
+		await(t, 5*time.Second, "the counts", func() (bool, string) {
+			var answer struct {
+				Counts map[string]any `json:"counts"`
+			}
+			_, err := n.call(t.Context(), http.MethodGet, queuePath(queue), nil, &answer)
+			same := err == nil
+			for name, value := range want {
+				same = same && answer.Counts[name] == value
+			}
+			return same, fmt.Sprint(answer.Counts, err)
+		})
+	}
+}

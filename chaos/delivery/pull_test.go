@@ -1,0 +1,346 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// pulled takes one task from a queue, waiting for it.
+func pulled(t testing.TB, n node, queue string, wait, length time.Duration) job {
+	t.Helper()
+	jobs, err := n.lease(t.Context(), queue, 1, wait, length)
+	if err != nil {
+		t.Fatalf("leasing from %s: %v", queue, err)
+	}
+	if len(jobs) != 1 {
+		t.Fatalf("leasing one task from %s within %v: %d came", queue, wait, len(jobs))
+	}
+	return jobs[0]
+}
+
+// nothing shows that a queue gives nothing for a while.
+func nothing(t testing.TB, n node, queue string, wait time.Duration) {
+	t.Helper()
+	jobs, err := n.lease(t.Context(), queue, 10, wait, time.Second)
+	if err != nil || len(jobs) > 0 {
+		t.Errorf("queue %s, of which nothing was to be had: %+v, %v", queue, jobs, err)
+	}
+}
+
+// settling settles one receipt and holds the answer.
+func settling(t testing.TB, n node, queue string, ask object, want int) {
+	t.Helper()
+	results, err := n.settle(t.Context(), queue, ask)
+	if err != nil || len(results) != 1 || results[0].Status != want {
+		t.Errorf("settling %v: %+v, %v, want %d", ask, results, err, want)
+	}
+}
+
+// one schedules one task without a target.
+func (s *stage) one(t testing.TB, queue string, fields object) flow {
+	t.Helper()
+	f := s.evenly(queue, 1, time.Now(), 0)
+	s.schedule(t, f, fields)
+	return f
+}
+
+// consumersWait: tasks that become due while consumers wait are theirs at once, each once, whoever leads its shard and
+// whichever node the consumer asks.
+func consumersWait(t *testing.T, s *stage) {
+	queue, n := s.name("waited for"), pick(300, 20_000)
+	f := s.evenly(queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), pick(5*time.Millisecond, 2*time.Millisecond))
+	var mu sync.Mutex
+	var came []receiver.Arrival
+	ctx, cancel := context.WithTimeout(t.Context(), pick(40*time.Second, 5*time.Minute))
+	defer cancel()
+	var consumers sync.WaitGroup
+	for i := range 9 {
+		consumers.Go(func() {
+			n := s.nodes[i%len(s.nodes)]
+			for ctx.Err() == nil {
+				jobs, err := n.lease(ctx, queue, 10, 5*time.Second, time.Minute)
+				at := time.Now()
+				if err != nil && ctx.Err() == nil {
+					t.Errorf("leasing: %v", err)
+					return
+				}
+				mu.Lock()
+				for _, j := range jobs {
+					came = append(came, receiver.Arrival{TaskID: j.ID, At: at})
+				}
+				if len(came) >= len(f.due) {
+					cancel()
+				}
+				mu.Unlock()
+				if receipts := receiptsOf(jobs); len(receipts) > 0 {
+					if _, err := n.settle(t.Context(), queue, object{"ack": receipts}); err != nil {
+						t.Errorf("settling: %v", err)
+					}
+				}
+			}
+		})
+	}
+	s.schedule(t, f, nil)
+	consumers.Wait()
+	acc := takeAccount(f.due, came)
+	acc.hold(t, "tasks that consumers wait for", pick(time.Second, 20*time.Millisecond))
+	s.awaitState(t, queue, "delivered", n, 20*time.Second)
+}
+
+func receiptsOf(jobs []job) (receipts []string) {
+	for _, j := range jobs {
+		receipts = append(receipts, j.Receipt)
+	}
+	return receipts
+}
+
+// leaseEnds: a lease that ends is a failed attempt, and the task is leased again, under a higher fence. The old
+// receipt is worth nothing then; the new one settles once, however often it is said.
+func leaseEnds(t *testing.T, s *stage) {
+	const length = time.Second
+	queue := s.name("lease ends")
+	s.one(t, queue, nil)
+	asked := time.Now()
+	first := pulled(t, s.nodes[0], queue, 10*time.Second, length)
+	again := pulled(t, s.nodes[1], queue, 10*time.Second, time.Minute)
+	if early := asked.Add(length).Sub(time.Now()); early > 0 {
+		t.Errorf("leased again %v before the lease ended", early)
+	}
+	if again.ID != first.ID || again.Fence <= first.Fence || again.Attempt != 2 || again.WebhookID != first.WebhookID {
+		t.Errorf("leased first as %+v, then as %+v", first, again)
+	}
+	for _, ask := range []object{ack(first.Receipt), nack(first.Receipt, ""), release(first.Receipt), extend(first.Receipt, length)} {
+		settling(t, s.nodes[2], queue, ask, http.StatusConflict)
+	}
+	settling(t, s.nodes[2], queue, ack(again.Receipt), http.StatusOK)
+	settling(t, s.nodes[0], queue, ack(again.Receipt), http.StatusOK)
+	s.awaitState(t, queue, "delivered", 1, 5*time.Second)
+}
+
+// nacks: with a delay the task comes back after it, without one after its backoff; the reason is its last error.
+func nacks(t *testing.T, s *stage) {
+	queue := s.name("nacks")
+	f := s.one(t, queue, object{"retry": object{"min_backoff": "2s", "max_backoff": "2s"}})
+	first := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
+	said := time.Now()
+	settling(t, s.any(), queue, nack(first.Receipt, "500ms"), http.StatusOK)
+	if j, err := s.any().get(t.Context(), f.ids()[0]); err != nil || j.State != "retrying" || j.LastError == "" {
+		t.Errorf("after a nack: %+v, %v", j, err)
+	}
+	second := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
+	if after := time.Since(said); after < 500*time.Millisecond || second.Attempt != 2 {
+		t.Errorf("back %v after a nack for 500 ms, as attempt %d", after, second.Attempt)
+	}
+	said = time.Now()
+	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusOK)
+	third := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
+	if after := time.Since(said); after < time.Second || third.Attempt != 3 { // the backoff is 2 s, less up to half by chance
+		t.Errorf("back %v after a nack with a backoff of 2 s, as attempt %d", after, third.Attempt)
+	}
+	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusConflict)
+	settling(t, s.any(), queue, ack(third.Receipt), http.StatusOK)
+}
+
+// extensions keep a lease for longer than it was asked for.
+func extensions(t *testing.T, s *stage) {
+	queue := s.name("extensions")
+	s.one(t, queue, nil)
+	first := pulled(t, s.any(), queue, 10*time.Second, time.Second)
+	settling(t, s.any(), queue, extend(first.Receipt, 20*time.Second), http.StatusOK)
+	nothing(t, s.any(), queue, 2500*time.Millisecond)
+	settling(t, s.any(), queue, ack(first.Receipt), http.StatusOK)
+}
+
+// releases give a task back as if it had never been leased, to whoever asks next.
+func releases(t *testing.T, s *stage) {
+	queue := s.name("releases")
+	s.one(t, queue, object{"retry": object{"max_attempts": 1}})
+	fence := uint64(0)
+	for range 3 {
+		j := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
+		if j.Attempt != 1 || j.Fence <= fence {
+			t.Errorf("released, it is attempt %d under fence %d after %d", j.Attempt, j.Fence, fence)
+		}
+		fence = j.Fence
+		settling(t, s.any(), queue, release(j.Receipt), http.StatusOK)
+	}
+	last := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
+	settling(t, s.any(), queue, ack(last.Receipt), http.StatusOK)
+}
+
+// orderOfDue: what waits is given out by due time, shard by shard, to consumers that ask one after the other through one
+// node. Through several nodes it is not: what one node has too much of it keeps for some milliseconds before it goes
+// back to the head of its lane, and another node is given what comes after meanwhile.
+func orderOfDue(t *testing.T, s *stage) {
+	queue := s.name("order")
+	f := s.evenly(queue, 240, time.Now().Add(2*time.Second), time.Millisecond)
+	backwards := flow{queue, map[string]time.Time{}} // so that the order is not that of the ids, nor that of their coming
+	ids := f.ids()
+	for i, id := range ids {
+		backwards.due[id] = f.due[ids[len(ids)-1-i]]
+	}
+	s.schedule(t, backwards, nil)
+	s.awaitState(t, queue, "ready", len(ids), 20*time.Second)
+	last := map[uint32]time.Time{}
+	n := s.any()
+	for got := 0; got < len(ids); {
+		jobs, err := n.lease(t.Context(), queue, 7, time.Second, time.Minute)
+		if err != nil || len(jobs) == 0 || len(jobs) > 7 {
+			t.Fatalf("after %d tasks of %d: %d, %v", got, len(ids), len(jobs), err)
+		}
+		slices.SortStableFunc(jobs, func(a, b job) int { return a.FireAt.Compare(b.FireAt) }) // within an answer shards mix
+		for _, j := range jobs {
+			if j.FireAt.Before(last[j.Shard]) {
+				t.Errorf("shard %d gave what was due at %v after %v", j.Shard, j.FireAt, last[j.Shard])
+			}
+			last[j.Shard] = j.FireAt
+		}
+		got += len(jobs)
+	}
+	nothing(t, s.any(), queue, 100*time.Millisecond)
+}
+
+// leaseOutlivesLeader: the leader of a shard dies after it has leased two of its tasks. The receipt of one is taken
+// afterwards, through another node, and nobody else had the task meanwhile; the other's lease ends when it should, and
+// the task is leased again.
+func leaseOutlivesLeader(t *testing.T, s *stage) {
+	const length = 4 * time.Second
+	queue := s.name("outlives")
+	f := s.evenly(queue, 60, time.Now(), 0)
+	s.schedule(t, f, nil)
+	s.awaitState(t, queue, "ready", len(f.due), 20*time.Second)
+	asked := time.Now()
+	kept, left := pair(t, s, queue, len(f.due), length)
+	dead := s.leader(t, kept.Shard)
+	if err := s.cluster.Kill(dead); err != nil {
+		t.Fatal(err)
+	}
+	rest := s.others(dead)
+	nothing(t, rest[0], queue, time.Until(asked.Add(length))-500*time.Millisecond)
+	await(t, 20*time.Second, "a settle without the old leader", func() (bool, string) {
+		results, err := rest[1].settle(t.Context(), queue, ack(kept.Receipt))
+		return err == nil && results[0].Status == http.StatusOK, fmt.Sprint(results, err)
+	})
+	if j, err := rest[0].get(t.Context(), kept.ID); err != nil || j.State != "delivered" || j.Attempts != 1 {
+		t.Errorf("after its ack: %+v, %v", j, err)
+	}
+	again := pulled(t, rest[0], queue, 20*time.Second, time.Minute)
+	if early := time.Until(asked.Add(length)); early > 0 {
+		t.Errorf("leased again %v before its lease ended", early)
+	}
+	if again.ID != left.ID || again.Fence <= left.Fence {
+		t.Errorf("leased first as %+v, then as %+v", left, again)
+	}
+	settling(t, rest[1], queue, ack(left.Receipt), http.StatusConflict)
+	settling(t, rest[1], queue, ack(again.Receipt), http.StatusOK)
+	nothing(t, rest[0], queue, 500*time.Millisecond)
+	if err := s.cluster.StartNode(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	s.awaitLeaders(t)
+}
+
+// pair leases all of a queue, keeps two of one shard, and acks all others.
+func pair(t testing.TB, s *stage, queue string, n int, length time.Duration) (a, b job) {
+	t.Helper()
+	var all []job
+	for len(all) < n {
+		jobs, err := s.any().lease(t.Context(), queue, n, 5*time.Second, length)
+		if err != nil || len(jobs) == 0 {
+			t.Fatalf("%d of %d leased: %v", len(all), n, err)
+		}
+		all = append(all, jobs...)
+	}
+	a = all[0]
+	i := 1 + slices.IndexFunc(all[1:], func(j job) bool { return j.Shard == a.Shard })
+	if i == 0 {
+		t.Fatal("all tasks are of different shards")
+	}
+	b = all[i]
+	others := slices.DeleteFunc(receiptsOf(all), func(r string) bool { return r == a.Receipt || r == b.Receipt })
+	if _, err := s.any().settle(t.Context(), queue, object{"ack": others}); err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+// crowdWithDeath: a hundred consumers that come and go, thousands of tasks, and the death of a leader in the middle. In
+// the end every task is acked or dead, none is lost, and none ever had two live leases.
+func crowdWithDeath(t *testing.T, s *stage) {
+	const maxAttempts = 4
+	queue, n := s.name("crowd"), pick(3000, 50_000)
+	over := pick(4*time.Second, 60*time.Second)
+	f := s.evenly(queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), over/time.Duration(n))
+	s.schedule(t, f, object{"retry": object{"max_attempts": maxAttempts, "min_backoff": "1s", "max_backoff": "1s"}})
+
+	ctx, home := context.WithTimeout(t.Context(), pick(60*time.Second, 5*time.Minute))
+	defer home()
+	gathered := make(chan *crowd, 1)
+	go func() { gathered <- s.gather(ctx, t, queue, 100, 1) }()
+	until(t, f.due[f.ids()[n/2]])
+	dead := s.leader(t, 1)
+	if err := s.cluster.Kill(dead); err != nil {
+		t.Fatal(err)
+	}
+	until(t, time.Now().Add(pick(2*time.Second, 10*time.Second)))
+	if err := s.cluster.StartNode(t.Context(), dead); err != nil {
+		t.Fatal(err)
+	}
+	var ended map[string]job
+	await(t, pick(50*time.Second, 4*time.Minute), "every task acked or dead", func() (bool, string) {
+		var open int
+		ended, open = s.ends(t, f)
+		return open == 0, fmt.Sprintf("%d open", open)
+	})
+	home()
+	c := <-gathered
+	given := c.given()
+	t.Logf("%d leases, calls that failed: %v, ends: %v", len(given), c.failed, s.states(t, queue))
+	report(t, "a crowd of consumers", judgeLeases(given, ended, maxAttempts))
+	if len(given) < n {
+		t.Errorf("%d leases of %d tasks", len(given), n)
+	}
+	acc := takeAccount(f.due, firstLeases(given))
+	acc.hold(t, "a crowd of consumers, first leases", math.MaxInt64)
+}
+
+// ends are the tasks of a flow as they are now, and how many of them have not ended.
+func (s *stage) ends(t testing.TB, f flow) (ended map[string]job, open int) {
+	t.Helper()
+	ended = make(map[string]job, len(f.due))
+	for id := range f.due {
+		ended[id] = job{}
+	}
+	for _, j := range s.all(t, f.queue) {
+		ended[j.ID] = j
+	}
+	for _, j := range ended {
+		if j.State != "delivered" && j.State != "dead" && j.State != "" {
+			open++
+		}
+	}
+	return ended, open
+}
+
+// firstLeases are the leases as arrivals, the first of each task alone.
+func firstLeases(given []leased) []receiver.Arrival {
+	first := map[string]time.Time{}
+	for _, l := range given {
+		if at, ok := first[l.id]; !ok || l.got.Before(at) {
+			first[l.id] = l.got
+		}
+	}
+	var arrivals []receiver.Arrival
+	for id, at := range first {
+		arrivals = append(arrivals, receiver.Arrival{TaskID: id, At: at})
+	}
+	return arrivals
+}
