@@ -143,6 +143,7 @@ func (f *firing) pause() {
 	defer f.mu.Unlock()
 	f.paused = true
 	f.giveBackHeld()
+	f.lead.desk.Sweep()
 }
 
 func (f *firing) giveBackHeld() {

@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -48,6 +49,7 @@ func (d *Demand) Set(total, received uint64) {
 		d.sentBytes -= d.sent[0]
 		d.sent = d.sent[1:]
 	}
+	k.shelf.offer(d)
 	if d.room() > before {
 		k.tell(d.line)
 	}
@@ -86,6 +88,12 @@ func (d *Demand) put(t *fsmpb.Task) {
 	d.parcel = append(d.parcel, t)
 	d.sent = append(d.sent, size)
 	d.sentBytes += size
+}
+
+// deliver hands over what was put together.
+func (d *Demand) deliver() {
+	d.consumer.Take(fsm.Leased{Tasks: d.parcel, Ready: d.line.ready})
+	d.parcel = nil
 }
 
 // miss notes that a grant of the demand's does not reach it.

@@ -46,6 +46,7 @@ type Desk struct {
 	demands map[uint64]*Demand // by tag; also those withdrawn that may yet get a grant
 	named   []*Demand          // that the entry being made may name
 	lastTag uint64
+	shelf   shelf
 	closed  error // why, once it is
 }
 
@@ -59,7 +60,9 @@ type line struct {
 
 // NewDesk returns an open one.
 func NewDesk(cfg Config) *Desk {
-	return &Desk{cfg: cfg, lines: make(map[fsm.Lane]*line), demands: make(map[uint64]*Demand)}
+	k := &Desk{cfg: cfg, lines: make(map[fsm.Lane]*line), demands: make(map[uint64]*Demand)}
+	k.shelf = shelf{desk: k, now: time.Now, later: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
+	return k
 }
 
 // Open begins a demand for up to total tasks of a lane. The error is the one that the desk was closed with.
@@ -78,6 +81,7 @@ func (k *Desk) Open(lane fsm.Lane, lease time.Duration, total uint64, c Consumer
 	d := &Demand{desk: k, line: l, tag: k.lastTag, lease: lease, total: total, consumer: c}
 	d.place = l.demands.PushBack(d)
 	k.demands[d.tag] = d
+	k.shelf.offer(d)
 	k.tell(l)
 	return d, nil
 }
@@ -175,15 +179,13 @@ func (k *Desk) missed(g fsm.Grant) {
 	}
 }
 
-// Start hands over granted tasks whose instants have come, and gives back those that nobody takes.
+// Start hands over granted tasks whose instants have come. Those that nobody takes lie on the shelf for a moment.
 func (k *Desk) Start(grants []fsm.Grant) {
 	tasks := make([]*fsmpb.Task, len(grants))
 	for i, g := range grants {
 		tasks[i] = k.cfg.Task(g)
 	}
-	if back := k.hand(grants, tasks); len(back) > 0 {
-		k.cfg.Release(back)
-	}
+	k.release(k.hand(grants, tasks))
 }
 
 // hand returns the grants that nobody takes.
@@ -196,9 +198,11 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 			k.missed(g)
 			continue
 		}
-		d := k.taker(g)
+		d, lease := k.taker(g)
 		if d == nil {
-			back = append(back, g)
+			if !k.shelf.put(g, tasks[i], lease) {
+				back = append(back, g)
+			}
 			continue
 		}
 		if len(d.parcel) == 0 {
@@ -207,40 +211,39 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 		d.put(tasks[i])
 	}
 	for _, d := range served {
-		d.consumer.Take(fsm.Leased{Tasks: d.parcel, Ready: d.line.ready})
-		d.parcel = nil
+		d.deliver()
 	}
 	return back
 }
 
-// taker settles who gets a grant's task: the demand that it was made for, or, if that has gone or has too much under
-// way, another one that asks for the same. nil: nobody.
-func (k *Desk) taker(g fsm.Grant) *Demand {
+// taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
+// much under way, another one that asks for the same lease. nil: nobody. A lease of 0 is not known.
+func (k *Desk) taker(g fsm.Grant) (_ *Demand, lease time.Duration) {
 	d := k.demands[g.Tag]
 	if d == nil {
-		return nil
+		return nil, 0
 	}
-	if d.place != nil && d.sentBytes < maxSentBytes {
+	if d.place != nil && d.granted-uint64(d.coming) < d.total && d.sentBytes < maxSentBytes {
 		d.coming--
-		return d
+		return d, d.lease
 	}
 	d.miss()
 	l := k.lines[d.line.lane] // perhaps another one than when the demand stood in it
 	if l == nil {
-		return nil
+		return nil, d.lease
 	}
 	for e := l.demands.Front(); e != nil; e = e.Next() {
 		if other := e.Value.(*Demand); other.lease == d.lease && other.room() > 0 {
 			other.granted++
 			l.demands.MoveToBack(e)
-			return other
+			return other, d.lease
 		}
 	}
-	return nil
+	return nil, d.lease
 }
 
-// Close ends all demands with the error, which later ones get, too. Grants not started by then run out with their
-// leases.
+// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever stands in its
+// lane. Grants not started by then run out with their leases.
 func (k *Desk) Close(reason error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -248,6 +251,7 @@ func (k *Desk) Close(reason error) {
 		return
 	}
 	k.closed = reason
+	k.shelf.empty()
 	for _, d := range k.demands {
 		if d.place != nil {
 			d.place = nil

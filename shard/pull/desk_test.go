@@ -26,6 +26,28 @@ type office struct {
 	fence   uint64
 	payload []byte
 	people  []*person
+	now     time.Time
+	alarms  []alarm
+}
+
+type alarm struct {
+	at   time.Time
+	ring func()
+}
+
+// pass lets time go by.
+func (o *office) pass(d time.Duration) {
+	for end := o.now.Add(d); ; {
+		next := slices.IndexFunc(o.alarms, func(a alarm) bool { return !a.at.After(end) })
+		if next < 0 {
+			o.now = end
+			return
+		}
+		a := o.alarms[next]
+		o.alarms = slices.Delete(o.alarms, next, next+1)
+		o.now = a.at
+		a.ring()
+	}
 }
 
 type person struct {
@@ -79,6 +101,8 @@ func newOffice(t rapid.TB) *office {
 			}
 		},
 	})
+	o.desk.shelf.now = func() time.Time { return o.now }
+	o.desk.shelf.later = func(d time.Duration, f func()) { o.alarms = append(o.alarms, alarm{o.now.Add(d), f}) }
 	return o
 }
 
@@ -210,13 +234,21 @@ func TestDeskModel(t *testing.T) {
 				o.giveBack(o.held[last])
 				o.held = o.held[:last]
 			},
-			"": func(t *rapid.T) { o.check(t, count) },
+			"time passes": func(t *rapid.T) {
+				o.pass(rapid.SampledFrom([]time.Duration{1, shelfLife / 2, shelfLife}).Draw(t, "time"))
+			},
+			"sweep": func(*rapid.T) { o.desk.Sweep() },
+			"":      func(t *rapid.T) { o.check(t, count) },
 		})
+		o.pass(shelfLife)
+		if s := &o.desk.shelf; s.armed || len(s.tasks) > 0 || s.bytes != 0 {
+			t.Fatalf("%d on the shelf, %d bytes", len(s.tasks), s.bytes)
+		}
 	})
 }
 
 func (o *office) check(t *rapid.T, count int) {
-	n := len(o.held)
+	n := len(o.held) + len(o.desk.shelf.tasks)
 	for _, ids := range o.ready {
 		n += len(ids)
 	}
@@ -269,14 +301,16 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	o.entry(red, 9)
 	first.demand.Withdraw()
 	first.left = true
+	o.start(1) // nobody is there
 	longer := o.comes(red, time.Hour, 3)
 	o.start(1) // nobody asks for the same lease
 	same := o.comes(red, time.Second, 1)
-	o.start(2)
-	if len(longer.got) != 0 || !slices.Equal(same.got, []string{"b"}) {
+	if len(longer.got) != 0 || !slices.Equal(same.got, []string{"a"}) {
 		t.Errorf("got %v and %v", longer.got, same.got)
 	}
-	if !slices.Equal(o.ready[red], []string{"c", "a", "d"}) {
+	o.start(1)
+	o.pass(shelfLife)
+	if !slices.Equal(o.ready[red], []string{"c", "b", "d"}) && !slices.Equal(o.ready[red], []string{"b", "c", "d"}) {
 		t.Errorf("ready: %v", o.ready[red])
 	}
 	if len(o.desk.demands) != 2 {
@@ -284,18 +318,42 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	}
 }
 
+// A consumer that is busy leaves its tasks to others, and gets what nobody else took when it comes back.
+func TestLoweredDemand(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a", "b", "c"}
+	busy := o.comes(red, time.Second, 3)
+	o.entry(red, 9)
+	busy.demand.Set(0, 0)
+	idle := o.comes(red, time.Second, 1)
+	o.start(2)
+	if !slices.Equal(idle.got, []string{"a"}) || len(busy.got) != 0 {
+		t.Errorf("got %v and %v", idle.got, busy.got)
+	}
+	busy.demand.Set(2, 0)
+	o.start(1)
+	o.pass(shelfLife)
+	if !slices.Equal(busy.got, []string{"b", "c"}) || len(o.ready[red]) > 0 {
+		t.Errorf("got %v, %v are ready", busy.got, o.ready[red])
+	}
+}
+
 func TestSlowConsumerGetsNoMore(t *testing.T) {
 	o := newOffice(t)
 	o.payload = make([]byte, 1<<20)
 	slow := o.comes(red, time.Second, 100)
-	for i := range 12 {
+	for i := range 26 {
 		o.ready[red] = append(o.ready[red], fmt.Sprint("task", i))
 	}
 	o.entry(red, 100)
-	o.start(12)
-	if len(slow.got) != 8 || len(o.ready[red]) != 4 {
-		t.Fatalf("%d handed over, %d wait", len(slow.got), len(o.ready[red]))
+	o.start(26)
+	if len(slow.got) != 8 || len(o.ready[red]) == 0 || len(o.desk.shelf.tasks)+len(o.ready[red]) != 18 {
+		t.Fatalf("%d handed over, %d on the shelf", len(slow.got), len(o.desk.shelf.tasks))
 	}
+	if o.desk.shelf.bytes > maxShelfBytes {
+		t.Errorf("%d bytes on the shelf", o.desk.shelf.bytes)
+	}
+	o.pass(shelfLife)
 	if wishes := o.desk.Wishes(red); len(wishes) != 0 {
 		t.Errorf("still asked for: %v", wishes)
 	}
@@ -305,8 +363,8 @@ func TestSlowConsumerGetsNoMore(t *testing.T) {
 		t.Error("nobody was told that there is room again")
 	}
 	o.entry(red, 100)
-	o.start(4)
-	if len(slow.got) != 12 {
+	o.start(8)
+	if len(slow.got) != 16 {
 		t.Errorf("%d handed over in the end", len(slow.got))
 	}
 }
@@ -353,5 +411,37 @@ func TestWithdrawnWhileTheEntryIsOut(t *testing.T) {
 	o.desk.Start(grants)
 	if !slices.Equal(second.got, []string{"a"}) || len(o.desk.demands) != 1 {
 		t.Errorf("got %v, %d demands are remembered", second.got, len(o.desk.demands))
+	}
+}
+
+func TestShelfLife(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a", "b"}
+	p := o.comes(red, time.Second, 2)
+	o.entry(red, 2)
+	p.demand.Set(0, 0)
+	o.start(1)
+	o.pass(shelfLife / 2)
+	o.start(1)
+	for _, want := range []int{0, 1, 2} {
+		if got := len(o.ready[red]); got != want {
+			t.Errorf("%d given back, want %d", got, want)
+		}
+		o.pass(shelfLife / 2)
+	}
+}
+
+// A desk that closes cannot give back: what lies on the shelf goes to the node that had asked for it, which can.
+func TestCloseEmptiesTheShelf(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a"}
+	p := o.comes(red, time.Second, 1)
+	o.entry(red, 1)
+	p.demand.Set(0, 0)
+	o.start(1)
+	o.desk.Close(errors.New("over"))
+	o.pass(shelfLife)
+	if !slices.Equal(p.got, []string{"a"}) || len(o.ready[red]) > 0 {
+		t.Errorf("got %v, %v are ready", p.got, o.ready[red])
 	}
 }

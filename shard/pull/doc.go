@@ -14,9 +14,10 @@
 // # Nothing is lost, nothing is handed over twice
 //
 // Each grant that answers a demand ends in one of three ways: it is handed to one consumer, or it is given back
-// uncounted, or, if its leadership ended before, it runs out with its lease. When a demand has gone meanwhile, its tasks go to
-// another one of the same lane and lease. A demand that has gone is remembered until the last entry that names it has
-// been applied and its last grant has been started.
+// uncounted, or, if its leadership ended before, it runs out with its lease. When a demand has gone meanwhile, or was
+// lowered, its tasks go to another one of the same lane and lease; if there is none just then, they lie on a shelf for
+// some milliseconds before they are given back. A demand that has gone is remembered until the last entry that names it
+// has been applied and its last grant has been started.
 //
 // What is on its way to one consumer is bounded in bytes: one that does not say what has arrived gets no more until it
 // does, so a node that hangs holds up neither the desk nor others.
@@ -29,5 +30,6 @@
 // # Why not otherwise
 //
 // Not one demand for each call of a consumer: it would have to be withdrawn at all other shards at each arrival, and
-// be named anew in the next entry. Not a queue of tasks at the desk waiting for consumers: their leases would run.
+// be named anew in the next entry. Not a stock of tasks at the desk, leased before anybody asks: their leases would run, and other
+// consumers would not see them.
 package pull

@@ -1,0 +1,141 @@
+package pull
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+const (
+	// shelfLife is how long a task that is due and leased waits for somebody to ask for it. To give it back and to grant
+	// it anew takes two entries, and the consumers that were served last are about to come back.
+	shelfLife = 10 * time.Millisecond
+	// maxShelfBytes bounds what may lie there. The rest is given back at once.
+	maxShelfBytes = 16 << 20
+)
+
+// shelf holds tasks that were leased for a demand which had gone, or was lowered, by their instants. The desk's mutex
+// guards it.
+type shelf struct {
+	desk  *Desk
+	tasks []shelved // the longest there first
+	bytes int
+	armed bool // tidy will be called
+
+	now   func() time.Time
+	later func(time.Duration, func()) // calls a function after a while
+}
+
+type shelved struct {
+	fsm.Grant
+	task  *fsmpb.Task
+	size  int
+	lease time.Duration
+	at    time.Time
+}
+
+// put returns false if there is no room, or nobody can ask for it because its lease is not known.
+func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, lease time.Duration) bool {
+	size := proto.Size(task)
+	if lease == 0 || s.bytes+size > maxShelfBytes {
+		return false
+	}
+	s.tasks = append(s.tasks, shelved{Grant: g, task: task, size: size, lease: lease, at: s.now()})
+	s.bytes += size
+	s.arm(shelfLife)
+	return true
+}
+
+func (s *shelf) arm(d time.Duration) {
+	if !s.armed {
+		s.armed = true
+		s.later(d, s.desk.tidy)
+	}
+}
+
+// offer hands a demand what it asks for.
+func (s *shelf) offer(d *Demand) {
+	if len(s.tasks) == 0 || d.room() == 0 {
+		return
+	}
+	s.take(func(t shelved) bool {
+		if t.Lane != d.line.lane || t.lease != d.lease || d.room() == 0 {
+			return false
+		}
+		d.granted++
+		d.put(t.task)
+		return true
+	})
+	if len(d.parcel) > 0 {
+		d.deliver()
+	}
+}
+
+// take removes what the caller wants.
+func (s *shelf) take(wanted func(shelved) bool) {
+	kept := s.tasks[:0]
+	for _, t := range s.tasks {
+		if wanted(t) {
+			s.bytes -= t.size
+		} else {
+			kept = append(kept, t)
+		}
+	}
+	clear(s.tasks[len(kept):])
+	s.tasks = kept
+}
+
+// empty hands what lies there to whoever stands in its lane, wanted or not: a desk that closes can give nothing back.
+func (s *shelf) empty() {
+	for _, t := range s.tasks {
+		if l := s.desk.lines[t.Lane]; l != nil {
+			d := l.demands.Front().Value.(*Demand)
+			d.put(t.task)
+			d.deliver()
+		}
+	}
+	s.tasks, s.bytes = nil, 0
+}
+
+// tidy gives back what has lain on the shelf for its time, and looks again when the next one's is over.
+func (k *Desk) tidy() {
+	k.mu.Lock()
+	s := &k.shelf
+	now := s.now()
+	back := s.before(now.Add(1 - shelfLife))
+	s.armed = false
+	if len(s.tasks) > 0 {
+		s.arm(shelfLife - now.Sub(s.tasks[0].at))
+	}
+	k.mu.Unlock()
+	k.release(back)
+}
+
+// Sweep gives back all that lies on the shelf.
+func (k *Desk) Sweep() {
+	k.mu.Lock()
+	back := k.shelf.before(k.shelf.now().Add(1))
+	k.mu.Unlock()
+	k.release(back)
+}
+
+// before takes what came before an instant.
+func (s *shelf) before(limit time.Time) (grants []fsm.Grant) {
+	s.take(func(t shelved) bool {
+		old := t.at.Before(limit)
+		if old {
+			grants = append(grants, t.Grant)
+		}
+		return old
+	})
+	return grants
+}
+
+func (k *Desk) release(grants []fsm.Grant) {
+	if len(grants) > 0 {
+		k.cfg.Release(grants)
+	}
+}
