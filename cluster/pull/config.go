@@ -53,14 +53,18 @@ type Config struct {
 	Do func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
 
 	MaxWaiting int           // consumers that wait at once; 0: 100 000
-	Linger     time.Duration // how long what nobody takes is kept, and demands stand without a consumer; 0: 5 ms
+	Linger     time.Duration // how long a task is kept that nobody takes; 0: 10 ms
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
 const (
 	defaultMaxWaiting = 100_000
-	defaultLinger     = 5 * time.Millisecond
+	defaultLinger     = 10 * time.Millisecond
+	// calmAfter is how long a pool asks on when nobody waits any more: a consumer that has nothing else to do is back by
+	// then. idleLife is how long its demands, which ask for nothing, stand after that.
+	calmAfter = time.Millisecond
+	idleLife  = time.Second
 	// hintLife is how long a shard that said that more is waiting has to deliver. Then it is as good as any other.
 	hintLife = 20 * time.Millisecond
 	// releaseWithin bounds one release of surplus: later, the leases end by themselves.

@@ -14,8 +14,10 @@
 // # What arrives and is not needed
 //
 // A task that is due in one shard cannot be known at another: the demands add up to more than the pool needs, by about
-// as much again. The surplus is kept for some milliseconds, because a consumer that has just been served is about to
-// come back. Then it is released, uncounted, and the demands end. So consumers of other nodes wait no longer than that for it.
+// as much again. What is asked for is taken back as soon as nobody has waited for a moment, so that tasks go to other
+// nodes' consumers while this one's are at work. What has come by then is kept for some milliseconds, because a consumer
+// that has just been served is about to come back, and is then released, uncounted.
+//
 // Where shards have said that more is waiting, exactly what is needed is asked of them, in turn, and the others keep a
 // small demand, so that neither a backlog somewhere multiplies the surplus nor is a shard without one passed over.
 //

@@ -29,8 +29,9 @@ type pool struct {
 	turn    int // which shard with a backlog is asked first
 
 	idleSince time.Time   // when the last waiter went
+	calm      bool        // nothing is asked for
 	timer     *time.Timer // looks after buffer and demands while nobody waits
-	ticking   bool        // timer runs
+	tickAt    time.Time   // when it rings; zero: it does not
 	hints     *time.Timer // forgets what shards said that do not deliver
 	news      uint64      // arrivals so far
 	closed    bool        // it is in puller.pools no more
@@ -52,6 +53,7 @@ func (q *pool) enter(w *waiter) {
 	w.place = q.waiters.PushBack(w)
 	q.need += w.max
 	q.turn++
+	q.calm = false
 	q.serve()
 	q.adjust()
 }
@@ -64,7 +66,7 @@ func (q *pool) leave(w *waiter) {
 	q.puller.waiting--
 	if q.waiters.Len() == 0 {
 		q.idleSince = time.Now()
-		q.tick(q.puller.cfg.Linger)
+		q.tick(q.idleSince.Add(calmAfter))
 	}
 }
 
@@ -85,9 +87,7 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 		q.releaseBefore(now.Add(1))
 		return
 	}
-	if q.waiters.Len() == 0 {
-		q.tick(q.puller.cfg.Linger)
-	}
+	q.tick(now.Add(q.puller.cfg.Linger))
 }
 
 // serve hands out what is in the buffer.
@@ -129,39 +129,55 @@ func (q *pool) releaseBefore(limit time.Time) {
 	q.puller.release(tasks)
 }
 
-// tick has lookAround called after a while, unless it will be anyway.
-func (q *pool) tick(after time.Duration) {
-	if q.ticking {
+// tick has lookAround called at an instant, unless it will be before.
+func (q *pool) tick(at time.Time) {
+	if !q.tickAt.IsZero() && !at.Before(q.tickAt) {
 		return
 	}
-	q.ticking = true
+	q.tickAt = at
 	if q.timer == nil {
-		q.timer = time.AfterFunc(after, q.lookAround)
+		q.timer = time.AfterFunc(time.Until(at), q.lookAround)
 		return
 	}
-	q.timer.Reset(after)
+	q.timer.Reset(time.Until(at))
 }
 
-// lookAround gives back what lay here too long, and ends the demands of a pool without consumers. It runs only while
-// there is such a thing.
+// lookAround sees to what is left over when consumers go. It runs only while there is such a thing.
 func (q *pool) lookAround() {
 	p := q.puller
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q.ticking = false
+	q.tickAt = time.Time{}
 	if q.closed {
 		return
 	}
 	now := time.Now()
 	q.releaseBefore(now.Add(1 - p.cfg.Linger))
-	idle := q.waiters.Len() == 0
-	switch left := p.cfg.Linger - now.Sub(q.idleSince); {
-	case len(q.buffer) > 0:
-		q.tick(p.cfg.Linger - now.Sub(q.buffer[0].at))
-	case idle && left > 0:
-		q.tick(left)
-	case idle:
+	if len(q.buffer) > 0 {
+		q.tick(q.buffer[0].at.Add(p.cfg.Linger))
+	}
+	if q.waiters.Len() == 0 {
+		q.windDown(now)
+	}
+}
+
+// windDown takes back what is asked for when nobody has come for a moment, and ends the demands after a while.
+func (q *pool) windDown(now time.Time) {
+	idle := now.Sub(q.idleSince)
+	if idle >= idleLife && len(q.buffer) == 0 {
 		q.dissolve()
+		return
+	}
+	if idle >= calmAfter && !q.calm {
+		q.calm = true
+		for _, at := range q.places {
+			at.want(0)
+		}
+	}
+	if q.calm {
+		q.tick(q.idleSince.Add(idleLife))
+	} else {
+		q.tick(q.idleSince.Add(calmAfter))
 	}
 }
 

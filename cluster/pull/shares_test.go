@@ -20,8 +20,8 @@ func TestShares(t *testing.T) {
 		{1, []int{9, 9, 9}, 0, []int{1, 0, 0}},
 		{1, []int{9, 9, 9}, 2, []int{0, 0, 1}},
 		{1, []int{9, 0, 9}, 1, []int{0, 1, 1}},
-		{6, []int{9, 9, 9}, 1, []int{2, 2, 2}},
-		{100, []int{5000, 0, 10}, 0, []int{90, 34, 10}},
+		{12, []int{9, 9, 9}, 1, []int{0, 9, 3}},
+		{100, []int{5000, 0, 10}, 0, []int{100, 34, 0}},
 		{30, []int{5, 0, 5}, 0, []int{15, 10, 15}},
 	} {
 		if got := shares(c.need, slices.Clone(c.ready), c.first); !slices.Equal(got, c.want) {

@@ -131,6 +131,20 @@ func (k *Desk) Asked(lane fsm.Lane) bool {
 	return l != nil
 }
 
+// isAsked tells whether anybody could get a task of the lane now, with whatever lease.
+func (k *Desk) isAsked(lane fsm.Lane) bool {
+	l := k.lines[lane]
+	if l == nil {
+		return false
+	}
+	for e := l.demands.Front(); e != nil; e = e.Next() {
+		if e.Value.(*Demand).room() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Granted ends the making of an entry, also of one that did not commit: these are the grants that it made for demands,
 // in order. Each is followed by Start or GivenBack, unless the leadership ends before.
 func (k *Desk) Granted(grants []fsm.Grant) {
@@ -200,7 +214,7 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 		}
 		d, lease := k.taker(g)
 		if d == nil {
-			if !k.shelf.put(g, tasks[i], lease) {
+			if k.isAsked(g.Lane) || !k.shelf.put(g, tasks[i], lease) {
 				back = append(back, g)
 			}
 			continue

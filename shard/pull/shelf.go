@@ -12,7 +12,7 @@ import (
 const (
 	// shelfLife is how long a task that is due and leased waits for somebody to ask for it. To give it back and to grant
 	// it anew takes two entries, and the consumers that were served last are about to come back.
-	shelfLife = 10 * time.Millisecond
+	shelfLife = 25 * time.Millisecond
 	// maxShelfBytes bounds what may lie there. The rest is given back at once.
 	maxShelfBytes = 16 << 20
 )
@@ -56,14 +56,19 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand what it asks for.
+// offer hands a demand what it asks for. What has another lease keeps nobody waiting: it is given back.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
 	}
+	var hinders []fsm.Grant
 	s.take(func(t shelved) bool {
-		if t.Lane != d.line.lane || t.lease != d.lease || d.room() == 0 {
+		if t.Lane != d.line.lane || d.room() == 0 {
 			return false
+		}
+		if t.lease != d.lease {
+			hinders = append(hinders, t.Grant)
+			return true
 		}
 		d.granted++
 		d.put(t.task)
@@ -71,6 +76,9 @@ func (s *shelf) offer(d *Demand) {
 	})
 	if len(d.parcel) > 0 {
 		d.deliver()
+	}
+	if len(hinders) > 0 {
+		s.later(0, func() { s.desk.release(hinders) })
 	}
 }
 
