@@ -34,8 +34,8 @@
 // A lease waits without holding a place among single calls: waiting consumers have their own, larger bound. Whatever
 // ends the wait (a task, the time, the caller's leaving, the shutdown of the server) ends it at once, and tasks that
 // were granted to a caller that has gone, or that a broken connection left unwritten, are released uncounted. A receipt
-// names one lease by task, occurrence and fence; it is checked here for being whole and of the queue, and by the log for
-// being current. Settling is idempotent by the receipts, queue calls by nature, so neither keeps idempotency keys.
+// names one lease by task, occurrence and fence; it is checked here for being whole and of the queue, and by the log
+// for being current. Settling is idempotent by the receipts, queue calls by nature, so neither keeps idempotency keys.
 //
 // A stream is a batch's connection with other steps: one leases what there is credit and room for, one reads lines, one
 // settles, one writes, and one beats while nothing else is written. Its outbox is small, so a consumer that does not
