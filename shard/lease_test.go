@@ -56,12 +56,6 @@ func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration)
 	return p, d
 }
 
-func pulled(queue, id string, at time.Time) *fsmpb.Command {
-	cmd := schedule(id, at)
-	cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, nil
-	return cmd
-}
-
 func settleOf(t *fsmpb.Task, verdict fsmpb.Verdict) *fsmpb.Command {
 	return &fsmpb.Command{Id: t.Id, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 		Fence: t.Fence, Occurrence: t.Occurrence, Verdict: verdict, Consumer: true,
@@ -84,8 +78,8 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		p, _ := n.lease(t, "work", 10, time.Minute)
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		n.must(t, pulled("work", "a", due))
-		n.must(t, pulled("other", "b", due))
+		n.must(t, inQueue("work", "a", due))
+		n.must(t, inQueue("other", "b", due))
 		time.Sleep(time.Until(due) - time.Second)
 		before := n.raft.LastIndex()
 		time.Sleep(time.Second - time.Millisecond)
@@ -118,7 +112,7 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 func TestBacklogIsLeasedAtOnce(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		for i := range 30 {
-			n.must(t, pulled("work", fmt.Sprintf("%02d", i), time.Now()))
+			n.must(t, inQueue("work", fmt.Sprintf("%02d", i), time.Now()))
 		}
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -143,7 +137,7 @@ func TestBacklogIsLeasedAtOnce(t *testing.T) {
 func TestEndedLeaseIsHandedOutAgain(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		p, _ := n.lease(t, "work", 10, 30*time.Second)
-		n.must(t, pulled("work", "a", time.Now().Add(time.Second)))
+		n.must(t, inQueue("work", "a", time.Now().Add(time.Second)))
 		time.Sleep(40 * time.Second)
 		if p.ids() != "aa" || p.tasks[1].Attempts != 2 || p.tasks[1].Fence <= p.tasks[0].Fence {
 			t.Fatalf("got %v", p.tasks)
@@ -169,7 +163,7 @@ func TestNobodyLeftGivesBack(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		p, d := n.lease(t, "work", 10, time.Minute)
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		n.must(t, pulled("work", "a", due))
+		n.must(t, inQueue("work", "a", due))
 		time.Sleep(time.Until(due) - 2*time.Millisecond)
 		if got := n.state(t, "a"); got != fsmpb.State_STATE_FIRING {
 			t.Fatalf("state %v before its instant", got)
@@ -217,7 +211,7 @@ func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
 	oneReplica(t, func(t *testing.T, c *replicas, n *node) {
 		p, _ := n.lease(t, "work", 10, time.Minute)
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		n.must(t, pulled("work", "a", due))
+		n.must(t, inQueue("work", "a", due))
 		time.Sleep(time.Until(due) - 2*time.Millisecond)
 		before := n.current()
 		before.end(errors.New("the test wants it so"))
@@ -242,8 +236,8 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 		defer c.close()
 		n := c.leader()
 		p, _ := n.lease(t, "work", 2, 10*time.Minute)
-		n.must(t, pulled("work", "a", time.Now()))
-		n.must(t, pulled("work", "b", time.Now()))
+		n.must(t, inQueue("work", "a", time.Now()))
+		n.must(t, inQueue("work", "b", time.Now()))
 		time.Sleep(time.Second)
 		if p.ids() != "ab" {
 			t.Fatalf("got %q", p.ids())
@@ -275,7 +269,7 @@ func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 		c.next(n, nil)
 		p, _ := n.lease(t, "work", 10, time.Hour)
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		n.must(t, pulled("work", "a", due))
+		n.must(t, inQueue("work", "a", due))
 		time.Sleep(time.Until(due) - 5*time.Millisecond)
 		to := c.others(n.cfg.NodeID)[0]
 		if err := n.Transfer(t.Context(), to); err != nil {
@@ -302,7 +296,7 @@ func TestFailedTransferGoesOn(t *testing.T) {
 		c.next(n, nil)
 		p, _ := n.lease(t, "work", 1, time.Hour)
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-		n.must(t, pulled("work", "a", due))
+		n.must(t, inQueue("work", "a", due))
 		time.Sleep(time.Until(due) - 5*time.Millisecond)
 		to := c.others(n.cfg.NodeID)[0]
 		c.cut(to)
