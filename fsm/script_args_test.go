@@ -1,0 +1,157 @@
+package fsm
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// args are the words of a line: an id, and name=value.
+type args struct {
+	id    string
+	named map[string]string
+}
+
+func arguments(rest string) args {
+	a := args{named: map[string]string{}}
+	for _, word := range strings.Fields(rest) {
+		if name, value, ok := strings.Cut(word, "="); ok {
+			a.named[name] = value
+		} else {
+			a.id = word
+		}
+	}
+	return a
+}
+
+func (a args) int(name string) int64 {
+	v := a.named[name]
+	if name == "" {
+		v = a.id
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", name, err))
+	}
+	return n
+}
+
+func (a args) intOr(name string, or int64) int64 {
+	if _, ok := a.named[name]; ok {
+		return a.int(name)
+	}
+	return or
+}
+
+func (a args) uint(name string) uint64 { return uint64(a.intOr(name, 0)) }
+
+func (a args) optional(name string) *int64 {
+	if _, ok := a.named[name]; !ok {
+		return nil
+	}
+	return proto.Int64(a.int(name))
+}
+
+func (a args) condition() *fsmpb.Condition {
+	var c fsmpb.Condition
+	switch v := a.named["if"]; v {
+	case "":
+		return nil
+	case "absent":
+		c.Absent = true
+	case "present":
+		c.Present = true
+	default:
+		c.Revisions = []uint64{a.uint("if")}
+	}
+	return &c
+}
+
+func (a args) schedule(now int64) *fsmpb.Schedule {
+	op := &fsmpb.Schedule{Spec: a.spec(), ReceivedAtMs: now, DelayMs: a.optional("delay"), GeneratedId: a.named["generated"] != ""}
+	if op.DelayMs != nil {
+		op.FireAtMs = now + *op.DelayMs
+	} else {
+		op.FireAtMs = a.int("at")
+	}
+	return op
+}
+
+func (a args) spec() *fsmpb.Spec {
+	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
+	if url, ok := a.named["url"]; ok {
+		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
+	}
+	if n := a.intOr("attempts", 0); n > 0 {
+		spec.Retry = &fsmpb.Retry{MaxAttempts: uint32(n)}
+	}
+	if v, ok := a.named["label"]; ok {
+		spec.Labels = []*fsmpb.Label{{Name: "l", Value: v}}
+	}
+	return spec
+}
+
+func (a args) patch(now int64) *fsmpb.Patch {
+	op := &fsmpb.Patch{FireAtMs: a.optional("at"), DelayMs: a.optional("delay")}
+	if op.DelayMs != nil {
+		op.FireAtMs = proto.Int64(now + *op.DelayMs)
+	}
+	if v, ok := a.named["payload"]; ok {
+		op.Payload = &fsmpb.Payload{Data: []byte(v)}
+	}
+	if v, ok := a.named["url"]; ok {
+		op.Target = &fsmpb.TargetPatch{Url: &v}
+	}
+	if v, ok := a.named["header"]; ok {
+		if op.Target == nil {
+			op.Target = &fsmpb.TargetPatch{}
+		}
+		op.Target.Headers = []*fsmpb.HeaderPatch{{Name: "x-h", Value: &v}}
+	}
+	if v, ok := a.named["label"]; ok {
+		op.Labels = []*fsmpb.LabelPatch{{Name: "l", Value: &v}}
+	}
+	op.ClearTarget, op.ClearPayload, op.ClearLabels = a.named["clear"] == "target", a.named["clear"] == "payload", a.named["clear"] == "labels"
+	return op
+}
+
+func (a args) policy(now int64) *fsmpb.Policy {
+	return &fsmpb.Policy{
+		Window: uint32(a.intOr("window", 2)), AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3,
+		KeepUntilMs: now + 600_000, HorizonMs: 20, TombstoneBytes: a.intOr("tombstones", 0),
+	}
+}
+
+func (a args) rule() *fsmpb.QueueRule {
+	return &fsmpb.QueueRule{
+		Queue: a.id, Pushed: a.named["pushed"] != "", Held: a.named["held"] != "",
+		AttemptTimeoutMs: a.intOr("timeout", 0), MaxAttempts: uint32(a.intOr("attempts", 0)),
+		KeepDoneMs: a.intOr("keep_done", 0), KeepDeadMs: a.intOr("keep_dead", 0),
+	}
+}
+
+// creditOf reads queue|destination=grants, and of a consumer's :lease:tag.
+func creditOf(text string) *fsmpb.LaneCredit {
+	lane, numbers, _ := strings.Cut(text, "=")
+	var n [3]int
+	for i, number := range strings.SplitN(numbers, ":", 3) {
+		n[i], _ = strconv.Atoi(number)
+	}
+	return &fsmpb.LaneCredit{Lane: laneOf(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
+}
+
+// laneOf reads queue|destination.
+func laneOf(text string) *fsmpb.Lane {
+	queue, destination, _ := strings.Cut(text, "|")
+	return &fsmpb.Lane{Queue: queue, Destination: destination}
+}
+
+func hashOf(s string) uint64 {
+	d := digester{}
+	d.string(s)
+	return d.sum()
+}
