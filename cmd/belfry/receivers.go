@@ -73,8 +73,8 @@ func (r *receivers) close() error {
 
 // brokerConfig is what the flags say about brokers.
 func (f *serveFlags) brokerConfig() (cfg broker.Config, err error) {
-	if f.brokers == "" {
-		return cfg, nil
+	if cfg.AllowCIDRs, err = prefixes("--allow-broker-cidr", f.brokerCIDRs); err != nil || f.brokers == "" {
+		return cfg, err
 	}
 	if cfg.Known, err = broker.LoadKnown(f.brokers); err != nil {
 		return cfg, fmt.Errorf("--brokers: %w", err)

@@ -32,6 +32,7 @@ func TestReceivers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	brokers.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
 	r, err := newReceivers(delivery.Config{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, brokers)
 	if err != nil {
 		t.Fatal(err)
@@ -41,6 +42,7 @@ func TestReceivers(t *testing.T) {
 		hook.URL:                        "",
 		"redis://127.0.0.1:1/?stream=s": "connection refused",
 		"nats://127.0.0.1:1/s":          "with --brokers",
+		"nats://127.0.0.2:1/s":          "connection refused",
 		"amqp://127.0.0.1:1/":           "neither a queue nor an exchange",
 		"":                              "no webhook target",
 	} {
@@ -54,6 +56,8 @@ func TestReceivers(t *testing.T) {
 	}
 	for url, refused := range map[string]bool{
 		hook.URL: false, "http://10.0.0.1/": true, "redis://127.0.0.1:1/?stream=s": false, "nats://127.0.0.1:1/s": true,
+		"nats://127.0.0.2:1/s": false, "nats://127.0.0.2:1,127.0.0.1:1/s": true, "nats://localhost:1/s": true,
+		"kafkas://127.0.0.2/topic": false,
 	} {
 		if err := r.CheckURL(url); (err != nil) != refused {
 			t.Errorf("%s: %v", url, err)

@@ -19,7 +19,7 @@ type serveFlags struct {
 	join                         []string
 	bootstrapExpect, shards      int
 	logStore, timing             string
-	allowCIDRs                   []string
+	allowCIDRs, brokerCIDRs      []string
 	brokers                      string
 	maxClockOffset               time.Duration
 	laneWindow                   uint32
@@ -65,6 +65,8 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 		"deliver to these addresses too, though they are not public; repeatable")
 	flags.StringVar(&f.brokers, "brokers", "",
 		"YAML file: the message brokers that tasks may be published to, and who we are there")
+	flags.StringArrayVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
+		"publish to any broker at these addresses, without credentials; repeatable")
 	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
 		"a node whose clock is further from the others' leads nothing")
 	flags.Uint32Var(&f.laneWindow, "lane-window", 0,
@@ -102,11 +104,15 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 }
 
 func (f *serveFlags) allowed() ([]netip.Prefix, error) {
+	return prefixes("--allow-webhook-cidr", f.allowCIDRs)
+}
+
+func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
 	var prefixes []netip.Prefix
-	for _, text := range f.allowCIDRs {
+	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("--allow-webhook-cidr: %w", err)
+			return nil, fmt.Errorf("%s: %w", flag, err)
 		}
 		prefixes = append(prefixes, p)
 	}

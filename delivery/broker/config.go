@@ -4,15 +4,21 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm/targeturl"
 )
 
 // Config is all that a Publisher is made of. The zero value knows no broker, so it publishes nowhere.
 type Config struct {
-	Known   *Known // the brokers that tasks may be published to; default: none
-	Version string // what brokers are told, "belfry/<version>"; default "dev"
+	Known *Known // the brokers that tasks may be published to; default: none
+	// AllowCIDRs are where brokers may be besides, without credentials: at addresses that a target writes as such.
+	AllowCIDRs []netip.Prefix
+	Version    string // what brokers are told, "belfry/<version>"; default "dev"
 
 	ConnectTimeout time.Duration // for look-up, TCP, TLS and the broker's welcome together; default 10 s
 	IdleTimeout    time.Duration // how long a connection without an attempt is kept; default 1 min
@@ -44,6 +50,30 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, nil
+}
+
+// accessTo returns how to speak to a target's broker, nil if nothing may be published there.
+func (c *Config) accessTo(t *targeturl.Target) *access {
+	if known := c.Known.of(t); known != nil || !c.allows(t) {
+		return known
+	}
+	if t.TLS {
+		return &access{tls: newTLS()}
+	}
+	return &access{}
+}
+
+// allows tells whether each of the target's hosts is an address that is allowed. A name is none: what it leads to may
+// change.
+func (c *Config) allows(t *targeturl.Target) bool {
+	for _, host := range t.Hosts {
+		addr, err := netip.ParseAddrPort(host)
+		inPrefix := func(p netip.Prefix) bool { return p.Contains(addr.Addr()) }
+		if err != nil || !slices.ContainsFunc(c.AllowCIDRs, inPrefix) {
+			return false
+		}
+	}
+	return true
 }
 
 func setDefault[T comparable](field *T, value T) {

@@ -45,7 +45,7 @@
 // # Which brokers
 //
 // Only those that the operator of the node names (Known, --brokers), at the address and port that are written there,
-// wherever that is. There is no delivery.Guard here, and none is needed: who schedules a task cannot make a node dial
+// wherever that is, and any at addresses that he trusts as a whole (--allow-broker-cidr; `belfry local` trusts loopback). There is no delivery.Guard here, and none is needed: who schedules a task cannot make a node dial
 // anything else. For webhooks any public address will do, since net/http bounds whatever a hostile receiver may
 // answer. The clients of brokers were made for brokers that their users trust: a wrong length in an answer makes some
 // of them take all memory, or panic in a goroutine of their own, and so the node would end. For the same reason a

@@ -94,7 +94,7 @@ func (p *pool) take(t *targeturl.Target) (*line, error) {
 	}
 	l := p.lines[key]
 	if l == nil {
-		known := p.cfg.Known.of(t)
+		known := p.cfg.accessTo(t)
 		if known == nil {
 			return nil, failed("target.url %s", unknownText(t)) // another node may know it, or this one soon
 		}

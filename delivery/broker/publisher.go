@@ -40,7 +40,7 @@ func (p *Publisher) CheckURL(rawURL string) *fsm.FieldError {
 	switch {
 	case err != nil:
 		return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
-	case p.cfg.Known.of(t) == nil:
+	case p.cfg.accessTo(t) == nil:
 		return &fsm.FieldError{Field: "target.url", Detail: unknownText(t)}
 	}
 	return nil

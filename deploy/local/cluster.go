@@ -111,6 +111,7 @@ func (c *Cluster) args(m *member) []string {
 	args := []string{
 		"serve", "--name", m.Name, "--data", m.Dir, "--http", m.HTTPAddr, "--peer", m.PeerAddr,
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
+		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
 	}
 	founders := founders(len(c.members))
 	founds := slices.Contains(c.members[:founders], m)

@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 // serve is a node without a clock or a memory: it is ready, and it stops.
 func serve(args []string) int {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
-	for _, name := range []string{"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "join"} {
+	for _, name := range []string{
+		"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "allow-broker-cidr", "join",
+	} {
 		flags.String(name, "", "")
 	}
 	addr := flags.String("http", "", "")
@@ -127,6 +129,7 @@ func TestNodesGetTheirFlags(t *testing.T) {
 	n := nodes[1]
 	want := []string{"serve", "--name", "node-2", "--data", n.Dir, "--http", n.HTTPAddr, "--peer", n.PeerAddr,
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
+		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
 		"--bootstrap-expect", "3", "--join", nodes[0].PeerAddr + "," + nodes[2].PeerAddr, "--mood", "good"}
 	if !slices.Equal(told.Args, want) {
 		t.Errorf("arguments\n%v\nwant\n%v", told.Args, want)
