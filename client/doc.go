@@ -1,6 +1,6 @@
 // Package client is the Go client of Belfry: it schedules, cancels, changes and reads tasks, leases and settles them,
-// and says how queues are handled, over the public HTTP interface, and nothing else. It needs only the standard library, so
-// that depending on it costs a program nothing.
+// and says how queues are handled, over the public HTTP interface, and nothing else. It needs only the standard
+// library, so that depending on it costs a program nothing.
 //
 // What it adds to plain HTTP is that a call may be repeated safely. Every changing call carries an idempotency key
 // that the service remembers with the task, so the client repeats calls whose connection broke, that found no leader

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -36,18 +38,17 @@ func TestKilledAndReopened(t *testing.T) {
 	live, crashed := t.TempDir(), t.TempDir()
 	c := onDisk(3, t, func(id string) string { return filepath.Join(live, id) })
 	c.startAll()
-	n, due := c.leader(), time.Now().Add(3*time.Second).Truncate(time.Millisecond)
+	c.leader()
+	due := time.Now().Add(3 * time.Second).Truncate(time.Millisecond)
 	const rounds, batch = 20, 100
 	for round := range rounds {
 		var cmds []*fsmpb.Command
 		for i := range batch {
 			cmds = append(cmds, schedule(fmt.Sprintf("t%02d-%03d", round, i), due))
 		}
-		for _, reply := range n.Do(t.Context(), cmds) {
-			if reply.Err != nil {
-				t.Fatal(reply.Err)
-			}
-		}
+		c.eventually("a round is acknowledged", func() bool { // by another leader, if a slow disk cost the first its place
+			return !slices.ContainsFunc(c.leader().Do(t.Context(), cmds), func(r fsm.Reply) bool { return r.Err != nil })
+		})
 	}
 	for _, id := range c.ids { // one after the other: nothing is written meanwhile but heartbeats' terms
 		if err := os.CopyFS(filepath.Join(crashed, id), os.DirFS(filepath.Join(live, id))); err != nil {
@@ -69,13 +70,15 @@ func TestKilledAndReopened(t *testing.T) {
 	again.eventually("all delivered", func() bool {
 		return again.leader().machine.Counts().ByState[fsmpb.State_STATE_DELIVERED] == rounds*batch
 	})
-	if got := again.sink.all(); len(got) != rounds*batch {
-		t.Errorf("%d arrivals", len(got))
-	}
+	seen := map[string]bool{}
 	for _, a := range again.sink.all() {
 		if a.at.Before(due) {
 			t.Fatalf("%s came %v early", a.id, due.Sub(a.at))
 		}
+		seen[a.id] = true
+	}
+	if len(seen) != rounds*batch {
+		t.Errorf("%d of %d tasks arrived", len(seen), rounds*batch)
 	}
 	again.agree()
 }

@@ -46,6 +46,8 @@ type begun struct {
 	fsm.Attempt
 	grant fsm.Grant
 	plan  plan
+	// batched: its queue's receivers get batches, also of one task, so that they meet one form only.
+	batched bool
 }
 
 // attempt runs attempts to their end, also when the leadership ends meanwhile.
@@ -84,7 +86,7 @@ func (f *firing) prepare(g fsm.Grant) (_ begun, refused *fsmpb.Settle) {
 	if task.Spec.Target == nil {
 		task.Spec.Target = queue.GetTarget()
 	}
-	b := begun{grant: g, plan: policy.planOf(task, queue)}
+	b := begun{grant: g, plan: policy.planOf(task, queue), batched: queue.GetBatchMax() > 1}
 	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
 	if task.Spec.Target == nil {
 		err = errNoTarget
@@ -136,7 +138,7 @@ func (f *firing) deliver(batch []begun) {
 
 // outcomes returns one for each attempt of a batch.
 func (f *firing) outcomes(ctx context.Context, batch []begun) []fsm.Outcome {
-	if len(batch) == 1 {
+	if len(batch) == 1 && !batch[0].batched {
 		return []fsm.Outcome{f.shard.cfg.Deliver.Deliver(ctx, batch[0].Attempt)}
 	}
 	attempts := make([]fsm.Attempt, len(batch))

@@ -44,13 +44,14 @@
 //
 // # Which brokers
 //
-// Only those that the operator of the node names (Known, --brokers), at the address and port that are written there,
-// wherever that is, and any at addresses that he trusts as a whole (--allow-broker-cidr; `belfry local` trusts loopback). There is no delivery.Guard here, and none is needed: who schedules a task cannot make a node dial
-// anything else. For webhooks any public address will do, since net/http bounds whatever a hostile receiver may
-// answer. The clients of brokers were made for brokers that their users trust: a wrong length in an answer makes some
-// of them take all memory, or panic in a goroutine of their own, and so the node would end. For the same reason a
-// named broker is followed to where it sends its clients (Kafka), and NATS servers that a server tells of are
-// ignored.
+// Only those that the operator of the node names (Known, --brokers), at the address and port that are written
+// there, wherever that is, and any at addresses that he trusts as a whole (--allow-broker-cidr; `belfry local`
+// trusts loopback). There is no delivery.Guard here, and none is needed: who schedules a task cannot make a node
+// dial anything else. For webhooks any public address will do, since net/http bounds whatever a hostile receiver
+// may answer. The clients of brokers were made for brokers that their users trust: a wrong length in an answer
+// makes some of them take all memory, or panic in a goroutine of their own, and so the node would end. For the same
+// reason a named broker is followed to where it sends its clients (Kafka), and NATS servers that a server tells of
+// are ignored.
 //
 // A target gets a broker's credentials only if that entry names each of its hosts. Whoever may schedule a task may
 // publish what the node's user may publish: so the broker should let that user publish what tasks are for and nothing
