@@ -11,10 +11,19 @@ import (
 
 // account holds what was asked against what arrived.
 type account struct {
-	asked   int
-	wrong   []string // broken promises, in words
-	late    []time.Duration
-	repeats int
+	asked    int
+	wrong    []string // broken promises, in words
+	repeated []string // tasks that arrived more than once
+	excused  bool     // a shard changed its leader meanwhile, which may repeat what was under way
+	late     []time.Duration
+}
+
+// account compares a flow with what arrived of it.
+func (s *stage) account(t testing.TB, f flow, arrivals []receiver.Arrival) account {
+	t.Helper()
+	acc := takeAccount(f.due, arrivals)
+	acc.excused = s.changedSince(t, f.terms)
+	return acc
 }
 
 // takeAccount compares tasks, by id and due instant, with arrivals. Every task arrives once, and none early.
@@ -31,8 +40,7 @@ func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) accoun
 			acc.fault("%s arrived %v early", a.TaskID, due.Sub(a.At))
 		}
 		if seen[a.TaskID]++; seen[a.TaskID] > 1 {
-			acc.repeats++
-			acc.fault("%s arrived %d times", a.TaskID, seen[a.TaskID])
+			acc.repeated = append(acc.repeated, a.TaskID)
 			continue
 		}
 		acc.late = append(acc.late, a.At.Sub(due))
@@ -59,12 +67,25 @@ func (a *account) within(share float64) time.Duration {
 	return a.late[min(int(share*float64(len(a.late))), len(a.late)-1)]
 }
 
-// hold fails the test for every broken promise, and for a p99 beyond the bound.
+// failover is how late a task may be across a change of leaders, by the contract.
+const failover = 1500 * time.Millisecond
+
+// hold fails the test for every broken promise, and for a p99 beyond the bound. A change of leaders, which happens
+// without a fault of ours on a machine so busy that nodes fall silent, excuses repeats and the time it takes.
 func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 	t.Helper()
 	t.Logf("%s: %d of %d arrived; late by p50 %v, p99 %v, at most %v", what, len(a.late), a.asked,
 		a.within(0.5), a.within(0.99), a.within(1))
 	report(t, what, a.wrong)
+	switch {
+	case a.excused && len(a.repeated) > 0:
+		t.Logf("%s: %d repeats around a change of leaders that nobody had asked for", what, len(a.repeated))
+	case len(a.repeated) > 0:
+		t.Errorf("%s: without a fault %d arrivals are repeats: %.200q …", what, len(a.repeated), a.repeated)
+	}
+	if a.excused && p99 < failover {
+		p99 += failover
+	}
 	if late := a.within(0.99); late > p99 {
 		t.Errorf("%s: one in a hundred is later than %v: allowed are %v", what, late, p99)
 	}
@@ -111,7 +132,6 @@ func TestAccount(t *testing.T) {
 		"good":     {good, ""},
 		"lost":     {good[:1], "b never arrived"},
 		"early":    {[]receiver.Arrival{good[0], arrival("b", 999*time.Millisecond)}, "b arrived 1ms early"},
-		"twice":    {append(slices.Clone(good), arrival("a", time.Minute)), "a arrived 2 times"},
 		"stranger": {append(slices.Clone(good), arrival("c", 0)), "c arrived, and nobody had asked for it"},
 	}
 	for name, tt := range tests {
@@ -119,6 +139,10 @@ func TestAccount(t *testing.T) {
 		if tt.wrong == "" && len(acc.wrong) > 0 || tt.wrong != "" && !slices.Equal(acc.wrong, []string{tt.wrong}) {
 			t.Errorf("%s: found wrong: %q", name, acc.wrong)
 		}
+	}
+	twice := takeAccount(asked, append(slices.Clone(good), arrival("a", time.Minute)))
+	if !slices.Equal(twice.repeated, []string{"a"}) || len(twice.late) != 2 {
+		t.Errorf("repeated: %q, %d are late", twice.repeated, len(twice.late))
 	}
 	acc := takeAccount(asked, good)
 	if p50, most := acc.within(0.5), acc.within(1); p50 != 100*time.Millisecond || most != p50 {

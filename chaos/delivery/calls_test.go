@@ -90,10 +90,11 @@ type job struct {
 	Labels    map[string]string `json:"labels"`
 	History   []past            `json:"history"`
 
-	Receipt   string `json:"receipt"`
-	Attempt   int    `json:"attempt"`
-	WebhookID string `json:"webhook_id"`
-	Fence     uint64 `json:"fence"`
+	Receipt     string    `json:"receipt"`
+	Attempt     int       `json:"attempt"`
+	WebhookID   string    `json:"webhook_id"`
+	Fence       uint64    `json:"fence"`
+	LeaseEndsAt time.Time `json:"lease_ends_at"`
 }
 
 // past is an attempt in a task's history.

@@ -62,7 +62,10 @@ func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 		return
 	}
 	for _, j := range jobs {
-		l := &leased{id: j.ID, receipt: j.Receipt, fence: j.Fence, attempt: j.Attempt, asked: asked, got: got, length: length}
+		l := &leased{
+			id: j.ID, receipt: j.Receipt, fence: j.Fence, attempt: j.Attempt,
+			asked: asked, got: got, length: length, ends: j.LeaseEndsAt,
+		}
 		c.note(l)
 		c.treat(l, chance)
 	}

@@ -29,7 +29,7 @@ func deadLetters(t *testing.T, s *stage) {
 		"retry":  object{"max_attempts": 2, "min_backoff": "1s", "max_backoff": "1s"},
 	})
 	now := time.Now()
-	again, away := s.evenly(queue+"-again", each, now, 0), s.evenly(queue+"-away", each, now, 0)
+	again, away := s.evenly(t, queue+"-again", each, now, 0), s.evenly(t, queue+"-away", each, now, 0)
 	again.queue, away.queue = queue, queue
 	s.schedule(t, again, object{"labels": object{"fate": "again"}})
 	s.schedule(t, away, object{"labels": object{"fate": "away"}})
@@ -51,7 +51,7 @@ func deadLetters(t *testing.T, s *stage) {
 		t.Fatalf("replayed %+v, %v, want %d", replayed, err, each)
 	}
 	awaitTaken(t, sink, each, 10*time.Second)
-	acc := takeAccount(again.due, sink.came()[len(died):])
+	acc := s.account(t, again, sink.came()[len(died):])
 	acc.hold(t, "replayed", math.MaxInt64)
 	for _, a := range sink.came()[len(died):] {
 		i := slices.IndexFunc(died, func(d receiver.Arrival) bool { return d.TaskID == a.TaskID })

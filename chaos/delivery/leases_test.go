@@ -16,6 +16,7 @@ type leased struct {
 	attempt     int
 	asked, got  time.Time     // when the call began, and when its answer was there
 	length      time.Duration // asked for
+	ends        time.Time     // as the answer said
 	settles     []settle      // what the consumer did with it, in order
 }
 
@@ -27,11 +28,14 @@ type settle struct {
 	status     int           // 0: it is not known
 }
 
-// heldUntil is how long the lease lasted at least. Granted after it was asked for, it lasts its length from then on; an
-// extension that was answered counts from when it was asked for; and from the start of a call that may end it nothing
-// is certain.
+// handedOn is how much shorter than asked for a lease may be: a task that was leased for a consumer that had gone is
+// kept some 25 ms for the next one, and longer where timers are late.
+const handedOn = 500 * time.Millisecond
+
+// heldUntil is how long the lease lasted at least: until its end as it was told. An extension that was answered counts
+// from when it was asked for; and from the start of a call that may end it nothing is certain.
 func (l *leased) heldUntil() time.Time {
-	held := l.asked.Add(l.length)
+	held := l.ends
 	for _, s := range l.settles {
 		switch {
 		case s.start.After(held):
@@ -131,6 +135,9 @@ func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
 	for i := range of {
 		at, may := of[i].acked()
 		acked, tried = acked || !at.IsZero(), tried || may
+		if short := of[i].asked.Add(of[i].length).Sub(of[i].ends); short > handedOn {
+			complain("leased for %v less than was asked for", short)
+		}
 		if of[i].attempt < 1 || of[i].attempt > maxAttempts {
 			complain("leased as attempt %d of %d", of[i].attempt, maxAttempts)
 		}
@@ -153,7 +160,8 @@ func TestJudgeLeases(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 	lease := func(fence uint64, asked, got float64, settles ...settle) leased {
-		return leased{id: "a", fence: fence, attempt: 1, asked: at(asked), got: at(got), length: 10 * time.Second, settles: settles}
+		return leased{id: "a", fence: fence, attempt: 1, asked: at(asked), got: at(got), length: 10 * time.Second,
+			ends: at(asked + 10), settles: settles}
 	}
 	do := func(verb string, from, to float64, status int) settle {
 		return settle{verb: verb, start: at(from), end: at(to), status: status, length: 10 * time.Second}
@@ -185,6 +193,7 @@ func TestJudgeLeases(t *testing.T) {
 		"old receipt taken":          {delivered, []leased{lease(1, 0, 1, do("ack", 12, 13, 200)), lease(2, 5, 11)}, false},
 		"old nack taken":             {delivered, []leased{lease(1, 0, 1, do("nack", 12, 13, 200)), lease(2, 5, 11, do("ack", 14, 15, 200))}, false},
 		"one attempt too many":       {delivered, []leased{{id: "a", attempt: 4, settles: []settle{do("ack", 2, 3, 200)}}}, false},
+		"too short":                  {delivered, []leased{{id: "a", attempt: 1, asked: at(0), length: time.Second, ends: at(0.4), settles: []settle{do("ack", 0.2, 0.3, 200)}}}, false},
 		"stranger":                   {dead, []leased{{id: "b", attempt: 1}}, false},
 	}
 	for name, tt := range tests {

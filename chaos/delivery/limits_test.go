@@ -21,13 +21,13 @@ func inFlight(t *testing.T, s *stage, limit, n int) {
 	sink.reply(func(receiver.Arrival) reply { return reply{hold: 20 * time.Millisecond} })
 	queue := s.name("in flight")
 	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 10*time.Second), "max_in_flight": limit})
-	f := s.evenly(queue, n, time.Now().Add(time.Second), 0)
+	f := s.evenly(t, queue, n, time.Now().Add(time.Second), 0)
 	s.schedule(t, f, nil)
 	awaitTaken(t, sink, n, pick(40*time.Second, 5*time.Minute))
-	acc := takeAccount(f.due, sink.came())
+	acc := s.account(t, f, sink.came())
 	acc.hold(t, fmt.Sprintf("%d in flight", limit), math.MaxInt64)
 	_, peak := sink.counts()
-	if peak > limit {
+	if peak > limit && !acc.excused { // a new leader of who lends the permits knows of them after a second
 		t.Errorf("%d ran at once: the limit is %d", peak, limit)
 	}
 	if peak < (limit+1)/2 {
@@ -39,7 +39,7 @@ func inFlight(t *testing.T, s *stage, limit, n int) {
 func leasesInFlight(t *testing.T, s *stage) {
 	queue := s.name("leases in flight")
 	s.putQueue(t, s.any(), queue, object{"max_in_flight": 3})
-	f := s.evenly(queue, 9, time.Now(), 0)
+	f := s.evenly(t, queue, 9, time.Now(), 0)
 	s.schedule(t, f, nil)
 	for range 3 {
 		var held []string
@@ -65,11 +65,11 @@ func perSecond(t *testing.T, s *stage) {
 	sink := newSink(t)
 	queue := s.name("per second")
 	s.putQueue(t, s.any(), queue, object{"target": targetOf(sink.url, 10*time.Second), "max_per_second": limit})
-	f := s.evenly(queue, n, time.Now().Add(time.Second), 0)
+	f := s.evenly(t, queue, n, time.Now().Add(time.Second), 0)
 	s.schedule(t, f, nil)
 	awaitTaken(t, sink, n, pick(20*time.Second, 3*time.Minute))
 	arrivals := sink.came()
-	acc := takeAccount(f.due, arrivals)
+	acc := s.account(t, f, arrivals)
 	acc.hold(t, "so many per second", math.MaxInt64)
 	most := busiest(instantsOf(arrivals), time.Second)
 	if burst := max(1, limit/10); most > limit+2*burst {
@@ -94,7 +94,7 @@ func pauses(t *testing.T, s *stage) {
 	queue := s.name("pauses")
 	policy := object{"target": targetOf(sink.url, 10*time.Second)}
 	s.putQueue(t, s.nodes[0], queue, policy)
-	f := s.evenly(queue, 400, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
+	f := s.evenly(t, queue, 400, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
 	s.schedule(t, f, nil)
 	awaitTaken(t, sink, 10, 10*time.Second)
 
@@ -107,7 +107,7 @@ func pauses(t *testing.T, s *stage) {
 	awaitTaken(t, sink, len(f.due), 20*time.Second)
 
 	arrivals := sink.came()
-	acc := takeAccount(f.due, arrivals)
+	acc := s.account(t, f, arrivals)
 	acc.hold(t, "a pause", math.MaxInt64)
 	during, soon := 0, false
 	for _, a := range arrivals {
@@ -129,14 +129,14 @@ func targetChanges(t *testing.T, s *stage) {
 	before, after := newSink(t), newSink(t)
 	queue := s.name("target changes")
 	s.putQueue(t, s.nodes[0], queue, object{"target": targetOf(before.url, 10*time.Second)})
-	f := s.evenly(queue, 300, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
+	f := s.evenly(t, queue, 300, time.Now().Add(500*time.Millisecond), 10*time.Millisecond)
 	s.schedule(t, f, nil)
 	awaitTaken(t, before, 10, 10*time.Second)
 	s.putQueue(t, s.nodes[1], queue, object{"target": targetOf(after.url, 10*time.Second)})
 	changed := time.Now().Add(inForce)
 	awaitTaken(t, after, 100, 20*time.Second)
 	s.awaitState(t, queue, "delivered", len(f.due), 20*time.Second)
-	acc := takeAccount(f.due, append(before.came(), after.came()...))
+	acc := s.account(t, f, append(before.came(), after.came()...))
 	acc.hold(t, "a change of target", math.MaxInt64)
 	var wrong []string
 	for _, a := range before.came() {
@@ -181,12 +181,12 @@ func deletions(t *testing.T, s *stage) {
 func tallies(t *testing.T, s *stage) {
 	queue := s.name("tallies")
 	now := time.Now()
-	soon := s.evenly(queue, 30, now.Add(20*time.Second), time.Millisecond)
+	soon := s.evenly(t, queue, 30, now.Add(20*time.Second), time.Millisecond)
 	s.schedule(t, soon, nil)
-	later := s.evenly(queue+"-later", 20, now.Add(30*time.Minute), time.Millisecond)
+	later := s.evenly(t, queue+"-later", 20, now.Add(30*time.Minute), time.Millisecond)
 	later.queue = queue
 	s.schedule(t, later, nil)
-	due := s.evenly(queue+"-due", 10, now, time.Millisecond)
+	due := s.evenly(t, queue+"-due", 10, now, time.Millisecond)
 	due.queue = queue
 	s.schedule(t, due, nil)
 	await(t, 10*time.Second, "ten due tasks", func() (bool, string) {

@@ -47,7 +47,7 @@ func settling(t testing.TB, n node, queue string, ask object, want int) {
 // one schedules one task without a target.
 func (s *stage) one(t testing.TB, queue string, fields object) flow {
 	t.Helper()
-	f := s.evenly(queue, 1, time.Now(), 0)
+	f := s.evenly(t, queue, 1, time.Now(), 0)
 	s.schedule(t, f, fields)
 	return f
 }
@@ -56,7 +56,7 @@ func (s *stage) one(t testing.TB, queue string, fields object) flow {
 // whichever node the consumer asks.
 func consumersWait(t *testing.T, s *stage) {
 	queue, n := s.name("waited for"), pick(300, 20_000)
-	f := s.evenly(queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), pick(5*time.Millisecond, 2*time.Millisecond))
+	f := s.evenly(t, queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), pick(5*time.Millisecond, 2*time.Millisecond))
 	var mu sync.Mutex
 	var came []receiver.Arrival
 	ctx, cancel := context.WithTimeout(t.Context(), pick(40*time.Second, 5*time.Minute))
@@ -90,7 +90,7 @@ func consumersWait(t *testing.T, s *stage) {
 	}
 	s.schedule(t, f, nil)
 	consumers.Wait()
-	acc := takeAccount(f.due, came)
+	acc := s.account(t, f, came)
 	acc.hold(t, "tasks that consumers wait for", pick(time.Second, 20*time.Millisecond))
 	s.awaitState(t, queue, "delivered", n, 20*time.Second)
 }
@@ -111,7 +111,7 @@ func leaseEnds(t *testing.T, s *stage) {
 	asked := time.Now()
 	first := pulled(t, s.nodes[0], queue, 10*time.Second, length)
 	again := pulled(t, s.nodes[1], queue, 10*time.Second, time.Minute)
-	if early := asked.Add(length).Sub(time.Now()); early > 0 {
+	if early := time.Until(asked.Add(length)); early > 0 {
 		t.Errorf("leased again %v before the lease ended", early)
 	}
 	if again.ID != first.ID || again.Fence <= first.Fence || again.Attempt != 2 || again.WebhookID != first.WebhookID {
@@ -177,35 +177,70 @@ func releases(t *testing.T, s *stage) {
 }
 
 // orderOfDue: what waits is given out by due time, shard by shard, to consumers that ask one after the other through one
-// node. Through several nodes it is not: what one node has too much of it keeps for some milliseconds before it goes
-// back to the head of its lane, and another node is given what comes after meanwhile.
+// node. The order is not strict, and still less so through several nodes: what a node was given and does not need is
+// kept for some milliseconds before it goes back to the head of its lane, and what comes after it may overtake it then.
 func orderOfDue(t *testing.T, s *stage) {
 	queue := s.name("order")
-	f := s.evenly(queue, 240, time.Now().Add(2*time.Second), time.Millisecond)
-	backwards := flow{queue, map[string]time.Time{}} // so that the order is not that of the ids, nor that of their coming
+	f := s.evenly(t, queue, 240, time.Now().Add(2*time.Second), time.Millisecond)
+	backwards := flow{queue: queue, due: map[string]time.Time{}} // not by id, nor by when they were scheduled
 	ids := f.ids()
 	for i, id := range ids {
 		backwards.due[id] = f.due[ids[len(ids)-1-i]]
 	}
 	s.schedule(t, backwards, nil)
 	s.awaitState(t, queue, "ready", len(ids), 20*time.Second)
-	last := map[uint32]time.Time{}
+	var given []job
 	n := s.any()
-	for got := 0; got < len(ids); {
+	for len(given) < len(ids) {
 		jobs, err := n.lease(t.Context(), queue, 7, time.Second, time.Minute)
 		if err != nil || len(jobs) == 0 || len(jobs) > 7 {
-			t.Fatalf("after %d tasks of %d: %d, %v", got, len(ids), len(jobs), err)
+			t.Fatalf("after %d tasks of %d: %d, %v", len(given), len(ids), len(jobs), err)
 		}
-		slices.SortStableFunc(jobs, func(a, b job) int { return a.FireAt.Compare(b.FireAt) }) // within an answer shards mix
-		for _, j := range jobs {
-			if j.FireAt.Before(last[j.Shard]) {
-				t.Errorf("shard %d gave what was due at %v after %v", j.Shard, j.FireAt, last[j.Shard])
-			}
-			last[j.Shard] = j.FireAt
-		}
-		got += len(jobs)
+		slices.SortStableFunc(jobs, func(a, b job) int { return a.FireAt.Compare(b.FireAt) }) // one answer has no order
+		given = append(given, jobs...)
 	}
 	nothing(t, s.any(), queue, 100*time.Millisecond)
+	late := overtaken(given)
+	t.Logf("%d of %d tasks were overtaken by one of their shard that was due later", late, len(given))
+	if late > len(given)/20 {
+		t.Error("that is no order")
+	}
+}
+
+// overtaken counts the tasks that come after one of their shard that was due later.
+func overtaken(given []job) (n int) {
+	last := map[uint32]time.Time{}
+	for _, j := range given {
+		if j.FireAt.Before(last[j.Shard]) {
+			n++
+			continue
+		}
+		last[j.Shard] = j.FireAt
+	}
+	return n
+}
+
+func TestOvertaken(t *testing.T) {
+	due := func(shard uint32, ms ...int64) (jobs []job) {
+		for _, m := range ms {
+			jobs = append(jobs, job{Shard: shard, FireAt: time.UnixMilli(m)})
+		}
+		return jobs
+	}
+	tests := map[string]struct {
+		given []job
+		n     int
+	}{
+		"in order":       {due(1, 1, 2, 2, 3), 0},
+		"one is late":    {due(1, 1, 4, 2, 5), 1},
+		"backwards":      {due(1, 4, 3, 2, 1), 3},
+		"shards between": {append(due(1, 5, 6), due(2, 1, 2)...), 0},
+	}
+	for name, tt := range tests {
+		if n := overtaken(tt.given); n != tt.n {
+			t.Errorf("%s: %d, not %d", name, n, tt.n)
+		}
+	}
 }
 
 // leaseOutlivesLeader: the leader of a shard dies after it has leased two of its tasks. The receipt of one is taken
@@ -214,7 +249,7 @@ func orderOfDue(t *testing.T, s *stage) {
 func leaseOutlivesLeader(t *testing.T, s *stage) {
 	const length = 4 * time.Second
 	queue := s.name("outlives")
-	f := s.evenly(queue, 60, time.Now(), 0)
+	f := s.evenly(t, queue, 60, time.Now(), 0)
 	s.schedule(t, f, nil)
 	s.awaitState(t, queue, "ready", len(f.due), 20*time.Second)
 	asked := time.Now()
@@ -278,7 +313,7 @@ func crowdWithDeath(t *testing.T, s *stage) {
 	const maxAttempts = 4
 	queue, n := s.name("crowd"), pick(3000, 50_000)
 	over := pick(4*time.Second, 60*time.Second)
-	f := s.evenly(queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), over/time.Duration(n))
+	f := s.evenly(t, queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), over/time.Duration(n))
 	s.schedule(t, f, object{"retry": object{"max_attempts": maxAttempts, "min_backoff": "1s", "max_backoff": "1s"}})
 
 	ctx, home := context.WithTimeout(t.Context(), pick(60*time.Second, 5*time.Minute))
@@ -308,7 +343,7 @@ func crowdWithDeath(t *testing.T, s *stage) {
 	if len(given) < n {
 		t.Errorf("%d leases of %d tasks", len(given), n)
 	}
-	acc := takeAccount(f.due, firstLeases(given))
+	acc := s.account(t, f, firstLeases(given))
 	acc.hold(t, "a crowd of consumers, first leases", math.MaxInt64)
 }
 

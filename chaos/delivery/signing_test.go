@@ -53,7 +53,7 @@ func rotation(t *testing.T, s *stage) {
 		return time.Now().Add(inForce)
 	}
 	sign(s.nodes[0], first)
-	f := s.evenly(queue, 600, time.Now().Add(1500*time.Millisecond), 10*time.Millisecond)
+	f := s.evenly(t, queue, 600, time.Now().Add(1500*time.Millisecond), 10*time.Millisecond)
 	s.schedule(t, f, nil)
 	awaitTaken(t, sink, 10, 10*time.Second)
 	bothFrom := sign(s.nodes[1], second, first)
@@ -67,7 +67,7 @@ func rotation(t *testing.T, s *stage) {
 		t.Errorf("a secret leaves in an answer, or there is none: %q, %v", answer, err)
 	}
 	arrivals := sink.came()
-	acc := takeAccount(f.due, arrivals)
+	acc := s.account(t, f, arrivals)
 	acc.hold(t, "a rotation", math.MaxInt64)
 	periods := [3]int{}
 	var wrong []string

@@ -3,6 +3,7 @@ package delivery_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -108,6 +109,28 @@ func (s *stage) leader(t *testing.T, shard uint32) string {
 		}
 	}
 	return ""
+}
+
+// terms are the shards' terms.
+type terms map[uint32]uint64
+
+func (s *stage) terms(t testing.TB) terms {
+	t.Helper()
+	view, err := s.client.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := terms{}
+	for _, sh := range view.Shards {
+		now[sh.ID] = sh.Term
+	}
+	return now
+}
+
+// changedSince tells whether a shard has had another leader since then.
+func (s *stage) changedSince(t testing.TB, then terms) bool {
+	t.Helper()
+	return !maps.Equal(then, s.terms(t))
 }
 
 func (s *stage) awaitLeaders(t *testing.T) {

@@ -19,9 +19,9 @@ func weatherStorm(t *testing.T, s *stage) {
 	monitor := watchVitals(s.cluster)
 
 	at := time.Now().Add(pick(4*time.Second, 90*time.Second))
-	storm := s.evenly(s.name("storm"), n, at, time.Second/time.Duration(n))
+	storm := s.evenly(t, s.name("storm"), n, at, time.Second/time.Duration(n))
 	every := pick(8*time.Millisecond, 4*time.Millisecond)
-	beside := s.evenly(s.name("beside the storm"), pick(500, 20_000), at.Add(-time.Second), every)
+	beside := s.evenly(t, s.name("beside the storm"), pick(500, 20_000), at.Add(-time.Second), every)
 	s.schedule(t, beside, object{"target": targetOf(punctual.url, 5*time.Second)})
 	s.schedule(t, storm, object{"target": targetOf(slow.url, 30*time.Second)})
 	if late := time.Since(at.Add(-time.Second)); late > 0 {
@@ -29,11 +29,11 @@ func weatherStorm(t *testing.T, s *stage) {
 	}
 
 	awaitTaken(t, slow, n, pick(60*time.Second, 10*time.Minute))
-	acc := takeAccount(storm.due, slow.came())
+	acc := s.account(t, storm, slow.came())
 	acc.hold(t, "the storm", math.MaxInt64)
 	t.Logf("drained at %.0f a second", float64(n)/time.Since(at).Seconds())
 	awaitTaken(t, punctual, len(beside.due), time.Minute)
-	acc = takeAccount(beside.due, punctual.came())
+	acc = s.account(t, beside, punctual.came())
 	acc.hold(t, "punctual tasks beside the storm", pick(time.Second, 20*time.Millisecond))
 	monitor.hold(t, vitals{memory: pick[int64](200<<20, 1200<<20), files: pick(2000, 5000)})
 }
@@ -45,15 +45,15 @@ func spreadStorm(t *testing.T, s *stage) {
 	sink := newSink(t)
 	sink.slim = true
 	at := time.Now().Add(pick(2*time.Second, 30*time.Second))
-	storm := s.evenly(s.name("spread"), n, at, 0)
+	storm := s.evenly(t, s.name("spread"), n, at, 0)
 	s.schedule(t, storm, object{"target": targetOf(sink.url, 30*time.Second), "jitter": window.String()})
 
 	awaitTaken(t, sink, n, pick(30*time.Second, 3*time.Minute))
-	kept := flow{storm.queue, map[string]time.Time{}} // by what the receiver is told
+	kept := flow{storm.queue, map[string]time.Time{}, storm.terms} // by what the receiver is told
 	for _, a := range sink.came() {
 		kept.due[a.TaskID] = a.Due
 	}
-	acc := takeAccount(kept.due, sink.came())
+	acc := s.account(t, kept, sink.came())
 	acc.hold(t, "tasks with jitter", pick(time.Second, 100*time.Millisecond))
 	report(t, "tasks with jitter", unevenness(storm.due, kept.due, window, slices))
 }

@@ -15,14 +15,14 @@ func sufferHostiles(t *testing.T, s *stage) {
 	healthy, elsewhere := newSink(t), newSink(t)
 	n := pick(40, 1000)
 	start := time.Now().Add(pick(2*time.Second, 20*time.Second))
-	punctual := s.evenly(s.name("punctual"), pick(1000, 20_000), start, pick(5*time.Millisecond, 3*time.Millisecond))
+	punctual := s.evenly(t, s.name("punctual"), pick(1000, 20_000), start, pick(5*time.Millisecond, 3*time.Millisecond))
 	monitor := watchVitals(s.cluster)
 
 	s.schedule(t, punctual, object{"target": targetOf(healthy.url, 5*time.Second)})
 	var sufferers []*sufferer
 	for _, k := range kinds(elsewhere.url) {
 		v := &sufferer{hostile: newHostile(t, k)}
-		v.flow = s.evenly(s.name(k.name), n, start, pick(50*time.Millisecond, 30*time.Millisecond))
+		v.flow = s.evenly(t, s.name(k.name), n, start, pick(50*time.Millisecond, 30*time.Millisecond))
 		s.schedule(t, v.flow, object{
 			"target":  targetOf(v.url, pick(time.Second, 3*time.Second)),
 			"payload": strings.Repeat("x", k.payload()),
@@ -35,7 +35,7 @@ func sufferHostiles(t *testing.T, s *stage) {
 	}
 
 	awaitTaken(t, healthy, len(punctual.due), pick(30*time.Second, 3*time.Minute))
-	acc := takeAccount(punctual.due, healthy.came())
+	acc := s.account(t, punctual, healthy.came())
 	acc.hold(t, "punctual tasks beside hostile receivers", pick(time.Second, 20*time.Millisecond))
 	for _, v := range sufferers {
 		v.suffers(t, s)
@@ -49,7 +49,7 @@ func sufferHostiles(t *testing.T, s *stage) {
 	for _, v := range sufferers {
 		s.awaitState(t, v.flow.queue, "delivered", n, pick(40*time.Second, 3*time.Minute))
 		if v.says != nil {
-			acc := takeAccount(v.flow.due, v.sink.came())
+			acc := s.account(t, v.flow, v.sink.came())
 			acc.hold(t, v.name+", healed", time.Hour)
 		}
 	}

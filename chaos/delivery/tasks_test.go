@@ -17,11 +17,13 @@ import (
 type flow struct {
 	queue string
 	due   map[string]time.Time // by id
+	terms terms                // of the shards when it was planned
 }
 
 // evenly plans n tasks in a queue, due from start on, one every so often.
-func (s *stage) evenly(queue string, n int, start time.Time, every time.Duration) flow {
-	f := flow{queue, make(map[string]time.Time, n)}
+func (s *stage) evenly(t testing.TB, queue string, n int, start time.Time, every time.Duration) flow {
+	t.Helper()
+	f := flow{queue, make(map[string]time.Time, n), s.terms(t)}
 	start = start.Truncate(time.Millisecond)
 	for i := range n {
 		f.due[fmt.Sprintf("%s-%06d", queue, i)] = start.Add(time.Duration(i) * every).Truncate(time.Millisecond)
@@ -125,7 +127,7 @@ func (s *stage) awaitState(t testing.TB, queue, state string, n int, limit time.
 	})
 }
 
-// awaitTaken waits until a sink has taken so many.
+// awaitTaken waits until a sink has taken so many different tasks.
 func awaitTaken(t testing.TB, s *sink, n int, limit time.Duration) {
 	t.Helper()
 	await(t, limit, fmt.Sprintf("%d taken", n), func() (bool, string) {
