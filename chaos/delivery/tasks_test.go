@@ -36,7 +36,8 @@ func (f flow) ids() []string { return slices.Sorted(maps.Keys(f.due)) }
 
 const chunkLines = 1000
 
-// schedule schedules a flow by batches, a chunk each through another node. The fields are those of every task.
+// schedule schedules a flow by batches, a chunk each through another node. The fields are those of every task. What a
+// busy machine cannot commit at once is said again, under its key.
 func (s *stage) schedule(t testing.TB, f flow, fields object) {
 	t.Helper()
 	i := 0
@@ -44,22 +45,23 @@ func (s *stage) schedule(t testing.TB, f flow, fields object) {
 		var lines bytes.Buffer
 		out := json.NewEncoder(&lines)
 		for _, id := range ids {
-			line := object{"op": "schedule", "id": id, "queue": f.queue, "fire_at": f.due[id], "payload": id}
+			line := object{"op": "schedule", "id": id, "key": id, "queue": f.queue, "fire_at": f.due[id], "payload": id}
 			maps.Copy(line, fields)
 			if err := out.Encode(line); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.nodes[i%len(s.nodes)].batch(t.Context(), &lines, len(ids)); err != nil {
-			t.Fatalf("scheduling %s: %v", f.queue, err)
-		}
-		i++
+		await(t, 30*time.Second, "scheduling "+f.queue, func() (bool, string) {
+			err := s.nodes[i%len(s.nodes)].batch(t.Context(), lines.Bytes(), len(ids))
+			i++
+			return err == nil, fmt.Sprint(err)
+		})
 	}
 }
 
 // batch sends lines, of which each must be done.
-func (n node) batch(ctx context.Context, lines *bytes.Buffer, want int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/batch", lines)
+func (n node) batch(ctx context.Context, lines []byte, want int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/batch", bytes.NewReader(lines))
 	if err != nil {
 		return err
 	}
