@@ -40,8 +40,8 @@ func weatherStorm(t *testing.T, s *stage) {
 
 // spreadStorm asks for jitter, and gets the tasks of one instant spread over the window.
 func spreadStorm(t *testing.T, s *stage) {
-	const window, slices = 2 * time.Second, 10
-	n := pick(2_000, 100_000)
+	const parts = 10
+	n, window := pick(2_000, 60_000), pick(2*time.Second, 30*time.Second)
 	sink := newSink(t)
 	sink.slim = true
 	at := time.Now().Add(pick(2*time.Second, 30*time.Second))
@@ -55,5 +55,5 @@ func spreadStorm(t *testing.T, s *stage) {
 	}
 	acc := s.account(t, kept, sink.came())
 	acc.hold(t, "tasks with jitter", pick(time.Second, 100*time.Millisecond))
-	report(t, "tasks with jitter", unevenness(storm.due, kept.due, window, slices))
+	report(t, "tasks with jitter", unevenness(storm.due, kept.due, window, parts))
 }
