@@ -11,10 +11,10 @@ import (
 	desk "github.com/belfryhq/belfry/shard/pull"
 )
 
-// Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with it
-// what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What it
-// returns is leased, also if ctx has ended meanwhile: whoever does not want it releases it. Errors are *fsm.FieldError,
-// fsm.ErrOverloaded and fsm.ErrNotProposed.
+// Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with
+// it what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What
+// it returns is leased, also if ctx has ended meanwhile: whoever does not want it releases it. Errors are
+// *fsm.FieldError, fsm.ErrOverloaded and fsm.ErrNotProposed.
 func (n *Node) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
 	req.Namespace = cmp.Or(req.Namespace, fsm.DefaultNamespace)
 	req.Queue = cmp.Or(req.Queue, fsm.DefaultQueue)

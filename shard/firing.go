@@ -121,20 +121,20 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 	return true
 }
 
-// settle queues the verdict with the leadership that granted the attempt. If that is over, only a success is still
-// worth anything, and only if this node leads again: failures settle under the current fence alone.
-func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) {
+// settle queues the verdict with the leadership that granted the attempt, and tells whether it could. If that is over,
+// only a success is still worth anything, and only if this node leads again: failures settle under the current fence
+// alone.
+func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "error", err)
-		return // its lease will end
+		return true // its lease will end
 	}
-	if f.lead.proposer.queue.settle(s) || op.Verdict != fsmpb.Verdict_VERDICT_DELIVERED {
-		return
+	if f.lead.proposer.queue.settle(s) {
+		return true
 	}
-	if l := f.shard.current(); l != nil {
-		l.proposer.queue.settle(s)
-	}
+	l := f.shard.current()
+	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.queue.settle(s)
 }
 
 // pause holds new attempts back and gives those not begun back to their lanes.
@@ -168,18 +168,21 @@ func (f *firing) giveBackHeld() {
 
 // giveBack returns grants, in the order in which they were made, that are not begun.
 func (f *firing) giveBack(grants []fsm.Grant) {
-	f.release(grants)
-	if leased := leased(grants); len(leased) > 0 {
-		f.lead.desk.GivenBack(leased)
-	}
+	left := f.release(grants)
+	f.lead.desk.GivenBack(leased(grants))
+	f.lead.desk.Unload(leased(left))
 }
 
-// release has them settled so, the last first: each goes to the head of its lane.
-func (f *firing) release(grants []fsm.Grant) {
+// release has them settled so, the last first: each goes to the head of its lane. It returns those that came too late
+// for this leadership.
+func (f *firing) release(grants []fsm.Grant) (left []fsm.Grant) {
 	now, _ := f.shard.clock.now()
 	for _, g := range slices.Backward(grants) {
-		f.settle(g, f.shard.cfg.Policy.released(now), nil)
+		if !f.settle(g, f.shard.cfg.Policy.released(now), nil) {
+			left = append(left, g)
+		}
 	}
+	return left
 }
 
 func (f *firing) resume() {

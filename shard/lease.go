@@ -28,7 +28,8 @@ func newDesk(l *leadership) *pull.Desk {
 			l.proposer.queue.tell(func(b *book) { b.demandChanged(lane) })
 		},
 		Task:    l.leasedTask,
-		Release: func(grants []fsm.Grant) { l.firing.release(grants) },
+		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },
+		Release: func(grants []fsm.Grant) []fsm.Grant { return l.firing.release(grants) },
 	})
 }
 

@@ -53,7 +53,7 @@ type Config struct {
 	Do func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
 
 	MaxWaiting int           // consumers that wait at once; 0: 100 000
-	Linger     time.Duration // how long a task is kept that nobody takes; 0: 10 ms
+	Linger     time.Duration // how long a task is kept at least that nobody takes; 0: 10 ms
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -61,6 +61,8 @@ type Config struct {
 const (
 	defaultMaxWaiting = 100_000
 	defaultLinger     = 10 * time.Millisecond
+	// maxLinger is how long a task is kept at most that nobody takes, where consumers usually come back by then.
+	maxLinger = 150 * time.Millisecond
 	// calmAfter is how long a pool asks on when nobody waits any more: a consumer that has nothing else to do is back by
 	// then. idleLife is how long its demands, which ask for nothing, stand after that.
 	calmAfter = time.Millisecond

@@ -5,21 +5,23 @@
 // The consumers of this node that ask for tasks of one queue with one lease are a pool. What the pool needs is spread
 // over the shards as standing demands, one for each shard, at whichever node leads it (see shard/pull for that end).
 // Between two nodes there is one stream for each direction of asking. A demand is raised as tasks arrive and consumers
-// come, and only once it is half used up, so that one message tops up much; a due task costs one message from the node that
-// leads its shard. Shards led here are asked in the same way, over a pipe in memory.
+// come, and only once it is half used up, so that one message tops up much; a due task costs one message from the node
+// that leads its shard. Shards led here are asked in the same way, over a pipe in memory.
 //
-// Whoever waits longest is served first, at once, with all that has arrived by then, up to its max and a bound in bytes.
-// Nobody waits to fill a max: what arrives while consumers are busy makes the next batch.
+// Whoever waits longest is served first, at once, with all that has arrived by then, up to its max and a bound in
+// bytes. Nobody waits to fill a max: what arrives while consumers are busy makes the next batch.
 //
 // # What arrives and is not needed
 //
 // A task that is due in one shard cannot be known at another: the demands add up to more than the pool needs, by about
 // as much again. What is asked for is taken back as soon as nobody has waited for a moment, so that tasks go to other
-// nodes' consumers while this one's are at work. What has come by then is kept for some milliseconds, because a consumer
-// that has just been served is about to come back, and is then released, uncounted.
+// nodes' consumers while this one's are at work. What has come by then is kept for some milliseconds, or as long as
+// consumers of this pool usually take to come back, if that is soon, and is then released, uncounted: to release and to
+// grant anew costs two entries, and where entries are slow, they would become slower still.
 //
-// Where shards have said that more is waiting, exactly what is needed is asked of them, in turn, and the others keep a
-// small demand, so that neither a backlog somewhere multiplies the surplus nor is a shard without one passed over.
+// Where shards have said that more is waiting, exactly what is needed is asked of them, of as few as can give it and in
+// turn, and the others keep a small demand, so that neither a backlog somewhere multiplies the surplus nor is a shard
+// without one passed over.
 //
 // # When something breaks
 //

@@ -90,7 +90,6 @@ func (at *place) target() string {
 func (at *place) lost(why *clusterpb.CallError) {
 	at.refused = at.ask.link.node
 	at.ask = nil
-	at.tries++
 	if leader := why.GetLeader(); leader != "" && leader != at.refused && !at.hinted {
 		at.hint = leader
 		return
@@ -104,7 +103,8 @@ func (at *place) rest() {
 	if at.pause != nil {
 		return
 	}
-	at.pause = time.AfterFunc(min(firstPause<<min(at.tries, 10), lastPause), func() {
+	at.tries++
+	at.pause = time.AfterFunc(min(firstPause<<min(at.tries-1, 10), lastPause), func() {
 		q.puller.mu.Lock()
 		defer q.puller.mu.Unlock()
 		if at.pause != nil {

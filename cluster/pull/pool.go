@@ -28,13 +28,14 @@ type pool struct {
 	buffer  []arrived
 	turn    int // which shard with a backlog is asked first
 
-	idleSince time.Time   // when the last waiter went
-	calm      bool        // nothing is asked for
-	timer     *time.Timer // looks after buffer and demands while nobody waits
-	tickAt    time.Time   // when it rings; zero: it does not
-	hints     *time.Timer // forgets what shards said that do not deliver
-	news      uint64      // arrivals so far
-	closed    bool        // it is in puller.pools no more
+	idleSince time.Time     // when the last waiter went
+	absence   time.Duration // how long nobody waits until somebody comes back, on average
+	calm      bool          // nothing is asked for
+	timer     *time.Timer   // looks after buffer and demands while nobody waits
+	tickAt    time.Time     // when it rings; zero: it does not
+	hints     *time.Timer   // forgets what shards said that do not deliver
+	news      uint64        // arrivals so far
+	closed    bool          // it is in puller.pools no more
 }
 
 // arrived is a task that lies here without a consumer.
@@ -54,8 +55,25 @@ func (q *pool) enter(w *waiter) {
 	q.need += w.max
 	q.turn++
 	q.calm = false
+	q.noteReturn()
 	q.serve()
 	q.adjust()
+}
+
+// noteReturn averages over the last few times that the pool was without a waiter.
+func (q *pool) noteReturn() {
+	if q.waiters.Len() == 1 && !q.idleSince.IsZero() {
+		q.absence += (time.Since(q.idleSince) - q.absence) / 4
+	}
+}
+
+// linger is how long a task is kept that nobody takes: as long as consumers usually take to come back, if that is soon.
+func (q *pool) linger() time.Duration {
+	least := q.puller.cfg.Linger
+	if enough := q.absence * 3 / 2; enough > least && enough <= maxLinger {
+		return enough
+	}
+	return least
 }
 
 // leave is called when a waiter has been served or has no more time.
@@ -87,7 +105,7 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 		q.releaseBefore(now.Add(1))
 		return
 	}
-	q.tick(now.Add(q.puller.cfg.Linger))
+	q.tick(now.Add(q.linger()))
 }
 
 // serve hands out what is in the buffer.
@@ -152,9 +170,9 @@ func (q *pool) lookAround() {
 		return
 	}
 	now := time.Now()
-	q.releaseBefore(now.Add(1 - p.cfg.Linger))
+	q.releaseBefore(now.Add(1 - q.linger()))
 	if len(q.buffer) > 0 {
-		q.tick(q.buffer[0].at.Add(p.cfg.Linger))
+		q.tick(q.buffer[0].at.Add(q.linger()))
 	}
 	if q.waiters.Len() == 0 {
 		q.windDown(now)
@@ -164,20 +182,24 @@ func (q *pool) lookAround() {
 // windDown takes back what is asked for when nobody has come for a moment, and ends the demands after a while.
 func (q *pool) windDown(now time.Time) {
 	idle := now.Sub(q.idleSince)
-	if idle >= idleLife && len(q.buffer) == 0 {
+	switch {
+	case idle < calmAfter:
+		q.tick(q.idleSince.Add(calmAfter))
+	case idle < idleLife:
+		q.calmDown()
+		q.tick(q.idleSince.Add(idleLife))
+	case len(q.buffer) == 0: // else it is looked after again soon
 		q.dissolve()
+	}
+}
+
+func (q *pool) calmDown() {
+	if q.calm {
 		return
 	}
-	if idle >= calmAfter && !q.calm {
-		q.calm = true
-		for _, at := range q.places {
-			at.want(0)
-		}
-	}
-	if q.calm {
-		q.tick(q.idleSince.Add(idleLife))
-	} else {
-		q.tick(q.idleSince.Add(calmAfter))
+	q.calm = true
+	for _, at := range q.places {
+		at.want(0)
 	}
 }
 

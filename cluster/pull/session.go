@@ -29,11 +29,11 @@ func (p *Puller) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	select {
 	case err = <-received:
 		cancel()
-		<-sent
+		err = errors.Join(err, <-sent)
 	case err = <-sent:
 	case <-stopping:
 		cancel()
-		<-sent
+		err = <-sent
 	}
 	s.close()
 	return err

@@ -32,8 +32,12 @@ type Config struct {
 	// Task returns what a grant is of, nil if that is no longer to be handed over: the grant has then been seen to.
 	// It is called without the desk's lock.
 	Task func(fsm.Grant) *fsmpb.Task
-	// Release gives grants back that nobody takes. It is called without the desk's lock.
-	Release func([]fsm.Grant)
+	// Release gives grants back that nobody takes, and returns those that it could not, because the leadership is over.
+	// It is called without the desk's lock.
+	Release func([]fsm.Grant) []fsm.Grant
+	// Keep is how long a task that is leased and due may wait for somebody to ask for it before it is given back. To give
+	// back and to grant anew takes two entries.
+	Keep func() time.Duration
 }
 
 // Desk holds the demands of one leadership. Its methods are safe for concurrent use, but Start must not be called by
@@ -61,7 +65,9 @@ type line struct {
 // NewDesk returns an open one.
 func NewDesk(cfg Config) *Desk {
 	k := &Desk{cfg: cfg, lines: make(map[fsm.Lane]*line), demands: make(map[uint64]*Demand)}
-	k.shelf = shelf{desk: k, now: time.Now, later: func(d time.Duration, f func()) { time.AfterFunc(d, f) }}
+	k.shelf = shelf{
+		desk: k, life: cfg.Keep, now: time.Now, later: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
+	}
 	return k
 }
 
@@ -256,8 +262,41 @@ func (k *Desk) taker(g fsm.Grant) (_ *Demand, lease time.Duration) {
 	return nil, d.lease
 }
 
-// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever stands in its
-// lane. Grants not started by then run out with their leases.
+// release gives grants back that nobody takes.
+func (k *Desk) release(grants []fsm.Grant) {
+	if len(grants) > 0 {
+		k.Unload(k.cfg.Release(grants))
+	}
+}
+
+// Unload hands over what cannot be given back here any more, because the leadership is over, to whoever stands in its
+// lane, wanted or not: he can give it back to the next leader.
+func (k *Desk) Unload(grants []fsm.Grant) {
+	for _, g := range grants {
+		if task := k.cfg.Task(g); task != nil {
+			k.unload(g.Lane, task)
+		}
+	}
+}
+
+func (k *Desk) unload(lane fsm.Lane, task *fsmpb.Task) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if l := k.lines[lane]; l != nil {
+		l.unload(task)
+	}
+}
+
+// unload makes the first in line take a task.
+func (l *line) unload(task *fsmpb.Task) {
+	d := l.demands.Front().Value.(*Demand)
+	d.granted++
+	d.put(task)
+	d.deliver()
+}
+
+// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever stands in
+// its lane. Grants not started by then run out with their leases.
 func (k *Desk) Close(reason error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

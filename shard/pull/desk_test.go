@@ -26,6 +26,7 @@ type office struct {
 	fence   uint64
 	payload []byte
 	people  []*person
+	over    bool // nothing can be given back
 	now     time.Time
 	alarms  []alarm
 }
@@ -89,16 +90,21 @@ func newOffice(t rapid.TB) *office {
 	}
 	o.desk = NewDesk(Config{
 		Changed: func(l fsm.Lane) { o.changed[l] = true },
+		Keep:    func() time.Duration { return shelfLife },
 		Task: func(g fsm.Grant) *fsmpb.Task {
 			if o.gone[g.ID] {
 				return nil
 			}
 			return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
 		},
-		Release: func(grants []fsm.Grant) {
+		Release: func(grants []fsm.Grant) []fsm.Grant {
+			if o.over {
+				return grants
+			}
 			for _, g := range grants {
 				o.giveBack(g)
 			}
+			return nil
 		},
 	})
 	o.desk.shelf.now = func() time.Time { return o.now }
@@ -152,6 +158,8 @@ func (o *office) start(n int) {
 	o.held = slices.Clone(o.held[n:])
 	o.desk.Start(due)
 }
+
+const shelfLife = 10 * time.Millisecond
 
 var (
 	red  = fsm.Lane{Namespace: "default", Queue: "red"}
@@ -445,4 +453,23 @@ func TestCloseEmptiesTheShelf(t *testing.T) {
 	if !slices.Equal(p.got, []string{"a"}) || len(o.ready[red]) > 0 {
 		t.Errorf("got %v, %v are ready", p.got, o.ready[red])
 	}
+}
+
+// What can no longer be given back here goes to somebody who can give it back elsewhere.
+func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
+	o := newOffice(t)
+	o.ready[red] = []string{"a", "b"}
+	p := o.comes(red, time.Second, 2)
+	o.entry(red, 2)
+	p.demand.Set(0, 0)
+	o.over = true
+	o.start(1)
+	o.pass(shelfLife)
+	if !slices.Equal(p.got, []string{"a"}) {
+		t.Errorf("got %v", p.got)
+	}
+	p.demand.Withdraw()
+	p.left = true
+	o.start(1)
+	o.pass(shelfLife) // nobody is left: its lease decides
 }

@@ -2,12 +2,12 @@
 //
 // # How a task gets to a consumer
 //
-// A demand names a lane, a lease and a total: how many tasks it may get over its life, a number that its consumer raises
-// as it is ready for more. While it has room its lane's name and its tag ride in every entry that may grant something:
-// in an Advance as credit, in a Grant if tasks are waiting already. So a task that comes due is leased by the very entry
-// that finds it due, a horizon before its instant. The grant comes back with the tag (Granted), is held to its instant
-// by whoever holds pushed ones too, and is then handed over with its payload (Start). A demand that waits costs one map
-// entry and one list element, and nobody looks at it in between.
+// A demand names a lane, a lease and a total: how many tasks it may get over its life, a number that its consumer
+// raises as it is ready for more. While it has room its lane's name and its tag ride in every entry that may grant
+// something: in an Advance as credit, in a Grant if tasks are waiting already. So a task that comes due is leased by
+// the very entry that finds it due, a horizon before its instant. The grant comes back with the tag (Granted), is held
+// to its instant by whoever holds pushed ones too, and is then handed over with its payload (Start). A demand that
+// waits costs one map entry and one list element, and nobody looks at it in between.
 //
 // Whoever was served longest ago is served first.
 //
@@ -24,12 +24,12 @@
 //
 // # Left to others
 //
-// Which lanes get how much (pauses, limits): the proposer, which asks for Demands. Instants: the firing queue. How a
+// Which lanes get how much (pauses, limits): the proposer, which asks for Wishes. Instants: the firing queue. How a
 // task travels to a consumer at another node: package cluster/pull.
 //
 // # Why not otherwise
 //
 // Not one demand for each call of a consumer: it would have to be withdrawn at all other shards at each arrival, and
-// be named anew in the next entry. Not a stock of tasks at the desk, leased before anybody asks: their leases would run, and other
-// consumers would not see them.
+// be named anew in the next entry. Not a stock of tasks at the desk, leased before anybody asks: their leases would
+// run, and other consumers would not see them.
 package pull

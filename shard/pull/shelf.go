@@ -9,13 +9,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-const (
-	// shelfLife is how long a task that is due and leased waits for somebody to ask for it. To give it back and to grant
-	// it anew takes two entries, and the consumers that were served last are about to come back.
-	shelfLife = 25 * time.Millisecond
-	// maxShelfBytes bounds what may lie there. The rest is given back at once.
-	maxShelfBytes = 16 << 20
-)
+// maxShelfBytes bounds what may lie there. The rest is given back at once.
+const maxShelfBytes = 16 << 20
 
 // shelf holds tasks that were leased for a demand which had gone, or was lowered, by their instants. The desk's mutex
 // guards it.
@@ -25,6 +20,7 @@ type shelf struct {
 	bytes int
 	armed bool // tidy will be called
 
+	life  func() time.Duration // how long a task waits here for somebody to ask for it
 	now   func() time.Time
 	later func(time.Duration, func()) // calls a function after a while
 }
@@ -45,7 +41,7 @@ func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, lease time.Duration) bool {
 	}
 	s.tasks = append(s.tasks, shelved{Grant: g, task: task, size: size, lease: lease, at: s.now()})
 	s.bytes += size
-	s.arm(shelfLife)
+	s.arm(s.life())
 	return true
 }
 
@@ -100,9 +96,7 @@ func (s *shelf) take(wanted func(shelved) bool) {
 func (s *shelf) empty() {
 	for _, t := range s.tasks {
 		if l := s.desk.lines[t.Lane]; l != nil {
-			d := l.demands.Front().Value.(*Demand)
-			d.put(t.task)
-			d.deliver()
+			l.unload(t.task)
 		}
 	}
 	s.tasks, s.bytes = nil, 0
@@ -113,10 +107,10 @@ func (k *Desk) tidy() {
 	k.mu.Lock()
 	s := &k.shelf
 	now := s.now()
-	back := s.before(now.Add(1 - shelfLife))
+	back := s.before(now.Add(1 - s.life()))
 	s.armed = false
 	if len(s.tasks) > 0 {
-		s.arm(shelfLife - now.Sub(s.tasks[0].at))
+		s.arm(max(s.life()-now.Sub(s.tasks[0].at), time.Millisecond))
 	}
 	k.mu.Unlock()
 	k.release(back)
@@ -140,10 +134,4 @@ func (s *shelf) before(limit time.Time) (grants []fsm.Grant) {
 		return old
 	})
 	return grants
-}
-
-func (k *Desk) release(grants []fsm.Grant) {
-	if len(grants) > 0 {
-		k.cfg.Release(grants)
-	}
 }

@@ -1,0 +1,461 @@
+package pull
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// released is how many tasks went back untouched.
+func (w *world) released() float64 {
+	n := 0.0
+	for _, p := range w.pullers {
+		n += testutil.ToFloat64(p.metrics.released)
+	}
+	return n
+}
+
+func (p *Puller) look(at func(*Puller)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at(p)
+}
+
+// tries is how many demands were begun.
+func (p *Puller) tries() (n uint64) {
+	p.look(func(p *Puller) { n = p.number })
+	return n
+}
+
+// run has consumers work until so many tasks have come, and returns how late they were.
+func (w *world) run(count int, nodes []string, most int, work time.Duration) []time.Duration {
+	ctx, cancel := context.WithCancel(context.Background())
+	late := make(chan time.Duration, count)
+	var wg sync.WaitGroup
+	for _, node := range nodes {
+		wg.Go(func() { w.consume(ctx, node, most, work, late) })
+	}
+	var all []time.Duration
+	for len(all) < count {
+		all = append(all, <-late)
+	}
+	cancel()
+	wg.Wait()
+	return all
+}
+
+// fill schedules tasks, one after the other by this much, from an instant on, in all shards in turn.
+func (w *world) fill(count int, begin time.Time, by time.Duration) {
+	var cmds []*fsmpb.Command
+	for i := range count {
+		at := begin.Add(time.Duration(i) * by)
+		cmds = append(cmds, due(named(uint32(i%len(w.shards)), i), at, 10))
+	}
+	w.must(cmds...)
+}
+
+// consume leases and acknowledges until it ends, and says how late each task was.
+func (w *world) consume(ctx context.Context, node string, most int, work time.Duration, late chan<- time.Duration) {
+	for ctx.Err() == nil {
+		tasks, err := w.lease(ctx, node, most)
+		if err != nil {
+			w.t.Error(err)
+			return
+		}
+		now := time.Now()
+		for _, task := range tasks {
+			late <- now.Sub(time.UnixMilli(task.FireAtMs))
+		}
+		time.Sleep(work)
+		var acks []*fsmpb.Command
+		for _, task := range tasks {
+			acks = append(acks, ack(task))
+		}
+		w.must(acks...)
+	}
+}
+
+// TestPunctual: waiting consumers get tasks when they are due, and hardly any goes back.
+func TestPunctual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		const count = 2000
+		w.fill(count, time.Now().Add(time.Second), time.Millisecond)
+		late := quantile(w.run(count, []string{"a", "b", "c"}, 100, 0), 0.99)
+		if late > time.Millisecond || w.released() > count/100 {
+			t.Errorf("late by %v, %v released", late, w.released())
+		}
+	})
+}
+
+// TestDrain: many tasks due in one millisecond come in full pieces.
+func TestDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		const count = 20_000
+		begin := time.Now().Add(time.Second)
+		w.fill(count, begin, 0)
+		time.Sleep(time.Until(begin.Add(-100 * time.Millisecond)))
+		late := quantile(w.run(count, []string{"a", "b", "c", "a", "b", "c"}, 1000, time.Millisecond), 1)
+		if late > 60*time.Millisecond || w.released() > count/100 {
+			t.Errorf("late by %v, %v released", late, w.released())
+		}
+	})
+}
+
+// TestSlowDisks: where everything takes long, tasks are late, but few go back and forth.
+func TestSlowDisks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		w.disk.Store(int64(15 * time.Millisecond))
+		const count = 1000
+		w.fill(count, time.Now().Add(time.Second), time.Millisecond)
+		w.run(count, []string{"a", "b", "c"}, 100, 0)
+		if w.released() > count/5 {
+			t.Errorf("%v released", w.released())
+		}
+	})
+}
+
+// TestOneByOneFromABacklog: who takes one task at a time gets one from one shard, and each shard has its turn.
+func TestOneByOneFromABacklog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		w.fill(120, time.Now(), 0)
+		time.Sleep(time.Second)
+		from := map[uint32]int{}
+		for range 60 {
+			tasks, err := w.lease(t.Context(), "b", 1)
+			if err != nil || len(tasks) != 1 {
+				t.Fatalf("%v, %v", tasks, err)
+			}
+			from[tasks[0].Shard]++
+			time.Sleep(100 * time.Millisecond)
+			w.must(ack(tasks[0]))
+		}
+		for id, n := range from {
+			if n < 5 || n > 15 {
+				t.Errorf("%d of 60 tasks from shard %d", n, id)
+			}
+		}
+		if len(from) != 6 || w.released() > 6 {
+			t.Errorf("from %d shards, %v released", len(from), w.released())
+		}
+	})
+}
+
+// TestShardsWithoutABacklogAreNotPassedOver while others have one.
+func TestShardsWithoutABacklogAreNotPassedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		var cmds []*fsmpb.Command
+		for i := range 500 {
+			cmds = append(cmds, due(named(0, i), time.Now(), 10))
+		}
+		w.must(cmds...)
+		lone := time.Now().Add(time.Second)
+		w.must(due(named(5, "lone"), lone, 10))
+		for range 500 {
+			tasks, err := w.lease(t.Context(), "b", 1)
+			if err != nil || len(tasks) != 1 {
+				t.Fatalf("%v, %v", tasks, err)
+			}
+			w.must(ack(tasks[0]))
+			if tasks[0].Shard == 6 {
+				if late := time.Since(lone); late > 50*time.Millisecond {
+					t.Errorf("late by %v", late)
+				}
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		t.Error("it never came")
+	})
+}
+
+// TestWorkersLeaveTasksToOthers: what comes due while one node's consumer is at work goes to the one that waits.
+func TestWorkersLeaveTasksToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		begin := time.Now().Add(time.Second)
+		const count = 60
+		var cmds []*fsmpb.Command
+		for i := range count {
+			cmds = append(cmds, due(named(uint32(i%6), i), begin.Add(time.Duration(i)*50*time.Millisecond), 10))
+		}
+		w.must(cmds...)
+		ctx, cancel := context.WithCancel(t.Context())
+		late := make(chan time.Duration, count)
+		var wg sync.WaitGroup
+		wg.Go(func() { w.consume(ctx, "a", 10, 10*time.Second, late) })
+		wg.Go(func() { w.consume(ctx, "b", 10, 0, late) })
+		var all []time.Duration
+		for len(all) < count {
+			all = append(all, <-late)
+		}
+		cancel()
+		wg.Wait()
+		if late := quantile(all, 1); late > time.Millisecond {
+			t.Errorf("late by %v", late)
+		}
+	})
+}
+
+// TestNothingIsLost while consumers come and go, at nodes that are cut off now and then.
+func TestNothingIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		const count = 2000
+		begin := time.Now().Add(time.Second)
+		var cmds []*fsmpb.Command
+		for i := range count {
+			cmds = append(cmds, due(named(uint32(i%6), i), begin.Add(rand.N(5*time.Second)), 10))
+		}
+		w.must(cmds...)
+		ctx, cancel := context.WithCancel(t.Context())
+		acked := make(chan *fsmpb.Task, count)
+		var wg sync.WaitGroup
+		for i := range 30 {
+			wg.Go(func() { w.comeAndGo(ctx, []string{"a", "b", "c"}[i%3], acked) })
+		}
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(rand.N(200 * time.Millisecond))
+				node := []string{"a", "b", "c"}[rand.N(3)]
+				w.cut(node, true)
+				w.lead(1+rand.N(uint32(6)), []string{"a", "b", "c"}[rand.N(3)], rand.N(2) == 0)
+				time.Sleep(rand.N(20 * time.Millisecond))
+				w.cut(node, false)
+			}
+		})
+		seen := map[string]bool{}
+		again := 0
+		for len(seen) < count {
+			task := <-acked
+			if seen[task.Id] {
+				t.Errorf("%s is acknowledged twice", task.Id)
+			}
+			seen[task.Id] = true
+			if task.Attempts > 1 {
+				again++ // it was lost on a stream that was cut, and its lease ended
+			}
+		}
+		cancel()
+		wg.Wait()
+		if again > count/10 {
+			t.Errorf("the leases of %d tasks had to end", again)
+		}
+	})
+}
+
+func (w *world) comeAndGo(ctx context.Context, node string, acked chan<- *fsmpb.Task) {
+	for ctx.Err() == nil {
+		short, cancel := context.WithTimeout(ctx, rand.N(20*time.Millisecond))
+		tasks, err := w.lease(short, node, 1+rand.N(10))
+		cancel()
+		if err != nil {
+			w.t.Error(err)
+		}
+		for _, task := range tasks {
+			w.must(ack(task))
+			acked <- task
+		}
+		time.Sleep(rand.N(5 * time.Millisecond))
+	}
+}
+
+// TestNobodyTakes: what came for consumers that went is ready again, untouched, after the linger.
+func TestNobodyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		var cmds []*fsmpb.Command
+		for i := range uint32(6) {
+			cmds = append(cmds, due(named(i, "x"), time.Now(), 10))
+		}
+		w.must(cmds...)
+		time.Sleep(time.Second)
+		tasks, err := w.lease(t.Context(), "a", 1)
+		if err != nil || len(tasks) != 1 {
+			t.Fatalf("%v, %v", tasks, err)
+		}
+		time.Sleep(100 * time.Millisecond)
+		for i := range uint32(6) {
+			task, err := w.shards[i+1].Get(t.Context(), "", named(i, "x"), false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if id := task.Id; id != tasks[0].Id && (task.State != fsmpb.State_STATE_READY || task.Attempts != 0) {
+				t.Errorf("%v", task)
+			}
+		}
+		if w.released() != 5 {
+			t.Errorf("%v released", w.released())
+		}
+		time.Sleep(2 * idleLife)
+		w.pullers["a"].look(func(p *Puller) {
+			if len(p.pools) > 0 || p.asks > 0 || p.buffered != 0 {
+				t.Errorf("%d pools, %d demands, %d bytes are left", len(p.pools), p.asks, p.buffered)
+			}
+		})
+	})
+}
+
+// TestLeaderMoves, with news of it and without, and with its node gone.
+func TestLeaderMoves(t *testing.T) {
+	for name, move := range map[string]func(*world){
+		"told":      func(w *world) { w.lead(1, "c", true) },
+		"not told":  func(w *world) { w.lead(1, "c", false) },
+		"node gone": func(w *world) { w.cut("b", true); w.lead(1, "c", true) },
+		"cut off and back": func(w *world) {
+			w.cut("b", true)
+			time.Sleep(50 * time.Millisecond)
+			w.cut("b", false)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1, nil)
+				w.lead(1, "b", true)
+				due1 := time.Now().Add(5 * time.Second)
+				w.must(due(named(0, "x"), due1, 10))
+				time.AfterFunc(time.Second, func() { move(w) })
+				tasks, err := w.lease(t.Context(), "a", 10)
+				if late := time.Since(due1); err != nil || len(tasks) != 1 || late > time.Millisecond {
+					t.Errorf("%v, %v, late by %v", tasks, err, late)
+				}
+			})
+		})
+	}
+}
+
+// TestNoLeader: a wait goes through a time without any leader, and looks for one ever more seldom.
+func TestNoLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, nil)
+		w.must(due(named(0, "x"), time.Now(), 10))
+		w.lead(1, "", true)
+		time.AfterFunc(time.Minute, func() { w.lead(1, "b", true) })
+		began := time.Now()
+		tasks, err := w.lease(t.Context(), "a", 10)
+		if took := time.Since(began); err != nil || len(tasks) != 1 || took > time.Minute+10*time.Millisecond {
+			t.Errorf("%v, %v, after %v", tasks, err, took)
+		}
+		if tries := w.pullers["a"].tries(); tries > 200 {
+			t.Errorf("%d tries", tries)
+		}
+	})
+}
+
+// TestWaitingIsIdle: nothing is asked while nothing happens, however many wait.
+func TestWaitingIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 1000 {
+			wg.Go(func() {
+				if tasks, err := w.lease(ctx, "a", 100); len(tasks) > 0 || err != nil {
+					t.Errorf("%v, %v", tasks, err)
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		said, asked := w.said.Load(), w.pullers["a"].tries()
+		time.Sleep(time.Hour)
+		if w.said.Load() != said || w.pullers["a"].tries() != asked || asked != 6 {
+			t.Errorf("%d messages, %d demands", w.said.Load()-said, w.pullers["a"].tries())
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestTooManyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, func(c *Config) { c.MaxWaiting = 2 })
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if _, err := w.lease(ctx, "a", 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if _, err := w.lease(ctx, "a", 1); !errors.Is(err, fsm.ErrOverloaded) {
+			t.Errorf("the third: %v", err)
+		}
+		cancel()
+		wg.Wait()
+		w.pullers["a"].look(func(p *Puller) {
+			if p.waiting != 0 {
+				t.Errorf("%d wait", p.waiting)
+			}
+		})
+	})
+}
+
+// TestLargeTasks: one answer has a bound in bytes, and all come.
+func TestLargeTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3, nil)
+		const count, size = 300, 256 << 10
+		for i := range count {
+			w.must(due(named(uint32(i%3), i), time.Now(), size))
+		}
+		for got := 0; got < count; {
+			tasks, err := w.lease(t.Context(), "a", 1000)
+			if err != nil || len(tasks) == 0 || len(tasks) > maxAnswerBytes/size+1 {
+				t.Fatalf("%d tasks, %v", len(tasks), err)
+			}
+			var acks []*fsmpb.Command
+			for _, task := range tasks {
+				acks = append(acks, ack(task))
+			}
+			w.must(acks...)
+			got += len(tasks)
+		}
+	})
+}
+
+// TestClose sends consumers away and gives back what comes meanwhile.
+func TestClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		left := make(chan error)
+		go func() {
+			_, err := w.lease(t.Context(), "a", 10)
+			left <- err
+		}()
+		at := time.Now().Add(time.Second)
+		for i := range uint32(6) {
+			w.must(due(named(i, "x"), at, 10))
+		}
+		time.Sleep(time.Until(at) - time.Millisecond)
+		go w.pullers["a"].Close()
+		if err := <-left; !errors.Is(err, fsm.ErrNotProposed) {
+			t.Errorf("left with %v", err)
+		}
+		if _, err := w.lease(t.Context(), "a", 1); !errors.Is(err, fsm.ErrNotProposed) {
+			t.Errorf("came with %v", err)
+		}
+		got := 0
+		for got < 6 {
+			tasks, err := w.lease(t.Context(), "b", 10)
+			if err != nil || time.Since(at) > 100*time.Millisecond {
+				t.Fatalf("%v after %v", err, time.Since(at))
+			}
+			got += len(tasks)
+		}
+	})
+}
