@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -456,6 +457,115 @@ func TestClose(t *testing.T) {
 				t.Fatalf("%v after %v", err, time.Since(at))
 			}
 			got += len(tasks)
+		}
+	})
+}
+
+// TestLargeTasksForMany: what is under way is bounded, and goes on as it arrives.
+func TestLargeTasksForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, nil)
+		const count, size = 100, 256 << 10
+		got := make(chan int, count)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for range count {
+			wg.Go(func() {
+				tasks, err := w.lease(ctx, "b", 10)
+				if err != nil {
+					t.Error(err)
+				}
+				got <- len(tasks)
+			})
+		}
+		time.Sleep(time.Second)
+		at := time.Now().Add(10 * time.Second)
+		for i := range count {
+			w.must(due(named(0, i), at, size))
+		}
+		for n := 0; n < count; {
+			n += <-got
+		}
+		if late := time.Since(at); late > 100*time.Millisecond {
+			t.Errorf("after %v", late)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+// TestNewsOfALeaderIsFollowed, also while the old one says nothing: it may be cut off from the others.
+func TestNewsOfALeaderIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		gone := make(chan struct{})
+		go func() {
+			defer close(gone)
+			if _, err := w.lease(ctx, "b", 10); err != nil {
+				t.Error(err)
+			}
+		}()
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		old := w.open[1]
+		w.open[1] = nil
+		w.mu.Unlock()
+		w.lead(1, "c", true)
+		time.Sleep(time.Second)
+		w.mu.Lock()
+		if len(old) != 1 || len(w.open[1]) != 1 || w.open[1][0].node != "c" {
+			t.Errorf("asked: %v, and then %v", old, w.open[1])
+		}
+		w.mu.Unlock()
+		cancel()
+		<-gone
+	})
+}
+
+// stuckStream asks for tasks and takes none.
+type stuckStream struct {
+	ctx  context.Context
+	asks chan *clusterpb.PullRequest
+}
+
+func (s stuckStream) Context() context.Context { return s.ctx }
+
+func (s stuckStream) Send(*clusterpb.PullReply) error {
+	<-s.ctx.Done()
+	return context.Cause(s.ctx)
+}
+
+func (s stuckStream) Recv() (*clusterpb.PullRequest, error) {
+	select {
+	case m := <-s.asks:
+		return m, nil
+	case <-s.ctx.Done():
+		return nil, context.Cause(s.ctx)
+	}
+}
+
+// TestUnsentIsReleased: of what a node does not take, only the message that may be on the wire is left to its leases.
+func TestUnsentIsReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, nil)
+		w.lead(1, "a", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		stream := stuckStream{ctx, make(chan *clusterpb.PullRequest, 1)}
+		served := make(chan error)
+		go func() { served <- w.pullers["a"].Serve(stream, nil) }()
+		stream.asks <- &clusterpb.PullRequest{Demands: []*clusterpb.PullDemand{
+			{Number: 1, Shard: 1, Namespace: "default", Queue: "work", LeaseMs: 60_000, Total: 10},
+		}}
+		begin := time.Now().Add(time.Second)
+		w.fill(3, begin, 10*time.Millisecond)
+		time.Sleep(time.Until(begin) + time.Second)
+		cancel()
+		<-served
+		time.Sleep(time.Second)
+		tasks, err := w.lease(t.Context(), "b", 10)
+		if err != nil || len(tasks) != 2 || tasks[0].Id != named(0, 1) || tasks[0].Attempts != 1 {
+			t.Errorf("%v, %v", tasks, err)
 		}
 	})
 }
