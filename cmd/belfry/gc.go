@@ -10,9 +10,9 @@ import (
 
 // Go's collector lets as much garbage gather as there is live heap. A node's live heap is mostly tasks, in pages
 // without pointers, that the collector need not look into: so a collection stays cheap however many tasks there are,
-// and the garbage may stay small. From 40 MiB of live heap on, it is bounded instead of being doubled.
+// and the garbage may stay small. From 28 MiB of live heap on, it is bounded instead of being doubled.
 const (
-	garbageBytes = 40 << 20
+	garbageBytes = 28 << 20
 	gcLook       = time.Second
 	gcHighest    = 100 // percent of the live heap; Go's default
 	gcLowest     = 2   // below it, collections would follow each other without a pause

@@ -4,7 +4,7 @@ import "testing"
 
 func TestGarbageIsBounded(t *testing.T) {
 	for live, want := range map[uint64]int{
-		0: 100, 10 << 20: 100, 40 << 20: 100, 80 << 20: 50, 400 << 20: 10, 1 << 30: 3, 100 << 30: 2,
+		0: 100, 10 << 20: 100, 28 << 20: 100, 56 << 20: 50, 280 << 20: 10, 700 << 20: 4, 100 << 30: 2,
 	} {
 		if got := gcPercent(live); got != want {
 			t.Errorf("%d MiB live: %d %%, want %d", live>>20, got, want)
