@@ -1,0 +1,187 @@
+package pull
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// office is a desk with what is around it: the lanes' tasks, the entry that is being made, the firing queue.
+type office struct {
+	t       rapid.TB
+	desk    *Desk
+	changed map[fsm.Lane]bool
+	ready   map[fsm.Lane][]string
+	held    []fsm.Grant
+	out     map[string]string        // who has a task; empty: nobody
+	lease   map[string]time.Duration // of a granted task
+	gone    map[string]bool          // tasks that a cancel has stopped
+	fence   uint64
+	payload []byte
+	people  []*person
+	over    bool // nothing can be given back
+	now     time.Time
+	alarms  []alarm
+}
+
+type alarm struct {
+	at   time.Time
+	ring func()
+}
+
+// pass lets time go by.
+func (o *office) pass(d time.Duration) {
+	for end := o.now.Add(d); ; {
+		next := slices.IndexFunc(o.alarms, func(a alarm) bool { return !a.at.After(end) })
+		if next < 0 {
+			o.now = end
+			return
+		}
+		a := o.alarms[next]
+		o.alarms = slices.Delete(o.alarms, next, next+1)
+		o.now = a.at
+		a.ring()
+	}
+}
+
+type person struct {
+	o      *office
+	name   string
+	lane   fsm.Lane
+	lease  time.Duration
+	demand *Demand
+	total  uint64
+	got    []string
+	ready  int
+	ended  error
+	left   bool
+}
+
+func (p *person) Take(l fsm.Leased) {
+	p.ready = l.Ready
+	if p.left || p.ended != nil {
+		p.o.t.Fatalf("%s has left and gets %v", p.name, l.Tasks)
+	}
+	for _, task := range l.Tasks {
+		if by := p.o.out[task.Id]; by != "" {
+			p.o.t.Fatalf("%s is handed to %s and to %s", task.Id, by, p.name)
+		}
+		if lease := p.o.lease[task.Id]; lease != p.lease {
+			p.o.t.Fatalf("%s asked for %v and gets %s, leased for %v", p.name, p.lease, task.Id, lease)
+		}
+		p.o.out[task.Id] = p.name
+		p.got = append(p.got, task.Id)
+	}
+}
+
+func (p *person) End(err error) { p.ended = err }
+
+func newOffice(t rapid.TB) *office {
+	o := &office{
+		t: t, changed: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
+		lease: map[string]time.Duration{}, gone: map[string]bool{},
+	}
+	o.desk = NewDesk(Config{
+		Changed: func(l fsm.Lane) { o.changed[l] = true },
+		Keep:    func() time.Duration { return shelfLife },
+		Task: func(g fsm.Grant) *fsmpb.Task {
+			if o.gone[g.ID] {
+				return nil
+			}
+			return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
+		},
+		Release: func(grants []fsm.Grant) []fsm.Grant {
+			if o.over {
+				return grants
+			}
+			for _, g := range grants {
+				o.giveBack(g)
+			}
+			return nil
+		},
+	})
+	o.desk.shelf.now = func() time.Time { return o.now }
+	o.desk.shelf.later = func(d time.Duration, f func()) { o.alarms = append(o.alarms, alarm{o.now.Add(d), f}) }
+	return o
+}
+
+func (o *office) giveBack(g fsm.Grant) {
+	if by := o.out[g.ID]; by != "" {
+		o.t.Fatalf("%s is given back, and %s has it", g.ID, by)
+	}
+	delete(o.lease, g.ID)
+	o.ready[g.Lane] = append([]string{g.ID}, o.ready[g.Lane]...)
+}
+
+func (o *office) comes(lane fsm.Lane, lease time.Duration, total uint64) *person {
+	p := &person{o: o, name: fmt.Sprint("p", len(o.people)), lane: lane, lease: lease, total: total}
+	var err error
+	if p.demand, err = o.desk.Open(lane, lease, total, p); err != nil {
+		o.t.Fatal(err)
+	}
+	o.people = append(o.people, p)
+	return p
+}
+
+// assemble makes an entry with what a lane's consumers ask for, up to n tasks, and returns its grants.
+func (o *office) assemble(lane fsm.Lane, n int) []fsm.Grant {
+	delete(o.changed, lane)
+	var grants []fsm.Grant
+	for _, w := range o.desk.Wishes(lane) {
+		for ; w.Max > 0 && n > 0 && len(o.ready[lane]) > 0; w.Max, n = w.Max-1, n-1 {
+			id := o.ready[lane][0]
+			o.ready[lane] = o.ready[lane][1:]
+			o.fence++
+			o.lease[id] = w.Lease
+			grants = append(grants, fsm.Grant{ID: id, Lane: lane, Tag: w.Tag, Fence: o.fence})
+		}
+	}
+	return grants
+}
+
+func (o *office) entry(lane fsm.Lane, n int) {
+	grants := o.assemble(lane, n)
+	o.desk.Granted(grants)
+	o.desk.Ready(lane, len(o.ready[lane]))
+	o.held = append(o.held, grants...)
+}
+
+func (o *office) start(n int) {
+	due := o.held[:n]
+	o.held = slices.Clone(o.held[n:])
+	o.desk.Start(due)
+}
+
+func (o *office) check(t *rapid.T, count int) {
+	o.pass(0)
+	n := len(o.held) + len(o.desk.shelf.tasks)
+	for _, ids := range o.ready {
+		n += len(ids)
+	}
+	for _, by := range o.out {
+		if by != "" {
+			n++
+		}
+	}
+	if n != count {
+		t.Fatalf("%d of %d tasks are accounted for", n, count)
+	}
+	coming := map[uint64]int{}
+	for _, g := range o.held {
+		coming[g.Tag]++
+	}
+	for tag, d := range o.desk.demands {
+		if d.coming != coming[tag] || int(d.granted) != d.coming+len(d.consumer.(*person).got) {
+			t.Fatalf("%s: %d granted, %d of them coming; %d are, and %v arrived", d.consumer.(*person).name, d.granted,
+				d.coming, coming[tag], d.consumer.(*person).got)
+		}
+		if d.place == nil && d.coming == 0 {
+			t.Fatalf("%s has left and is remembered", d.consumer.(*person).name)
+		}
+	}
+}
