@@ -96,6 +96,9 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 	if t == nil {
 		return nil
 	}
+	if t.Url == "" {
+		return &FieldError{Field: "target.url", Detail: "is absent or empty"}
+	}
 	if n := len(t.Url); n > MaxURLBytes {
 		return tooLarge("target.url", n, MaxURLBytes)
 	}

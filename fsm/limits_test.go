@@ -79,6 +79,7 @@ func TestCheckSpec(t *testing.T) {
 		{"content_type", &fsmpb.Spec{ContentType: "text/plain"}, &fsmpb.Spec{ContentType: "text/plain\r\nx: y"}},
 		{"expires_after", &fsmpb.Spec{ExpiresAfterMs: MaxDelay.Milliseconds()}, &fsmpb.Spec{ExpiresAfterMs: -1}},
 		{"target.url", target(func(t *fsmpb.Target) { t.Url = url(MaxURLBytes) }), target(func(t *fsmpb.Target) { t.Url = url(MaxURLBytes + 1) })},
+		{"target.url", target(func(*fsmpb.Target) {}), target(func(t *fsmpb.Target) { t.Url = "" })},
 		{"target.timeout", target(func(t *fsmpb.Target) { t.TimeoutMs = 600_000 }), target(func(t *fsmpb.Target) { t.TimeoutMs = 600_001 })},
 		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(32, 1) }), target(func(t *fsmpb.Target) { t.Headers = headers(33, 1) })},
 		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-3) }), target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-2) })},

@@ -18,7 +18,9 @@ func (m *Machine) patch(h handle, op *fsmpb.Patch) *fsmpb.Result {
 	was := readCold(m.blobs.Get(r.cold))
 	spec := mergeSpec(m.specOf(&was, true), op)
 	if err := CheckSpec(spec); err != nil {
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail, Revision: m.revisionOf(h)}
+		return &fsmpb.Result{
+			Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail, Limit: err.Limit, Revision: m.revisionOf(h),
+		}
 	}
 	fireAt, delay := m.fireAtOf(r), was.delay
 	if op.FireAtMs != nil {

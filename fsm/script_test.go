@@ -154,6 +154,9 @@ func printResult(r *fsmpb.Result) string {
 	}
 	if r.Field != "" {
 		out += fmt.Sprintf(" field=%s detail=%q", r.Field, r.Detail)
+		if r.Limit != "" {
+			out += fmt.Sprintf(" limit=%q", r.Limit)
+		}
 	}
 	if r.Repeated {
 		out += " repeated"

@@ -139,7 +139,7 @@ func resultProblem(r *fsmpb.Result) *problem {
 	case fsmpb.Code_CODE_STALE:
 		return &problem{kind: leaseEnded, detail: "the task was settled, released or leased again since"}
 	case fsmpb.Code_CODE_INVALID:
-		return fieldProblem(r.Field, r.Detail, "")
+		return fieldProblem(r.Field, r.Detail, r.Limit)
 	}
 	detail := "unexpected result " + r.Code.String()
 	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}

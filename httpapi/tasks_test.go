@@ -214,6 +214,10 @@ func TestPatch(t *testing.T) {
 	} {
 		h.call("PATCH", "/v1/tasks/a", body).mustProblem(t, 400, field)
 	}
+	invalid := &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "labels", Detail: "has 17 labels", Limit: "16"}
+	if p := resultProblem(invalid); p.status != 400 || p.field != "labels" || p.limit != "16" {
+		t.Errorf("a patch that comes to too much: %+v", p)
+	}
 	h.fake.set("a", fsmpb.State_STATE_RETRYING, 2)
 	conflict := h.call("PATCH", "/v1/tasks/a", `{"delay":"1s"}`).mustProblem(t, 409, "")
 	if conflict["state"] != "retrying" || conflict["attempts"] != 2.0 {

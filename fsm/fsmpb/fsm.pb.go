@@ -2975,11 +2975,12 @@ type Result struct {
 	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`
 	Previous      State                  `protobuf:"varint,3,opt,name=previous,proto3,enum=belfry.fsm.v1.State" json:"previous,omitempty"` // schedule: the state of the task it replaced
 	Outcome       CancelOutcome          `protobuf:"varint,4,opt,name=outcome,proto3,enum=belfry.fsm.v1.CancelOutcome" json:"outcome,omitempty"`
-	Task          *Task                  `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"` // as the command left it; see Answer. On CODE_CONFLICT its state and attempts
-	Field         string                 `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`
+	Task          *Task                  `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"`   // as the command left it; see Answer. On CODE_CONFLICT its state and attempts
+	Field         string                 `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"` // on CODE_INVALID, as is detail
 	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`
 	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"` // answered from a remembered key; nothing changed
 	More          bool                   `protobuf:"varint,9,opt,name=more,proto3" json:"more,omitempty"`         // advance: it stopped at its max, and more is due
+	Limit         string                 `protobuf:"bytes,10,opt,name=limit,proto3" json:"limit,omitempty"`       // that the field breaks, if it is one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3075,6 +3076,13 @@ func (x *Result) GetMore() bool {
 		return x.More
 	}
 	return false
+}
+
+func (x *Result) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
 }
 
 // Task is a task as a caller sees it.
@@ -3679,7 +3687,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05error\x18\x06 \x01(\tR\x05error\"Q\n" +
 	"\bTakeover\x12\x16\n" +
 	"\x06origin\x18\x01 \x01(\x04R\x06origin\x12-\n" +
-	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xbe\x02\n" +
+	"\x06policy\x18\x02 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\"\xd4\x02\n" +
 	"\x06Result\x12'\n" +
 	"\x04code\x18\x01 \x01(\x0e2\x13.belfry.fsm.v1.CodeR\x04code\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x120\n" +
@@ -3689,7 +3697,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05field\x18\x06 \x01(\tR\x05field\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x1a\n" +
 	"\brepeated\x18\b \x01(\bR\brepeated\x12\x12\n" +
-	"\x04more\x18\t \x01(\bR\x04more\"\xdb\x04\n" +
+	"\x04more\x18\t \x01(\bR\x04more\x12\x14\n" +
+	"\x05limit\x18\n" +
+	" \x01(\tR\x05limit\"\xdb\x04\n" +
 	"\x04Task\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12'\n" +
