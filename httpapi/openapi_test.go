@@ -58,7 +58,7 @@ func braced(path string) string {
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
-		wrongState, queueNotFound, queueNotEmpty, leaseEnded,
+		wrongState, queueNotFound, queueNotEmpty, leaseNotFound, leaseEnded,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, internalError, notCommitted,
 		notReady,
 		outcomeUnknown}

@@ -13,6 +13,9 @@ const (
 	maxNackDelay   = fsm.MaxBackoff
 	nackDelayRule  = "0s to 7d"
 	maxReasonBytes = fsm.MaxErrorBytes
+
+	// noReason is why an attempt failed whose consumer does not say: without an error it would look delivered.
+	noReason = "the consumer gave no reason"
 )
 
 // verdicts are the lists of a settle, in the order in which they are carried out and answered.
@@ -111,7 +114,7 @@ func (v *verdicts) settlement(text string, command func(receipt) (*fsmpb.Command
 	a := settlement{receipt: text}
 	r, err := parseReceipt(text)
 	if err != nil {
-		a.refused = fieldProblem("receipt", err.Error(), "")
+		a.refused = noSuchLease(err.Error())
 		return a
 	}
 	a.id = r.id
@@ -161,7 +164,7 @@ func (s *scanner) entry(at string, names []string) (entry, error) {
 }
 
 func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
-	verdict := &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RETRY, Error: e["reason"]}
+	verdict := &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RETRY, Error: orElse(e["reason"], noReason)}
 	if n := len(verdict.Error); n > maxReasonBytes {
 		return nil, &fsm.FieldError{Field: "reason", Detail: fmt.Sprintf("is %d bytes", n),
 			Limit: fmt.Sprintf("%d bytes", maxReasonBytes)}

@@ -26,6 +26,7 @@ var (
 	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
 	taskNotFound      = kind{"task-not-found", "There is no such task.", 404}
 	queueNotFound     = kind{"queue-not-found", "There is no such queue.", 404}
+	leaseNotFound     = kind{"lease-not-found", "The queue has no such lease.", 404}
 	methodNotAllowed  = kind{"method-not-allowed", "The route does not take this method.", 405}
 	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
 	wrongState        = kind{"wrong-state", "The task's state does not allow the call.", 409}

@@ -105,7 +105,7 @@ func (s *Server) deleteQueue(c echo.Context) error {
 		return s.readFailed(err)
 	}
 	if pending(counts) > 0 {
-		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("the queue has %d tasks", pending(counts)), counts: counts}
+		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)), counts: counts}
 	}
 	existed, err := s.cfg.Backend.DeleteQueue(ctx, fsm.DefaultNamespace, queue)
 	switch {

@@ -118,7 +118,12 @@ func (r receipt) of(queue string) error {
 	case r.namespace != fsm.DefaultNamespace: // what others have, we do not tell
 		return &problem{kind: taskNotFound, detail: noSuchTask}
 	case r.queue != queue:
-		return &fsm.FieldError{Field: "receipt", Detail: fmt.Sprintf("is of queue %q", r.queue)}
+		return noSuchLease(fmt.Sprintf("is of queue %q", r.queue))
 	}
 	return nil
+}
+
+// noSuchLease is the answer to a receipt that names no lease of the queue, and never did.
+func noSuchLease(detail string) *problem {
+	return &problem{kind: leaseNotFound, field: "receipt", detail: detail}
 }

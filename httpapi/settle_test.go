@@ -48,7 +48,7 @@ func TestSettle(t *testing.T) {
 	for _, one := range results {
 		order = append(order, fmt.Sprint(one.ID, one.Status))
 	}
-	if got := strings.Join(order, " "); got != "a200 400 b200 c200 d200 e200" {
+	if got := strings.Join(order, " "); got != "a200 404 b200 c200 d200 e200" {
 		t.Fatalf("answered %s", got)
 	}
 	if results[1].Receipt != "torn" || results[1].Problem["field"] != "receipt" {
@@ -60,7 +60,7 @@ func TestSettle(t *testing.T) {
 		sent = append(sent, fmt.Sprint(c.Id, s.GetVerdict(), s.GetError(), s.GetDelayMs(), s.GetConsumer(),
 			c.GetExtend().GetLeaseMs()))
 	}
-	want := "aVERDICT_DELIVERED0 true0,bVERDICT_RETRY0 true0,cVERDICT_RETRYno stock5000 true0,d" +
+	want := "aVERDICT_DELIVERED0 true0,bVERDICT_RETRYthe consumer gave no reason0 true0,cVERDICT_RETRYno stock5000 true0,d" +
 		"VERDICT_UNSPECIFIED0 false3600000,eVERDICT_RELEASED0 true0"
 	if got := strings.Join(sent, ","); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
 		t.Errorf("sent %s", got)
@@ -94,7 +94,7 @@ func TestReceiptsAreOfTheirQueue(t *testing.T) {
 	foreign := string(receipt{namespace: "theirs", queue: "q", id: "a", fence: 1}.append(nil))
 	gone := string(receipt{namespace: "default", queue: "q", id: "gone", fence: 1}.append(nil))
 	got := h.settle(fmt.Sprintf(`{"ack":[%q,%q,%q,""]}`, r, foreign, gone))
-	for i, want := range []int{400, 404, 404, 400} {
+	for i, want := range []int{404, 404, 404, 404} {
 		if got[i].Status != want || got[i].Problem["status"] != float64(want) {
 			t.Errorf("%d: %+v", i, got[i])
 		}
