@@ -48,6 +48,7 @@ func fill(b *testing.B, c *clustertest.Cluster, count int, at time.Time, span ti
 		var cmds []*fsmpb.Command
 		for i := from; i < min(from+batch, count); i++ {
 			cmd := pulled("work", fmt.Sprint("task-", i), 0)
+			cmd.Key = nil // each round schedules anew
 			cmd.GetSchedule().FireAtMs = at.Add(span * time.Duration(i) / time.Duration(count)).UnixMilli()
 			cmds = append(cmds, cmd)
 		}
