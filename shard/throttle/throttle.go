@@ -34,7 +34,9 @@ type Throttle struct {
 	pause time.Duration // between the last two probes
 	until time.Time     // nothing begins before
 
-	best, recent time.Duration // how long a success takes: at best, and lately
+	best   fastest       // how long a success takes at best,
+	recent time.Duration // and lately
+	strain bool          // answers were slow in this spell
 }
 
 // New returns what is known of a receiver at first: nothing.
@@ -70,30 +72,36 @@ func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
 // End notes how an attempt ended.
 func (t *Throttle) End(cfg Config, now time.Time, e Ending) {
 	if e.Delivered {
-		t.succeed(cfg, e)
+		t.succeed(cfg, now, e)
 	} else {
 		t.fail(cfg, now, e)
 	}
 }
 
-const slowGrowth = 0.1 // of the window, for each success
+const slowStep = 0.125 // of the window, for each success
 
-func (t *Throttle) succeed(cfg Config, e Ending) {
+func (t *Throttle) succeed(cfg Config, now time.Time, e Ending) {
 	t.run, t.proven = 0, true
 	if t.open {
 		t.open, t.pause, t.until = false, 0, time.Time{}
 		t.steady = false
 	}
-	t.measure(e.Took)
-	t.steady = t.steady || t.slowed()
+	t.measure(cfg, now, e.Took)
+	slow := t.slowed()
+	t.steady, t.strain = t.steady || slow, t.strain || slow
 	switch {
-	case !e.Full || t.slowed():
+	case slow && t.window > cfg.floor():
+		t.window = max(t.window-slowStep, cfg.floor())
+	case slow || !e.Full:
 	case t.steady:
-		t.window = min(t.window+slowGrowth, float64(cfg.Max))
+		t.window = min(t.window+slowStep, float64(cfg.Max))
 	default:
 		t.window = min(t.window+1, float64(cfg.Max))
 	}
 }
+
+// floor is what slow answers alone leave of the window: that a receiver is slow is no failure.
+func (c Config) floor() float64 { return float64(max(c.Start/4, 1)) }
 
 func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 	t.run++
@@ -127,15 +135,41 @@ func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
 // Answers are slow when lately they took twice as long as at best, and this much more on top.
 const slowAnswer = 10 * time.Millisecond
 
-func (t *Throttle) slowed() bool { return t.recent > 2*t.best+slowAnswer }
+func (t *Throttle) slowed() bool { return t.recent > 2*t.best.get()+slowAnswer }
 
-// measure follows the recent answers closely, and the best ones from above at once and from below slowly: a receiver
-// may have become slower for good.
-func (t *Throttle) measure(took time.Duration) {
+// measure takes the time of a success. When a spell with slow answers is over, the window begins low again: else the
+// answers of a crowded receiver would become the measure of what is fast.
+func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
 	if t.recent == 0 {
-		t.best, t.recent = took, took
-		return
+		t.recent = took
 	}
 	t.recent += (took - t.recent) / 8
-	t.best = min(t.best+max(t.recent-t.best, 0)/256, took)
+	if t.best.add(now, took) && t.strain {
+		t.window, t.steady, t.strain = min(t.window, cfg.floor()), false, false
+	}
 }
+
+// spell is how long the fastest answer is remembered at least; at most twice as long, since a receiver may have become
+// slower for good.
+const spell = time.Minute
+
+// fastest is the shortest time of the current spell and of the one before.
+type fastest struct {
+	since           time.Time
+	current, before time.Duration
+}
+
+// add tells whether a spell begins with this one.
+func (f *fastest) add(now time.Time, took time.Duration) (begins bool) {
+	age := now.Sub(f.since)
+	if begins = age >= spell; begins {
+		f.before, f.current, f.since = f.current, took, now
+	}
+	if age >= 2*spell {
+		f.before = took
+	}
+	f.current = min(f.current, took)
+	return begins
+}
+
+func (f *fastest) get() time.Duration { return min(f.current, f.before) }

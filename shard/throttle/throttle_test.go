@@ -37,17 +37,21 @@ func TestWindow(t *testing.T) {
 		{"grows slowly after a failure", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 1, bad)
 			end(th, cfg, begin, 25, good)
-		}, 17},
-		{"does not grow while answers are slow", func(th *Throttle, cfg Config) {
+		}, 18},
+		{"shrinks while answers are slow", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 16, good)
 			end(th, cfg, begin, 100, slow)
-		}, 32},
+		}, 19},
+		{"keeps a quarter of the first one while they are slow", func(th *Throttle, cfg Config) {
+			end(th, cfg, begin, 1, good)
+			end(th, cfg, begin, 1000, slow)
+		}, 4},
 		{"one failure in twenty is no reason", func(th *Throttle, cfg Config) {
 			for range 500 {
 				end(th, cfg, begin, 19, good)
 				end(th, cfg, begin, 1, bad)
 			}
-		}, 483},
+		}, 511},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			cfg := Default()
@@ -60,6 +64,23 @@ func TestWindow(t *testing.T) {
 				t.Errorf("room %d beside 5 in a window of %d", room, th.Window())
 			}
 		})
+	}
+}
+
+// TestReceiversPace: twelve shards send to one receiver that works on fifty tasks at once, 5 ms each. What they send
+// beyond that waits there; the window keeps it small, and is never too small for the receiver to be idle.
+func TestReceiversPace(t *testing.T) {
+	const shards, atOnce, work = 12, 50, 5 * time.Millisecond
+	cfg, now := Default(), begin
+	th := New(cfg)
+	th.End(cfg, now, Ending{Delivered: true, Took: work, Full: true})
+	for now.Before(begin.Add(10 * time.Minute)) {
+		sent := shards * th.Window()
+		th.End(cfg, now, Ending{Delivered: true, Took: max(work, work*time.Duration(sent)/atOnce), Full: true})
+		now = now.Add(max(work*shards/atOnce, work/time.Duration(th.Window())))
+		if now.Sub(begin) > 10*time.Second && (th.Window() < 4 || th.Window() > 30) {
+			t.Fatalf("a window of %d after %v", th.Window(), now.Sub(begin))
+		}
 	}
 }
 
