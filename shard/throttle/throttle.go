@@ -133,7 +133,7 @@ func (t *Throttle) leaveAlone(now time.Time, d time.Duration) {
 }
 
 // Answers are slow when lately they took twice as long as at best, and this much more on top.
-const slowAnswer = 10 * time.Millisecond
+const slowAnswer = 3 * time.Millisecond
 
 func (t *Throttle) slowed() bool { return t.recent > 2*t.best.get()+slowAnswer }
 
