@@ -8,9 +8,9 @@ import (
 
 // The contract's limits of a lease.
 const (
-	MaxLeaseTasks = 1000           // of one call
-	MinLease      = time.Second    // shorter ones would end on their way to the consumer
-	MaxLease      = 12 * time.Hour // from the grant, or from an extension
+	MaxLeaseTasks = 1000                   // of one call
+	MinLease      = 100 * time.Millisecond // shorter ones would end on their way to the consumer
+	MaxLease      = 12 * time.Hour         // from the grant, or from an extension
 	DefaultLease  = 30 * time.Second
 )
 

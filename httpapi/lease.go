@@ -15,7 +15,7 @@ const (
 	maxLeaseWait = time.Minute
 	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants.
 	leaseLook    = 250 * time.Millisecond
-	leaseRule    = "1s to 12h"
+	leaseRule    = "100ms to 12h"
 	writeReserve = 30 * time.Second // for an answer to be taken, however long the call waited before
 )
 

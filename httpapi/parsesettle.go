@@ -10,8 +10,6 @@ import (
 
 const (
 	maxReceipts    = 4000 // of one call, or one line of a stream
-	maxNackDelay   = fsm.MaxBackoff
-	nackDelayRule  = "0s to 7d"
 	maxReasonBytes = fsm.MaxErrorBytes
 
 	// noReason is why an attempt failed whose consumer does not say: without an error it would look delivered.
@@ -170,7 +168,7 @@ func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
 			Limit: fmt.Sprintf("%d bytes", maxReasonBytes)}
 	}
 	if text, ok := e["delay"]; ok {
-		delay, err := boundedSpan("delay", text, 0, maxNackDelay, nackDelayRule)
+		delay, err := boundedSpan("delay", text, 0, fsm.MaxDelay, spanLimit)
 		if err != nil {
 			return nil, err
 		}

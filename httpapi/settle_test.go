@@ -111,13 +111,13 @@ func TestBadSettlements(t *testing.T) {
 	tasks := h.lease(`{"max":2}`)
 	a, b := tasks[0].Receipt, tasks[1].Receipt
 	for _, c := range []struct{ list, entry, field, limit string }{
-		{"nack", `"delay":"-1s"`, "delay", "0s to 7d"},
-		{"nack", `"delay":"7d1ms"`, "delay", "0s to 7d"},
+		{"nack", `"delay":"-1s"`, "delay", spanLimit},
+		{"nack", `"delay":"36500d1ns"`, "delay", spanLimit},
 		{"nack", `"delay":"soon"`, "delay", ""},
 		{"nack", `"reason":"` + strings.Repeat("x", 513) + `"`, "reason", "512 bytes"},
-		{"extend", `"lease":"0s"`, "lease", "1s to 12h"},
-		{"extend", `"lease":"13h"`, "lease", "1s to 12h"},
-		{"extend", ``, "lease", "1s to 12h"},
+		{"extend", `"lease":"99ms"`, "lease", "100ms to 12h"},
+		{"extend", `"lease":"13h"`, "lease", "100ms to 12h"},
+		{"extend", ``, "lease", "100ms to 12h"},
 	} {
 		entry := strings.TrimSuffix(fmt.Sprintf(`{"receipt":%q,%s`, a, c.entry), ",") + "}"
 		body := fmt.Sprintf(`{"nack":[%s],"extend":[{"receipt":%q,"lease":"1m"}]}`, entry, b)
