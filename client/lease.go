@@ -12,7 +12,7 @@ import (
 type Demand struct {
 	Max   int           // tasks, at most 1000; 0: one
 	Wait  time.Duration // how long to wait for the first one, at most a minute; 0: not at all
-	Lease time.Duration // how long the tasks are the consumer's, 1 s to 12 h; 0: 30 s
+	Lease time.Duration // how long the tasks are the consumer's, 100 ms to 12 h; 0: 30 s
 }
 
 // Leased is a task that a consumer has until LeaseEndsAt.
