@@ -135,7 +135,11 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 	case settling > 0:
 		return settling, nil
 	}
-	return 0, f.Record.Give(identity.Promise{ClusterID: identity.NewID(), Nodes: list})
+	err := f.Record.Give(identity.Promise{ClusterID: identity.NewID(), Nodes: list})
+	if errors.Is(err, identity.ErrPromised) {
+		return 0, nil // another proposer has asked meanwhile; that promise is to be kept
+	}
+	return 0, err
 }
 
 // keep sees the promise through, or finds out that it is void.

@@ -208,6 +208,28 @@ func TestOverlappingLists(t *testing.T) {
 	})
 }
 
+// overtaken is asked for a promise by somebody else just before it gives its own.
+type overtaken struct {
+	*memory
+	asked identity.Promise
+}
+
+func (o *overtaken) Give(p identity.Promise) error {
+	return errors.Join(o.memory.Give(o.asked), o.memory.Give(p))
+}
+
+// A proposer that is asked in the moment in which it would have promised itself keeps to what it was asked for.
+func TestProposerIsOvertaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMesh(1, "a")
+		cfg := m.config("a")
+		cfg.Record = &overtaken{m.records["a"], identity.Promise{ClusterID: "theirs", Nodes: []string{"a"}}}
+		if err := Run(t.Context(), cfg); err != nil || m.records["a"].cluster != "theirs" {
+			t.Errorf("in cluster %q: %v", m.records["a"].cluster, err)
+		}
+	})
+}
+
 // A proposer that dies after any of its steps, and comes back, does not begin another cluster.
 func TestProposerComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
