@@ -57,10 +57,13 @@ func (p Policy) verdict(t *fsmpb.Task, r plan, out fsm.Outcome, now time.Time) *
 	default:
 		s.Verdict = fsmpb.Verdict_VERDICT_RETRY
 		wait := max(r.backoff(t.Attempts), min(out.RetryAfter, maxRetryAfter))
-		s.RetryAtMs = now.Add(wait).UnixMilli()
+		s.RetryAtMs = notBefore(now.Add(wait))
 	}
 	return s
 }
+
+// notBefore is the first whole Unix millisecond that is no earlier.
+func notBefore(at time.Time) int64 { return at.Add(time.Millisecond - 1).UnixMilli() }
 
 // backoff grows exponentially and is spread over half of its range ("equal jitter", M. Brooker, "Exponential Backoff
 // And Jitter", AWS 2015): after n failures evenly from least*2^(n-1) to twice that, never under least and never over

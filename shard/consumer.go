@@ -36,8 +36,8 @@ func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Ti
 		op.Verdict = fsmpb.Verdict_VERDICT_DEAD
 	case op.DelayMs != nil:
 		wait := min(max(*op.DelayMs, 0), fsm.MaxDelay.Milliseconds())
-		op.RetryAtMs = now.UnixMilli() + wait
+		op.RetryAtMs = notBefore(now) + wait
 	default:
-		op.RetryAtMs = now.Add(plan.backoff(task.Attempts)).UnixMilli()
+		op.RetryAtMs = notBefore(now.Add(plan.backoff(task.Attempts)))
 	}
 }

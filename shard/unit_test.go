@@ -345,3 +345,12 @@ func TestEndsAllowForTheLargestHorizon(t *testing.T) {
 		}
 	}
 }
+
+// TestNotBefore: what must not come early is rounded up.
+func TestNotBefore(t *testing.T) {
+	for ns, want := range map[int64]int64{0: 0, 1: 1, 999_999: 1, 1_000_000: 1, 1_000_001: 2} {
+		if got := notBefore(time.Unix(0, ns)); got != want {
+			t.Errorf("%d ns: %d ms, want %d", ns, got, want)
+		}
+	}
+}

@@ -16,6 +16,7 @@ type account struct {
 	repeated []string // tasks that arrived more than once
 	excused  bool     // a shard changed its leader meanwhile, which may repeat what was under way
 	late     []time.Duration
+	latest   receiver.Arrival // the latest of them
 }
 
 // account compares a flow with what arrived of it.
@@ -43,7 +44,11 @@ func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) accoun
 			acc.repeated = append(acc.repeated, a.TaskID)
 			continue
 		}
-		acc.late = append(acc.late, a.At.Sub(due))
+		late := a.At.Sub(due)
+		if len(acc.late) == 0 || late > acc.latest.At.Sub(asked[acc.latest.TaskID]) {
+			acc.latest = a
+		}
+		acc.late = append(acc.late, late)
 	}
 	for id := range asked {
 		if seen[id] == 0 {
@@ -87,7 +92,8 @@ func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 		p99 += failover
 	}
 	if late := a.within(0.99); late > p99 {
-		t.Errorf("%s: one in a hundred is later than %v: allowed are %v", what, late, p99)
+		t.Errorf("%s: one in a hundred is later than %v: allowed are %v; the latest is %s, due %v, at attempt %d", what, late,
+			p99, a.latest.TaskID, a.latest.Due, a.latest.Attempt)
 	}
 }
 
