@@ -149,6 +149,14 @@ func leaseThroughAnyNode(t *testing.T, c *clustertest.Cluster) {
 // A hundred consumers come and go, and lose nothing: each task is acknowledged once and delivered at its first attempt.
 func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 	const tasks, consumers = 2000, 100
+	c.Until("every shard is led", func() error {
+		for _, s := range c.Node(0).View(t.Context()).Shards {
+			if s.Leader == "" {
+				return fmt.Errorf("shard %d has no leader", s.ID)
+			}
+		}
+		return nil
+	})
 	terms := termsOf(c.Node(0).View(t.Context()))
 	acked := make(chan string, tasks)
 	ctx, cancel := context.WithCancel(t.Context())
