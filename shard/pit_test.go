@@ -427,6 +427,31 @@ func TestPreferredLeads(t *testing.T) {
 	})
 }
 
+// TestTransferGivenUp: a transfer that is given up because attempts are running leaves the shard at work.
+func TestTransferGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil)
+		hang := make(chan struct{})
+		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { <-hang; return fsm.Outcome{Delivered: true} }
+		c.startAll()
+		defer c.close()
+		defer close(hang)
+		n := c.leader()
+		n.must(t, schedule("hangs", time.Now()))
+		c.eventually("an attempt runs", func() bool { return n.attempts.count() == 1 })
+		err := n.current().transfer(t.Context(), c.others(n.cfg.NodeID)[0], 0, false)
+		if !errors.Is(err, errAttemptsRunning) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if reply := n.Do(ctx, []*fsmpb.Command{schedule("after", time.Now())})[0]; reply.Err != nil {
+			t.Error(reply.Err)
+		}
+		c.eventually("another begins", func() bool { return n.attempts.count() == 2 })
+	})
+}
+
 // TestCaughtUp: a replica says so only when it has what was acknowledged while it was away.
 func TestCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -50,7 +50,6 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 		err = l.handOver(ctx, to)
 	}
 	if err != nil {
-		l.proposer.queue.resume()
 		l.firing.resume()
 		return fmt.Errorf("transfer to node %s: %w", to, err)
 	}
@@ -67,12 +66,21 @@ func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 // handOver stops proposing before Raft begins: a transfer during which entries must still be replicated can leave Raft
 // refusing entries for ever (hashicorp/raft issue 696).
 func (l *leadership) handOver(ctx context.Context, to string) error {
-	s := l.shard
-	ctx, cancel := context.WithTimeout(ctx, 4*s.cfg.Timing.Election)
+	ctx, cancel := context.WithTimeout(ctx, 4*l.shard.cfg.Timing.Election)
 	defer cancel()
-	if err := l.proposer.queue.flush(ctx); err != nil {
-		return err
+	err := l.proposer.queue.flush(ctx)
+	if err == nil {
+		err = l.giveTo(ctx, to)
 	}
+	if err != nil {
+		l.proposer.queue.resume()
+	}
+	return err
+}
+
+// giveTo hands over while nothing is proposed.
+func (l *leadership) giveTo(ctx context.Context, to string) error {
+	s := l.shard
 	if err := l.awaitLevel(ctx, to); err != nil {
 		return err
 	}
