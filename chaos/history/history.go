@@ -33,13 +33,18 @@ func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 // Kind is what a call asks for.
 type Kind string
 
-// The kinds of calls. Get is linearizable, Stale is what one node's replica holds.
+// The kinds of calls. Get is linearizable, Stale is what one node's replica holds. Ack, Nack, Extend and Release settle
+// the lease whose fence they ask with.
 const (
 	Schedule Kind = "schedule"
 	Patch    Kind = "patch"
 	Touch    Kind = "touch"
 	Cancel   Kind = "cancel"
 	Fire     Kind = "fire"
+	Ack      Kind = "ack"
+	Nack     Kind = "nack"
+	Extend   Kind = "extend"
+	Release  Kind = "release"
 	Get      Kind = "get"
 	Stale    Kind = "stale"
 )
@@ -82,6 +87,7 @@ type Ask struct {
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
+	Fence      uint64        `json:"fence,omitempty"` // of the lease that a consumer settles or extends
 }
 
 // Answer is what came back. Which fields are set depends on the call.
@@ -101,7 +107,7 @@ type Answer struct {
 	Misjudged bool `json:"misjudged,omitempty"` // the client called it not done, which it could not know
 }
 
-// Arrival is one attempt as the receiver saw it.
+// Arrival is one attempt as the receiver saw it, or one lease as its consumer got it.
 type Arrival struct {
 	At        Instant `json:"-"`
 	ID        string  `json:"id"`
@@ -111,26 +117,34 @@ type Arrival struct {
 	Due       Instant `json:"due"`
 	Body      uint64  `json:"body"`
 	Wrote     int64   `json:"wrote"`  // the operation that the body names; 0: it names none
-	Answer    int     `json:"answer"` // the status that the receiver gave,
+	Answer    int     `json:"answer"` // the status that the receiver gave, 0 if none,
 
 	Held time.Duration `json:"held,omitempty"` // after so long
+
+	Pulled    bool    `json:"pulled,omitempty"`     // it is a lease, and its settling is calls of its own
+	Asked     Instant `json:"asked,omitempty"`      // of a lease: when the call that brought it began
+	LeaseEnds Instant `json:"lease_ends,omitempty"` // of a lease: when it ends by the service's word
 }
 
-// Delivered tells whether the receiver took it.
+// Delivered tells whether the receiver took it by its answer. A lease is taken by an ack.
 func (a Arrival) Delivered() bool { return a.Answer >= 200 && a.Answer <= 299 }
 
-// The kinds of faults.
+// The kinds of faults whose names the checks know. The others are named by package faults alone.
 const (
 	KillLeader  = "kill -9 of a leader"
 	KillAll     = "kill -9 of all nodes"
 	PauseLeader = "pause of a leader"
 )
 
-// Fault is something that was broken and mended.
+// Fault is something that was broken and mended. Several may be under way at once.
 type Fault struct {
 	Kind   string   `json:"kind"`
-	Nodes  []string `json:"nodes"`
-	Shards []uint32 `json:"shards"` // those that the nodes led
+	Detail string   `json:"detail,omitempty"` // how much, how long, in words
+	Nodes  []string `json:"nodes"`            // those that it struck
+	Shards []uint32 `json:"shards"`           // those that the nodes led
+
+	// Skew is by how much the nodes' clocks were moved, 0 if they were not.
+	Skew time.Duration `json:"skew,omitempty"`
 
 	Struck  Instant `json:"-"`
 	Mending Instant `json:"-"` // when the nodes were started again, or let go on

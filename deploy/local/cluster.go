@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,8 @@ type Node struct {
 	Name     string // node-1, node-2, …
 	HTTPAddr string // host:port
 	PeerAddr string // host:port
-	Dir      string // its data, with belfry.log and belfry.pid in it
+	Dir      string // belfry.log and belfry.pid, and its data if that is nowhere else
+	Data     string // its data
 	PID      int    // 0: it does not run
 }
 
@@ -38,6 +40,7 @@ type Cluster struct {
 // member is a node and, while it runs, its process.
 type member struct {
 	Node
+	place   Place
 	process *process // nil: it does not run
 	ending  Kind     // how the running process is meant to end; empty: it is not meant to
 }
@@ -54,15 +57,22 @@ func Start(ctx context.Context, cfg Config) (*Cluster, error) {
 	}
 	c := &Cluster{cfg: cfg, events: make(chan Event, eventBacklog), stop: make(chan struct{})}
 	for i, a := range plan.Nodes {
-		name := "node-" + strconv.Itoa(i+1)
-		dir := filepath.Join(cfg.DataDir, name)
-		c.members = append(c.members, &member{Node: Node{Name: name, HTTPAddr: a.HTTP, PeerAddr: a.Peer, Dir: dir}})
+		c.members = append(c.members, newMember(cfg, i, a))
 	}
 	if err := c.startAll(ctx); err != nil {
 		c.Stop()
 		return nil, fmt.Errorf("local cluster: %w", err)
 	}
 	return c, nil
+}
+
+func newMember(cfg Config, i int, a addresses) *member {
+	name, place := "node-"+strconv.Itoa(i+1), cfg.place(i)
+	dir := filepath.Join(cfg.DataDir, name)
+	return &member{place: place, Node: Node{
+		Name: name, HTTPAddr: cmp.Or(place.HTTPAddr, a.HTTP), PeerAddr: cmp.Or(place.PeerAddr, a.Peer),
+		Dir: dir, Data: cmp.Or(place.Data, dir),
+	}}
 }
 
 // startAll starts every node before it waits for any: the first start of a cluster needs all of them.
@@ -94,10 +104,11 @@ func (c *Cluster) launch(m *member) (*process, error) {
 	case m.process != nil:
 		return nil, fmt.Errorf("%s runs already, with pid %d", m.Name, m.PID)
 	}
-	if err := errors.Join(checkFree(m.HTTPAddr), checkFree(m.PeerAddr), os.MkdirAll(m.Dir, 0o755)); err != nil {
+	if err := errors.Join(m.checkFree(), os.MkdirAll(m.Dir, 0o755)); err != nil {
 		return nil, fmt.Errorf("%s: %w", m.Name, err)
 	}
-	p, err := startProcess(c.cfg.Binary, c.args(m), logPath(m.Dir))
+	command := slices.Concat(m.place.Command, []string{c.cfg.Binary}, c.args(m))
+	p, err := startProcess(command, m.place.Env, logPath(m.Dir))
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +118,22 @@ func (c *Cluster) launch(m *member) (*process, error) {
 	return p, writePID(m.Dir, m.PID)
 }
 
+// checkFree keeps a stranger who listens where a node belongs from being taken for the node. Addresses that its place
+// gave may not be this host's.
+func (m *member) checkFree() error {
+	var err error
+	if m.place.HTTPAddr == "" {
+		err = checkFree(m.HTTPAddr)
+	}
+	if m.place.PeerAddr == "" {
+		err = errors.Join(err, checkFree(m.PeerAddr))
+	}
+	return err
+}
+
 func (c *Cluster) args(m *member) []string {
 	args := []string{
-		"serve", "--name", m.Name, "--data", m.Dir, "--http", m.HTTPAddr, "--peer", m.PeerAddr,
+		"serve", "--name", m.Name, "--data", m.Data, "--http", m.HTTPAddr, "--peer", m.PeerAddr,
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
 		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
 	}
@@ -121,7 +145,7 @@ func (c *Cluster) args(m *member) []string {
 	if join := c.othersThan(m); len(join) > 0 && !(founds && founders == 1) {
 		args = append(args, "--join", strings.Join(join, ","))
 	}
-	return append(args, c.cfg.ExtraArgs...)
+	return slices.Concat(args, c.cfg.ExtraArgs, m.place.Args)
 }
 
 // founders is how many of n nodes form the cluster; the others join it.
@@ -220,13 +244,33 @@ func (c *Cluster) URLs() []string {
 
 // StartNode starts a node that does not run and returns when it is ready.
 func (c *Cluster) StartNode(ctx context.Context, name string) error {
+	if err := c.Launch(name); err != nil {
+		return err
+	}
+	return c.AwaitReady(ctx, name)
+}
+
+// Launch starts a node that does not run, and waits for nothing.
+func (c *Cluster) Launch(name string) error {
 	m, err := c.member(name)
 	if err != nil {
 		return err
 	}
-	p, err := c.launch(m)
+	_, err = c.launch(m)
+	return err
+}
+
+// AwaitReady returns when a node that was started is ready, or with the end of its log when it dies first.
+func (c *Cluster) AwaitReady(ctx context.Context, name string) error {
+	m, err := c.member(name)
 	if err != nil {
 		return err
+	}
+	c.mu.Lock()
+	p := m.process
+	c.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("%s does not run", name)
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.StartTimeout)
 	defer cancel()

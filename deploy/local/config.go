@@ -16,6 +16,7 @@ type Config struct {
 	Binary    string    // of belfry; empty: the running program's own
 	Restart   bool      // start a node again that died by itself
 	ExtraArgs []string  // further arguments of each node's serve
+	Places    []Place   // where the first of the nodes run; none: all plainly on loopback
 	Out       io.Writer // told about starts and deaths, a line each; nil: nobody
 
 	StartTimeout time.Duration // until a started node is ready; default 60 s
@@ -58,6 +59,8 @@ func (c Config) validate() error {
 		return errors.New("the data folder is not given")
 	case c.Nodes < 1 || c.Nodes > maxNodes:
 		return fmt.Errorf("%d nodes: 1 to %d can be run", c.Nodes, maxNodes)
+	case len(c.Places) > c.Nodes:
+		return fmt.Errorf("places for %d nodes of %d", len(c.Places), c.Nodes)
 	case c.HTTPPort < 0 || c.HTTPPort+c.Nodes-1 > 65535:
 		return fmt.Errorf("HTTP port %d: the ports of %d nodes do not fit", c.HTTPPort, c.Nodes)
 	}

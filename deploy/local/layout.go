@@ -125,7 +125,6 @@ func occupy(port int) (release func(), err error) {
 	}, nil
 }
 
-// checkFree keeps a stranger who listens where a node belongs from being taken for the node.
 func checkFree(addr string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {

@@ -18,22 +18,22 @@ type process struct {
 	gone chan struct{} // closed when the cluster has taken note of it: the node may be started again
 }
 
-// startProcess starts a child whose output goes to the end of the log file.
-func startProcess(binary string, args []string, logPath string) (*process, error) {
+// startProcess starts a child with further variables, whose output goes to the end of the log file.
+func startProcess(command, env []string, logPath string) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }() // the child has its own
-	cmd := exec.Command(binary, args...)
+	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.Env = childEnv(os.Environ())
+	cmd.Env = append(childEnv(os.Environ()), env...)
 	cmd.SysProcAttr = childAttr()
 	p := &process{cmd: cmd, done: make(chan struct{}), gone: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
-		return nil, fmt.Errorf("starting %s: %w", binary, err)
+		return nil, fmt.Errorf("starting %s: %w", command[0], err)
 	}
 	return p, nil
 }

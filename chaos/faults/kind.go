@@ -1,0 +1,31 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+)
+
+// Kind is a way of breaking things.
+type Kind struct {
+	Name   string // as it stands in histories and reports
+	Group  string // what selects it: process, network, disk, clock, memory, receiver, …
+	Weight int    // how often it is chosen beside the others
+
+	// Needs says what it needs that the stand does not have; nil: it can strike there. A nil Needs needs nothing.
+	Needs func(s *stand.Stand) error
+	// Strike strikes, holds for a while, mends, and records all of it. It mends also when ctx ends meanwhile. Its error says
+	// that the stand itself failed; a node that cannot be had at the moment is ErrBusy.
+	Strike func(ctx context.Context, on Target) error
+}
+
+// Target is what a fault works on. Every choice comes from Rand, so that a seed makes the same ones again.
+type Target struct {
+	Stand    *stand.Stand
+	Recorder *history.Recorder
+	Rand     *rand.Rand
+	Hold     time.Duration // how long it lasts, about
+}

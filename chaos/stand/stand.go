@@ -1,0 +1,137 @@
+package stand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// Config describes a stand. Binary and Dir must be given.
+type Config struct {
+	Binary string // of belfry
+	Dir    string // of the nodes' data and logs
+	Nodes  int    // default 3
+	Shards int    // default 3
+	Args   []string
+	Env    []string // of every node, as NAME=value
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Binary == "" || c.Dir == "" {
+		return c, errors.New("stand: Binary and Dir must be given")
+	}
+	if c.Nodes == 0 {
+		c.Nodes = 3
+	}
+	if c.Shards == 0 {
+		c.Shards = 3
+	}
+	return c, nil
+}
+
+// Stand is a running cluster on its stage.
+type Stand struct {
+	Cluster *local.Cluster
+
+	client *client.Client
+
+	mu      sync.Mutex // guards claimed
+	claimed []string   // nodes
+}
+
+const viewTimeout = 5 * time.Second
+
+// Open starts a cluster, and returns when all its nodes are ready.
+func Open(ctx context.Context, cfg Config) (*Stand, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	places := make([]local.Place, cfg.Nodes)
+	for i := range places {
+		places[i].Env = cfg.Env
+	}
+	cluster, err := local.Start(ctx, local.Config{
+		Binary: cfg.Binary, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
+		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c, err := client.New(client.Config{Addrs: cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5})
+	if err != nil {
+		cluster.Stop()
+		return nil, err
+	}
+	return &Stand{Cluster: cluster, client: c}, nil
+}
+
+// Close stops the cluster, and takes the stage down.
+func (s *Stand) Close() error {
+	s.Cluster.Stop()
+	return nil
+}
+
+// Names are those of all nodes.
+func (s *Stand) Names() []string {
+	var names []string
+	for _, n := range s.Cluster.Nodes() {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// Claim takes nodes for one fault, so that no other starts or stops them meanwhile; none, if one of them is taken.
+func (s *Stand) Claim(nodes ...string) (release func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(s.claimed, n) }) {
+		return nil, false
+	}
+	s.claimed = append(s.claimed, nodes...)
+	return sync.OnceFunc(func() { s.release(nodes) }), true
+}
+
+func (s *Stand) release(nodes []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.claimed = slices.DeleteFunc(s.claimed, func(n string) bool { return slices.Contains(nodes, n) })
+}
+
+// Leaders is the name of each shard's leader, as far as shards have one that is known.
+func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
+	view, err := s.client.Cluster(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking who leads: %w", err)
+	}
+	leaders := map[uint32]string{}
+	for _, shard := range view.Shards {
+		if node := view.Node(shard.Leader); node != nil {
+			leaders[shard.ID] = node.Name
+		}
+	}
+	return leaders, nil
+}
+
+// LedBy are the shards that the nodes lead now, in order; none if that cannot be found out.
+func (s *Stand) LedBy(ctx context.Context, nodes ...string) []uint32 {
+	leaders, err := s.Leaders(ctx)
+	if err != nil {
+		return nil
+	}
+	var led []uint32
+	for shard, leader := range leaders {
+		if slices.Contains(nodes, leader) {
+			led = append(led, shard)
+		}
+	}
+	slices.Sort(led)
+	return led
+}

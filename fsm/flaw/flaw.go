@@ -1,0 +1,23 @@
+package flaw
+
+// Flaw is a mistake that can be seeded.
+type Flaw string
+
+// The flaws.
+const (
+	SkippedFsync     Flaw = "skipped-fsync"      // the log store acknowledges what is not on the disk
+	ForgottenCancel  Flaw = "forgotten-cancel"   // now and then a cancel is answered and not done
+	DirtyRestore     Flaw = "dirty-restore"      // a snapshot is restored beside what was there
+	FireBeforeCommit Flaw = "fire-before-commit" // an attempt starts when its grant is proposed
+	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered and not proposed
+	StaleRead        Flaw = "stale-read"         // a read is answered without proof of leadership
+	TwoIDs           Flaw = "two-ids"            // an attempt made again has a webhook-id of its own
+	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and no jump is noticed
+)
+
+// All are all flaws.
+func All() []Flaw {
+	return []Flaw{
+		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
+	}
+}
