@@ -81,7 +81,7 @@ func Play(ctx context.Context, cfg Config, s Scenario) (v *verdict.Verdict, err 
 		return nil, err
 	}
 	defer cluster.Stop()
-	receiver, err := workload.Listen(ctx, rec)
+	receiver, err := workload.Listen(ctx, rec, workload.Loopback)
 	if err != nil {
 		return nil, err
 	}

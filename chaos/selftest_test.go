@@ -51,7 +51,7 @@ func broken(v *verdict.Verdict, invariant string) bool {
 
 func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
 	rec := history.NewRecorder(nil)
-	receiver, err := workload.Listen(ctx, rec)
+	receiver, err := workload.Listen(ctx, rec, workload.Loopback)
 	if err != nil {
 		return nil, err
 	}

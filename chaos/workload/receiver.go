@@ -21,10 +21,13 @@ type Receiver struct {
 	ended  chan error
 }
 
-// Listen starts a receiver on a free port of loopback.
-func Listen(ctx context.Context, rec *history.Recorder) (*Receiver, error) {
+// Loopback is the host on which a receiver listens that the nodes reach without a network of their own.
+const Loopback = "127.0.0.1"
+
+// Listen starts a receiver on a free port of a host address of this machine.
+func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver, error) {
 	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		return nil, err
 	}

@@ -216,7 +216,7 @@ func TestPayload(t *testing.T) {
 
 func TestReceiver(t *testing.T) {
 	rec := history.NewRecorder(nil)
-	r, err := Listen(t.Context(), rec)
+	r, err := Listen(t.Context(), rec, Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
