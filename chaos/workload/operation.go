@@ -19,14 +19,17 @@ type task struct {
 	ifRevision  uint64
 }
 
-// retryBackoff keeps retries within a short run.
-const retryBackoff = 200 * time.Millisecond
+// Backoffs keep retries within a short run, also after a receiver that was hostile for long.
+const (
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 2 * time.Second
+)
 
 func (l *Load) build(id string, op int64, t task) client.Task {
 	return client.Task{
 		ID: id, FireAt: t.fireAt, Delay: t.delay, Payload: payload{Op: op, Fail: t.fail, Hold: t.hold}.encode(),
 		Target: &client.Target{URL: l.cfg.Target},
-		Retry:  &client.Retry{MaxAttempts: t.maxAttempts, MinBackoff: retryBackoff},
+		Retry:  &client.Retry{MaxAttempts: t.maxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 	}
 }
 

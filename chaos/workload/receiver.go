@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -16,9 +19,19 @@ import (
 type Receiver struct {
 	URL string
 
-	rec    *history.Recorder
 	server *http.Server
 	ended  chan error
+	mood   atomic.Pointer[Mood]
+	into   atomic.Pointer[ledger]
+
+	mu        sync.Mutex // guards strangers
+	strangers []string   // ids that came and are not of the ledger
+}
+
+// ledger is where arrivals are recorded, of ids with a prefix.
+type ledger struct {
+	rec    *history.Recorder
+	prefix string
 }
 
 // Loopback is the host on which a receiver listens that the nodes reach without a network of their own.
@@ -31,22 +44,44 @@ func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver,
 	if err != nil {
 		return nil, err
 	}
-	r := &Receiver{URL: "http://" + l.Addr().String() + "/hook", rec: rec, ended: make(chan error, 1)}
-	r.server = &http.Server{Handler: receiver.Handler(r.take), ReadHeaderTimeout: 10 * time.Second}
+	r := &Receiver{URL: "http://" + l.Addr().String() + "/hook", ended: make(chan error, 1)}
+	r.Record(rec, "")
+	r.Behave(Mood{})
+	r.server = &http.Server{Handler: r.moody(receiver.Handler(r.take)), ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.ended <- r.server.Serve(l) }()
 	return r, nil
 }
 
+// Record turns to another recorder, for ids that begin with prefix. Others that come from now on are strangers: tasks
+// of which everything had been settled when the recorder before was closed.
+func (r *Receiver) Record(rec *history.Recorder, prefix string) { r.into.Store(&ledger{rec, prefix}) }
+
+// Strangers are the ids of strangers that have come.
+func (r *Receiver) Strangers() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.strangers...)
+}
+
 func (r *Receiver) take(a receiver.Arrival) int {
-	p := decode(a.Body)
-	hold := time.Duration(p.Hold) * time.Millisecond
+	p, mood, into := decode(a.Body), r.mood.Load(), r.into.Load()
+	if !strings.HasPrefix(a.TaskID, into.prefix) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.strangers = append(r.strangers, a.TaskID)
+		return http.StatusOK
+	}
+	hold := time.Duration(p.Hold)*time.Millisecond + mood.Slow
 	status := http.StatusOK
 	if a.Attempt <= p.Fail {
 		status = http.StatusInternalServerError
 	}
-	r.rec.Arrive(history.Arrival{
-		At: r.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
-		Due: history.At(a.Due), Body: fingerprint(a.Body), Wrote: p.Op, Answer: status, Held: hold,
+	if mood.Answer != 0 {
+		status = mood.Answer
+	}
+	into.rec.Arrive(history.Arrival{
+		At: into.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
+		Due: history.At(a.Due), Body: fingerprint(a.Body), Wrote: p.Op, Answer: max(status, 0), Held: hold,
 	})
 	return r.answerAfter(hold, status)
 }

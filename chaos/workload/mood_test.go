@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+func deliver(t *testing.T, r *Receiver, id string) (*http.Response, int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL, strings.NewReader(`{"op":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Ce-Subject", id)
+	req.Header.Set("Belfry-Attempt", "1")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, len(body), nil
+}
+
+func listen(t *testing.T, rec *history.Recorder) *Receiver {
+	t.Helper()
+	r, err := Listen(t.Context(), rec, Loopback)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return r
+}
+
+func TestMoods(t *testing.T) {
+	rec := history.NewRecorder(nil)
+	r := listen(t, rec)
+	r.Behave(Mood{Answer: http.StatusTooManyRequests, RetryAfter: 2 * time.Second})
+	resp, _, err := deliver(t, r, "t")
+	if err != nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "2" {
+		t.Errorf("%+v, %v", resp, err)
+	}
+	r.Behave(Mood{Reply: 1 << 20})
+	if resp, n, err := deliver(t, r, "t"); err != nil || resp.StatusCode != http.StatusOK || n < 1<<20 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	r.Behave(Mood{Slow: 20 * time.Millisecond, Answer: receiver.Reset})
+	if _, _, err := deliver(t, r, "t"); err == nil {
+		t.Error("the connection was not reset")
+	}
+	r.Behave(Mood{})
+	if resp, n, err := deliver(t, r, "t"); err != nil || resp.StatusCode != http.StatusOK || n != 0 {
+		t.Errorf("%d bytes, %v", n, err)
+	}
+	var answers []int
+	for _, a := range rec.History().Arrivals {
+		answers = append(answers, a.Answer)
+	}
+	if !slices.Equal(answers, []int{429, 200, 0, 200}) {
+		t.Errorf("recorded %v", answers)
+	}
+}
+
+// What comes of a former run's tasks is not taken for the present one's.
+func TestStrangers(t *testing.T) {
+	before, now := history.NewRecorder(nil), history.NewRecorder(nil)
+	r := listen(t, before)
+	r.Record(now, "r2-")
+	for _, id := range []string{"r1-7", "r2-7"} {
+		if _, _, err := deliver(t, r, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a := now.History().Arrivals; len(a) != 1 || a[0].ID != "r2-7" || len(before.History().Arrivals) != 0 {
+		t.Errorf("%+v", a)
+	}
+	if got := r.Strangers(); !slices.Equal(got, []string{"r1-7"}) {
+		t.Errorf("%v", got)
+	}
+}
