@@ -2,12 +2,24 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/workload"
 )
+
+// ErrBusy says that a fault cannot strike at the moment: another one holds what it would touch, or there is nothing to
+// strike. Nothing was done and nothing recorded.
+var ErrBusy = errors.New("another fault holds what this one would strike")
+
+// Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
+func Kinds() []Kind {
+	return slices.Concat(processKinds(), receiverKinds())
+}
 
 // Kind is a way of breaking things.
 type Kind struct {
@@ -28,4 +40,6 @@ type Target struct {
 	Recorder *history.Recorder
 	Rand     *rand.Rand
 	Hold     time.Duration // how long it lasts, about
+	Receiver *workload.Receiver
+	Shard    uint32 // whose leader is meant, by kinds that strike leaders; 0: Rand chooses
 }

@@ -1,0 +1,229 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// The kinds of group "process" that others ask for by name.
+const (
+	killAny        = "kill -9 of a node"
+	killTwo        = "kill -9 of two nodes"
+	crashLoop      = "crash loop of a node"
+	pauseBriefly   = "short pause of a leader"
+	pauseAll       = "pause of all nodes"
+	restart        = "restart of a node"
+	rollingRestart = "rolling restart"
+)
+
+// processKinds strike nodes' processes with signals. Whoever is killed is gone without a word, whoever is paused wakes
+// believing what it believed, whoever is asked to stop gives its leaderships away.
+func processKinds() []Kind {
+	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
+		return Kind{Name: name, Group: "process", Weight: weight, Strike: func(ctx context.Context, on Target) error {
+			return strike(ctx, &striking{Target: on, kind: name})
+		}}
+	}
+	return []Kind{
+		kind(history.KillLeader, 10, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.leader(ctx)) }),
+		kind(killAny, 5, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(1)) }),
+		kind(killTwo, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(2)) }),
+		kind(history.KillAll, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.Stand.Names()) }),
+		kind(crashLoop, 3, func(ctx context.Context, s *striking) error { return s.crashLoop(ctx, s.some(1)) }),
+		kind(history.PauseLeader, 6, func(ctx context.Context, s *striking) error {
+			return s.pause(ctx, s.leader(ctx), max(s.Hold, longPause))
+		}),
+		kind(pauseBriefly, 6, func(ctx context.Context, s *striking) error {
+			return s.pause(ctx, s.leader(ctx), time.Duration(1+s.Rand.Int64N(int64(shortPause))))
+		}),
+		kind(pauseAll, 2, func(ctx context.Context, s *striking) error { return s.pause(ctx, s.Stand.Names(), s.Hold) }),
+		kind(restart, 4, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.some(1)) }),
+		kind(rollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
+	}
+}
+
+const (
+	longPause  = 2500 * time.Millisecond // longer than an election: the old leader wakes to a new one
+	shortPause = 600 * time.Millisecond  // shorter than one: it goes on leading
+)
+
+// striking is one fault of this group on its way.
+type striking struct {
+	Target
+	kind string
+}
+
+// leader is the node that leads the shard that is meant, or that of any shard; none if no leader is known.
+func (s *striking) leader(ctx context.Context) []string {
+	leaders, err := s.Stand.Leaders(ctx)
+	if err != nil {
+		return nil // nobody can be asked at the moment
+	}
+	shards := make([]uint32, 0, len(leaders))
+	for shard := range leaders {
+		shards = append(shards, shard)
+	}
+	slices.Sort(shards)
+	chosen := s.Shard
+	if chosen == 0 && len(shards) > 0 {
+		chosen = pick(s.Rand, shards)
+	}
+	if leader, ok := leaders[chosen]; ok {
+		return []string{leader}
+	}
+	return nil
+}
+
+// some are n nodes.
+func (s *striking) some(n int) []string {
+	names := s.Stand.Names()
+	s.Rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names[:min(n, len(names))]
+}
+
+func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
+
+// claim takes the nodes for this fault. All of them must run: a node that is down is another fault's, or has died.
+func (s *striking) claim(nodes []string) (release func(), err error) {
+	if len(nodes) == 0 {
+		return nil, ErrBusy
+	}
+	release, ok := s.Stand.Claim(nodes...)
+	if !ok {
+		return nil, ErrBusy
+	}
+	for _, n := range nodes {
+		if !s.Stand.Runs(n) {
+			release()
+			return nil, ErrBusy
+		}
+	}
+	return release, nil
+}
+
+func (s *striking) strike(ctx context.Context, nodes []string, format string, args ...any) int {
+	return s.Recorder.Strike(history.Fault{
+		Kind: s.kind, Nodes: nodes, Shards: s.Stand.LedBy(ctx, nodes...), Detail: fmt.Sprintf(format, args...),
+	})
+}
+
+// kill kills nodes with SIGKILL, all at once, and starts them again after a while.
+func (s *striking) kill(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fault := s.strike(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
+	if err := s.Stand.Kill(nodes...); err != nil {
+		return err
+	}
+	wait(ctx, s.Hold)
+	s.Recorder.Mending(fault)
+	return s.start(fault, nodes)
+}
+
+// start starts nodes. They are up when their processes are: whether they are of use again is judged by the writes that
+// their shards take.
+func (s *striking) start(fault int, nodes []string) error {
+	if err := s.Stand.Start(nodes...); err != nil {
+		return err
+	}
+	s.Recorder.Mended(fault)
+	return nil
+}
+
+const maxCrashes = 5
+
+// crashLoop kills a node, and kills it again some times while it recovers from the kill before.
+func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	lives := make([]string, 2+s.Rand.IntN(maxCrashes-1))
+	spans := make([]time.Duration, len(lives))
+	for i := range lives {
+		spans[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
+		lives[i] = spans[i].Round(time.Millisecond).String()
+	}
+	fault := s.strike(ctx, nodes, "killed again after %s", strings.Join(lives, ", "))
+	if err := s.Stand.Kill(nodes...); err != nil {
+		return err
+	}
+	for _, life := range spans {
+		if err := s.Stand.Start(nodes...); err != nil {
+			return err
+		}
+		if !wait(ctx, life) {
+			break
+		}
+		if err := s.Stand.Kill(nodes...); err != nil {
+			return err
+		}
+	}
+	s.Recorder.Mending(fault)
+	return s.start(fault, nodes)
+}
+
+// pause stops nodes in their tracks, and lets them go on after a while, when they still believe what they believed.
+func (s *striking) pause(ctx context.Context, nodes []string, hold time.Duration) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fault := s.strike(ctx, nodes, "for %v", hold.Round(time.Millisecond))
+	if err := s.Stand.Pause(nodes...); err != nil {
+		return err
+	}
+	wait(ctx, hold)
+	s.Recorder.Mending(fault)
+	if err := s.Stand.Resume(nodes...); err != nil {
+		return err
+	}
+	s.Recorder.Mended(fault)
+	return nil
+}
+
+const (
+	// upFor is how long a rolling restart waits for a node that is up again to be ready. It may never be while another
+	// fault holds on.
+	upFor = 10 * time.Second
+	// maxDown is how long a node that was asked to stop stays down at most.
+	maxDown = time.Second
+)
+
+// restart asks nodes to stop with SIGTERM, one after the other, and starts each again before it goes on to the next.
+func (s *striking) restart(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	down := time.Duration(1 + s.Rand.Int64N(int64(maxDown)))
+	s.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
+	fault := s.strike(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
+	for i, n := range nodes {
+		if i > 0 && s.Stand.AwaitReady(ctx, upFor, nodes[i-1]) != nil && ctx.Err() != nil {
+			break
+		}
+		if err := s.Stand.Terminate(n); err != nil {
+			return err
+		}
+		wait(ctx, down)
+		if err := s.Stand.Start(n); err != nil {
+			return err
+		}
+	}
+	s.Recorder.Mending(fault)
+	s.Recorder.Mended(fault)
+	return nil
+}

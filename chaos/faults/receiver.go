@@ -1,0 +1,60 @@
+package faults
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/deploy/receiver"
+)
+
+const (
+	slowAnswer = 400 * time.Millisecond
+	hugeReply  = 8 << 20
+)
+
+// receiverKinds make the receiver of all deliveries hostile for a while. Whatever it does, only deliveries suffer: calls
+// go on, and nothing is lost.
+func receiverKinds() []Kind {
+	kind := func(name string, mood func(hold time.Duration) workload.Mood) Kind {
+		return Kind{Name: "receiver " + name, Group: "receiver", Weight: 1, Strike: func(ctx context.Context, on Target) error {
+			return misbehave(ctx, on, "receiver "+name, mood(on.Hold))
+		}}
+	}
+	status := func(m workload.Mood) func(time.Duration) workload.Mood {
+		return func(time.Duration) workload.Mood { return m }
+	}
+	return []Kind{
+		kind("is slow", status(workload.Mood{Slow: slowAnswer})),
+		kind("hangs, then resets", func(hold time.Duration) workload.Mood {
+			return workload.Mood{Slow: hold, Answer: receiver.Reset}
+		}),
+		kind("resets connections", status(workload.Mood{Answer: receiver.Reset})),
+		kind("answers 500", status(workload.Mood{Answer: http.StatusInternalServerError})),
+		kind("answers 429", status(workload.Mood{Answer: http.StatusTooManyRequests, RetryAfter: time.Second})),
+		kind("replies without end", status(workload.Mood{Reply: hugeReply})),
+	}
+}
+
+// theReceiver is claimed like a node: it has one mood at a time.
+const theReceiver = "receiver"
+
+func misbehave(ctx context.Context, on Target, kind string, mood workload.Mood) error {
+	if on.Receiver == nil {
+		return ErrBusy
+	}
+	release, ok := on.Stand.Claim(theReceiver)
+	if !ok {
+		return ErrBusy
+	}
+	defer release()
+	fault := on.Recorder.Strike(history.Fault{Kind: kind, Detail: "for " + on.Hold.Round(time.Millisecond).String()})
+	on.Receiver.Behave(mood)
+	wait(ctx, on.Hold)
+	on.Recorder.Mending(fault)
+	on.Receiver.Behave(workload.Mood{})
+	on.Recorder.Mended(fault)
+	return nil
+}

@@ -1,0 +1,77 @@
+package stand
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A node may die by itself at any instant, so what is done to a node that does not run is nothing, and no error.
+
+// Runs tells whether a node's process is there, be it paused.
+func (s *Stand) Runs(name string) bool {
+	for _, n := range s.Cluster.Nodes() {
+		if n.Name == name {
+			return n.PID != 0
+		}
+	}
+	return false
+}
+
+// Down are the nodes that do not run.
+func (s *Stand) Down() []string {
+	return slices.DeleteFunc(s.Names(), s.Runs)
+}
+
+// Kill kills nodes with SIGKILL, all at once, and returns when they are gone.
+func (s *Stand) Kill(names ...string) error { return s.running(names, s.Cluster.Kill) }
+
+// Terminate asks nodes with SIGTERM to stop, all at once, and returns when they have.
+func (s *Stand) Terminate(names ...string) error { return s.running(names, s.Cluster.Terminate) }
+
+// Pause stops nodes in their tracks.
+func (s *Stand) Pause(names ...string) error { return s.running(names, s.Cluster.Pause) }
+
+// Resume lets paused nodes go on.
+func (s *Stand) Resume(names ...string) error { return s.running(names, s.Cluster.Resume) }
+
+// running does something to those of the nodes that run.
+func (s *Stand) running(names []string, do func(name string) error) error {
+	return together(names, func(name string) error {
+		err := do(name)
+		if err != nil && !s.Runs(name) {
+			return nil
+		}
+		return err
+	})
+}
+
+// Start starts those of the nodes that do not run, and waits for nothing: while a fault holds on they may never be ready.
+func (s *Stand) Start(names ...string) error {
+	return together(names, func(name string) error {
+		if s.Runs(name) {
+			return nil
+		}
+		return s.Cluster.Launch(name)
+	})
+}
+
+// AwaitReady waits until nodes are ready, for a while at most. The error says which are not.
+func (s *Stand) AwaitReady(ctx context.Context, most time.Duration, names ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	return together(names, func(name string) error { return s.Cluster.AwaitReady(ctx, name) })
+}
+
+// together does something to all nodes at once.
+func together(names []string, do func(name string) error) error {
+	failed := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { failed[i] = do(name) })
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
