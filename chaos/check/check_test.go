@@ -519,8 +519,8 @@ func TestLateness(t *testing.T) {
 	c = s.schedule("c", 1600, 2500)
 	s.arrive("c", 4500, 2500, c.Op)
 	f := Lateness(NewIndex(&s.h))
-	want := "kill -9 of all nodes: 1, p50 2s, p99 2s, max 2s; no fault: 101, p50 49ms, p99 98ms, max 99ms"
-	if f.Figures != want {
+	want := "kill -9 of all nodes: 1, p50 2s, p99 2s, max 2s; no fault: 101, p50 49.3ms, p99 98.6ms, max 99ms"
+	if f.Figures.String() != want {
 		t.Errorf("%q, want %q", f.Figures, want)
 	}
 }

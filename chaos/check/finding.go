@@ -9,9 +9,9 @@ import (
 
 // Finding is what a check found.
 type Finding struct {
-	Invariant string // its number
-	Promise   string // in words
-	Figures   string // what was counted
+	Invariant string  // its number
+	Promise   string  // in words
+	Figures   Figures // what was counted
 	Breaches  []Breach
 }
 
@@ -28,8 +28,6 @@ type Breach struct {
 func (f *Finding) breach(at history.Instant, id, format string, args ...any) {
 	f.Breaches = append(f.Breaches, Breach{ID: id, At: at, What: fmt.Sprintf(format, args...)})
 }
-
-func (f *Finding) figures(format string, args ...any) { f.Figures = fmt.Sprintf(format, args...) }
 
 // Limits are what a run is held to.
 type Limits struct {

@@ -1,9 +1,6 @@
 package check
 
 import (
-	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -13,7 +10,7 @@ import (
 // its beginning until a while after its mending. It refuses nothing; budgets depend on the machine.
 func Lateness(x *Index) Finding {
 	f := Finding{Invariant: "6", Promise: "lateness (figures only)"}
-	late := map[string][]time.Duration{}
+	late := Spreads{}
 	for _, t := range x.order {
 		seen := map[string]bool{}
 		for _, a := range t.arrivals {
@@ -22,19 +19,11 @@ func Lateness(x *Index) Finding {
 			}
 			seen[a.WebhookID] = true
 			if since, ok := x.owedSince(a); ok {
-				kind := x.faultAt(a.At)
-				late[kind] = append(late[kind], a.At.Sub(since))
+				late.add(x.faultAt(a.At), a.At.Sub(since))
 			}
 		}
 	}
-	var parts []string
-	for kind, all := range late {
-		slices.Sort(all)
-		parts = append(parts, fmt.Sprintf("%s: %d, p50 %v, p99 %v, max %v", kind, len(all),
-			round(quantile(all, 50)), round(quantile(all, 99)), round(all[len(all)-1])))
-	}
-	slices.Sort(parts)
-	f.Figures = strings.Join(parts, "; ")
+	f.figures("%v", late)
 	return f
 }
 
@@ -59,9 +48,4 @@ func (x *Index) owedSince(a *history.Arrival) (_ history.Instant, ok bool) {
 		return 0, false
 	}
 	return max(a.Due, w.end), true
-}
-
-// quantile of sorted values: the smallest that is not exceeded by percent of them.
-func quantile(sorted []time.Duration, percent int) time.Duration {
-	return sorted[(len(sorted)*percent+99)/100-1]
 }

@@ -35,7 +35,7 @@ func Recovery(x *Index, limits Limits) Finding {
 	}
 	x.stillDue(&f)
 	f.figures("%d faults, %d shards; first write at most %v after a fault struck the leader, %v after it was mended",
-		len(x.h.Faults), len(writes), round(failover), round(slowest))
+		len(x.h.Faults), len(writes), failover, slowest)
 	return f
 }
 
@@ -99,7 +99,7 @@ func FirstFire(x *Index, limits Limits) Finding {
 		slowest = max(slowest, took)
 	}
 	f.figures("%d starts with overdue tasks; first arrival at most %v after the processes were started",
-		starts, round(slowest))
+		starts, slowest)
 	return f
 }
 
