@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Addresses are those that RFC 2544 keeps for laboratories, 198.18.0.0/15: the lower half in blocks of 256, one for each
-// network towards its process, and the upper half inside of networks, the same in all of them.
+// Addresses are those that RFC 2544 keeps for laboratories, 198.18.0.0/15: the lower half in blocks of 256, one for
+// each network towards its process, and the upper half inside of networks, the same in all of them.
 const blocks = 256
 
 // block is the part of the addresses, and of the interfaces' names, that one network on this machine has for itself.

@@ -44,7 +44,8 @@ func newHost(b *block, i, hosts int) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{block: b, index: i, nearMAC: mac{0x02, 0xbe, 0x1f, 1, 0, byte(i)}, farMAC: mac{0x02, 0xbe, 0x1f, 2, 0, byte(i)}}
+	h := &host{block: b, index: i}
+	h.nearMAC, h.farMAC = mac{0x02, 0xbe, 0x1f, 1, 0, byte(i)}, mac{0x02, 0xbe, 0x1f, 2, 0, byte(i)}
 	if h.ns, h.port, err = openNamespace(); err != nil {
 		return nil, err
 	}

@@ -18,11 +18,11 @@ const maxHosts = 200
 
 func (c Config) validate() error {
 	if len(c.Hosts) == 0 || len(c.Hosts) > maxHosts {
-		return fmt.Errorf("Hosts: %d of them: 1 to %d can be joined", len(c.Hosts), maxHosts)
+		return fmt.Errorf("%d hosts: 1 to %d can be joined", len(c.Hosts), maxHosts)
 	}
 	for i, name := range c.Hosts {
 		if name == "" || slices.Contains(c.Hosts[:i], name) {
-			return fmt.Errorf("Hosts: %q is empty or there twice", name)
+			return fmt.Errorf("host %q has no name or one that is there twice", name)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 )
@@ -21,6 +22,9 @@ type Config struct {
 	Shards int    // default 3
 	Args   []string
 	Env    []string // of every node, as NAME=value
+	Seed   uint64   // of what happens by chance on the stage
+
+	Network bool // each node on a host of its own; see netlab.Supported
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -39,6 +43,7 @@ func (c Config) withDefaults() (Config, error) {
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster *local.Cluster
+	Network *netlab.Network // nil: the nodes are on loopback
 
 	client *client.Client
 
@@ -49,33 +54,47 @@ type Stand struct {
 const viewTimeout = 5 * time.Second
 
 // Open starts a cluster, and returns when all its nodes are ready.
-func Open(ctx context.Context, cfg Config) (*Stand, error) {
-	cfg, err := cfg.withDefaults()
+func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
+	cfg, err = cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
+	s = &Stand{}
+	defer func() {
+		if err != nil {
+			s, err = nil, errors.Join(err, s.Close())
+		}
+	}()
 	places := make([]local.Place, cfg.Nodes)
 	for i := range places {
 		places[i].Env = cfg.Env
 	}
-	cluster, err := local.Start(ctx, local.Config{
+	if cfg.Network {
+		if s.Network, err = openNetwork(cfg, places); err != nil {
+			return s, err
+		}
+	}
+	s.Cluster, err = local.Start(ctx, local.Config{
 		Binary: cfg.Binary, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	c, err := client.New(client.Config{Addrs: cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5})
-	if err != nil {
-		cluster.Stop()
-		return nil, err
-	}
-	return &Stand{Cluster: cluster, client: c}, nil
+	s.client, err = client.New(client.Config{
+		Addrs: s.Cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5,
+	})
+	return s, err
 }
 
 // Close stops the cluster, and takes the stage down.
 func (s *Stand) Close() error {
-	s.Cluster.Stop()
+	if s.Cluster != nil {
+		s.Cluster.Stop()
+	}
+	if s.Network != nil {
+		return s.Network.Close()
+	}
 	return nil
 }
 

@@ -1,0 +1,91 @@
+package stand
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// nodeSuffix ends the DNS name by which a certificate names a node.
+const nodeSuffix = ".node.belfry"
+
+// validity is longer than any run, also one that is looked at again a while later.
+const validity = 90 * 24 * time.Hour
+
+// keyring is a folder with what nodes know each other by. Beyond loopback they open their peer port only with keys.
+type keyring struct {
+	dir  string
+	ca   *x509.Certificate
+	sign *ecdsa.PrivateKey
+}
+
+// newKeyring makes an authority and a gossip key. Those of an earlier run in the folder are replaced.
+func newKeyring(dir string) (*keyring, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	k := &keyring{dir: dir}
+	var err error
+	if k.sign, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+		return nil, err
+	}
+	k.ca = template("authority of a stand")
+	k.ca.IsCA, k.ca.BasicConstraintsValid, k.ca.KeyUsage = true, true, x509.KeyUsageCertSign
+	der, err := x509.CreateCertificate(rand.Reader, k.ca, k.ca, k.sign.Public(), k.sign)
+	if err != nil {
+		return nil, err
+	}
+	gossip := make([]byte, 32)
+	_, err = rand.Read(gossip)
+	return k, errors.Join(err, k.writePEM("ca.pem", "CERTIFICATE", der),
+		os.WriteFile(k.path("gossip.key"), []byte(base64.StdEncoding.EncodeToString(gossip)+"\n"), 0o600))
+}
+
+// args makes a node's certificate, and returns what tells the node about all of its keys.
+func (k *keyring) args(node string) ([]string, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	cert := template(node)
+	cert.DNSNames = []string{node + nodeSuffix}
+	cert.KeyUsage = x509.KeyUsageDigitalSignature
+	cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	certDER, err := x509.CreateCertificate(rand.Reader, cert, k.ca, key.Public(), k.sign)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of %s: %w", node, err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(k.writePEM(node+".pem", "CERTIFICATE", certDER), k.writePEM(node+".key", "PRIVATE KEY", keyDER))
+	return []string{
+		"--peer-cert", k.path(node + ".pem"), "--peer-key", k.path(node + ".key"),
+		"--peer-ca", k.path("ca.pem"), "--gossip-key-file", k.path("gossip.key"),
+	}, err
+}
+
+func template(name string) *x509.Certificate {
+	now := time.Now()
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: now.Add(-validity), NotAfter: now.Add(validity), // before: a node's clock may be set back
+	}
+}
+
+func (k *keyring) path(file string) string { return filepath.Join(k.dir, file) }
+
+func (k *keyring) writePEM(file, kind string, der []byte) error {
+	return os.WriteFile(k.path(file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+}

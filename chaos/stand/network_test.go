@@ -1,0 +1,204 @@
+package stand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// The leader of a shard is cut off from the other nodes, both ways. The others go on without it, it refuses what it
+// cannot commit, and when the network is whole again it catches up.
+func TestLeaderIsCutOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	if err := netlab.Supported(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	s, err := Open(t.Context(), Config{
+		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Network: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	came := receive(t, s.ReceiverHost())
+	scheduleAt(t, s, s.Names()[0], "before", came.url)
+	came.await(t, "before")
+
+	leader := awaitLeader(t, s)
+	others := without(s.Names(), leader)
+	for _, other := range others {
+		s.Network.Set(leader, other, netlab.Quality{Cut: true})
+		s.Network.Set(other, leader, netlab.Quality{Cut: true})
+	}
+	awaitWrite(t, s, others[0], "meanwhile", came.url)
+	came.await(t, "meanwhile")
+	if err := schedule(t.Context(), s, leader, "refused", came.url); !refused(err) {
+		t.Errorf("a leader without a majority answered a schedule with %v", err)
+	}
+
+	if err := s.Network.Heal(); err != nil {
+		t.Fatal(err)
+	}
+	awaitWrite(t, s, leader, "after", came.url)
+	came.await(t, "after")
+	awaitEqualReplicas(t, s)
+}
+
+// refused tells whether an error is a 503 or a 504.
+func refused(err error) bool {
+	var problem *client.Error
+	return errors.As(err, &problem) &&
+		(problem.Status == http.StatusServiceUnavailable || problem.Status == http.StatusGatewayTimeout)
+}
+
+func nodeClient(s *Stand, node string, timeout time.Duration) (*client.Client, error) {
+	for _, n := range s.Cluster.Nodes() {
+		if n.Name == node {
+			return client.New(client.Config{Addrs: []string{"http://" + n.HTTPAddr}, MaxAttempts: 1,
+				Timeout: timeout, AttemptTimeout: timeout})
+		}
+	}
+	return nil, fmt.Errorf("there is no node %q", node)
+}
+
+// schedule schedules a task that is due at once, through that node.
+func schedule(ctx context.Context, s *Stand, node, id, url string) error {
+	c, err := nodeClient(s, node, 15*time.Second)
+	if err != nil {
+		return err
+	}
+	_, err = c.Schedule(ctx, client.Task{ID: id, Target: &client.Target{URL: url}})
+	return err
+}
+
+func scheduleAt(t *testing.T, s *Stand, node, id, url string) {
+	t.Helper()
+	if err := schedule(t.Context(), s, node, id, url); err != nil {
+		t.Fatalf("%s through %s: %v", id, node, err)
+	}
+}
+
+const patience = time.Minute
+
+// until polls until done, or fails with what is missing.
+func until(t *testing.T, what string, done func() error) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := done()
+		if err == nil {
+			return
+		}
+		select {
+		case <-deadline.C:
+			t.Fatalf("%s: %v", what, err)
+		case <-tick.C:
+		}
+	}
+}
+
+func awaitWrite(t *testing.T, s *Stand, node, id, url string) {
+	t.Helper()
+	until(t, id+" through "+node, func() error { return schedule(t.Context(), s, node, id, url) })
+}
+
+func awaitLeader(t *testing.T, s *Stand) (leader string) {
+	t.Helper()
+	until(t, "a leader", func() error {
+		leaders, err := s.Leaders(t.Context())
+		if leader = leaders[1]; err == nil && leader == "" {
+			err = errors.New("none is known")
+		}
+		return err
+	})
+	return leader
+}
+
+func awaitEqualReplicas(t *testing.T, s *Stand) {
+	t.Helper()
+	until(t, "equal replicas", func() error {
+		view, err := s.client.Cluster(t.Context())
+		if err != nil {
+			return err
+		}
+		for _, shard := range view.Shards {
+			if len(shard.Replicas) != len(s.Names()) {
+				return fmt.Errorf("shard %d: %+v", shard.ID, shard.Replicas)
+			}
+			for _, r := range shard.Replicas {
+				if r.Applied == 0 || r.Applied != shard.Replicas[0].Applied {
+					return fmt.Errorf("shard %d: %+v", shard.ID, shard.Replicas)
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// arrivals is a receiver that says what came.
+type arrivals struct {
+	url string
+	ids chan string
+}
+
+func receive(t *testing.T, host string) *arrivals {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &arrivals{url: "http://" + l.Addr().String(), ids: make(chan string, 100)}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
+		func(_ http.ResponseWriter, r *http.Request) { a.ids <- r.Header.Get("ce-subject") })}
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { _ = server.Close() })
+	return a
+}
+
+func (a *arrivals) await(t *testing.T, id string) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		select {
+		case came := <-a.ids:
+			if came == id {
+				return
+			}
+		case <-deadline.C:
+			t.Fatalf("%s was not delivered", id)
+		}
+	}
+}
+
+func without(names []string, name string) []string {
+	var others []string
+	for _, n := range names {
+		if n != name {
+			others = append(others, n)
+		}
+	}
+	return others
+}
