@@ -68,6 +68,9 @@ func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
 		}
 		r := proto.CloneOf(old.result)
 		r.Repeated = true
+		if c.Answer != fsmpb.Answer_ANSWER_BRIEF && r.Task == nil { // the first call was a line of a batch
+			r.Task = proto.CloneOf(f.tasks[c.Id])
+		}
 		return r
 	}
 	r := f.apply(c)

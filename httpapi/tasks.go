@@ -247,6 +247,9 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 		return nil, fieldProblem("query", "is not percent-encoded as it should be", "")
 	}
 	for name := range query {
+		if name == "" {
+			return nil, fieldProblem("query", "has a parameter without a name", "")
+		}
 		if !slices.Contains(known, name) {
 			return nil, fieldProblem(name, "is not a parameter of this call", "")
 		}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/httpapi/apitest"
+)
+
+// Real nodes, asked anything along the contract: every answer is a documented one, no node dies, and none logs an error.
+func TestNodesKeepTheContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	dir := t.TempDir()
+	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	api, err := apitest.Load(document(t, cluster.URLs()[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 10 {
+			ask(t, api, rapid.SampledFrom(cluster.URLs()).Draw(t, "node"))
+		}
+	})
+	for _, n := range cluster.Nodes() {
+		if n.PID == 0 {
+			t.Errorf("%s has died", n.Name)
+		}
+		log, err := os.ReadFile(filepath.Join(n.Dir, "belfry.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
+				t.Errorf("%s: %s", n.Name, line)
+			}
+		}
+	}
+}
+
+func document(t *testing.T, node string) []byte {
+	resp, err := http.Get(node + "/openapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// streamPatience: a stream ends when its caller goes.
+const streamPatience = 100 * time.Millisecond
+
+func ask(t *rapid.T, api *apitest.API, node string) {
+	r := api.Draw(t)
+	patience := 10 * time.Second
+	if strings.HasSuffix(r.Operation, "/stream") {
+		patience = streamPatience
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.Method, node+r.Target, strings.NewReader(r.Body))
+	if err != nil {
+		t.Skip("no request line can carry it")
+	}
+	for _, h := range r.Header {
+		req.Header.Set(h[0], h[1])
+	}
+	resp, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		if patience == streamPatience || strings.Contains(err.Error(), "invalid header") {
+			return
+		}
+		t.Fatalf("%v\n%v", r, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) && patience != streamPatience {
+		t.Fatalf("%v\n%v", r, err)
+	}
+	if err != nil {
+		return // a stream was under way
+	}
+	if err := api.Check(r, req, resp.StatusCode, resp.Header, body); err != nil {
+		t.Fatalf("%v\n%v", r, err)
+	}
+}

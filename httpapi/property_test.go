@@ -1,0 +1,145 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/httpapi/apitest"
+)
+
+// routeCaller sends drawn requests to a server with the fake behind it.
+type routeCaller struct {
+	api *apitest.API
+	h   *harness
+
+	mu    sync.Mutex
+	calls map[string][2]int // by operation: all, and those that were carried out
+}
+
+func newRouteCaller(t testing.TB) *routeCaller {
+	api, err := apitest.Load(openAPIDocument)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &routeCaller{api: api, h: newHarness(t), calls: map[string][2]int{}}
+}
+
+// patience: streams end when their caller goes.
+const patience = 30 * time.Millisecond
+
+// call sends one request, holds the answer against the document, and what was refused against the tasks.
+func (c *routeCaller) call(t *rapid.T) {
+	r := c.api.Draw(t)
+	target, err := url.ParseRequestURI(r.Target)
+	if err != nil {
+		t.Skip("no request line can carry it")
+	}
+	req := httptest.NewRequest(r.Method, "/", strings.NewReader(r.Body))
+	req.URL, req.RequestURI = target, r.Target
+	for _, h := range r.Header {
+		req.Header.Set(h[0], h[1])
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	before := c.tasks()
+	w, whole := c.serve(req.WithContext(ctx))
+	if !whole {
+		c.count(r.Operation, w.Code)
+		return // the answer had begun, and its connection was cut because the caller had gone
+	}
+	if err := c.api.Check(r, req, w.Code, w.Header(), w.Body.Bytes()); err != nil {
+		t.Fatalf("%v\n%v", r, err)
+	}
+	if w.Code >= 400 && !strings.Contains(r.Target, "/dead") && !equalTasks(before, c.tasks()) {
+		t.Fatalf("%v\nwas refused with %d, and a task is another", r, w.Code)
+	}
+	c.count(r.Operation, w.Code)
+}
+
+// serve answers a request, with false if it cuts the connection.
+func (c *routeCaller) serve(r *http.Request) (w *httptest.ResponseRecorder, whole bool) {
+	w = httptest.NewRecorder()
+	defer func() {
+		if cause := recover(); cause != nil {
+			whole = false
+			if cause != http.ErrAbortHandler || r.Context().Err() == nil {
+				panic(cause)
+			}
+		}
+	}()
+	c.h.server.ServeHTTP(w, r)
+	return w, true
+}
+
+func (c *routeCaller) count(operation string, status int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.calls[operation]
+	n[0]++
+	if status < http.StatusBadRequest {
+		n[1]++
+	}
+	c.calls[operation] = n
+}
+
+func (c *routeCaller) tasks() map[string]*fsmpb.Task {
+	c.h.fake.mu.Lock()
+	defer c.h.fake.mu.Unlock()
+	copied := map[string]*fsmpb.Task{}
+	for id, t := range c.h.fake.tasks {
+		copied[id] = proto.CloneOf(t)
+	}
+	return copied
+}
+
+func equalTasks(a, b map[string]*fsmpb.Task) bool {
+	for id, t := range a {
+		if !proto.Equal(t, b[id]) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// Whatever is asked of whichever route: the answer is a documented one, and what is refused changes nothing. Every route
+// is called until it was carried out once, so that it is not only refusals that are seen.
+func TestEveryRouteKeepsTheContract(t *testing.T) {
+	c := newRouteCaller(t)
+	for range 5 {
+		rapid.Check(t, func(t *rapid.T) {
+			for range 40 {
+				c.call(t)
+			}
+		})
+		if t.Failed() || len(c.neverCarriedOut()) == 0 {
+			return
+		}
+	}
+	t.Errorf("never carried out: %v", c.neverCarriedOut())
+}
+
+func (c *routeCaller) neverCarriedOut() []string {
+	var never []string
+	for _, name := range c.api.Operations() {
+		if c.calls[name][1] == 0 {
+			never = append(never, fmt.Sprintf("%s (of %d)", name, c.calls[name][0]))
+		}
+	}
+	return never
+}
+
+func FuzzRoutes(f *testing.F) {
+	c := newRouteCaller(f)
+	f.Fuzz(rapid.MakeFuzz(c.call))
+}
