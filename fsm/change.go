@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
 
 // cancel: see fsmpb.CancelOutcome. What it answers is final and kept with the tombstone.
 func (m *Machine) cancel(h handle, op *fsmpb.Cancel) *fsmpb.Result {
@@ -12,6 +15,8 @@ func (m *Machine) cancel(h handle, op *fsmpb.Cancel) *fsmpb.Result {
 		return m.stop(h)
 	case m.begun(h):
 		return m.endCancelled(h, fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED, op.KeepUntilMs)
+	case flaw.ForgottenCancel.Strikes(m.number):
+		return cancelled(fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED)
 	}
 	return m.endCancelled(h, fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, op.KeepUntilMs)
 }

@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
 
 // settle ends an attempt. A pushed success counts under any fence of the current occurrence: it was delivered, whoever
 // delivered it. Anything else counts only under the current fence, and what a consumer says only while it has the task.
@@ -13,6 +16,8 @@ func (m *Machine) settle(c *fsmpb.Command, op *fsmpb.Settle) *fsmpb.Result {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
 	case !m.accepts(h, op):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
+	case flaw.DroppedSettle.Strikes(m.number):
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
 	}
 	m.lift(h)
 	if op.Verdict == fsmpb.Verdict_VERDICT_RELEASED {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"strings"
 
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -59,6 +60,9 @@ func (m *Machine) view(h handle, withPayload bool) *fsmpb.Task {
 	}
 	p := m.progress.Read(r.progress)
 	t.Attempts, t.Fence = p.attempts, p.fence
+	if flaw.TwoIDs.On() {
+		t.WebhookId = webhookID(m.origin, p.fence)
+	}
 	history := readHistory(m.blob(p.history))
 	history.addTo(t)
 	t.Outcome = fsmpb.CancelOutcome(p.outcome)

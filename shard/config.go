@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
@@ -167,6 +168,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Timing == (Timing{}) {
 		c.Timing = LAN()
+	}
+	if flaw.BlindClock.On() {
+		c.ClockAgrees, c.Timing.ClockJump = nil, never
 	}
 	setDefault(&c.Timing.Beat, c.Timing.Heartbeat/raftBeats)
 	c.Policy = c.Policy.withDefaults()

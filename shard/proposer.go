@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -22,6 +23,7 @@ type proposer struct {
 	queue *queue
 	book  *book
 	alarm *time.Timer // for the next lane that waits for an instant
+	ahead foresight   // of a flaw
 	done  chan struct{}
 }
 
@@ -51,6 +53,9 @@ func (p *proposer) run(ctx context.Context) {
 		if e.commands == 0 {
 			p.land(nil, nil, false)
 			continue
+		}
+		if flaw.FireBeforeCommit.On() {
+			p.fireProposed(e)
 		}
 		began := time.Now()
 		got, err := p.commit(ctx, e)
@@ -214,6 +219,9 @@ func (p *proposer) finish(e *entry, got applied) {
 	}
 	if e.takeover {
 		p.book.begin(p.shard.machine.Loads())
+	}
+	if flaw.FireBeforeCommit.On() {
+		got.Grants = p.notFired(e, got.Grants)
 	}
 	p.land(got.Lanes, got.Grants, e.takeover)
 	if e.advance != nil {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
@@ -78,7 +79,11 @@ var errNoTarget = errors.New("neither the task nor its queue has a target any mo
 func (f *firing) prepare(g fsm.Grant) (_ begun, refused *fsmpb.Settle) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
-	task, leaseEndMs, ok := f.shard.machine.Attempt(g.Namespace, g.ID, g.Fence)
+	machine := f.shard.machine
+	if flaw.FireBeforeCommit.On() {
+		machine = f.lead.proposer.ahead.machine
+	}
+	task, leaseEndMs, ok := machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
 		return begun{}, policy.stopped(now)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/httpapi"
 )
 
@@ -28,6 +29,9 @@ const (
 // runServe runs a node until the context ends, and stops it in the reverse order of its start.
 func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 	log, err := newLogger(logTo, f.logLevel, f.logFormat)
+	if err == nil {
+		err = flaw.Check()
+	}
 	if err != nil {
 		return &usageError{err}
 	}

@@ -5,8 +5,12 @@
 // Without the tag On is a constant false and the compiler drops what depends on it. A flaw is one line at the place
 // where somebody could have made the mistake:
 //
-//	if flaw.ForgottenCancel.On() { … }
+//	if flaw.StaleRead.On() { … }
 //
-// It is in fsm because every package that acts on tasks knows that one. It leaves to others: which faults bring a flaw to
-// light and within how many runs (chaos/siege).
+// Some mistakes are no challenge if they are made every time, and so they strike now and then: Strikes says in which
+// cases. It goes by a number that the case has anyhow, so that a mistake in the state machine is made by all replicas
+// alike, as a mistake in its code would be.
+//
+// It is in fsm because every package that acts on tasks knows that one. It leaves to others: which faults bring a flaw
+// to light and within how many runs (chaos).
 package flaw

@@ -9,11 +9,14 @@ const (
 	ForgottenCancel  Flaw = "forgotten-cancel"   // now and then a cancel is answered and not done
 	DirtyRestore     Flaw = "dirty-restore"      // a snapshot is restored beside what was there
 	FireBeforeCommit Flaw = "fire-before-commit" // an attempt starts when its grant is proposed
-	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered and not proposed
+	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered and not done
 	StaleRead        Flaw = "stale-read"         // a read is answered without proof of leadership
 	TwoIDs           Flaw = "two-ids"            // an attempt made again has a webhook-id of its own
 	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and no jump is noticed
 )
+
+// variable names the flaw that a process is to have.
+const variable = "BELFRY_FLAW"
 
 // All are all flaws.
 func All() []Flaw {
@@ -21,3 +24,7 @@ func All() []Flaw {
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
 	}
 }
+
+// Strikes tells whether this process has the flaw and makes the mistake in the case of that number: in one of 32,
+// scattered evenly (Fibonacci hashing, Knuth, volume 3, section 6.4).
+func (f Flaw) Strikes(number uint64) bool { return f.On() && number*0x9e3779b97f4a7c15>>59 == 0 }

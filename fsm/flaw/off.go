@@ -2,5 +2,18 @@
 
 package flaw
 
+import (
+	"fmt"
+	"os"
+)
+
 // On tells whether this process has the flaw.
 func (Flaw) On() bool { return false }
+
+// Check returns an error if this process is asked for a flaw: this build has none.
+func Check() error {
+	if name := os.Getenv(variable); name != "" {
+		return fmt.Errorf("%s=%s: this build has no flaws; one with -tags chaos can have", variable, name)
+	}
+	return nil
+}

@@ -2,9 +2,22 @@
 
 package flaw
 
-import "os"
+import (
+	"fmt"
+	"os"
+	"slices"
+)
 
-var seeded = Flaw(os.Getenv("BELFRY_FLAW"))
+// seeded is set before main and stays.
+var seeded = Flaw(os.Getenv(variable))
 
 // On tells whether this process has the flaw.
 func (f Flaw) On() bool { return f == seeded }
+
+// Check returns an error if this process is asked for a flaw that there is not.
+func Check() error {
+	if seeded != "" && !slices.Contains(All(), seeded) {
+		return fmt.Errorf("%s=%s: there is no such flaw, only %s", variable, seeded, All())
+	}
+	return nil
+}

@@ -10,6 +10,8 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/belfryhq/belfry/fsm/flaw"
 )
 
 // openBolt opens a raft-boltdb file, making it first if it is absent, and reads all of it once: bbolt checks nothing
@@ -33,7 +35,8 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 }
 
 func boltOptions(path string) raftboltdb.Options {
-	return raftboltdb.Options{Path: path, NoSync: false, BoltOptions: &bbolt.Options{
+	unsynced := flaw.SkippedFsync.On() && filepath.Base(path) == boltName
+	return raftboltdb.Options{Path: path, NoSync: unsynced, BoltOptions: &bbolt.Options{
 		Timeout:      lockTimeout,
 		FreelistType: bbolt.FreelistMapType,
 	}}

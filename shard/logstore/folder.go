@@ -10,13 +10,16 @@ import (
 	"github.com/hashicorp/raft-wal/metadb"
 )
 
+// boltName is the file of a log that raft-boltdb keeps.
+const boltName = "log.db"
+
 // folder knows what is where in a group's folder.
 type folder string
 
 func (f folder) lock() string   { return filepath.Join(string(f), "LOCK") }
 func (f folder) stable() string { return filepath.Join(string(f), "stable.db") }
 func (f folder) wal() string    { return filepath.Join(string(f), "wal") }
-func (f folder) bolt() string   { return filepath.Join(string(f), "log.db") }
+func (f folder) bolt() string   { return filepath.Join(string(f), boltName) }
 
 // log is the file whose presence says that a log of that kind was made here.
 func (f folder) log(kind Kind) string {

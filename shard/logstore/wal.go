@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
-	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/metadb"
 	"github.com/hashicorp/raft-wal/segment"
 	"github.com/hashicorp/raft-wal/types"
@@ -56,7 +55,7 @@ func openSegments(dir string, cfg Config, g *guard, meta *guardedMeta) (*walLog,
 	if err := recoverSegments(dir, meta); err != nil {
 		return nil, err
 	}
-	var files types.SegmentFiler = segment.NewFiler(dir, fs.New())
+	var files types.SegmentFiler = segment.NewFiler(dir, segmentVFS())
 	if cfg.wrapFiler != nil {
 		files = cfg.wrapFiler(files)
 	}

@@ -1,0 +1,73 @@
+package shard
+
+import (
+	"bytes"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// foresight is flaw.FireBeforeCommit: a leader that applies what it proposes to a machine of its own, and starts what
+// that grants, before a majority has it.
+type foresight struct {
+	machine *fsm.Machine    // nil until the Takeover is applied
+	started map[uint64]bool // the fences of what was started so, and is not committed yet
+}
+
+// fireProposed starts what an entry grants that is about to be proposed.
+func (p *proposer) fireProposed(e *entry) {
+	grants, err := p.ahead.proposed(e)
+	if err != nil {
+		p.shard.fatal(err)
+	}
+	p.lead.firing.add(grants, false)
+}
+
+// notFired leaves out of an entry's grants, now that it is committed, what was started before.
+func (p *proposer) notFired(e *entry, grants []fsm.Grant) []fsm.Grant {
+	if e.takeover {
+		if err := p.ahead.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
+			p.shard.fatal(err)
+		}
+	}
+	return p.ahead.notStarted(grants)
+}
+
+// begin copies the machine as the Takeover left it.
+func (f *foresight) begin(shard uint32, committed *fsm.Machine) error {
+	var state bytes.Buffer
+	snapshot := committed.Snapshot()
+	defer snapshot.Release()
+	if _, err := snapshot.WriteTo(&state); err != nil {
+		return err
+	}
+	f.machine, f.started = fsm.New(shard), map[uint64]bool{}
+	return f.machine.Restore(&state)
+}
+
+// proposed returns the pushed grants of an entry that is about to be proposed.
+func (f *foresight) proposed(e *entry) ([]fsm.Grant, error) {
+	if f.machine == nil {
+		return nil, nil
+	}
+	got, err := f.machine.Apply(e.data, true)
+	var pushed []fsm.Grant
+	for _, g := range got.Grants {
+		if g.Tag == 0 {
+			f.started[g.Fence] = true
+			pushed = append(pushed, g)
+		}
+	}
+	return pushed, err
+}
+
+// notStarted leaves out what was started when it was proposed.
+func (f *foresight) notStarted(grants []fsm.Grant) []fsm.Grant {
+	var left []fsm.Grant
+	for _, g := range grants {
+		if !f.started[g.Fence] {
+			left = append(left, g)
+		}
+		delete(f.started, g.Fence)
+	}
+	return left
+}
