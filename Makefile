@@ -43,6 +43,10 @@ test-interop: ## check deliveries against libraries of another language
 test-brokers: ## publish to real brokers, killed meanwhile (installs what is missing)
 	.ci/brokers
 
+.PHONY: fuzz
+fuzz: ## fuzz every target for long, and keep what reaches new code
+	.ci/fuzz 1000000 keep
+
 .PHONY: bench
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -14,29 +14,31 @@ import (
 
 // The same log on two machines, one of them restored from a snapshot somewhere on the way, and now and then again:
 // the same results, the same grants, the same hash, and a state that passes the audit.
-func TestReplicasAreEqual(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
-		follower := New(3)
-		known := map[Lane]LaneLoad{}
-		for range rapid.IntRange(1, 60).Draw(t, "entries") {
-			data := g.entry()
-			applied := applyTo(t, g.m, data, true)
-			g.learn(applied)
-			again := applyTo(t, follower, data, rapid.Bool().Draw(t, "full"))
-			if len(again.Results) > 0 && fmt.Sprint(printApplied(applied)) != fmt.Sprint(printApplied(again)) {
-				t.Fatalf("results differ:\n%v\n%v", printApplied(applied), printApplied(again))
-			}
-			if rapid.IntRange(0, 9).Draw(t, "snapshot") == 0 {
-				follower = restored(t, follower)
-			}
-			sameHash(t, g.m, follower)
-			sameCounts(t, g.m, follower, g.now)
-			followLanes(t, g.m, known, applied.Lanes)
+func TestReplicasAreEqual(t *testing.T) { rapid.Check(t, replicasAreEqual) }
+
+func FuzzReplicas(f *testing.F) { f.Fuzz(rapid.MakeFuzz(replicasAreEqual)) }
+
+func replicasAreEqual(t *rapid.T) {
+	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
+	follower := New(3)
+	known := map[Lane]LaneLoad{}
+	for range rapid.IntRange(1, 60).Draw(t, "entries") {
+		data := g.entry()
+		applied := applyTo(t, g.m, data, true)
+		g.learn(applied)
+		again := applyTo(t, follower, data, rapid.Bool().Draw(t, "full"))
+		if len(again.Results) > 0 && fmt.Sprint(printApplied(applied)) != fmt.Sprint(printApplied(again)) {
+			t.Fatalf("results differ:\n%v\n%v", printApplied(applied), printApplied(again))
 		}
-		audit(t, g.m)
-		audit(t, follower)
-	})
+		if rapid.IntRange(0, 9).Draw(t, "snapshot") == 0 {
+			follower = restored(t, follower)
+		}
+		sameHash(t, g.m, follower)
+		sameCounts(t, g.m, follower, g.now)
+		followLanes(t, g.m, known, applied.Lanes)
+	}
+	audit(t, g.m)
+	audit(t, follower)
 }
 
 // followLanes does what a leader does: it knows every lane's load from what each entry says it changed.

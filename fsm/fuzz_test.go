@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -85,4 +86,36 @@ func TestTruncatedSnapshotIsRefused(t *testing.T) {
 	if err := New(2).Restore(&whole); err == nil {
 		t.Fatal("a snapshot of another shard was restored")
 	}
+}
+
+// A snapshot of any state, damaged in a few places, is refused and leaves the state as it was, or says the same.
+func TestDamagedSnapshotIsRefused(t *testing.T) { rapid.Check(t, damagedSnapshotIsRefused) }
+
+func FuzzDamagedSnapshot(f *testing.F) { f.Fuzz(rapid.MakeFuzz(damagedSnapshotIsRefused)) }
+
+func damagedSnapshotIsRefused(t *rapid.T) {
+	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
+	for range rapid.IntRange(1, 30).Draw(t, "entries") {
+		g.learn(applyTo(t, g.m, g.entry(), true))
+	}
+	snapshot := g.m.Snapshot()
+	defer snapshot.Release()
+	var b bytes.Buffer
+	if _, err := snapshot.WriteTo(&b); err != nil {
+		t.Fatal(err)
+	}
+	data := b.Bytes()
+	for range rapid.IntRange(1, 4).Draw(t, "damages") {
+		data[rapid.IntRange(0, len(data)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")
+	}
+	m := New(3)
+	applyTo(t, m, mustMarshal(&fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("kept", 5)}}), true)
+	before := m.hash()
+	switch err := m.Restore(bytes.NewReader(data)); {
+	case err != nil && m.hash() != before:
+		t.Fatalf("refused with %v, and the state is another", err)
+	case err == nil && m.state.sum != g.m.state.sum:
+		t.Fatal("restored to other tasks")
+	}
+	audit(t, m)
 }

@@ -11,7 +11,7 @@ import (
 // authority gives keys as this package wants them.
 type authority struct{ *peertest.Authority }
 
-func newAuthority(t *testing.T) authority { return authority{peertest.NewAuthority(t)} }
+func newAuthority(t testing.TB) authority { return authority{peertest.NewAuthority(t)} }
 
 func (a authority) keys(file string, dns ...string) *Keys {
 	cert, key := a.Sign(file, dns...)

@@ -71,14 +71,14 @@ func (m *arenaModel) free(t *rapid.T) {
 
 func (m *arenaModel) freeze(t *rapid.T) {
 	if m.frozen != nil {
-		t.Skip("frozen already")
+		return // frozen already
 	}
 	m.frozen, m.then = m.a.Freeze(), maps.Clone(m.want)
 }
 
 func (m *arenaModel) release(t *rapid.T) {
 	if m.frozen == nil {
-		t.Skip("not frozen")
+		return // not frozen
 	}
 	m.frozen.Release()
 	m.frozen.Release()
@@ -104,12 +104,15 @@ func (m *arenaModel) check(t *rapid.T) {
 	}
 }
 
-func TestArenaModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := &arenaModel{a: NewArena(), want: map[Ref][]byte{}}
-		t.Repeat(map[string]func(*rapid.T){
-			"put": m.put, "free": m.free, "freeze": m.freeze, "release": m.release, "": m.check,
-		})
+func TestArenaModel(t *testing.T) { rapid.Check(t, playArena) }
+
+func FuzzArena(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playArena)) }
+
+// playArena plays one history against the model.
+func playArena(t *rapid.T) {
+	m := &arenaModel{a: NewArena(), want: map[Ref][]byte{}}
+	t.Repeat(map[string]func(*rapid.T){
+		"put": m.put, "free": m.free, "freeze": m.freeze, "release": m.release, "": m.check,
 	})
 }
 

@@ -101,11 +101,14 @@ func candidates(x *Index, e entry) (handles []uint32) {
 	return handles
 }
 
-func TestIndexModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := &indexModel{x: NewIndex(), want: map[uint32]entry{}}
-		t.Repeat(map[string]func(*rapid.T){"insert": m.insert, "remove": m.remove, "": m.check})
-	})
+func TestIndexModel(t *testing.T) { rapid.Check(t, playIndex) }
+
+func FuzzIndex(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playIndex)) }
+
+// playIndex plays one history against the model.
+func playIndex(t *rapid.T) {
+	m := &indexModel{x: NewIndex(), want: map[uint32]entry{}}
+	t.Repeat(map[string]func(*rapid.T){"insert": m.insert, "remove": m.remove, "": m.check})
 }
 
 func TestProbeYieldsOnlyWhatMatches(t *testing.T) {

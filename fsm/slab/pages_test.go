@@ -49,7 +49,7 @@ func (m *pagesModel) set(h uint32) {
 
 func (m *pagesModel) write(t *rapid.T) {
 	if len(m.handles) == 0 {
-		t.Skip("nothing to write")
+		return // nothing to write
 	}
 	m.next++
 	m.set(rapid.SampledFrom(m.handles).Draw(t, "handle"))
@@ -68,7 +68,7 @@ func (m *pagesModel) free(t *rapid.T) {
 
 func (m *pagesModel) freeze(t *rapid.T) {
 	if m.frozen != nil {
-		t.Skip("frozen already")
+		return // frozen already
 	}
 	m.frozen = m.s.Freeze()
 	m.then = make(map[uint32]record, len(m.want))
@@ -79,7 +79,7 @@ func (m *pagesModel) freeze(t *rapid.T) {
 
 func (m *pagesModel) release(t *rapid.T) {
 	if m.frozen == nil {
-		t.Skip("not frozen")
+		return // not frozen
 	}
 	m.frozen.Release()
 	m.frozen.Release()
@@ -121,13 +121,16 @@ func checkFrozen(t rapid.TB, f *Frozen[record], want map[uint32]record) {
 	}
 }
 
-func TestPagesModel(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := &pagesModel{s: NewPages[record](), want: map[uint32]record{}}
-		t.Repeat(map[string]func(*rapid.T){
-			"alloc": m.alloc, "write": m.write, "free": m.free, "freeze": m.freeze, "release": m.release,
-			"": m.check,
-		})
+func TestPagesModel(t *testing.T) { rapid.Check(t, playPages) }
+
+func FuzzPages(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playPages)) }
+
+// playPages plays one history against the model.
+func playPages(t *rapid.T) {
+	m := &pagesModel{s: NewPages[record](), want: map[uint32]record{}}
+	t.Repeat(map[string]func(*rapid.T){
+		"alloc": m.alloc, "write": m.write, "free": m.free, "freeze": m.freeze, "release": m.release,
+		"": m.check,
 	})
 }
 

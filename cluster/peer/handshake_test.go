@@ -1,0 +1,48 @@
+package peer
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// firstFlight is what a client without a certificate says first.
+func firstFlight(t testing.TB) []byte {
+	here, there := net.Pipe()
+	defer here.Close()
+	go func() {
+		_ = tls.Client(there, &tls.Config{InsecureSkipVerify: true}).Handshake()
+	}()
+	buf := make([]byte, 4096)
+	n, err := here.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buf[:n]
+}
+
+// FuzzHandshake: whatever a stranger says to a node with keys, it is let in nowhere.
+func FuzzHandshake(f *testing.F) {
+	hello := firstFlight(f)
+	for _, seed := range [][]byte{nil, {0x16}, hello, hello[:len(hello)/2], append(hello, hello...), {groupByte}, {gossipByte}} {
+		f.Add(seed)
+	}
+	a := newAuthority(f)
+	e := listen(f, newBook(), 1, named("n1", a.keys("n1", "n1"+NameSuffix)))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		here, there := net.Pipe()
+		if err := here.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = here.Write(said)
+			_ = here.Close()
+		}()
+		go func() { _, _ = io.Copy(io.Discard, here) }()
+		if conn, name, err := e.secure(there); err == nil {
+			t.Fatalf("a stranger was let in as %q: %v", name, conn)
+		}
+	})
+}
