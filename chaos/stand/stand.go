@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -25,6 +26,7 @@ type Config struct {
 	Seed   uint64   // of what happens by chance on the stage
 
 	Network bool // each node on a host of its own; see netlab.Supported
+	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -43,7 +45,8 @@ func (c Config) withDefaults() (Config, error) {
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster *local.Cluster
-	Network *netlab.Network // nil: the nodes are on loopback
+	Network *netlab.Network          // nil: the nodes are on loopback
+	Disks   map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
 
 	client *client.Client
 
@@ -74,6 +77,11 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
+	if cfg.Disks {
+		if s.Disks, err = openDisks(cfg, places); err != nil {
+			return s, err
+		}
+	}
 	s.Cluster, err = local.Start(ctx, local.Config{
 		Binary: cfg.Binary, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
@@ -89,13 +97,20 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 
 // Close stops the cluster, and takes the stage down.
 func (s *Stand) Close() error {
+	for _, d := range s.Disks {
+		d.Heal() // or a node may not be able to stop
+	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	if s.Network != nil {
-		return s.Network.Close()
+	var errs []error
+	for _, d := range s.Disks {
+		errs = append(errs, d.Close())
 	}
-	return nil
+	if s.Network != nil {
+		errs = append(errs, s.Network.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Names are those of all nodes.
