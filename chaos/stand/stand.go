@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -26,7 +25,7 @@ type Config struct {
 	Seed   uint64   // of what happens by chance on the stage
 
 	Network bool // each node on a host of its own; see netlab.Supported
-	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
+	Clocks  bool // each node with a wall clock that can be set; Binary is built with the tag chaos
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -45,8 +44,8 @@ func (c Config) withDefaults() (Config, error) {
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster *local.Cluster
-	Network *netlab.Network          // nil: the nodes are on loopback
-	Disks   map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
+	Network *netlab.Network // nil: the nodes are on loopback
+	Clocks  map[string]*Clock
 
 	client *client.Client
 
@@ -77,8 +76,8 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
-	if cfg.Disks {
-		if s.Disks, err = openDisks(cfg, places); err != nil {
+	if cfg.Clocks {
+		if s.Clocks, err = openClocks(cfg, places); err != nil {
 			return s, err
 		}
 	}
@@ -97,20 +96,14 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 
 // Close stops the cluster, and takes the stage down.
 func (s *Stand) Close() error {
-	for _, d := range s.Disks {
-		d.Heal() // or a node may not be able to stop
-	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	var errs []error
-	for _, d := range s.Disks {
-		errs = append(errs, d.Close())
-	}
+	err := s.closeClocks()
 	if s.Network != nil {
-		errs = append(errs, s.Network.Close())
+		err = errors.Join(err, s.Network.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // Names are those of all nodes.

@@ -35,7 +35,11 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	n := node{flags: f, log: log, failed: make(chan error, 2)}
+	clock, err := wallClock()
+	if err != nil {
+		return err
+	}
+	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
 	defer func() { err = errors.Join(err, n.stop()) }()
 	for _, start := range []func() error{n.startMetrics, n.startProfiles, n.startDelivery, n.startCluster, n.startHTTP} {
 		if err := start(); err != nil {
@@ -58,6 +62,7 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 type node struct {
 	flags    *serveFlags
 	log      *slog.Logger
+	clock    func() time.Time
 	registry *prometheus.Registry
 	receive  *receivers
 	cluster  *cluster.Node
@@ -110,7 +115,7 @@ func (n *node) startDelivery() error {
 		return &usageError{err}
 	}
 	n.receive, err = newReceivers(delivery.Config{
-		AllowCIDRs: allowed, Version: version(), Logger: n.log, Registerer: n.registry,
+		AllowCIDRs: allowed, Version: version(), Now: n.clock, Logger: n.log, Registerer: n.registry,
 	}, brokers)
 	if err != nil {
 		return err
@@ -133,7 +138,7 @@ func (n *node) startCluster() error {
 	if cfg.HTTPAddr, err = advertised(n.flags.advertiseHTTP, n.listener.Addr()); err != nil {
 		return err
 	}
-	cfg.Deliver, cfg.Logger, cfg.Registerer, cfg.Fatal = n.receive, n.log, n.registry, n.fatal
+	cfg.Clock, cfg.Deliver, cfg.Logger, cfg.Registerer, cfg.Fatal = n.clock, n.receive, n.log, n.registry, n.fatal
 	if n.cluster, err = cluster.Open(cfg); err != nil {
 		return err
 	}
@@ -165,7 +170,7 @@ func (n *node) writePID() error {
 
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL,
+		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Now: n.clock,
 		Gatherer: n.registry, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {

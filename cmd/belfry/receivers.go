@@ -27,7 +27,7 @@ func newReceivers(web delivery.Config, brokers broker.Config) (*receivers, error
 		return nil, err
 	}
 	logging.Disable() // this client writes to stderr, for the whole process; what it says is in the outcomes
-	brokers.Version, brokers.Logger, brokers.Registerer = web.Version, web.Logger, web.Registerer
+	brokers.Version, brokers.Now, brokers.Logger, brokers.Registerer = web.Version, web.Now, web.Logger, web.Registerer
 	if r.broker, err = broker.New(brokers); err != nil {
 		r.webhook.Close()
 		return nil, err

@@ -1,0 +1,43 @@
+package stand
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// What is set is in the file at once, for the node of that name alone.
+func TestClocks(t *testing.T) {
+	dir := t.TempDir()
+	env := slices.Grow([]string{"A=b"}, 8)
+	places := []local.Place{{Env: env}, {Env: env}}
+	clocks, err := openClocks(Config{Dir: dir}, places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Stand{Clocks: clocks}
+	t.Cleanup(func() {
+		if err := s.closeClocks(); err != nil {
+			t.Error(err)
+		}
+	})
+	s.Clocks["node-2"].Set(-time.Hour)
+	for i, want := range []time.Duration{0, -time.Hour} {
+		path := filepath.Join(dir, "clocks", names(2)[i])
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Duration(binary.NativeEndian.Uint64(data)); got != want {
+			t.Errorf("%s holds %v, not %v", path, got, want)
+		}
+		if got := []string{"A=b", "BELFRY_CLOCK_OFFSET_FILE=" + path}; !slices.Equal(places[i].Env, got) {
+			t.Errorf("%s runs with %v", path, places[i].Env)
+		}
+	}
+}
