@@ -57,6 +57,7 @@ type Config struct {
 	Policy       Policy
 	MaxPending   int64               // bytes of users' commands that may wait; default 16 MiB
 	SnapshotLog  int64               // bytes of log that make a snapshot due, if the state is no larger; default 32 MiB
+	SnapshotTail uint64              // entries kept after a snapshot, for followers that were away a moment; default 512
 	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
 
 	Logger     *slog.Logger          // default: none
@@ -102,6 +103,7 @@ type Timing struct {
 	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
 	Stuck     time.Duration // a leader that commits nothing for this long, with something to commit, is fatal
 	ClockJump time.Duration // a wall clock this far ahead of the monotonic one pauses firing for a check
+	ClockLook time.Duration // a leader with tasks looks at the clock this often: it may be set forward
 	Write     time.Duration // one write of the log store; 0: its default
 }
 
@@ -111,7 +113,7 @@ func LAN() Timing {
 		Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
 		Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond, Calm: 3 * time.Second,
 		Patience: 2 * time.Second, Drain: time.Second,
-		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond,
+		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond, ClockLook: 2 * time.Second,
 	}
 }
 
@@ -155,8 +157,9 @@ func defaultPolicy() Policy {
 }
 
 const (
-	defaultMaxPending  = 16 << 20
-	defaultSnapshotLog = 32 << 20
+	defaultMaxPending   = 16 << 20
+	defaultSnapshotLog  = 32 << 20
+	defaultSnapshotTail = 512
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -177,12 +180,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
 	}
-	if c.MaxPending == 0 {
-		c.MaxPending = defaultMaxPending
-	}
-	if c.SnapshotLog == 0 {
-		c.SnapshotLog = defaultSnapshotLog
-	}
+	setDefault(&c.MaxPending, defaultMaxPending)
+	setDefault(&c.SnapshotLog, defaultSnapshotLog)
+	setDefault(&c.SnapshotTail, defaultSnapshotTail)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -247,7 +247,7 @@ func (t Timing) validate() error {
 		value time.Duration
 	}{
 		{"heartbeat", t.Heartbeat}, {"election", t.Election}, {"lease", t.Lease}, {"commit", t.Commit},
-		{"calm", t.Calm}, {"stuck", t.Stuck}, {"clock jump", t.ClockJump},
+		{"calm", t.Calm}, {"stuck", t.Stuck}, {"clock jump", t.ClockJump}, {"clock look", t.ClockLook},
 	} {
 		if d.value <= 0 {
 			return fmt.Errorf("shard: timing %s is %v", d.name, d.value)

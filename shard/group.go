@@ -16,9 +16,8 @@ import (
 
 // How Raft is set up. Entries are large, so that what counts entries is small.
 const (
-	raftAppendEntries = 32  // in one request: at most about 4 MiB
-	raftLogCache      = 32  // entries kept in memory for followers that are a little behind
-	raftTrailing      = 512 // entries kept after a snapshot, for followers that were away for a moment
+	raftAppendEntries = 32 // in one request: at most about 4 MiB
+	raftLogCache      = 32 // entries kept in memory for followers that are a little behind
 	raftNever         = 365 * 24 * time.Hour
 	snapshotsKept     = 2
 )
@@ -113,7 +112,7 @@ func (s *Shard) raftConfig() *raft.Config {
 	c.HeartbeatTimeout, c.ElectionTimeout = s.tuning.timeouts()
 	c.LeaderLeaseTimeout, c.CommitTimeout = timing.Lease, timing.Commit
 	c.MaxAppendEntries = raftAppendEntries
-	c.TrailingLogs = raftTrailing
+	c.TrailingLogs = s.cfg.SnapshotTail
 	c.SnapshotThreshold, c.SnapshotInterval = math.MaxUint64, raftNever // see snapshotter
 	c.ShutdownOnRemove = false
 	return c

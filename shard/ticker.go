@@ -8,8 +8,6 @@ import (
 )
 
 const (
-	// longestSleep bounds one sleep while something is in the wheel: the wall clock may be set forward meanwhile.
-	longestSleep = 2 * time.Second
 	// checkPause is how long after a failed comparison of clocks the next one begins.
 	checkPause = 500 * time.Millisecond
 	never      = math.MaxInt64
@@ -93,7 +91,7 @@ func (t *ticker) untilAdvance(due int64) time.Duration {
 	horizon := t.shard.latencies.horizon()
 	now, _ := t.shard.clock.now() // a jump is dealt with when the Advance is made
 	wait := max(time.UnixMilli(due).Sub(now)-horizon, horizon/2-time.Since(t.last))
-	return min(wait, longestSleep)
+	return min(wait, t.shard.cfg.Timing.ClockLook)
 }
 
 // sleep waits for d, less if there is news. It returns false when the leadership has ended.

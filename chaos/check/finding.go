@@ -39,11 +39,18 @@ type Limits struct {
 	Recover time.Duration
 	// FirstFire is how long after a start of all nodes the first overdue task must arrive.
 	FirstFire time.Duration
+	// Detect is how long before a new term its cause may lie.
+	Detect time.Duration
+	// Surprise is how long before the last sight of an old term it may already have lost its followers.
+	Surprise time.Duration
 }
 
 // DefaultLimits are for an undisturbed machine.
 func DefaultLimits() Limits {
-	return Limits{Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second}
+	return Limits{
+		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
+		Detect: 5 * time.Second, Surprise: 2 * time.Second,
+	}
 }
 
 // All holds every invariant against a history.

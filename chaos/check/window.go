@@ -2,7 +2,6 @@ package check
 
 import (
 	"slices"
-	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 )
@@ -12,13 +11,6 @@ type window struct {
 	from, to history.Instant
 	provoked bool // by a fault; else the cluster changed its leader by itself
 }
-
-const (
-	// detection is how long before a new term its cause may lie.
-	detection = 5 * time.Second
-	// surprise is how long before the last sight of an old term it may already have lost its followers.
-	surprise = 2 * time.Second
-)
 
 // windows finds those of every shard, one for each term that began. A fault makes one at least for each shard that it
 // took the leader of: the new term may have come and gone unseen.
@@ -31,8 +23,8 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 			known[t.Shard] = true
 			continue // the term that was there
 		}
-		w := window{from: t.Before - history.Instant(surprise), to: t.At.Add(limits.Tail)}
-		if f := x.causeOf(t); f != nil {
+		w := window{from: t.Before.Add(-limits.Surprise), to: t.At.Add(limits.Tail)}
+		if f := x.causeOf(t, limits); f != nil {
 			seen[f] = append(seen[f], t.Shard)
 			w = window{from: f.Struck, to: max(healed(f), t.At).Add(limits.Tail), provoked: true}
 		}
@@ -50,10 +42,10 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 }
 
 // causeOf is the fault that may have caused a term, nil if there is none.
-func (x *Index) causeOf(t history.Term) *history.Fault {
+func (x *Index) causeOf(t history.Term, limits Limits) *history.Fault {
 	for i := len(x.h.Faults) - 1; i >= 0; i-- {
 		f := &x.h.Faults[i]
-		if f.Struck <= t.At && t.At <= healed(f).Add(detection) {
+		if f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
 			return f
 		}
 	}

@@ -16,9 +16,9 @@ type Recorder struct {
 	base time.Time
 	wall Instant // base on the machine's clock
 
-	mu     sync.Mutex // guards what follows
-	file   io.Closer  // nil: none is to be closed
-	out    *bufio.Writer
+	mu     sync.Mutex    // guards what follows
+	file   io.Closer     // nil: none is to be closed
+	out    *bufio.Writer // nil: nothing is written
 	enc    *json.Encoder
 	failed error // the first failed write; nothing is written after it
 	h      History
@@ -28,14 +28,14 @@ type Recorder struct {
 
 const fileBuffer = 256 << 10
 
-// NewRecorder records to w, which may be nil.
+// NewRecorder records to w, and into memory alone if that is nil.
 func NewRecorder(w io.Writer) *Recorder {
-	if w == nil {
-		w = io.Discard
-	}
 	now := time.Now()
-	r := &Recorder{base: now, wall: At(now), out: bufio.NewWriterSize(w, fileBuffer), names: map[string]string{}}
-	r.enc = json.NewEncoder(r.out)
+	r := &Recorder{base: now, wall: At(now), names: map[string]string{}}
+	if w != nil {
+		r.out = bufio.NewWriterSize(w, fileBuffer)
+		r.enc = json.NewEncoder(r.out)
+	}
 	return r
 }
 
@@ -176,13 +176,13 @@ func (r *Recorder) name(s string) string {
 }
 
 func (r *Recorder) write(l line) {
-	if r.failed == nil {
+	if r.failed == nil && r.enc != nil {
 		r.failed = r.enc.Encode(l)
 	}
 }
 
 func (r *Recorder) flush() {
-	if r.failed == nil {
+	if r.failed == nil && r.out != nil {
 		r.failed = r.out.Flush()
 	}
 }

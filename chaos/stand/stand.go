@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -25,6 +26,7 @@ type Config struct {
 	Seed   uint64   // of what happens by chance on the stage
 
 	Network bool // each node on a host of its own; see netlab.Supported
+	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
 	Clocks  bool // each node with a wall clock that can be set; Binary is built with the tag chaos
 }
 
@@ -44,7 +46,8 @@ func (c Config) withDefaults() (Config, error) {
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster *local.Cluster
-	Network *netlab.Network // nil: the nodes are on loopback
+	Network *netlab.Network          // nil: the nodes are on loopback
+	Disks   map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
 	Clocks  map[string]*Clock
 
 	client *client.Client
@@ -76,6 +79,11 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
+	if cfg.Disks {
+		if s.Disks, err = openDisks(cfg, places); err != nil {
+			return s, err
+		}
+	}
 	if cfg.Clocks {
 		if s.Clocks, err = openClocks(cfg, places); err != nil {
 			return s, err
@@ -96,14 +104,20 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 
 // Close stops the cluster, and takes the stage down.
 func (s *Stand) Close() error {
+	for _, d := range s.Disks {
+		d.Heal() // or a node may not be able to stop
+	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	err := s.closeClocks()
-	if s.Network != nil {
-		err = errors.Join(err, s.Network.Close())
+	errs := []error{s.closeClocks()}
+	for _, d := range s.Disks {
+		errs = append(errs, d.Close())
 	}
-	return err
+	if s.Network != nil {
+		errs = append(errs, s.Network.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // Names are those of all nodes.

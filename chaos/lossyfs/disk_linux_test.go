@@ -1,0 +1,95 @@
+package lossyfs
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// mounted mounts a disk for one test, or skips it loudly.
+func mounted(t *testing.T, seed uint64) *Disk {
+	t.Helper()
+	if err := Supported(); err != nil {
+		t.Skipf("SKIPPED, the disk is NOT tested: %v", err)
+	}
+	dir := t.TempDir()
+	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, path string, data []byte, sync bool) *os.File {
+	t.Helper()
+	f := must[*os.File](t)(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))
+	must[int](t)(f.WriteAt(data, 0))
+	if sync {
+		check(t, f.Sync())
+	}
+	return f
+}
+
+func TestSyncedStays(t *testing.T) {
+	d := mounted(t, 1)
+	path := filepath.Join(d.Mountpoint(), "a", "b", "file")
+	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	synced := bytes.Repeat([]byte{1}, 3*pageSize+100)
+	f := create(t, path, synced, true)
+	for range 10 {
+		must[int](t)(f.WriteAt(bytes.Repeat([]byte{2}, pageSize), 5*pageSize))
+		check(t, f.Close(), d.PowerLoss())
+		got := must[[]byte](t)(os.ReadFile(path))
+		if len(got) < len(synced) || !bytes.Equal(got[:len(synced)], synced) {
+			t.Fatalf("%d bytes are left of %d that were synced", len(got), len(synced))
+		}
+		f = create(t, path, synced, true)
+	}
+	check(t, f.Close())
+}
+
+func TestFullDisk(t *testing.T) {
+	d := mounted(t, 1)
+	f := create(t, filepath.Join(d.Mountpoint(), "file"), make([]byte, pageSize), true)
+	defer f.Close()
+	d.Limit(3 * pageSize)
+	if n, err := syscall.Pwrite(int(f.Fd()), make([]byte, 10*pageSize), pageSize); n != 3*pageSize || err != nil {
+		t.Errorf("%d bytes written, %v", n, err)
+	}
+	if _, err := f.WriteAt([]byte{1}, 4*pageSize); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a page too many: %v", err)
+	}
+	must[int](t)(f.WriteAt(bytes.Repeat([]byte{2}, 4*pageSize), 0))
+	var st syscall.Statfs_t
+	check(t, syscall.Statfs(d.Mountpoint(), &st))
+	if st.Bavail != 0 {
+		t.Errorf("%d pages are free", st.Bavail)
+	}
+	d.Limit(-1)
+	must[int](t)(f.WriteAt(bytes.Repeat([]byte{1}, 10*pageSize), pageSize))
+}

@@ -1,0 +1,225 @@
+package lossyfs
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// Lookup finds a name.
+func (s *server) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	dir, status := s.dir(in.NodeId)
+	if status != fuse.OK {
+		return status
+	}
+	n := dir.entries[name]
+	if n == nil {
+		out.EntryValid = cached // and so may the kernel remember that there is none
+		return fuse.OK
+	}
+	s.entry(n, out)
+	return fuse.OK
+}
+
+// dir finds a folder; s.mu is held.
+func (s *server) dir(id uint64) (*inode, fuse.Status) {
+	n := s.names.byID[id]
+	switch {
+	case n == nil:
+		return nil, fuse.Status(syscall.ESTALE)
+	case !n.folder():
+		return nil, fuse.ENOTDIR
+	}
+	return n, fuse.OK
+}
+
+// Mkdir makes a folder.
+func (s *server) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, status := s.create(in.NodeId, name, syscall.S_IFDIR|in.Mode&0o7777, in.Owner)
+	if status == fuse.OK {
+		s.entry(n, out)
+	}
+	return status
+}
+
+// Create makes a file and opens it.
+func (s *server) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, status := s.create(in.NodeId, name, syscall.S_IFREG|in.Mode&0o7777, in.Owner)
+	if status != fuse.OK {
+		return status
+	}
+	n.handles++
+	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
+	s.entry(n, &out.EntryOut)
+	return fuse.OK
+}
+
+// create makes a file or folder without a name, and gives it one.
+func (s *server) create(dirID uint64, name string, mode uint32, owner fuse.Owner) (*inode, fuse.Status) {
+	dir, status := s.dir(dirID)
+	if status != fuse.OK {
+		return nil, status
+	}
+	if dir.entries[name] != nil {
+		return nil, fuse.Status(syscall.EEXIST)
+	}
+	if errno := s.disk.switches.write(); errno != 0 {
+		return nil, s.failedWrite(errno)
+	}
+	n := s.names.newInode(mode, 0)
+	n.uid, n.gid = owner.Uid, owner.Gid
+	var err error
+	if n.folder() {
+		err = os.Mkdir(s.names.path(n), 0o755)
+	} else {
+		err = os.WriteFile(s.names.path(n), nil, 0o644)
+	}
+	if err == nil {
+		err = s.names.do(change{dir: dir, name: name, new: n})
+	}
+	return n, statusOf(err)
+}
+
+// Unlink removes a file's name.
+func (s *server) Unlink(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	return s.remove(in.NodeId, name, func(n *inode) fuse.Status {
+		if n.folder() {
+			return fuse.Status(syscall.EISDIR)
+		}
+		return fuse.OK
+	})
+}
+
+// Rmdir removes an empty folder.
+func (s *server) Rmdir(_ <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
+	return s.remove(in.NodeId, name, func(n *inode) fuse.Status {
+		switch {
+		case !n.folder():
+			return fuse.ENOTDIR
+		case len(n.entries) > 0:
+			return fuse.Status(syscall.ENOTEMPTY)
+		}
+		return fuse.OK
+	})
+}
+
+func (s *server) remove(dirID uint64, name string, allowed func(n *inode) fuse.Status) fuse.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, status := s.dir(dirID)
+	if status != fuse.OK {
+		return status
+	}
+	n := dir.entries[name]
+	if n == nil {
+		return fuse.ENOENT
+	}
+	if status := allowed(n); status != fuse.OK {
+		return status
+	}
+	if errno := s.disk.switches.write(); errno != 0 {
+		return s.failedWrite(errno)
+	}
+	return statusOf(s.names.do(change{dir: dir, name: name, old: n}))
+}
+
+// Rename moves, over what has the new name, or exchanges the two.
+func (s *server) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	from, status := s.dir(in.NodeId)
+	if status != fuse.OK {
+		return status
+	}
+	to, status := s.dir(in.Newdir)
+	if status != fuse.OK {
+		return status
+	}
+	moved, met := from.entries[oldName], to.entries[newName]
+	if moved == nil {
+		return fuse.ENOENT
+	}
+	if errno := s.disk.switches.write(); errno != 0 {
+		return s.failedWrite(errno)
+	}
+	first, second := change{dir: from, name: oldName, old: moved}, change{dir: to, name: newName, old: met, new: moved}
+	switch {
+	case in.Flags&^(unix.RENAME_NOREPLACE|unix.RENAME_EXCHANGE) != 0:
+		return fuse.EINVAL
+	case in.Flags == unix.RENAME_EXCHANGE && met == nil:
+		return fuse.ENOENT
+	case in.Flags == unix.RENAME_EXCHANGE:
+		first.new = met
+	case met != nil && in.Flags == unix.RENAME_NOREPLACE:
+		return fuse.Status(syscall.EEXIST)
+	case met != nil && met.folder() && len(met.entries) > 0:
+		return fuse.Status(syscall.ENOTEMPTY)
+	}
+	return statusOf(s.names.do(first, second))
+}
+
+// OpenDir takes down what is in a folder now.
+func (s *server) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir, status := s.dir(in.NodeId)
+	if status != fuse.OK {
+		return status
+	}
+	var list []fuse.DirEntry
+	for name, n := range dir.entries {
+		list = append(list, fuse.DirEntry{Name: name, Mode: n.mode, Ino: n.id})
+	}
+	slices.SortFunc(list, func(a, b fuse.DirEntry) int { return strings.Compare(a.Name, b.Name) })
+	s.opened++
+	s.handles[s.opened] = list
+	out.Fh = s.opened
+	return fuse.OK
+}
+
+// ReadDir reads what was in the folder when it was opened.
+func (s *server) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := s.handles[in.Fh]
+	for i := in.Offset; i < uint64(len(list)); i++ {
+		e := list[i]
+		e.Off = i + 1
+		if !out.AddDirEntry(e) {
+			break
+		}
+	}
+	return fuse.OK
+}
+
+// ReleaseDir closes a folder.
+func (s *server) ReleaseDir(in *fuse.ReleaseIn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.handles, in.Fh)
+}
+
+// FsyncDir makes a folder's names durable.
+func (s *server) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status { return s.sync(in.NodeId) }
+
+func statusOf(err error) fuse.Status {
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return fuse.OK
+	case errors.As(err, &errno):
+		return fuse.Status(errno)
+	}
+	return fuse.EIO
+}

@@ -1,0 +1,214 @@
+package lossyfs
+
+import (
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// rootID is the number of the top folder, as FUSE wants it.
+const rootID = 1
+
+// inode is a file or a folder. Numbers are never used twice in one mount.
+type inode struct {
+	id      uint64
+	mode    uint32            // kind and permissions
+	content *content          // nil: it is a folder
+	entries map[string]*inode // of a folder
+	uid     uint32
+	gid     uint32
+	changed time.Time
+
+	parent  *inode // nil: it has no name now, or is the top
+	name    string
+	handles int // that are open
+	pending int // changes in the journal that concern it
+}
+
+func (n *inode) folder() bool { return n.content == nil }
+
+// change is one name that meant one thing, or nothing, and then another.
+type change struct {
+	dir      *inode
+	name     string
+	old, new *inode // nil: none
+}
+
+// names is the tree of folders as processes see it, mirrored in a folder of the real file system, and the journal of
+// what in it is not durable. What has no name but may need one again lies in the attic. Its owner has the lock.
+type names struct {
+	tree, attic string // real folders
+	root        *inode
+	byID        map[uint64]*inode
+	last        uint64 // number given
+	journal     journal
+	rand        *rand.Rand
+	contentOf   func(id uint64, size int64, path func() string) *content
+}
+
+// load reads the mirror, all of which is durable.
+func (t *names) load() error {
+	if err := errors.Join(os.MkdirAll(t.tree, 0o755), os.RemoveAll(t.attic), os.MkdirAll(t.attic, 0o755)); err != nil {
+		return err
+	}
+	info, err := os.Stat(t.tree)
+	if err != nil {
+		return err
+	}
+	t.byID, t.last, t.journal = map[uint64]*inode{}, 0, journal{}
+	t.root = t.add(info)
+	return t.loadFolder(t.root)
+}
+
+func (t *names) loadFolder(dir *inode) error {
+	found, err := os.ReadDir(t.path(dir))
+	if err != nil {
+		return err
+	}
+	for _, e := range found {
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() && !info.Mode().IsRegular() {
+			return &os.PathError{Op: "load", Path: filepath.Join(t.path(dir), e.Name()), Err: syscall.ENOTSUP}
+		}
+		n := t.add(info)
+		n.parent, n.name = dir, e.Name()
+		dir.entries[n.name] = n
+		if n.folder() {
+			if err := t.loadFolder(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *names) add(info os.FileInfo) *inode {
+	kind, size := uint32(syscall.S_IFREG), info.Size()
+	if info.IsDir() {
+		kind = syscall.S_IFDIR
+	}
+	n := t.newInode(kind|uint32(info.Mode().Perm()), size)
+	n.changed = info.ModTime()
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		n.uid, n.gid = st.Uid, st.Gid
+	}
+	return n
+}
+
+func (t *names) newInode(mode uint32, size int64) *inode {
+	t.last++
+	n := &inode{id: t.last, mode: mode, changed: time.Now()}
+	if mode&syscall.S_IFMT == syscall.S_IFDIR {
+		n.entries = map[string]*inode{}
+	} else {
+		n.content = t.contentOf(n.id, size, func() string { return t.path(n) })
+	}
+	t.byID[n.id] = n
+	return n
+}
+
+// path is where something is in the real file system.
+func (t *names) path(n *inode) string {
+	switch {
+	case n == t.root:
+		return t.tree
+	case n.parent == nil:
+		return filepath.Join(t.attic, strconv.FormatUint(n.id, 10))
+	}
+	return filepath.Join(t.path(n.parent), n.name)
+}
+
+// apply makes changes: first it takes away what they take away, and then it puts where it belongs what they bring.
+func (t *names) apply(changes []change) error {
+	for _, c := range changes {
+		if c.old == nil {
+			continue
+		}
+		from := t.path(c.old)
+		delete(c.dir.entries, c.name)
+		c.old.parent, c.old.name = nil, ""
+		if err := os.Rename(from, t.path(c.old)); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if c.new == nil {
+			continue
+		}
+		from := t.path(c.new)
+		c.dir.entries[c.name] = c.new
+		c.new.parent, c.new.name = c.dir, c.name
+		if err := os.Rename(from, t.path(c.new)); err != nil {
+			return err
+		}
+		c.dir.changed = time.Now()
+	}
+	return nil
+}
+
+// do makes changes that are one step to whoever makes them, and journals them.
+func (t *names) do(changes ...change) error {
+	if err := t.apply(changes); err != nil {
+		return err
+	}
+	t.settle(t.journal.append(changes))
+	return nil
+}
+
+// sync makes durable what names have come and gone in a folder, or how a file got its name.
+func (t *names) sync(n *inode) { t.settle(t.journal.commit(n)) }
+
+// settle is done with steps that have become durable.
+func (t *names) settle(steps []*step) {
+	for _, s := range steps {
+		for _, c := range s.changes {
+			for _, n := range []*inode{c.old, c.new} {
+				if n != nil {
+					n.pending--
+					t.bury(n)
+				}
+			}
+		}
+	}
+}
+
+// bury forgets what has no name, will not get one again, and is not open. An error concerns the real file system only.
+func (t *names) bury(n *inode) {
+	if n.parent != nil || n == t.root || n.pending > 0 || n.handles > 0 || t.byID[n.id] == nil {
+		return
+	}
+	delete(t.byID, n.id)
+	if n.content != nil {
+		_ = n.content.end()
+	}
+	_ = os.RemoveAll(t.path(n)) // load empties the attic, too
+}
+
+// lose undoes steps that a power loss undoes.
+func (t *names) lose() (lost Stats, err error) {
+	undone, kept := t.journal.lose(t.rand)
+	lost.DroppedNames, lost.KeptNames = int64(len(undone)), int64(len(kept))
+	slices.Reverse(undone)
+	for _, s := range undone {
+		if err := t.apply(reversed(s.changes)); err != nil {
+			return lost, err
+		}
+	}
+	return lost, nil
+}
+
+func reversed(changes []change) []change {
+	back := make([]change, len(changes))
+	for i, c := range changes {
+		back[i] = change{dir: c.dir, name: c.name, old: c.new, new: c.old}
+	}
+	return back
+}

@@ -1,0 +1,73 @@
+package lossyfs
+
+import (
+	"sync"
+	"syscall"
+	"time"
+)
+
+// settings is what is wrong with a disk.
+type settings struct {
+	failSync, failWrite syscall.Errno
+	slowSync            time.Duration
+	stalled             bool
+}
+
+// switches change the settings while calls are under way.
+type switches struct {
+	mu      sync.Mutex // guards what follows
+	now     settings
+	changed chan struct{} // closed when the settings are no longer these
+}
+
+func newSwitches() *switches { return &switches{changed: make(chan struct{})} }
+
+func (s *switches) set(edit func(*settings)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	edit(&s.now)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *switches) get() (settings, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now, s.changed
+}
+
+// sync waits as long as a sync takes, and says how it ends. It ends early when off is closed.
+func (s *switches) sync(off <-chan struct{}) syscall.Errno {
+	if !s.awaitTurn(off) {
+		return syscall.EIO
+	}
+	now, _ := s.get()
+	return now.failSync
+}
+
+// awaitTurn waits while syncs stall, and for the delay that they have; false: off was closed meanwhile.
+func (s *switches) awaitTurn(off <-chan struct{}) bool {
+	began := time.Now()
+	for {
+		now, changed := s.get()
+		left := now.slowSync - time.Since(began)
+		if !now.stalled && (now.slowSync == 0 || left <= 0) {
+			return true
+		}
+		var delay <-chan time.Time
+		if !now.stalled {
+			delay = time.After(left)
+		}
+		select {
+		case <-off:
+			return false
+		case <-changed:
+		case <-delay:
+		}
+	}
+}
+
+func (s *switches) write() syscall.Errno {
+	now, _ := s.get()
+	return now.failWrite
+}

@@ -1,0 +1,96 @@
+package netlab
+
+import (
+	"io"
+	"net"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Between two hosts through the switch, and between a host and this process through the kernel alone. Processor time
+// is that of this process with both ends of the connection in it; an idle network costs nothing.
+func BenchmarkStream(b *testing.B) {
+	b.Run("switch", func(b *testing.B) { stream(b, true) })
+	b.Run("kernel", func(b *testing.B) { stream(b, false) })
+}
+
+func BenchmarkPing(b *testing.B) {
+	b.Run("switch", func(b *testing.B) { ping(b, true) })
+	b.Run("kernel", func(b *testing.B) { ping(b, false) })
+}
+
+// connect connects host a with host b through the switch, or this process with host b.
+func connect(b *testing.B, through bool) (here, there net.Conn) {
+	b.Helper()
+	n := open(b, "a", "b")
+	addr := n.Host("b").Addr
+	if through {
+		addr = n.Host("b").PeerAddr
+	}
+	l := listen(b, n, "b", addr)
+	dial := func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 10*time.Second) }
+	var err error
+	if through {
+		here = on(b, n, "a", dial)
+	} else if here, err = dial(); err != nil {
+		b.Fatal(err)
+	}
+	if there, err = l.Accept(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = here.Close(), there.Close() })
+	return here, there
+}
+
+func stream(b *testing.B, through bool) {
+	here, there := connect(b, through)
+	chunk := make([]byte, 1<<20)
+	b.SetBytes(int64(len(chunk)))
+	began := processorTime(b)
+	b.ResetTimer()
+	sent := make(chan error, 1)
+	go func() {
+		for range b.N {
+			if _, err := here.Write(chunk); err != nil {
+				sent <- err
+				return
+			}
+		}
+		sent <- nil
+	}()
+	if _, err := io.CopyN(io.Discard, there, int64(b.N)*int64(len(chunk))); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-sent; err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
+}
+
+func ping(b *testing.B, through bool) {
+	here, there := connect(b, through)
+	go func() { _, _ = io.Copy(there, there) }()
+	message := make([]byte, 200)
+	began := processorTime(b)
+	b.ResetTimer()
+	for b.Loop() {
+		if _, err := here.Write(message); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := io.ReadFull(here, message); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
+}
+
+// processorTime is what this process has used.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

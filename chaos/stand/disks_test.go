@@ -1,0 +1,48 @@
+package stand
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// All nodes lose their power at once, again and again. Whatever was acknowledged is there afterwards.
+func TestPowerLossOfAllNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	if err := lossyfs.Supported(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	s, err := Open(t.Context(), Config{
+		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Disks: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	came := receive(t, s.ReceiverHost())
+	for i := range 3 {
+		id := fmt.Sprintf("task-%d", i)
+		awaitWrite(t, s, s.Names()[i%3], id, came.url)
+		if err := s.Kill(s.Names()...); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range s.Disks {
+			if err := d.PowerLoss(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Start(s.Names()...); err != nil {
+			t.Fatal(err)
+		}
+		came.await(t, id)
+	}
+	awaitEqualReplicas(t, s)
+}
