@@ -27,7 +27,8 @@ const peerMTU = 65521
 // host is a network namespace that has no name: it lives as long as a process in it, or this one, has it open.
 type host struct {
 	Host
-	port *os.File // a frame a read, a frame a write
+	port    *os.File // a frame a read, a frame a write
+	outside cable
 
 	ns      netns.NsHandle
 	inside  *netlink.Handle
@@ -45,6 +46,7 @@ func newHost(b *block, i, hosts int) (*host, error) {
 		return nil, err
 	}
 	h := &host{block: b, index: i}
+	h.outside.set = h.cutOutside
 	h.nearMAC, h.farMAC = mac{0x02, 0xbe, 0x1f, 1, 0, byte(i)}, mac{0x02, 0xbe, 0x1f, 2, 0, byte(i)}
 	if h.ns, h.port, err = openNamespace(); err != nil {
 		return nil, err

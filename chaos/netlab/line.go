@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,7 +30,8 @@ type line struct {
 
 	mu      sync.Mutex // guards what follows, and keeps writes in order
 	rand    *rand.Rand
-	quality Quality
+	imposed []*Quality
+	quality Quality // all that is imposed, together
 	queue   queue
 	queued  int       // bytes in the queue
 	last    time.Time // when the last frame is due of those that keep their order; never earlier than one before it
@@ -42,21 +44,50 @@ func newLine(to io.Writer, rng *rand.Rand) *line {
 	return &line{to: to, rand: rng}
 }
 
-// set changes what happens to frames from now on. Those under way arrive as they would have, unless the line is cut.
-func (l *line) set(q Quality) {
+// impose adds to what happens to frames from now on, until lift is called. Those under way arrive as they would have,
+// unless the line is cut.
+func (l *line) impose(q Quality) (lift func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.quality = q
-	if q.Cut {
+	l.imposed = append(l.imposed, &q)
+	l.change()
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.imposed = slices.DeleteFunc(l.imposed, func(other *Quality) bool { return other == &q })
+		l.change()
+	}
+}
+
+// heal lifts everything that is imposed.
+func (l *line) heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.imposed = nil
+	l.change()
+}
+
+func (l *line) change() {
+	l.quality = Quality{}
+	for _, q := range l.imposed {
+		l.quality = l.quality.with(*q)
+	}
+	if l.quality.Cut {
 		l.stats.Lost += int64(len(l.queue))
 		l.queue, l.queued, l.last = nil, 0, time.Time{}
 	}
 }
 
-func (l *line) get() (Quality, Stats) {
+func (l *line) now() Quality {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.quality, l.stats
+	return l.quality
+}
+
+func (l *line) counts() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stats
 }
 
 // forward takes a frame, which the caller may overwrite afterwards.

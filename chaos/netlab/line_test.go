@@ -71,7 +71,7 @@ func TestSoundLinePassesAtOnce(t *testing.T) {
 		if came, after := f.got(); !slices.Equal(came, count(100)) || slices.Max(after) > 0 {
 			t.Errorf("%v after %v", came, after)
 		}
-		if _, stats := l.get(); stats != (Stats{Forwarded: 100}) {
+		if stats := l.counts(); stats != (Stats{Forwarded: 100}) {
 			t.Errorf("%+v", stats)
 		}
 	})
@@ -80,7 +80,7 @@ func TestSoundLinePassesAtOnce(t *testing.T) {
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, f := testLine(1)
-		l.set(Quality{Delay: 50 * time.Millisecond})
+		l.impose(Quality{Delay: 50 * time.Millisecond})
 		send(l, 10, 7*time.Millisecond)
 		<-time.After(time.Second)
 		came, afters := f.got()
@@ -104,13 +104,13 @@ func TestOrderIsKept(t *testing.T) {
 			const frames = 2000
 			go func() {
 				for range 50 {
-					l.set(Quality{
+					lift := l.impose(Quality{
 						Delay:  time.Duration(rng.IntN(20)) * time.Millisecond,
 						Jitter: time.Duration(rng.IntN(3)*rng.IntN(30)) * time.Millisecond,
 					})
 					<-time.After(20 * time.Millisecond)
+					lift()
 				}
-				l.set(Quality{})
 			}()
 			send(l, frames, time.Millisecond)
 			<-time.After(time.Second)
@@ -142,11 +142,11 @@ func TestShares(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, f := testLine(7)
-				l.set(test.quality)
+				l.impose(test.quality)
 				send(l, frames, 0)
 				<-time.After(time.Second)
 				came, _ := f.got()
-				_, stats := l.get()
+				stats := l.counts()
 				struck := test.count(stats)
 				if off := float64(struck)/frames - test.share; off < -0.02 || off > 0.02 {
 					t.Errorf("%d of %d frames", struck, frames)
@@ -170,7 +170,7 @@ func TestSeedRepeats(t *testing.T) {
 	play := func(seed uint64) (came []int) {
 		synctest.Test(t, func(*testing.T) {
 			l, f := testLine(seed)
-			l.set(Quality{Jitter: time.Millisecond, Loss: 0.2, Duplicate: 0.2, Reorder: 0.2})
+			l.impose(Quality{Jitter: time.Millisecond, Loss: 0.2, Duplicate: 0.2, Reorder: 0.2})
 			send(l, 500, time.Millisecond)
 			<-time.After(time.Second)
 			came, _ = f.got()
@@ -189,41 +189,107 @@ func TestSeedRepeats(t *testing.T) {
 func TestCutLosesWhatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, f := testLine(1)
-		l.set(Quality{Delay: time.Second})
+		l.impose(Quality{Delay: time.Second})
 		send(l, 10, 0)
-		l.set(Quality{Cut: true})
+		l.impose(Quality{Cut: true})
 		send(l, 10, 0)
 		<-time.After(time.Minute)
 		if came, _ := f.got(); len(came) > 0 {
 			t.Errorf("%v came", came)
 		}
-		l.set(Quality{})
+		l.heal()
 		send(l, 2, 0)
 		if came, _ := f.got(); !slices.Equal(came, count(2)) {
 			t.Errorf("%v came", came)
 		}
-		if _, stats := l.get(); stats != (Stats{Forwarded: 2, Lost: 20}) {
+		if stats := l.counts(); stats != (Stats{Forwarded: 2, Lost: 20}) {
 			t.Errorf("%+v", stats)
 		}
 	})
 }
 
+// What is imposed by several adds up, and what one lifts is what it has imposed.
+func TestImpairmentsAddUp(t *testing.T) {
+	l, _ := testLine(1)
+	slow := l.impose(Quality{Delay: time.Second, Loss: 0.5})
+	cut := l.impose(Quality{Cut: true})
+	lossy := l.impose(Quality{Delay: time.Second, Jitter: time.Millisecond, Loss: 0.5, Reorder: 0.1})
+	all := Quality{Cut: true, Delay: 2 * time.Second, Jitter: time.Millisecond, Loss: 0.75, Reorder: 0.1}
+	if !same(l.now(), all) {
+		t.Errorf("%+v", l.now())
+	}
+	cut()
+	cut()
+	if all.Cut = false; !same(l.now(), all) {
+		t.Errorf("%+v", l.now())
+	}
+	slow()
+	if !same(l.now(), Quality{Delay: time.Second, Jitter: time.Millisecond, Loss: 0.5, Reorder: 0.1}) {
+		t.Errorf("%+v", l.now())
+	}
+	l.heal()
+	lossy()
+	if l.now() != (Quality{}) {
+		t.Errorf("%+v", l.now())
+	}
+}
+
+// same compares shares by the digits that are shown.
+func same(a, b Quality) bool {
+	cut := a.Cut == b.Cut
+	a.Cut, b.Cut = false, false
+	return cut && a.String() == b.String()
+}
+
+func TestOutsideIsCutAsOftenAsLifted(t *testing.T) {
+	var to, from bool
+	c := &cable{set: func(cutTo, cutFrom bool) error { to, from = cutTo, cutFrom; return nil }}
+	expect := func(when string, wantTo, wantFrom bool) {
+		t.Helper()
+		if to != wantTo || from != wantFrom {
+			t.Errorf("%s: %t, %t", when, to, from)
+		}
+	}
+	do := func(lift func() error) {
+		t.Helper()
+		if err := lift(); err != nil {
+			t.Error(err)
+		}
+	}
+	both, _ := c.cut(true, true)
+	one, _ := c.cut(false, true)
+	expect("cut twice", true, true)
+	do(both)
+	do(both)
+	expect("lifted once", false, true)
+	do(one)
+	expect("lifted twice", false, false)
+	late, _ := c.cut(true, false)
+	do(c.heal)
+	expect("healed", false, false)
+	again, _ := c.cut(true, false)
+	do(late)
+	expect("lifted too late", true, false)
+	do(again)
+	expect("sound", false, false)
+}
+
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, _ := testLine(1)
-		l.set(Quality{Delay: time.Second})
+		l.impose(Quality{Delay: time.Second})
 		frame := make([]byte, 1<<16)
 		const frames = 2 * maxQueued / (1 << 16)
 		for range frames {
 			l.forward(frame)
 		}
 		<-time.After(time.Minute)
-		if _, stats := l.get(); stats != (Stats{Forwarded: frames / 2, Lost: frames / 2}) {
+		if stats := l.counts(); stats != (Stats{Forwarded: frames / 2, Lost: frames / 2}) {
 			t.Errorf("%+v", stats)
 		}
 		send(l, 1, 0)
 		<-time.After(time.Minute)
-		if _, stats := l.get(); stats.Forwarded != frames/2+1 {
+		if stats := l.counts(); stats.Forwarded != frames/2+1 {
 			t.Errorf("the queue has no room again: %+v", stats)
 		}
 	})
@@ -233,7 +299,7 @@ func TestRefusedFrameIsLost(t *testing.T) {
 	l, f := testLine(1)
 	f.err = errors.New("down")
 	send(l, 3, 0)
-	if _, stats := l.get(); stats != (Stats{Lost: 3}) {
+	if stats := l.counts(); stats != (Stats{Lost: 3}) {
 		t.Errorf("%+v", stats)
 	}
 }

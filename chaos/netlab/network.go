@@ -74,14 +74,15 @@ func (n *Network) Outside() netip.Addr { return n.outside }
 // Host is the one with that name, which must be there.
 func (n *Network) Host(name string) Host { return n.hosts[n.index(name)].Host }
 
-// Set sets what happens to packets from one host to another, from now on.
-func (n *Network) Set(from, to string, q Quality) { n.line(from, to).set(q) }
+// Impair lets something happen to the packets from one host to another, on top of what happens to them already, until
+// lift is called or the network is healed.
+func (n *Network) Impair(from, to string, q Quality) (lift func()) { return n.line(from, to).impose(q) }
+
+// Quality is what happens to the packets from one host to another now.
+func (n *Network) Quality(from, to string) Quality { return n.line(from, to).now() }
 
 // Stats counts the frames from one host to another since the beginning.
-func (n *Network) Stats(from, to string) Stats {
-	_, stats := n.line(from, to).get()
-	return stats
-}
+func (n *Network) Stats(from, to string) Stats { return n.line(from, to).counts() }
 
 func (n *Network) line(from, to string) *line {
 	l := n.fabric.lines[n.index(from)][n.index(to)]
@@ -99,19 +100,20 @@ func (n *Network) index(name string) int {
 	return i
 }
 
+// CutOutside cuts a host off from this process, in one direction or both, until lift is called as often as it was cut,
+// or the network is healed. Nothing is answered then, and nothing refused.
+func (n *Network) CutOutside(name string, toHost, fromHost bool) (lift func() error, err error) {
+	return n.hosts[n.index(name)].outside.cut(toHost, fromHost)
+}
+
 // Heal makes everything sound.
 func (n *Network) Heal() error {
 	n.fabric.heal()
 	var failed []error
 	for _, h := range n.hosts {
-		failed = append(failed, h.cutOutside(false, false))
+		failed = append(failed, h.outside.heal())
 	}
 	return errors.Join(failed...)
-}
-
-// CutOutside sets whether a host is cut off from this process, in each direction: nothing is answered, nothing refused.
-func (n *Network) CutOutside(name string, toHost, fromHost bool) error {
-	return n.hosts[n.index(name)].cutOutside(toHost, fromHost)
 }
 
 // Close takes everything down. The processes on the hosts should have ended.

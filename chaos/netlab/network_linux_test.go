@@ -126,7 +126,7 @@ func TestOneWay(t *testing.T) {
 		}
 	}
 	expect("sound, a to b", a, b, true)
-	n.Set("a", "b", Quality{Cut: true})
+	lift := n.Impair("a", "b", Quality{Cut: true})
 	expect("cut, a to b", a, b, false)
 	expect("cut, b to a", b, a, true)
 	expect("cut, a to c", a, c, true)
@@ -134,17 +134,21 @@ func TestOneWay(t *testing.T) {
 	if lost := n.Stats("a", "b").Lost; lost == 0 {
 		t.Error("nothing is counted as lost")
 	}
+	lift()
+	expect("lifted, a to b", a, b, true)
+	n.Impair("b", "a", Quality{Loss: 1})
+	expect("all lost, b to a", b, a, false)
 	if err := n.Heal(); err != nil {
 		t.Error(err)
 	}
-	expect("healed, a to b", a, b, true)
+	expect("healed, b to a", b, a, true)
 }
 
 // TCP brings everything through a network that loses, delays, doubles and reorders packets.
 func TestStreamSurvivesBadNetwork(t *testing.T) {
 	n := open(t, "a", "b")
 	for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
-		n.Set(way[0], way[1], Quality{
+		n.Impair(way[0], way[1], Quality{
 			Delay: time.Millisecond, Jitter: 2 * time.Millisecond, Loss: 0.02, Duplicate: 0.05, Reorder: 0.05,
 		})
 	}
@@ -177,19 +181,20 @@ func TestCutOffFromOutside(t *testing.T) {
 	l := listen(t, n, "a", n.Host("a").Addr)
 	go echo(l)
 	for _, cut := range []struct{ to, from bool }{{true, true}, {true, false}, {false, true}} {
-		if err := n.CutOutside("a", cut.to, cut.from); err != nil {
+		lift, err := n.CutOutside("a", cut.to, cut.from)
+		if err != nil {
 			t.Fatal(err)
 		}
 		c, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond)
 		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("%+v: %v, %v", cut, c, err)
 		}
-		if err := n.Heal(); err != nil {
+		if err := lift(); err != nil {
 			t.Fatal(err)
 		}
 		c, err = net.DialTimeout("tcp", l.Addr().String(), 10*time.Second)
 		if err != nil {
-			t.Fatalf("healed: %v", err)
+			t.Fatalf("lifted: %v", err)
 		}
 		_ = c.Close()
 	}

@@ -16,6 +16,15 @@ type Quality struct {
 	Reorder   float64       // the share that later ones overtake; without it packets keep their order, whatever the jitter
 }
 
+// with is what happens to packets to which both happen.
+func (q Quality) with(p Quality) Quality {
+	either := func(a, b float64) float64 { return 1 - (1-a)*(1-b) }
+	return Quality{
+		Cut: q.Cut || p.Cut, Delay: q.Delay + p.Delay, Jitter: q.Jitter + p.Jitter,
+		Loss: either(q.Loss, p.Loss), Duplicate: either(q.Duplicate, p.Duplicate), Reorder: either(q.Reorder, p.Reorder),
+	}
+}
+
 func (q Quality) String() string {
 	if q.Cut {
 		return "cut"

@@ -77,7 +77,7 @@ func (f *fabric) heal() {
 	for _, lines := range f.lines {
 		for _, l := range lines {
 			if l != nil {
-				l.set(Quality{})
+				l.heal()
 			}
 		}
 	}

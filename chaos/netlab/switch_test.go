@@ -75,7 +75,7 @@ func TestStrayFrames(t *testing.T) {
 
 func TestDirectionsAreApart(t *testing.T) {
 	cut := func(from, to int) func(*fabric) {
-		return func(f *fabric) { f.lines[from][to].set(Quality{Cut: true}) }
+		return func(f *fabric) { f.lines[from][to].impose(Quality{Cut: true}) }
 	}
 	frames := [][]byte{frame(hostMAC(1), "one"), frame(hostMAC(2), "two")}
 	if got := play(cut(0, 1), frames...); len(got[1].in) != 0 || len(got[2].in) != 1 {

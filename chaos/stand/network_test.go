@@ -41,8 +41,8 @@ func TestLeaderIsCutOff(t *testing.T) {
 	leader := awaitLeader(t, s)
 	others := without(s.Names(), leader)
 	for _, other := range others {
-		s.Network.Set(leader, other, netlab.Quality{Cut: true})
-		s.Network.Set(other, leader, netlab.Quality{Cut: true})
+		s.Network.Impair(leader, other, netlab.Quality{Cut: true})
+		s.Network.Impair(other, leader, netlab.Quality{Cut: true})
 	}
 	awaitWrite(t, s, others[0], "meanwhile", came.url)
 	came.await(t, "meanwhile")

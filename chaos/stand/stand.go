@@ -104,13 +104,17 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 
 // Close stops the cluster, and takes the stage down.
 func (s *Stand) Close() error {
+	var errs []error
 	for _, d := range s.Disks {
 		d.Heal() // or a node may not be able to stop
+	}
+	if s.Network != nil {
+		errs = append(errs, s.Network.Heal()) // or it may take its time
 	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	errs := []error{s.closeClocks()}
+	errs = append(errs, s.closeClocks())
 	for _, d := range s.Disks {
 		errs = append(errs, d.Close())
 	}

@@ -1,0 +1,227 @@
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/netlab"
+)
+
+// damage is what a fault does to a network.
+type damage struct {
+	nodes   []string // those that it strikes
+	detail  string
+	links   []link
+	outside []cut
+}
+
+// link is one direction between two nodes.
+type link struct {
+	from, to string
+	quality  netlab.Quality
+}
+
+// cut takes a node's callers and receivers away from it.
+type cut struct {
+	node     string
+	to, from bool
+}
+
+// do damages the network, until lift is called.
+func (d damage) do(n *netlab.Network) (lift func() error, err error) {
+	var lifts []func() error
+	for _, l := range d.links {
+		mend := n.Impair(l.from, l.to, l.quality)
+		lifts = append(lifts, func() error { mend(); return nil })
+	}
+	var failed []error
+	for _, c := range d.outside {
+		mend, err := n.CutOutside(c.node, c.to, c.from)
+		lifts, failed = append(lifts, mend), append(failed, err)
+	}
+	return func() error {
+		var failed []error
+		for _, mend := range lifts {
+			failed = append(failed, mend())
+		}
+		return errors.Join(failed...)
+	}, errors.Join(failed...)
+}
+
+// scene is what damage is chosen from.
+type scene struct {
+	rand   *rand.Rand
+	names  []string // of all nodes
+	leader string   // of some shard; empty: none is known
+}
+
+// node is the leader, mostly, or any node.
+func (s scene) node() string {
+	node := pick(s.rand, s.names)
+	if s.rand.IntN(4) > 0 && s.leader != "" {
+		return s.leader
+	}
+	return node
+}
+
+func (s scene) others(than ...string) []string {
+	return slices.DeleteFunc(slices.Clone(s.names), func(n string) bool { return slices.Contains(than, n) })
+}
+
+func (s scene) shuffled() []string {
+	names := slices.Clone(s.names)
+	s.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+	return names
+}
+
+// between is a number from low to high, each order of magnitude as likely as the others.
+func (s scene) between(low, high float64) float64 { return low * math.Pow(high/low, s.rand.Float64()) }
+
+func (s scene) time(low, high time.Duration) time.Duration {
+	return time.Duration(s.between(float64(low), float64(high))).Round(time.Millisecond)
+}
+
+// oneWay makes links from all of some nodes to all of others.
+func oneWay(from, to []string, q netlab.Quality) (links []link) {
+	for _, f := range from {
+		for _, t := range to {
+			if f != t {
+				links = append(links, link{f, t, q})
+			}
+		}
+	}
+	return links
+}
+
+// apart cuts groups off from each other.
+func apart(groups ...[]string) (links []link) {
+	for i, a := range groups {
+		for _, b := range groups[i+1:] {
+			links = append(links, oneWay(a, b, netlab.Quality{Cut: true})...)
+			links = append(links, oneWay(b, a, netlab.Quality{Cut: true})...)
+		}
+	}
+	return links
+}
+
+func tell(groups ...[]string) string {
+	words := make([]string, len(groups))
+	for i, g := range groups {
+		words[i] = strings.Join(g, " ")
+	}
+	return strings.Join(words, " | ")
+}
+
+func (s scene) partition() damage { return s.partitionOf(s.node()) }
+
+func (s scene) partitionOf(node string) damage {
+	rest := s.others(node)
+	return damage{nodes: []string{node}, detail: tell([]string{node}, rest), links: apart([]string{node}, rest)}
+}
+
+// split leaves a majority, with the leader on either side.
+func (s scene) split() damage {
+	names := s.shuffled()
+	minority, majority := names[:(len(names)-1)/2], names[(len(names)-1)/2:]
+	return damage{nodes: minority, detail: tell(minority, majority), links: apart(minority, majority)}
+}
+
+// shatter leaves no majority.
+func (s scene) shatter() damage {
+	names := s.shuffled()
+	var groups [][]string
+	most := max((len(names)-1)/2, 1)
+	for len(names) > 0 {
+		n := min(1+s.rand.IntN(most), len(names))
+		groups, names = append(groups, names[:n]), names[n:]
+	}
+	return damage{nodes: s.names, detail: tell(groups...), links: apart(groups...)}
+}
+
+func (s scene) mute() damage {
+	node := s.node()
+	return damage{
+		nodes: []string{node}, detail: node + " hears the others, and is not heard",
+		links: oneWay([]string{node}, s.others(node), netlab.Quality{Cut: true}),
+	}
+}
+
+func (s scene) deaf() damage {
+	node := s.node()
+	return damage{
+		nodes: []string{node}, detail: node + " is heard by the others, and hears nothing",
+		links: oneWay(s.others(node), []string{node}, netlab.Quality{Cut: true}),
+	}
+}
+
+// pair are two nodes, the first of them mostly a leader.
+func (s scene) pair() (a, b string) {
+	a = s.node()
+	return a, pick(s.rand, s.others(a))
+}
+
+// bridge cuts two nodes off from each other. Both see all others.
+func (s scene) bridge() damage {
+	a, b := s.pair()
+	return damage{nodes: []string{a, b}, detail: a + " and " + b + " apart, both see the others",
+		links: apart([]string{a}, []string{b})}
+}
+
+// uncalled cuts a node off from its callers and receivers, in one direction or both.
+func (s scene) uncalled() damage {
+	c := cut{s.node(), true, true}
+	how := "both ways"
+	switch s.rand.IntN(4) {
+	case 0:
+		c.from, how = false, "it hears nothing"
+	case 1:
+		c.to, how = false, "it is not heard"
+	}
+	return damage{nodes: []string{c.node}, outside: []cut{c}, detail: fmt.Sprintf("%s, %s", c.node, how)}
+}
+
+// isolate cuts a node off from everybody.
+func (s scene) isolate() damage {
+	d := s.partition()
+	d.outside = []cut{{d.nodes[0], true, true}}
+	d.detail += ", and no callers"
+	return d
+}
+
+// worsen makes the links of all nodes, or of one with all others, worse.
+func (s scene) worsen(q netlab.Quality) damage {
+	if s.rand.IntN(2) == 0 {
+		return damage{nodes: s.names, detail: q.String() + ", between all", links: oneWay(s.names, s.names, q)}
+	}
+	node := s.node()
+	one, rest := []string{node}, s.others(node)
+	return damage{nodes: one, detail: fmt.Sprintf("%v, around %s", q, node),
+		links: slices.Concat(oneWay(one, rest, q), oneWay(rest, one, q))}
+}
+
+func (s scene) lose() damage { return s.worsen(netlab.Quality{Loss: s.between(0.005, 0.4)}) }
+
+func (s scene) delay() damage {
+	return s.worsen(netlab.Quality{
+		Delay: s.time(time.Millisecond, 250*time.Millisecond), Jitter: s.time(time.Millisecond, 150*time.Millisecond),
+	})
+}
+
+func (s scene) jumble() damage {
+	return s.worsen(netlab.Quality{
+		Jitter: s.time(time.Millisecond, 10*time.Millisecond), Duplicate: s.between(0.01, 0.5), Reorder: s.between(0.01, 0.5),
+	})
+}
+
+// flap is what flaps: a node, or only its link with another.
+func (s scene) flap() damage {
+	if s.rand.IntN(2) == 0 {
+		return s.partition()
+	}
+	return s.bridge()
+}

@@ -1,0 +1,101 @@
+package faults
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+func TestNetworkKindsNeedNetwork(t *testing.T) {
+	for _, k := range networkKinds() {
+		if k.Needs(&stand.Stand{}) == nil {
+			t.Errorf("%s would strike on loopback", k.Name)
+		}
+	}
+}
+
+// Every kind strikes a real cluster, several at a time. Afterwards the network is sound, all of it is recorded, and every
+// shard has a leader again.
+func TestNetworkIsWholeAfterFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	if err := netlab.Supported(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	s, err := stand.Open(t.Context(), stand.Config{
+		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Network: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	rec := history.NewRecorder(nil)
+	kinds := networkKinds()
+	struck := strikeAll(t, s, rec, kinds)
+	faults := rec.History().Faults
+	if len(faults) != struck {
+		t.Errorf("%d faults of %d are recorded", len(faults), struck)
+	}
+	for _, f := range faults {
+		t.Logf("%s: %v, leading %v: %s", f.Kind, f.Nodes, f.Shards, f.Detail)
+		if f.Mended < f.Mending || f.Mending < f.Struck || f.Detail == "" || len(f.Nodes) == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, from := range s.Names() {
+		for _, to := range s.Names() {
+			if from != to && s.Network.Quality(from, to) != (netlab.Quality{}) {
+				t.Errorf("from %s to %s: %v", from, to, s.Network.Quality(from, to))
+			}
+		}
+	}
+	if err := s.AwaitReady(t.Context(), time.Minute, s.Names()...); err != nil {
+		t.Error(err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		leaders, err := s.Leaders(soon)
+		if err == nil && len(leaders) == 2 {
+			return
+		}
+		if !wait(soon, 50*time.Millisecond) {
+			t.Fatalf("leaders: %v, %v", leaders, err)
+		}
+	}
+}
+
+// strikeAll strikes those kinds that this stand is fit for, three at a time, and returns how many that are.
+func strikeAll(t *testing.T, s *stand.Stand, rec *history.Recorder, kinds []Kind) (struck int) {
+	t.Helper()
+	var strikes sync.WaitGroup
+	defer strikes.Wait()
+	room := make(chan struct{}, 3)
+	for i, k := range kinds {
+		if k.Needs(s) != nil {
+			continue
+		}
+		struck++
+		room <- struct{}{}
+		strikes.Go(func() {
+			defer func() { <-room }()
+			on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(1, uint64(i))), Hold: 300 * time.Millisecond}
+			if err := k.Strike(t.Context(), on); err != nil {
+				t.Errorf("%s: %v", k.Name, err)
+			}
+		})
+	}
+	return struck
+}
