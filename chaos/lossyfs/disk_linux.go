@@ -52,24 +52,29 @@ func Mount(mountpoint, backing string, seed uint64) (*Disk, error) {
 
 // attach loads the backing folder and mounts; d.mu is held or d is new.
 func (d *Disk) attach() error {
+	s, err := d.load()
+	if err != nil {
+		return err
+	}
+	d.mount, err = newMount(d.mountpoint, s)
+	return err
+}
+
+// load takes what is in the backing folder for durable.
+func (d *Disk) load() (*server, error) {
 	d.room.empty()
 	t := &names{
 		tree: filepath.Join(d.backing, "tree"), attic: filepath.Join(d.backing, "attic"),
 		rand: rand.New(rand.NewPCG(d.rand.Uint64(), 0)), contentOf: d.contentOf,
 	}
 	if err := t.load(); err != nil {
-		return err
+		return nil, err
 	}
-	m, err := newMount(d.mountpoint, newServer(d, t))
-	if err != nil {
-		return err
-	}
-	d.mount = m
-	return nil
+	return newServer(d, t), nil
 }
 
-func (d *Disk) contentOf(id uint64, size int64, path func() string) *content {
-	return newContent(d.room, rand.New(rand.NewPCG(id, d.rand.Uint64())), size, func() (backing, error) {
+func (d *Disk) contentOf(id uint64, size int64, path func() string, r *rand.Rand) *content {
+	return newContent(d.room, rand.New(rand.NewPCG(id, r.Uint64())), size, func() (backing, error) {
 		return os.OpenFile(path(), os.O_RDWR, 0)
 	})
 }

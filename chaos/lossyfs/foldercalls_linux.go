@@ -2,7 +2,6 @@ package lossyfs
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -79,12 +78,7 @@ func (s *server) create(dirID uint64, name string, mode uint32, owner fuse.Owner
 	}
 	n := s.names.newInode(mode, 0)
 	n.uid, n.gid = owner.Uid, owner.Gid
-	var err error
-	if n.folder() {
-		err = os.Mkdir(s.names.path(n), 0o755)
-	} else {
-		err = os.WriteFile(s.names.path(n), nil, 0o644)
-	}
+	err := s.names.make(n)
 	if err == nil {
 		err = s.names.do(change{dir: dir, name: name, new: n})
 	}

@@ -48,7 +48,7 @@ type names struct {
 	last        uint64 // number given
 	journal     journal
 	rand        *rand.Rand
-	contentOf   func(id uint64, size int64, path func() string) *content
+	contentOf   func(id uint64, size int64, path func() string, r *rand.Rand) *content
 }
 
 // load reads the mirror, all of which is durable.
@@ -109,10 +109,27 @@ func (t *names) newInode(mode uint32, size int64) *inode {
 	if mode&syscall.S_IFMT == syscall.S_IFDIR {
 		n.entries = map[string]*inode{}
 	} else {
-		n.content = t.contentOf(n.id, size, func() string { return t.path(n) })
+		n.content = t.contentOf(n.id, size, func() string { return t.path(n) }, t.rand)
 	}
 	t.byID[n.id] = n
 	return n
+}
+
+// make makes what an inode stands for in the real file system.
+func (t *names) make(n *inode) error {
+	if n.folder() {
+		return errors.Join(os.Mkdir(t.path(n), 0o700), t.dress(n))
+	}
+	return errors.Join(os.WriteFile(t.path(n), nil, 0o600), t.dress(n))
+}
+
+// dress gives the real file or folder the owner and permissions that it has here. Others than root keep theirs.
+func (t *names) dress(n *inode) error {
+	path, mode := t.path(n), os.FileMode(n.mode&0o777)
+	if os.Geteuid() != 0 {
+		return os.Chmod(path, mode|0o600)
+	}
+	return errors.Join(os.Chmod(path, mode), os.Chown(path, int(n.uid), int(n.gid)))
 }
 
 // path is where something is in the real file system.

@@ -139,22 +139,33 @@ func (s *server) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOu
 	if n == nil {
 		return fuse.Status(syscall.ESTALE)
 	}
-	if mode, ok := in.GetMode(); ok {
-		n.mode = n.mode&syscall.S_IFMT | mode
-	}
-	if uid, ok := in.GetUID(); ok {
-		n.uid = uid
-	}
-	if gid, ok := in.GetGID(); ok {
-		n.gid = gid
-	}
 	n.changed = time.Now()
 	if at, ok := in.GetMTime(); ok {
 		n.changed = at
 	}
 	out.AttrValid = cached
-	s.attr(n, &out.Attr)
-	return fuse.OK
+	defer s.attr(n, &out.Attr)
+	return statusOf(s.dress(n, in))
+}
+
+// dress changes permissions and owner.
+func (s *server) dress(n *inode, in *fuse.SetAttrIn) error {
+	mode, changesMode := in.GetMode()
+	uid, changesUID := in.GetUID()
+	gid, changesGID := in.GetGID()
+	if changesMode {
+		n.mode = n.mode&syscall.S_IFMT | mode
+	}
+	if changesUID {
+		n.uid = uid
+	}
+	if changesGID {
+		n.gid = gid
+	}
+	if !changesMode && !changesUID && !changesGID {
+		return nil
+	}
+	return s.names.dress(n)
 }
 
 // StatFs tells how much room is left. Without a limit that is a large number, whatever the real disk has.
