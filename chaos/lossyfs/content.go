@@ -240,12 +240,5 @@ func (c *content) end() error {
 	return c.file.Close()
 }
 
-// clean tells whether a power loss cannot change it.
-func (c *content) clean() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.dirty) == 0 && c.size == c.durable && c.low == c.size
-}
-
 // unsynced is in order.
 func (c *content) unsynced() []int64 { return slices.Sorted(maps.Keys(c.dirty)) }

@@ -136,8 +136,12 @@ func (d *Disk) FailWrite(errno syscall.Errno) {
 // process that is killed meanwhile ends when the disk answers.
 func (d *Disk) Stall() { d.switches.set(func(s *settings) { s.stalled = true }) }
 
-// Unstall ends Stall.
-func (d *Disk) Unstall() { d.switches.set(func(s *settings) { s.stalled = false }) }
+// Unstall ends Stall. It returns for how long the oldest fsync has waited; 0: none has.
+func (d *Disk) Unstall() (waited time.Duration) {
+	waited = d.switches.waited()
+	d.switches.set(func(s *settings) { s.stalled = false })
+	return waited
+}
 
 // Limit leaves room for that many bytes from now on, as statfs tells too; beyond it is ENOSPC. <0: no limit.
 func (d *Disk) Limit(bytes int64) { d.room.leave(bytes) }

@@ -13,7 +13,7 @@ import (
 func mounted(t *testing.T, seed uint64) *Disk {
 	t.Helper()
 	if err := Supported(); err != nil {
-		t.Skipf("SKIPPED, the disk is NOT tested: %v", err)
+		t.Skipf("NOT TESTED: %v", err)
 	}
 	dir := t.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)

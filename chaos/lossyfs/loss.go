@@ -9,7 +9,7 @@ const tornOne = 8
 func (c *content) lose() (lost Stats, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.dirty) == 0 && c.size == c.durable && c.low == c.size {
+	if clean := len(c.dirty) == 0 && c.size == c.durable && c.low == c.size; clean {
 		return lost, nil
 	}
 	file, err := c.use()

@@ -38,7 +38,7 @@ func (*Disk) FailWrite(syscall.Errno) {}
 func (*Disk) Stall() {}
 
 // Unstall is not to be had here.
-func (*Disk) Unstall() {}
+func (*Disk) Unstall() time.Duration { return 0 }
 
 // Limit is not to be had here.
 func (*Disk) Limit(int64) {}

@@ -17,10 +17,13 @@ type settings struct {
 type switches struct {
 	mu      sync.Mutex // guards what follows
 	now     settings
-	changed chan struct{} // closed when the settings are no longer these
+	changed chan struct{}       // closed when the settings are no longer these
+	syncs   map[*time.Time]bool // when those began that are under way
 }
 
-func newSwitches() *switches { return &switches{changed: make(chan struct{})} }
+func newSwitches() *switches {
+	return &switches{changed: make(chan struct{}), syncs: map[*time.Time]bool{}}
+}
 
 func (s *switches) set(edit func(*settings)) {
 	s.mu.Lock()
@@ -38,11 +41,38 @@ func (s *switches) get() (settings, <-chan struct{}) {
 
 // sync waits as long as a sync takes, and says how it ends. It ends early when off is closed.
 func (s *switches) sync(off <-chan struct{}) syscall.Errno {
-	if !s.awaitTurn(off) {
-		return syscall.EIO
-	}
 	now, _ := s.get()
+	if now.stalled || now.slowSync > 0 {
+		defer s.note()()
+		if !s.awaitTurn(off) {
+			return syscall.EIO
+		}
+		now, _ = s.get()
+	}
 	return now.failSync
+}
+
+// note notes that a sync is under way, until what it returns is called.
+func (s *switches) note() (ended func()) {
+	began := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncs[&began] = true
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.syncs, &began)
+	}
+}
+
+// waited is for how long the oldest sync has been under way; 0: none is.
+func (s *switches) waited() (longest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for began := range s.syncs {
+		longest = max(longest, time.Since(*began))
+	}
+	return longest
 }
 
 // awaitTurn waits while syncs stall, and for the delay that they have; false: off was closed meanwhile.

@@ -1,0 +1,299 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/chaos/stand"
+)
+
+// The kinds of group "disk" that others ask for by name.
+const (
+	PowerLoss    = "power loss of a node"
+	PowerLossAll = "power loss of all nodes"
+
+	powerLossAgain = "power loss again and again"
+	failedSync     = "failed fsync"
+	slowSync       = "slow fsync"
+	slowSyncs      = "slow fsync on all nodes"
+	hungSync       = "hung fsync"
+	failedWrite    = "failed write"
+	fullDisk       = "full disk"
+)
+
+// diskKinds strike the disks under nodes. What a node has not synced is lost, and a node that cannot write must end.
+func diskKinds() []Kind {
+	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
+		return Kind{Name: name, Group: "disk", Weight: weight, Needs: needDisks,
+			Strike: func(ctx context.Context, on Target) error {
+				return strike(ctx, &diskStrike{striking{Target: on, kind: name}})
+			}}
+	}
+	return []Kind{
+		kind(PowerLoss, 8, func(ctx context.Context, s *diskStrike) error { return s.powerLoss(ctx, s.some(1)) }),
+		kind(PowerLossAll, 6, func(ctx context.Context, s *diskStrike) error { return s.powerLoss(ctx, s.Stand.Names()) }),
+		kind(powerLossAgain, 3, func(ctx context.Context, s *diskStrike) error {
+			return s.powerLossAgain(ctx, s.some(1+s.Rand.IntN(len(s.Stand.Names()))))
+		}),
+		kind(failedSync, 5, func(ctx context.Context, s *diskStrike) error {
+			return s.failing(ctx, s.some(1), "fsync fails with EIO", func(d *lossyfs.Disk) { d.FailSync(syscall.EIO) })
+		}),
+		kind(failedWrite, 4, func(ctx context.Context, s *diskStrike) error {
+			return s.failing(ctx, s.some(1), "writes fail with EIO", func(d *lossyfs.Disk) { d.FailWrite(syscall.EIO) })
+		}),
+		kind(slowSync, 5, func(ctx context.Context, s *diskStrike) error { return s.slow(ctx, s.some(1)) }),
+		kind(slowSyncs, 2, func(ctx context.Context, s *diskStrike) error { return s.slow(ctx, s.Stand.Names()) }),
+		kind(hungSync, 2, func(ctx context.Context, s *diskStrike) error { return s.hung(ctx, s.some(1)) }),
+		kind(fullDisk, 4, func(ctx context.Context, s *diskStrike) error { return s.full(ctx, s.some(1)) }),
+	}
+}
+
+func needDisks(s *stand.Stand) error {
+	if s.Disks == nil {
+		return errors.New("the nodes are not on disks of their own")
+	}
+	return nil
+}
+
+type diskStrike struct{ striking }
+
+// lose cuts the power of nodes: they are dead at once, and of what they had not synced some is gone. Often their disks
+// get stuck a moment before, since otherwise there is next to nothing that is written and not synced.
+func (s *diskStrike) lose(nodes []string) error {
+	if s.Rand.IntN(3) > 0 {
+		for _, n := range nodes {
+			s.Stand.Disks[n].Stall()
+			defer s.Stand.Disks[n].Unstall()
+		}
+		wait(context.Background(), time.Duration(s.Rand.Int64N(int64(maxStuck))))
+	}
+	return together(nodes, func(n string) error {
+		killed := make(chan error, 1)
+		go func() { killed <- s.Stand.Kill(n) }()
+		select {
+		case err := <-killed:
+			return errors.Join(err, s.Stand.Disks[n].PowerLoss())
+		case <-time.After(struckDead): // it ends when its disk lets go of it
+			return errors.Join(s.Stand.Disks[n].PowerLoss(), <-killed)
+		}
+	})
+}
+
+const (
+	maxStuck   = 100 * time.Millisecond // before the power goes
+	struckDead = 100 * time.Millisecond // from a kill until nothing is done any more but by the kernel
+)
+
+// powerLoss cuts the power of nodes, and starts them again after a while.
+func (s *diskStrike) powerLoss(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fault := s.strike(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
+	if err := s.lose(nodes); err != nil {
+		return err
+	}
+	wait(ctx, s.Hold)
+	s.Recorder.Mending(fault)
+	return s.start(fault, nodes)
+}
+
+// powerLossAgain cuts the power of nodes, and cuts it again some times while they recover from the cut before.
+func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	lives := make([]time.Duration, 2+s.Rand.IntN(maxCrashes-1))
+	var told []string
+	for i := range lives {
+		lives[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
+		told = append(told, lives[i].Round(time.Millisecond).String())
+	}
+	fault := s.strike(ctx, nodes, "again after %s", strings.Join(told, ", "))
+	if err := s.lose(nodes); err != nil {
+		return err
+	}
+	for _, life := range lives {
+		if err := s.Stand.Start(nodes...); err != nil {
+			return err
+		}
+		if !wait(ctx, life) {
+			break
+		}
+		if err := s.lose(nodes); err != nil {
+			return err
+		}
+	}
+	s.Recorder.Mending(fault)
+	return s.start(fault, nodes)
+}
+
+// slow makes every fsync slower. Nobody has to die of it.
+func (s *diskStrike) slow(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	delay := minSlow + time.Duration(s.Rand.Int64N(int64(maxSlow-minSlow)))
+	fault := s.strike(ctx, nodes, "%v each, for %v", delay.Round(time.Millisecond), s.Hold.Round(time.Millisecond))
+	for _, n := range nodes {
+		s.Stand.Disks[n].SlowSync(delay)
+	}
+	wait(ctx, s.Hold)
+	s.Recorder.Mending(fault)
+	for _, n := range nodes {
+		s.Stand.Disks[n].SlowSync(0)
+	}
+	return s.start(fault, s.dead(nodes))
+}
+
+const (
+	minSlow, maxSlow = 50 * time.Millisecond, 500 * time.Millisecond
+
+	// dying is how long a node may live on after its disk has failed it: as long as it takes to write something again,
+	// and to end.
+	dying = 15 * time.Second
+	// hangs is how long no fsync returns, and tooLong how long a node waits for one at most.
+	hangs, tooLong = 12 * time.Second, 11 * time.Second
+)
+
+// failing makes the disks of nodes fail until the nodes have ended by themselves.
+func (s *diskStrike) failing(ctx context.Context, nodes []string, how string, fail func(d *lossyfs.Disk)) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	cut := s.Rand.IntN(2) == 0
+	if cut {
+		how += ", and then the power"
+	}
+	fault := s.strike(ctx, nodes, "%s", how)
+	before := s.failures(nodes)
+	for _, n := range nodes {
+		fail(s.Stand.Disks[n])
+	}
+	survived := s.awaitDeath(ctx, nodes, dying)
+	err = s.unmoved(ctx, before, survived)
+	if err == nil && cut {
+		err = s.lose(nodes)
+	}
+	s.Recorder.Mending(fault)
+	s.heal(nodes)
+	return errors.Join(err, s.start(fault, s.dead(nodes)))
+}
+
+// failures is what each node's disk has refused until now.
+func (s *diskStrike) failures(nodes []string) map[string]int64 {
+	all := map[string]int64{}
+	for _, n := range nodes {
+		stats := s.Stand.Disks[n].Stats()
+		all[n] = stats.FailedSyncs + stats.FailedWrites
+	}
+	return all
+}
+
+// fewFailures may not have been of the log or the votes: a snapshot that cannot be written is no reason to end.
+const fewFailures = 2
+
+// unmoved is an error if a node lives on though its disk has failed it. One that wrote nothing meanwhile may.
+func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes []string) error {
+	if ctx.Err() != nil {
+		return nil // it had no time
+	}
+	now := s.failures(nodes)
+	for _, n := range nodes {
+		if failed := now[n] - before[n]; failed > fewFailures {
+			return fmt.Errorf("%s: %s runs on after its disk has refused it %d times in %v", s.kind, n, failed, dying)
+		}
+	}
+	return nil
+}
+
+// hung lets no fsync return for longer than a node waits for one. It ends then, as far as a process can while the disk
+// hangs, and wholly when the disk answers.
+func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fault := s.strike(ctx, nodes, "for %v", hangs)
+	for _, n := range nodes {
+		s.Stand.Disks[n].Stall()
+	}
+	wait(ctx, hangs)
+	waited := map[string]time.Duration{}
+	for _, n := range nodes {
+		waited[n] = s.Stand.Disks[n].Unstall()
+	}
+	s.Recorder.Mending(fault)
+	for _, n := range s.awaitDeath(ctx, nodes, time.Second) {
+		if waited[n] > tooLong && ctx.Err() == nil {
+			err = fmt.Errorf("%s: %s runs on after an fsync that took %v", s.kind, n, waited[n])
+		}
+	}
+	return errors.Join(err, s.start(fault, s.dead(nodes)))
+}
+
+// full leaves nodes little room. They end at the first write that finds none, if they come to that. Some are started
+// again without room, which must harm nothing, and all are with it.
+func (s *diskStrike) full(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	room, again := s.Rand.Int64N(mostRoom), s.Rand.IntN(2) == 0
+	fault := s.strike(ctx, nodes, "%d KiB left for %v", room>>10, s.Hold.Round(time.Millisecond))
+	for _, n := range nodes {
+		s.Stand.Disks[n].Limit(room)
+	}
+	s.awaitDeath(ctx, nodes, s.Hold)
+	if down := s.dead(nodes); again && len(down) > 0 {
+		err = s.Stand.Start(down...)
+		wait(ctx, s.Hold/2)
+		err = errors.Join(err, s.Stand.Kill(down...))
+	}
+	s.Recorder.Mending(fault)
+	s.heal(nodes)
+	return errors.Join(err, s.start(fault, s.dead(nodes)))
+}
+
+// mostRoom is so little that a node comes to its end soon: one segment of a log is larger.
+const mostRoom = 2 << 20
+
+func (s *diskStrike) heal(nodes []string) {
+	for _, n := range nodes {
+		s.Stand.Disks[n].Heal()
+	}
+}
+
+func (s *diskStrike) dead(nodes []string) []string {
+	return slices.DeleteFunc(slices.Clone(nodes), s.Stand.Runs)
+}
+
+const deathPoll = 20 * time.Millisecond
+
+// awaitDeath waits until nodes have ended by themselves, for a while at most, and returns those that have not.
+func (s *diskStrike) awaitDeath(ctx context.Context, nodes []string, most time.Duration) (alive []string) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		alive = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !s.Stand.Runs(n) })
+		if len(alive) == 0 || !wait(ctx, deathPoll) {
+			return alive
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+func TestDiskKindsNeedDisks(t *testing.T) {
+	for _, k := range diskKinds() {
+		if k.Needs(&stand.Stand{}) == nil {
+			t.Errorf("%s would strike on this machine's disk", k.Name)
+		}
+	}
+}
+
+// Every kind strikes a real cluster that is written to, one after the other. After each all nodes run again, the disks
+// are sound, and nothing that was acknowledged is gone.
+func TestDisksAreSoundAfterFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	if err := lossyfs.Supported(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	s, err := stand.Open(t.Context(), stand.Config{
+		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Disks: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	c, err := client.New(client.Config{Addrs: s.Cluster.URLs(), Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := history.NewRecorder(nil)
+	w := writing(t, c)
+	for i, k := range diskKinds() {
+		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(uint64(i), 0)), Hold: 500 * time.Millisecond}
+		began := time.Now()
+		if err := k.Strike(t.Context(), on); err != nil {
+			t.Fatalf("%s: %v", k.Name, err)
+		}
+		took := time.Since(began)
+		if err := s.AwaitReady(t.Context(), time.Minute, s.Names()...); err != nil {
+			t.Fatalf("%s: %v", k.Name, err)
+		}
+		faults := rec.History().Faults
+		f := faults[len(faults)-1]
+		t.Logf("%s: %v, leading %v: %s; took %v", f.Kind, f.Nodes, f.Shards, f.Detail, took.Round(time.Millisecond))
+		if len(faults) != i+1 || f.Mended < f.Mending || f.Mending < f.Struck || f.Detail == "" || len(f.Nodes) == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	w.stop()
+	for _, id := range w.acknowledged {
+		if _, err := c.Get(t.Context(), id); err != nil {
+			t.Errorf("%s was acknowledged: %v", id, err)
+		}
+	}
+	t.Logf("%d acknowledged", len(w.acknowledged))
+	for name, d := range s.Disks {
+		t.Logf("%s: %+v", name, d.Stats())
+	}
+}
+
+// writer schedules tasks that are not due for long, until it is stopped.
+type writer struct {
+	cancel       context.CancelFunc
+	done         sync.WaitGroup
+	acknowledged []string // to be read after stop
+}
+
+func writing(t *testing.T, c *client.Client) *writer {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &writer{cancel: cancel}
+	t.Cleanup(w.stop)
+	w.done.Go(func() {
+		for i := 0; wait(ctx, 5*time.Millisecond); i++ {
+			id := fmt.Sprintf("task-%d", i)
+			_, err := c.Schedule(ctx, client.Task{ID: id, FireAt: time.Now().Add(time.Hour),
+				Target: &client.Target{URL: "http://127.0.0.1:1/"}})
+			if err == nil {
+				w.acknowledged = append(w.acknowledged, id)
+			}
+		}
+	})
+	return w
+}
+
+func (w *writer) stop() {
+	w.cancel()
+	w.done.Wait()
+}
