@@ -321,6 +321,21 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	}
 }
 
+// What net/http sent twice by itself and was then answered as not committed may have been committed the first time.
+func TestSentBeforeItWasRefused(t *testing.T) {
+	for status, unknown := range map[int]bool{503: true, 429: true, 404: false} {
+		c, s := start(t, Config{MaxAttempts: 1}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))
+		if _, err := c.FireNow(t.Context(), "a"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := c.FireNow(t.Context(), "a")
+		var refusal *Error
+		if len(s.requests()) != 3 || !errors.As(err, &refusal) || errors.Is(err, ErrUnknown) != unknown {
+			t.Errorf("%d: %v, of %d requests", status, err, len(s.requests()))
+		}
+	}
+}
+
 func TestListWalksPages(t *testing.T) {
 	c, s := start(t, Config{},
 		answer(200, `{"tasks":[{"id":"a"},{"id":"b"}],"next_cursor":"one"}`),

@@ -91,8 +91,8 @@ func (h *heard) Read(p []byte) (int, error) {
 }
 
 func (c *Client) exchange(ctx context.Context, base string, call call, read func(io.Reader) error) error {
-	var sent atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Store(true) }})
+	var sent atomic.Int32
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }})
 	req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
 	if err != nil {
 		return &unsendableError{err}
@@ -104,7 +104,7 @@ func (c *Client) exchange(ctx context.Context, base string, call call, read func
 		req.Header.Set("Content-Type", call.contentType)
 	}
 	resp, err := c.cfg.HTTPClient.Do(req)
-	if err != nil && sent.Load() {
+	if err != nil && sent.Load() > 0 {
 		return &sentError{err}
 	}
 	if err != nil {
@@ -116,9 +116,17 @@ func (c *Client) exchange(ctx context.Context, base string, call call, read func
 		_ = resp.Body.Close()
 	}()
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return readError(resp)
+		return refused(readError(resp), sent.Load())
 	}
 	return read(resp.Body)
+}
+
+// refused is the refusal of what was sent so often.
+func refused(e *Error, sent int32) error {
+	if sent > 1 {
+		return &sentError{e}
+	}
+	return e
 }
 
 const (

@@ -129,11 +129,12 @@ func (e *callError) add(err error) {
 	e.attempts++
 	e.last = err
 	var refusal *Error
+	var sent *sentError
 	switch {
 	case errors.As(err, &refusal) && refusal.Status < 500 && !refusal.transient():
 		e.unknown = false
 	case errors.As(err, &refusal):
-		e.unknown = e.unknown || errors.Is(err, ErrUnknown)
+		e.unknown = e.unknown || errors.Is(err, ErrUnknown) || errors.As(err, &sent)
 	default:
 		e.unknown = e.unknown || errors.Is(err, ErrUnknown) || !neverSent(err)
 	}
@@ -151,7 +152,8 @@ func neverSent(err error) bool {
 }
 
 // sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http
-// sends a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say.
+// sends a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say, or
+// a refusal, which says nothing about the first time.
 type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
