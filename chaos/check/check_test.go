@@ -249,6 +249,32 @@ var cases = []struct {
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 30000, 100, 1)
 	}, "came again"},
+	{"tried again after a repeat that failed", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1).Answer = 500
+		s.arrive("a", 9000, 100, 1).Attempt = 2
+	}, ""},
+	{"repeated in turmoil, though its shard had taken a write since", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.fault("pause of all nodes", 50, 20000, 20000)
+		s.schedule("a", 60, 100)
+		s.arrive("a", 101, 100, 1)
+		s.schedule("b", 2000, 99999)
+		s.fault(history.KillLeader, 8000, 9000, 9000)
+		s.term(2, 8100, 8500)
+		s.arrive("a", 8600, 100, 1)
+	}, "came again"},
+	{"repeated in turmoil", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.fault("receiver is slow", 50, 20000, 20000)
+		s.schedule("a", 60, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 8000, 9000, 9000)
+		s.term(2, 8100, 8500)
+		s.arrive("a", 8600, 100, 1)
+	}, ""},
 	{"repeated by a change of leader of its own", limited(Repeats), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.term(1, 0, 10)
@@ -366,6 +392,21 @@ var cases = []struct {
 		s.fault(history.KillLeader, 0, 900, 1000)
 		s.schedule("a", 1010, 2000)
 	}, ""},
+	{"back after all was mended", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.PauseLeader, 500, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, ""},
+	{"struck again before it was back", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.KillLeader, 2000, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, ""},
+	{"not back before it was struck again", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.KillLeader, 12000, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, "it took 19.105s"},
 	{"back too late", limited(Recovery), func(s *story) {
 		s.fault(history.KillLeader, 0, 900, 1000)
 		s.schedule("a", 9000, 2000)
@@ -407,6 +448,12 @@ var cases = []struct {
 		s.schedule("a", 0, 500)
 		s.fault(history.KillAll, 100, 1000, 2000)
 	}, "0: never"},
+	{"held back by another fault", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 500)
+		s.fault(history.KillAll, 100, 1000, 2000)
+		s.fault(history.PauseLeader, 1100, 9000, 9000)
+		s.arrive("a", 9100, 500, 1)
+	}, ""},
 	{"nothing is overdue", limited(FirstFire), func(s *story) {
 		s.schedule("a", 0, 5000)
 		s.fault(history.KillAll, 100, 1000, 2000)

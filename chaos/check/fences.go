@@ -7,7 +7,7 @@ import "github.com/belfryhq/belfry/chaos/history"
 // replaced while it ran may come after the first one of the next.)
 func Fences(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "7", Promise: "fences rise"}
-	windows := x.windows(limits)
+	failovers := x.failovers(limits)
 	fell := 0
 	for _, t := range x.order {
 		highest := map[string]*history.Arrival{} // by webhook-id
@@ -21,7 +21,7 @@ func Fences(x *Index, limits Limits) Finding {
 				f.breach(a.At, t.id, "fence %d came twice: one grant was started twice", a.Fence)
 			case before != nil && a.Fence < before.Fence:
 				fell++
-				if between(windows[t.shard], before, a, limits) == 0 {
+				if len(failovers.explain(t.shard, before, a)) == 0 {
 					f.breach(a.At, t.id, "fence %d came %v after the higher %d, without a failover",
 						a.Fence, a.At.Sub(before.At), before.Fence)
 				}

@@ -15,6 +15,9 @@ type Figures struct {
 	values []any
 }
 
+// NewFigures are figures in words as fmt.Sprintf takes them; each value is an int, a time.Duration or Spreads.
+func NewFigures(format string, values ...any) Figures { return Figures{format, values} }
+
 func (f *Finding) figures(format string, args ...any) { f.Figures = Figures{format, args} }
 
 func (f Figures) String() string {

@@ -20,10 +20,50 @@ func Lost(x *Index) Finding {
 		}
 		readMisses(&f, t)
 	}
+	n := fatesOf(count)
 	f.figures("%d acknowledged: %d delivered, %d dead letters, %d waiting, %d ended by a later call, "+
-		"%d perhaps by one of unknown outcome, %d lost", sum(count[:]), count[delivered], count[dead], count[waiting],
-		count[ended], count[doubtful], count[lost])
+		"%d perhaps by one of unknown outcome, %d lost",
+		n.Acknowledged, n.Delivered, n.Dead, n.Waiting, n.Ended, n.Doubtful, n.Lost)
 	return f
+}
+
+// Fates is what became of the occurrences that were acknowledged.
+type Fates struct {
+	Acknowledged int `json:"acknowledged"`
+	Delivered    int `json:"delivered"`
+	Dead         int `json:"dead"`
+	Waiting      int `json:"waiting"`
+	Ended        int `json:"ended"`    // by a later call
+	Doubtful     int `json:"doubtful"` // perhaps ended by a call of unknown outcome
+	Lost         int `json:"lost"`
+}
+
+// FatesOf counts them.
+func FatesOf(x *Index) Fates {
+	var count [fates]int
+	for _, t := range x.order {
+		for _, w := range t.ops {
+			if w.made() {
+				count[x.fateOf(t, w)]++
+			}
+		}
+	}
+	return fatesOf(count)
+}
+
+func fatesOf(count [fates]int) Fates {
+	return Fates{
+		Acknowledged: sum(count[:]), Delivered: count[delivered], Dead: count[dead], Waiting: count[waiting],
+		Ended: count[ended], Doubtful: count[doubtful], Lost: count[lost],
+	}
+}
+
+// Plus are the fates of both.
+func (f Fates) Plus(g Fates) Fates {
+	return Fates{
+		f.Acknowledged + g.Acknowledged, f.Delivered + g.Delivered, f.Dead + g.Dead, f.Waiting + g.Waiting,
+		f.Ended + g.Ended, f.Doubtful + g.Doubtful, f.Lost + g.Lost,
+	}
 }
 
 type fate int

@@ -6,12 +6,13 @@ import "github.com/belfryhq/belfry/chaos/history"
 // and what was delivered well before a fault is not delivered again after it.
 func Undead(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "9", Promise: "nothing rises from the dead"}
+	failovers := x.failovers(limits)
 	ends := 0
 	for _, t := range x.order {
 		ends += t.roseInReads(&f)
 		for i, a := range t.arrivals {
 			if p := repeated(t.arrivals[:i], a); p != nil && p.Delivered() {
-				x.roseAfterFault(&f, t, p, a, limits)
+				failovers.roseAfterFault(&f, t, p, a)
 			}
 		}
 	}
@@ -19,13 +20,18 @@ func Undead(x *Index, limits Limits) Finding {
 	return f
 }
 
-func (x *Index) roseAfterFault(f *Finding, t *task, p, a *history.Arrival, limits Limits) {
-	for i := len(x.h.Faults) - 1; i >= 0; i-- {
-		fault := &x.h.Faults[i]
+// roseAfterFault finds a repeat after a fault that struck when the outcome of what it repeats was committed.
+func (o failovers) roseAfterFault(f *Finding, t *task, p, a *history.Arrival) {
+	if len(o.explain(t.shard, p, a)) > 0 {
+		return
+	}
+	settled := o.settledAt(t.shard, p)
+	for i := len(o.x.h.Faults) - 1; i >= 0; i-- {
+		fault := &o.x.h.Faults[i]
 		if fault.Struck > a.At {
 			continue
 		}
-		if answeredAt(p).Add(limits.Settle) < fault.Struck {
+		if settled < fault.Struck {
 			f.breach(a.At, t.id, "%s was delivered %v before the %s, and came again %v after it",
 				a.WebhookID, fault.Struck.Sub(answeredAt(p)), fault.Kind, a.At.Sub(fault.Struck))
 		}

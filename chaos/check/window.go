@@ -2,54 +2,55 @@ package check
 
 import (
 	"slices"
+	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// window is the time in which a change of a shard's leader may make attempts come again.
+// window is the time in which changes of a shard's leader may make attempts come again.
 type window struct {
 	from, to history.Instant
+	changes  int  // of leader, at most: so often may one attempt be repeated
 	provoked bool // by a fault; else the cluster changed its leader by itself
 }
 
-// windows finds those of every shard, one for each term that began. A fault makes one at least for each shard that it
-// took the leader of: the new term may have come and gone unseen.
+// windows finds those of every shard, one for each term that was seen to begin. A fault makes one at least for each
+// shard that it took the leader of: the new term may have come and gone unseen.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
-	known := map[uint32]bool{}
-	seen := map[*history.Fault][]uint32{}
+	before := map[uint32]history.Term{}
 	for _, t := range x.h.Terms {
-		if !known[t.Shard] {
-			known[t.Shard] = true
+		last, known := before[t.Shard]
+		before[t.Shard] = t
+		if !known {
 			continue // the term that was there
 		}
-		w := window{from: t.Before.Add(-limits.Surprise), to: t.At.Add(limits.Tail)}
-		if f := x.causeOf(t, limits); f != nil {
-			seen[f] = append(seen[f], t.Shard)
-			w = window{from: f.Struck, to: max(healed(f), t.At).Add(limits.Tail), provoked: true}
+		w := window{from: t.Before.Add(-limits.Surprise), to: t.At, changes: int(t.Term - last.Term)}
+		for i := range x.h.Faults {
+			if f := &x.h.Faults[i]; f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
+				w.to, w.provoked = max(w.to, healed(f)), true
+			}
 		}
+		w.to = w.to.Add(limits.Tail)
 		all[t.Shard] = append(all[t.Shard], w)
 	}
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
 		for _, shard := range f.Shards {
-			if !slices.Contains(seen[f], shard) {
-				all[shard] = append(all[shard], window{from: f.Struck, to: healed(f).Add(limits.Tail), provoked: true})
+			if !x.sawTerm(shard, f, limits) {
+				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true}
+				all[shard] = append(all[shard], w)
 			}
 		}
 	}
 	return all
 }
 
-// causeOf is the fault that may have caused a term, nil if there is none.
-func (x *Index) causeOf(t history.Term, limits Limits) *history.Fault {
-	for i := len(x.h.Faults) - 1; i >= 0; i-- {
-		f := &x.h.Faults[i]
-		if f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
-			return f
-		}
-	}
-	return nil
+// sawTerm tells whether a new term of a shard was seen to begin in a fault.
+func (x *Index) sawTerm(shard uint32, f *history.Fault, limits Limits) bool {
+	return slices.ContainsFunc(x.h.Terms, func(t history.Term) bool {
+		return t.Shard == shard && t.Before != 0 && f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect)
+	})
 }
 
 func unprovoked(windows map[uint32][]window) int {
@@ -71,3 +72,59 @@ func healed(f *history.Fault) history.Instant {
 	}
 	return f.Mended
 }
+
+// calmFrom is the first instant from at on at which no fault is under way, nor was until pause before, nor comes until
+// room after.
+func (x *Index) calmFrom(at history.Instant, pause, room time.Duration) history.Instant {
+	for i := 0; i < len(x.h.Faults); {
+		f := &x.h.Faults[i]
+		if f.Struck <= at.Add(room) && healed(f).Add(pause) > at {
+			at = healed(f).Add(pause)
+			i = 0 // one that was passed over may be under way by then
+			continue
+		}
+		i++
+	}
+	return at
+}
+
+// failovers are the windows of all shards, and what tells whether they explain that an attempt came again.
+type failovers struct {
+	x       *Index
+	limits  Limits
+	windows map[uint32][]window
+	writes  map[uint32][]*op
+}
+
+func (x *Index) failovers(limits Limits) failovers {
+	return failovers{x, limits, x.windows(limits), x.writesByShard()}
+}
+
+// settledAt is when the outcome of an arrival was committed at the latest: a while after its answer in calm, or, in
+// whatever turmoil, when its shard took a write that began a while after it.
+func (f failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
+	answered := answeredAt(p)
+	calm := f.x.calmFrom(answered, f.limits.Recover, f.limits.Settle).Add(f.limits.Settle)
+	proven := answered.Add(f.limits.Settle)
+	took, ok := firstAfter(f.writes[shard], proven)
+	if !ok {
+		return calm
+	}
+	return min(calm, proven.Add(took))
+}
+
+// explain are the windows of a shard that may have made a of p.
+func (f failovers) explain(shard uint32, p, a *history.Arrival) []*window {
+	var found []*window
+	settled := f.settledAt(shard, p)
+	for i := range f.windows[shard] {
+		w := &f.windows[shard][i]
+		if settled >= w.from && a.At >= w.from && a.At <= w.to {
+			found = append(found, w)
+		}
+	}
+	return found
+}
+
+// answeredAt is when the receiver answered an arrival: no outcome can be committed before that.
+func answeredAt(a *history.Arrival) history.Instant { return a.At.Add(a.Held) }

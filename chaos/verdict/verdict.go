@@ -18,6 +18,8 @@ type Verdict struct {
 	Calls    int
 	Arrivals int
 	Findings []check.Finding
+	Fates    check.Fates
+	Tolls    []check.Toll
 
 	index *check.Index
 }
@@ -25,7 +27,10 @@ type Verdict struct {
 // Of judges a run.
 func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	x := check.NewIndex(h)
-	v := &Verdict{Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), Findings: check.All(x, limits), index: x}
+	v := &Verdict{
+		Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), Findings: check.All(x, limits),
+		Fates: check.FatesOf(x), Tolls: check.Tolls(x), index: x,
+	}
 	if n := len(h.Calls); n > 0 {
 		v.Took = h.Calls[n-1].Start.Sub(h.Calls[0].Start)
 	}

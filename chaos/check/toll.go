@@ -1,0 +1,115 @@
+package check
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Toll is what the faults of one kind cost, alone or with others beside them.
+type Toll struct {
+	Kind    string `json:"kind"`
+	Count   int    `json:"count"`
+	Held    Spread `json:"held"`    // from the blow to the mending
+	Late    Spread `json:"late"`    // of what first came, or had been owed, in it or shortly after
+	Repeats int    `json:"repeats"` // of what came, or had been owed, in it or shortly after
+	Heal    Spread `json:"heal"`    // from the mending until every shard had taken a write, where no other fault was under way
+}
+
+// Plus is the toll of both.
+func (t Toll) Plus(u Toll) Toll {
+	return Toll{
+		Kind: u.Kind, Count: t.Count + u.Count, Held: t.Held.Plus(u.Held), Late: t.Late.Plus(u.Late),
+		Repeats: t.Repeats + u.Repeats, Heal: t.Heal.Plus(u.Heal),
+	}
+}
+
+// Calm is the name under which what came while no fault was under way is counted.
+const Calm = "no fault"
+
+// Tolls are those of all kinds of faults that struck, by name, and of the calm between them.
+func Tolls(x *Index) []Toll {
+	tolls := map[string]*Toll{}
+	of := func(kind string) *Toll {
+		if tolls[kind] == nil {
+			tolls[kind] = &Toll{Kind: kind}
+		}
+		return tolls[kind]
+	}
+	x.tollOfFaults(of)
+	for _, t := range x.order {
+		seen := map[string]bool{}
+		for i, a := range t.arrivals {
+			repeat := repeated(t.arrivals[:i], a) != nil
+			since, owed := x.owedSince(a)
+			first := a.Attempt <= 1 && !seen[a.WebhookID]
+			seen[a.WebhookID] = true
+			if !owed {
+				since = a.At
+			}
+			for _, kind := range x.kindsIn(since, a.At) {
+				if repeat {
+					of(kind).Repeats++
+				}
+				if first && owed {
+					of(kind).Late.Add(a.At.Sub(since))
+				}
+			}
+		}
+	}
+	var all []Toll
+	for _, kind := range slices.Sorted(maps.Keys(tolls)) {
+		all = append(all, *tolls[kind])
+	}
+	return all
+}
+
+func (x *Index) tollOfFaults(of func(kind string) *Toll) {
+	writes := x.writesByShard()
+	for i := range x.h.Faults {
+		f := &x.h.Faults[i]
+		toll := of(f.Kind)
+		toll.Count++
+		if f.Mended == 0 {
+			continue
+		}
+		toll.Held.Add(f.Mended.Sub(f.Struck))
+		healed := f.Mended
+		whole := true
+		for _, ws := range writes {
+			took, ok := firstAfter(ws, f.Mended)
+			healed = max(healed, f.Mended.Add(took))
+			whole = whole && ok
+		}
+		if whole && x.aloneUntil(f, healed) {
+			toll.Heal.Add(healed.Sub(f.Mended))
+		}
+	}
+}
+
+// aloneUntil tells whether no other fault was under way from the begin of a fault's mending to an instant.
+func (x *Index) aloneUntil(f *history.Fault, until history.Instant) bool {
+	for i := range x.h.Faults {
+		other := &x.h.Faults[i]
+		if other != f && other.Struck <= until && healed(other) >= f.Mending {
+			return false
+		}
+	}
+	return true
+}
+
+// kindsIn are the kinds of the faults that were under way between two instants, or shortly before; Calm if none were.
+func (x *Index) kindsIn(from, to history.Instant) []string {
+	var kinds []string
+	for i := range x.h.Faults {
+		f := &x.h.Faults[i]
+		if to >= f.Struck && from <= healed(f).Add(settleDown) && !slices.Contains(kinds, f.Kind) {
+			kinds = append(kinds, f.Kind)
+		}
+	}
+	if kinds == nil {
+		return []string{Calm}
+	}
+	return kinds
+}
