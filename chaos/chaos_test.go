@@ -29,12 +29,12 @@ func TestScenarios(t *testing.T) {
 	play := func(name string, cfg chaos.Config, s chaos.Scenario) {
 		t.Run(name, func(t *testing.T) {
 			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), limits(), seed(t)
-			v, err := chaos.Play(t.Context(), cfg, s)
+			report, err := chaos.Play(t.Context(), cfg, s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			t.Log(v)
-			if !v.OK() {
+			t.Log(report.Markdown())
+			if !report.OK() {
 				t.Fail()
 			}
 		})

@@ -4,12 +4,17 @@
 //
 //	history   what was called, what was answered, what arrived, what was broken, and when
 //	workload  calls through random nodes, with timeouts and safe repeats; and the receiver
-//	faults    kill -9, pause, start again; who leads what meanwhile
+//	netlab    a network that can be cut, delayed and garbled
+//	lossyfs   disks that forget, fail and fill up
+//	stand     the cluster on that stage, as far as this machine has one
+//	faults    the kinds of faults; who leads what meanwhile
 //	check     the invariants, each a pure function of the history
-//	verdict   the report
+//	verdict   what came of one round, with all that is known of what was broken
+//	siege     rounds of load and faults by a seed; the report
 //
-// This package puts them together: Play starts nodes and receiver, lets a Scenario break things under load, waits until
-// everything has come to rest, reads what is left, and returns the verdict.
+// `go run ./chaos/cmd/siege --for 1h --faults all --seed 7` is the long form: faults at random, several at once, round
+// after round. Here are the short ones: scenarios, which are sieges of one round with a fixed plan, so that `go test`
+// sees each time the same faults in the same order.
 //
 // Real processes on one machine, not nodes inside the test, because only a process can be killed in the way that a
 // machine dies; and judged over the public interface alone, because a harness that looks inside believes what the

@@ -6,47 +6,37 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/siege"
 )
 
 // Scenario is what a run breaks, and how.
-type Scenario struct {
-	Name string
-	load bool // it wants the load beside it
-	play func(ctx context.Context, r *Run) error
-}
+type Scenario siege.Plan
 
 const (
-	headStart = 1500 * time.Millisecond // of the load before the first fault, and after the last
-	deadFor   = 1200 * time.Millisecond // longer than a failover
-	between   = 800 * time.Millisecond  // from the mending of a fault to the next one
-	pauseFor  = 2500 * time.Millisecond // longer than a failover, so that the old leader wakes to a new one
+	deadFor  = 1200 * time.Millisecond // longer than a failover
+	between  = 800 * time.Millisecond  // from the mending of a fault to the next one
+	pauseFor = 2500 * time.Millisecond // longer than a failover, so that the old leader wakes to a new one
 )
 
 // KillLeaders kills the leader of each shard in turn, under load.
 func KillLeaders() Scenario {
-	return Scenario{"kill -9 of the leader of each shard in turn", true, func(ctx context.Context, r *Run) error {
-		return r.eachShard(ctx, 0, func(shard uint32) error { return r.breaker.KillLeader(ctx, shard, deadFor) })
-	}}
+	return Scenario{Name: "kill -9 of the leader of each shard in turn", Play: eachShard(0, history.KillLeader, deadFor)}
 }
 
 // PauseLeaders stops the leaders of the first n shards in their tracks, one after the other, for longer than an
 // election takes, under load; n < 1: of all shards.
 func PauseLeaders(n int) Scenario {
-	return Scenario{"SIGSTOP and SIGCONT of leaders", true, func(ctx context.Context, r *Run) error {
-		return r.eachShard(ctx, n, func(shard uint32) error { return r.breaker.PauseLeader(ctx, shard, pauseFor) })
-	}}
+	return Scenario{Name: "SIGSTOP and SIGCONT of leaders", Play: eachShard(n, history.PauseLeader, pauseFor)}
 }
 
 // KillEverything kills all nodes at once under load, and starts them again, so many times.
 func KillEverything(times int) Scenario {
-	return Scenario{"kill -9 of all nodes", true, func(ctx context.Context, r *Run) error {
+	return Scenario{Name: "kill -9 of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
 		for range times {
-			if err := r.breaker.KillAll(ctx, r.rec.Now().Add(deadFor)); err != nil {
-				return err
-			}
-			if err := pause(ctx, between); err != nil {
+			if err := blow(ctx, r, history.KillAll, deadFor, 0); err != nil {
 				return err
 			}
 		}
@@ -57,14 +47,14 @@ func KillEverything(times int) Scenario {
 // InTurn plays scenarios one after the other, in one run.
 func InTurn(scenarios ...Scenario) Scenario {
 	var names []string
-	load := false
+	quiet := true
 	for _, s := range scenarios {
 		names = append(names, s.Name)
-		load = load || s.load
+		quiet = quiet && s.Quiet
 	}
-	return Scenario{strings.Join(names, ", "), load, func(ctx context.Context, r *Run) error {
+	return Scenario{Name: strings.Join(names, ", "), Quiet: quiet, Play: func(ctx context.Context, r *siege.Round) error {
 		for _, s := range scenarios {
-			if err := s.play(ctx, r); err != nil {
+			if err := s.Play(ctx, r); err != nil {
 				return fmt.Errorf("%s: %w", s.Name, err)
 			}
 		}
@@ -75,62 +65,42 @@ func InTurn(scenarios ...Scenario) Scenario {
 // KillEverythingAfter schedules n tasks by batch, all due at one instant some time ahead, kills all nodes with the last
 // acknowledgement, and starts them again when everything is due.
 func KillEverythingAfter(n int, ahead time.Duration) Scenario {
-	return Scenario{"kill -9 of all nodes after the last acknowledgement", false, func(ctx context.Context, r *Run) error {
-		due := r.rec.Now().Add(ahead)
-		if err := r.load.Burst(ctx, n, due.Time()); err != nil {
-			return err
-		}
-		return r.breaker.KillAll(ctx, due.Add(time.Second))
-	}}
+	return Scenario{
+		Name: "kill -9 of all nodes after the last acknowledgement", Quiet: true,
+		Play: func(ctx context.Context, r *siege.Round) error {
+			due := time.Now().Add(ahead)
+			if err := r.Load().Burst(ctx, n, due); err != nil {
+				return err
+			}
+			return r.Strike(ctx, history.KillAll, time.Until(due)+time.Second, 0)
+		},
+	}
 }
 
-// perform plays a scenario. A load that it wants has a head start, and runs on for as long after it.
-func (r *Run) perform(ctx context.Context, s Scenario) error {
-	if !s.load {
-		return s.play(ctx, r)
-	}
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	load.Go(func() { r.load.Run(ctx, stop) })
-	defer load.Wait()
-	defer close(stop)
-	if err := pause(ctx, headStart); err != nil {
-		return err
-	}
-	if err := s.play(ctx, r); err != nil {
-		return err
-	}
-	return pause(ctx, headStart)
-}
-
-// eachShard strikes the first n shards once each, all if n < 1, waiting a little after each.
-func (r *Run) eachShard(ctx context.Context, n int, strike func(shard uint32) error) error {
-	leaders, err := r.breaker.Leaders(ctx)
-	if err != nil {
-		return err
-	}
-	shards := slices.Sorted(maps.Keys(leaders))
-	if n > 0 {
-		shards = shards[:min(n, len(shards))]
-	}
-	for _, shard := range shards {
-		if err := strike(shard); err != nil {
+// eachShard strikes the leaders of the first n shards once each, all if n < 1.
+func eachShard(n int, kind string, hold time.Duration) func(ctx context.Context, r *siege.Round) error {
+	return func(ctx context.Context, r *siege.Round) error {
+		leaders, err := r.Leaders(ctx)
+		if err != nil {
 			return err
 		}
-		if err := pause(ctx, between); err != nil {
-			return err
+		shards := slices.Sorted(maps.Keys(leaders))
+		if n > 0 {
+			shards = shards[:min(n, len(shards))]
 		}
-	}
-	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
+		for _, shard := range shards {
+			if err := blow(ctx, r, kind, hold, shard); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
+}
+
+// blow strikes, and lets the cluster come to itself a little.
+func blow(ctx context.Context, r *siege.Round, kind string, hold time.Duration, shard uint32) error {
+	if err := r.Strike(ctx, kind, hold, shard); err != nil {
+		return err
+	}
+	return r.Pause(ctx, between)
 }

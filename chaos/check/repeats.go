@@ -3,9 +3,9 @@ package check
 import "github.com/belfryhq/belfry/chaos/history"
 
 // Repeats checks invariant 5: without a fault nothing is attempted twice, and a failover repeats at most what was in
-// flight on its shard. An arrival is a repeat if an attempt of that number, or a successful one, came before. It must be
-// explained by a change of leader that the outcome of the arrival that it repeats may not have been committed before;
-// and a change of leader explains one repeat of an occurrence.
+// flight on its shard. An arrival is a repeat if an attempt of that number, or a successful one, came before. It must
+// be explained by a change of leader that the outcome of the arrival that it repeats may not have been committed
+// before; and a change of leader explains one repeat of an occurrence.
 func Repeats(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "5", Promise: "repeats are bounded by what was in flight"}
 	failovers := x.failovers(limits)
@@ -44,8 +44,8 @@ func use(windows []*window, used map[*window]int) bool {
 }
 
 // repeated is the arrival that a repeats; nil: it is no repeat. Attempts of an occurrence follow each other by their
-// fences: each is compared with the one that was granted before it, because a repeat that failed is rightly tried again,
-// though an attempt before it had succeeded. One that comes after others of higher fences repeats the highest.
+// fences: each is compared with the one that was granted before it, because a repeat that failed is rightly tried
+// again, though an attempt before it had succeeded. One that comes after others of higher fences repeats the highest.
 func repeated(before []*history.Arrival, a *history.Arrival) *history.Arrival {
 	var lower, higher *history.Arrival // the next ones
 	for _, p := range before {

@@ -14,7 +14,7 @@ type Toll struct {
 	Held    Spread `json:"held"`    // from the blow to the mending
 	Late    Spread `json:"late"`    // of what first came, or had been owed, in it or shortly after
 	Repeats int    `json:"repeats"` // of what came, or had been owed, in it or shortly after
-	Heal    Spread `json:"heal"`    // from the mending until every shard had taken a write, where no other fault was under way
+	Heal    Spread `json:"heal"`    // from the mending until every shard took a write, with no other fault under way
 }
 
 // Plus is the toll of both.

@@ -102,11 +102,11 @@ func (x *Index) failovers(limits Limits) failovers {
 
 // settledAt is when the outcome of an arrival was committed at the latest: a while after its answer in calm, or, in
 // whatever turmoil, when its shard took a write that began a while after it.
-func (f failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
+func (o failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
 	answered := answeredAt(p)
-	calm := f.x.calmFrom(answered, f.limits.Recover, f.limits.Settle).Add(f.limits.Settle)
-	proven := answered.Add(f.limits.Settle)
-	took, ok := firstAfter(f.writes[shard], proven)
+	calm := o.x.calmFrom(answered, o.limits.Recover, o.limits.Settle).Add(o.limits.Settle)
+	proven := answered.Add(o.limits.Settle)
+	took, ok := firstAfter(o.writes[shard], proven)
 	if !ok {
 		return calm
 	}
@@ -114,11 +114,11 @@ func (f failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
 }
 
 // explain are the windows of a shard that may have made a of p.
-func (f failovers) explain(shard uint32, p, a *history.Arrival) []*window {
+func (o failovers) explain(shard uint32, p, a *history.Arrival) []*window {
 	var found []*window
-	settled := f.settledAt(shard, p)
-	for i := range f.windows[shard] {
-		w := &f.windows[shard][i]
+	settled := o.settledAt(shard, p)
+	for i := range o.windows[shard] {
+		w := &o.windows[shard][i]
 		if settled >= w.from && a.At >= w.from && a.At <= w.to {
 			found = append(found, w)
 		}

@@ -2,9 +2,7 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,15 +17,6 @@ func view(leader string) *client.Cluster {
 			{ID: 1, Leader: "x", Replicas: []client.Replica{{Node: "x", Applied: 7}, {Node: "y", Applied: 7}}},
 			{ID: 2, Leader: leader, Replicas: []client.Replica{{Node: "x", Applied: 9}, {Node: "z", Applied: 8}}},
 		},
-	}
-}
-
-func TestLeaders(t *testing.T) {
-	if got := leadersOf(view("")); len(got) != 1 || got[1] != "node-1" {
-		t.Errorf("%v", got)
-	}
-	if got := leadersOf(view("y")); len(got) != 2 || got[2] != "node-2" {
-		t.Errorf("%v", got)
 	}
 }
 
@@ -58,20 +47,6 @@ func TestTermsAreSeen(t *testing.T) {
 	if len(terms) != 2 || terms[0].Before != 0 || terms[1].Leader != "node-2" ||
 		terms[1].Before < terms[0].At || terms[1].Before > terms[1].At {
 		t.Errorf("%+v", terms)
-	}
-}
-
-func TestTogether(t *testing.T) {
-	var done atomic.Int32
-	err := together([]string{"a", "b", "c"}, func(node string) error {
-		done.Add(1)
-		if node == "b" {
-			return errors.New("b will not")
-		}
-		return nil
-	})
-	if done.Load() != 3 || err == nil || err.Error() != "b will not" {
-		t.Errorf("%d, %v", done.Load(), err)
 	}
 }
 

@@ -29,8 +29,8 @@ type Kind struct {
 
 	// Needs says what it needs that the stand does not have; nil: it can strike there. A nil Needs needs nothing.
 	Needs func(s *stand.Stand) error
-	// Strike strikes, holds for a while, mends, and records all of it. It mends also when ctx ends meanwhile. Its error says
-	// that the stand itself failed; a node that cannot be had at the moment is ErrBusy.
+	// Strike strikes, holds for a while, mends, and records all of it. It mends also when ctx ends meanwhile. Its error
+	// says that the stand itself failed; a node that cannot be had at the moment is ErrBusy.
 	Strike func(ctx context.Context, on Target) error
 }
 
@@ -42,4 +42,16 @@ type Target struct {
 	Hold     time.Duration // how long it lasts, about
 	Receiver *workload.Receiver
 	Shard    uint32 // whose leader is meant, by kinds that strike leaders; 0: Rand chooses
+}
+
+// wait returns after d, with false if the context ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
 }

@@ -15,12 +15,13 @@ const (
 	hugeReply  = 8 << 20
 )
 
-// receiverKinds make the receiver of all deliveries hostile for a while. Whatever it does, only deliveries suffer: calls
-// go on, and nothing is lost.
+// receiverKinds make the receiver of all deliveries hostile for a while. Whatever it does, only deliveries suffer:
+// calls go on, and nothing is lost.
 func receiverKinds() []Kind {
 	kind := func(name string, mood func(hold time.Duration) workload.Mood) Kind {
-		return Kind{Name: "receiver " + name, Group: "receiver", Weight: 1, Strike: func(ctx context.Context, on Target) error {
-			return misbehave(ctx, on, "receiver "+name, mood(on.Hold))
+		name = "receiver " + name
+		return Kind{Name: name, Group: "receiver", Weight: 1, Strike: func(ctx context.Context, on Target) error {
+			return misbehave(ctx, on, name, mood(on.Hold))
 		}}
 	}
 	status := func(m workload.Mood) func(time.Duration) workload.Mood {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 )
@@ -91,17 +92,17 @@ func (w *watch) see(shard uint32, term uint64, leader string) {
 
 // RecordReplicas waits until all replicas of each shard have applied equally much, each by its own node's word, and
 // records how far they are then, or when the context ends.
-func (b *Breaker) RecordReplicas(ctx context.Context) error {
+func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder) error {
 	var before []history.Replica
 	for {
-		view, err := b.client.Cluster(ctx)
+		view, err := on.View(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the replicas' positions: %w", err)
 		}
 		now := replicasOf(view)
 		if equal(now) && slices.Equal(now, before) || !wait(ctx, pollEvery) {
 			for _, r := range now {
-				b.rec.Replica(r)
+				rec.Replica(r)
 			}
 			return nil
 		}

@@ -48,7 +48,8 @@ func (s *Stand) running(names []string, do func(name string) error) error {
 	})
 }
 
-// Start starts those of the nodes that do not run, and waits for nothing: while a fault holds on they may never be ready.
+// Start starts those of the nodes that do not run, and waits for nothing: while a fault holds on they may never be
+// ready.
 func (s *Stand) Start(names ...string) error {
 	return together(names, func(name string) error {
 		if s.Runs(name) {
@@ -74,4 +75,9 @@ func together(names []string, do func(name string) error) error {
 	}
 	all.Wait()
 	return errors.Join(failed...)
+}
+
+// Heal makes the stage whole again and starts the nodes that do not run. It waits for nothing.
+func (s *Stand) Heal() error {
+	return errors.Join(s.Resume(s.Names()...), s.Start(s.Names()...))
 }

@@ -150,11 +150,20 @@ func (s *Stand) release(nodes []string) {
 	s.claimed = slices.DeleteFunc(s.claimed, func(n string) bool { return slices.Contains(nodes, n) })
 }
 
-// Leaders is the name of each shard's leader, as far as shards have one that is known.
-func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
+// View is the cluster as some node sees it.
+func (s *Stand) View(ctx context.Context) (*client.Cluster, error) {
 	view, err := s.client.Cluster(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking who leads: %w", err)
+		return nil, fmt.Errorf("asking for the cluster's state: %w", err)
+	}
+	return view, nil
+}
+
+// Leaders is the name of each shard's leader, as far as shards have one that is known.
+func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
+	view, err := s.View(ctx)
+	if err != nil {
+		return nil, err
 	}
 	leaders := map[uint32]string{}
 	for _, shard := range view.Shards {

@@ -1,0 +1,118 @@
+// Command siege lays siege to a cluster of real processes on this machine, and reports what came of it. Its exit status
+// is 1 when an invariant was broken, and 2 when the stand failed, so that nothing was shown.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/chaos/siege"
+)
+
+// errBroken says that the siege found something, and has told it.
+var errBroken = errors.New("an invariant was broken")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once, and the nodes with it
+	err := command().ExecuteContext(ctx)
+	switch {
+	case err == nil:
+	case errors.Is(err, errBroken):
+		os.Exit(1)
+	default:
+		fmt.Fprintln(os.Stderr, "siege:", err)
+		os.Exit(2)
+	}
+}
+
+func command() *cobra.Command {
+	var cfg siege.Config
+	var race bool
+	cmd := &cobra.Command{
+		Use:   "siege",
+		Short: "Break a cluster until nothing breaks",
+		Long: `Starts a cluster of real processes, and puts it under load and random faults, round after round, each judged by
+itself. Ctrl-C ends the round under way, which is still judged and reported.
+
+Faults that need root or what this kernel does not have are skipped, and the report says so.`,
+		Example: `  siege --for 1h --faults all --seed 7
+  siege --seed 7 --round 12        # the choices of that round again`,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Progress = cmd.OutOrStdout()
+			return run(cmd, cfg, race)
+		},
+	}
+	f := cmd.Flags()
+	f.DurationVar(&cfg.For, "for", 0, "how long rounds are begun")
+	f.IntVar(&cfg.Rounds, "rounds", 0, "how many rounds at most")
+	f.IntVar(&cfg.Round, "round", 0, "only this round")
+	f.StringSliceVar(&cfg.Faults, "faults", []string{"all"}, "groups or names of faults; all or none")
+	f.Uint64Var(&cfg.Seed, "seed", 1, "of all choices")
+	f.IntVar(&cfg.Nodes, "nodes", 3, "of the cluster")
+	f.IntVar(&cfg.Shards, "shards", 6, "of the cluster")
+	f.IntVar(&cfg.PerSecond, "rate", 200, "scripts of the load that are begun each second")
+	f.IntVar(&cfg.Strikers, "strikers", 3, "faults at once")
+	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
+	f.StringVar(&cfg.Dir, "dir", "", "for data, logs, records and the report (default: a new temporary one)")
+	f.StringVar(&cfg.Binary, "binary", "", "of belfry (default: built here)")
+	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
+	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
+	return cmd
+}
+
+func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
+	ctx := cmd.Context()
+	if cfg.Dir == "" {
+		if cfg.Dir, err = os.MkdirTemp("", "siege-"); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return err
+	}
+	if cfg.Binary == "" {
+		if cfg.Binary, err = build(ctx, cfg.Dir, race); err != nil {
+			return err
+		}
+	}
+	report, err := siege.Run(ctx, cfg)
+	if report == nil {
+		return err
+	}
+	err = errors.Join(err, report.Write(cfg.Dir), report.Tell(cmd.OutOrStdout()))
+	if _, said := fmt.Fprintln(cmd.OutOrStdout(), "report:", filepath.Join(cfg.Dir, "report.md")); said != nil {
+		err = errors.Join(err, said)
+	}
+	if err == nil && !report.OK() {
+		err = errBroken
+	}
+	return err
+}
+
+const program = "github.com/belfryhq/belfry/cmd/belfry"
+
+// build builds the nodes' program for tests: with a clock that can be moved, and mistakes that can be seeded.
+func build(ctx context.Context, dir string, race bool) (string, error) {
+	binary := filepath.Join(dir, "belfry")
+	args := []string{"build", "-tags", "chaos", "-o", binary}
+	if race {
+		args = append(args, "-race")
+	}
+	out, err := exec.CommandContext(ctx, "go", append(args, program)...).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building the nodes' program: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	return binary, nil
+}

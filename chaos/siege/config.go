@@ -1,0 +1,117 @@
+package siege
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/faults"
+)
+
+// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round.
+type Config struct {
+	Binary string   // of belfry
+	Dir    string   // data, logs, records, the report
+	Args   []string // further ones of every node
+	Nodes  int      // default 3
+	Shards int      // default 3
+
+	Seed   uint64
+	For    time.Duration // how long rounds are begun
+	Rounds int           // at most; 0: as many as For allows
+	Round  int           // only this one; 0: all
+	Faults []string      // names of groups or kinds; none: all
+	Plan   *Plan         // what each round does; nil: strikers, by the seed
+
+	Strikers  int           // faults at once; default 3
+	Strike    time.Duration // how long they strike in a round; default 40 s
+	PerSecond int           // scripts of the load that are begun; default 200
+	MaxDelay  time.Duration // of a task; default 3 s
+	Drain     time.Duration // for everything to come to rest in the end of a round; default 60 s
+	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000
+	Limits    check.Limits  // zero: those for a machine that does nothing else
+
+	Keep     bool      // also the records of rounds that held
+	Progress io.Writer // told about every round in a line; nil: nobody
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Binary == "" || c.Dir == "":
+		return c, errors.New("siege: Binary and Dir must be given")
+	case c.For <= 0 && c.Rounds <= 0 && c.Round <= 0:
+		return c, errors.New("siege: one of For, Rounds and Round must be given")
+	}
+	var err error
+	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
+		return c, err
+	}
+	setDefault(&c.Nodes, 3)
+	setDefault(&c.Shards, 3)
+	setDefault(&c.Strikers, 3)
+	setDefault(&c.Strike, 40*time.Second)
+	setDefault(&c.Drain, time.Minute)
+	setDefault(&c.Sample, 3000)
+	setDefault(&c.Limits, limits())
+	if c.Progress == nil {
+		c.Progress = io.Discard
+	}
+	return c, nil
+}
+
+// limits are the usual ones, but for a node's start, which here is part of its coming back: several may start at once,
+// and beside other faults' load.
+func limits() check.Limits {
+	l := check.DefaultLimits()
+	l.Recover = 15 * time.Second
+	return l
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+const (
+	allFaults = "all"
+	noFaults  = "none"
+)
+
+// chosen are the kinds of faults that the names mean. A name that means none is an error.
+func chosen(names []string) ([]faults.Kind, error) {
+	all := faults.Kinds()
+	if len(names) == 0 || slices.Contains(names, allFaults) {
+		return all, nil
+	}
+	var kinds []faults.Kind
+	if slices.Equal(names, []string{noFaults}) {
+		return nil, nil
+	}
+	for _, k := range all {
+		if slices.Contains(names, k.Group) || slices.Contains(names, k.Name) {
+			kinds = append(kinds, k)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Group == name || k.Name == name }) {
+			return nil, fmt.Errorf("siege: there are no faults %q; there are: %s", name, strings.Join(groups(all), ", "))
+		}
+	}
+	return kinds, nil
+}
+
+func groups(kinds []faults.Kind) []string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Group)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

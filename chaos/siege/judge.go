@@ -1,0 +1,131 @@
+package siege
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/verdict"
+)
+
+// judge speaks the verdict, and deletes the record if all is well.
+func (r *Round) judge() (*RoundReport, error) {
+	alarms, err := r.siege.stand.Alarms()
+	if err != nil {
+		return nil, err
+	}
+	h := r.rec.History()
+	v := verdict.Of(r.title(), h, r.siege.cfg.Limits)
+	v.Findings = append(v.Findings, r.nodes(h, alarms), r.strangers(), r.beside())
+	report := r.sum(h, v, alarms)
+	if v.OK() && !r.siege.cfg.Keep {
+		return report, os.RemoveAll(r.dir)
+	}
+	err = os.WriteFile(filepath.Join(r.dir, "verdict.txt"), []byte(v.String()), 0o644)
+	return report, errors.Join(err, r.siege.stand.SaveLogs(r.dir))
+}
+
+func (r *Round) title() string {
+	if p := r.siege.cfg.Plan; p != nil {
+		return p.Name
+	}
+	return fmt.Sprintf("seed %d, round %d", r.siege.cfg.Seed, r.n)
+}
+
+// nodes is the finding about the nodes' processes.
+func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
+	f := check.Finding{Invariant: "+", Promise: "no node dies by itself, panics, or races"}
+	explained := 0
+	for _, d := range r.siege.deaths.since(r.began) {
+		at := r.rec.Instant(d.at)
+		if explains(h.Faults, d.node, at) {
+			explained++
+			continue
+		}
+		f.Breaches = append(f.Breaches, check.Breach{
+			At: at, What: d.how + "; the end of its log:\n" + r.siege.stand.LogTail(d.node),
+		})
+	}
+	for _, text := range alarms.Worse {
+		f.Breaches = append(f.Breaches, check.Breach{What: text})
+	}
+	f.Figures = check.NewFigures("%d deaths by themselves that a fault explains; %d lines of level error in the logs",
+		explained, alarms.Errors)
+	return f
+}
+
+// deadly are the groups of faults that a node may rightly die of by itself: of its disk it must, and of its memory the
+// system makes it.
+func deadly(group string) bool { return group == "disk" || group == "memory" }
+
+// late is how long after its mending a fault may still explain a death.
+const late = 5 * time.Second
+
+func explains(struck []history.Fault, node string, at history.Instant) bool {
+	kinds := faults.Kinds()
+	for _, f := range struck {
+		i := slices.IndexFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind })
+		over := f.Mended != 0 && at > f.Mended.Add(late)
+		if i >= 0 && deadly(kinds[i].Group) && slices.Contains(f.Nodes, node) && at >= f.Struck && !over {
+			return true
+		}
+	}
+	return false
+}
+
+// strangers is the finding about what came of tasks of former rounds, which had all come to rest.
+func (r *Round) strangers() check.Finding {
+	f := check.Finding{Invariant: "9b", Promise: "nothing comes of a round before"}
+	came := r.siege.receiver.Strangers()
+	for _, id := range came[r.siege.strangers:] {
+		f.Breaches = append(f.Breaches, check.Breach{ID: id, What: "an attempt came, after its round had come to rest"})
+	}
+	f.Figures = check.NewFigures("%d attempts", len(came)-r.siege.strangers)
+	r.siege.strangers = len(came)
+	return f
+}
+
+// beside is the finding about what showed while the round was brought to its end.
+func (r *Round) beside() check.Finding {
+	return check.Finding{
+		Invariant: "13c", Promise: "a healed cluster is whole, and can be read", Breaches: r.failed,
+		Figures: check.NewFigures("%d failures", len(r.failed)),
+	}
+}
+
+// sum is what of a round goes into the report.
+func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
+	report := &RoundReport{
+		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),
+		Arrivals: len(h.Arrivals), Struck: len(h.Faults), Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
+	}
+	if !v.OK() {
+		report.Dir, report.Verdict = r.dir, v.String()
+	}
+	return report
+}
+
+func countCalls(h *history.History) map[history.Kind]CallCount {
+	counts := map[history.Kind]CallCount{}
+	for i := range h.Calls {
+		c := &h.Calls[i]
+		n := counts[c.Kind]
+		switch c.Outcome {
+		case history.OK:
+			n.OK++
+		case history.Failed:
+			n.Failed++
+		default:
+			n.Unknown++
+		}
+		counts[c.Kind] = n
+	}
+	return counts
+}

@@ -1,0 +1,181 @@
+package siege
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+)
+
+// Write writes report.md and report.json to a folder.
+func (r *Report) Write(dir string) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		os.WriteFile(filepath.Join(dir, "report.json"), append(data, '\n'), 0o644),
+		os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o644),
+	)
+}
+
+// Markdown is the report for people.
+func (r *Report) Markdown() string {
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# Siege, seed %d: %s\n", r.Seed, r.word())
+	say("%s\n", r.summary())
+	say("| | |\n| --- | --- |")
+	say("| began | %s, took %v |", r.Began.UTC().Format(time.RFC3339), r.Took.Round(time.Second))
+	say("| code | %s |", r.Version)
+	say("| machine | %s |", r.Machine)
+	say("| cluster | %d nodes, %d shards |\n", r.Nodes, r.Shards)
+	r.tellInvariants(say)
+	r.tellTolls(say)
+	r.tellCalls(say)
+	r.tellSkipped(say)
+	r.tellFailed(say)
+	return b.String()
+}
+
+func (r *Report) word() string {
+	if r.OK() {
+		return "held"
+	}
+	return "FAILED"
+}
+
+// summary is the siege in two sentences.
+func (r *Report) summary() string {
+	failed := 0
+	for _, round := range r.Rounds {
+		if !round.OK {
+			failed++
+		}
+	}
+	t := r.Tasks
+	return fmt.Sprintf("%d rounds, %d of them failed; %d faults. Of %d acknowledged tasks %d were delivered, "+
+		"%d ended by a later call, %d dead letters, %d still waiting, %d in doubt, %d lost.",
+		len(r.Rounds), failed, r.Struck(), t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Lost)
+}
+
+type teller func(format string, args ...any)
+
+func (r *Report) tellInvariants(say teller) {
+	say("## Invariants\n\n| # | promise | | figures |\n| --- | --- | --- | --- |")
+	for _, f := range r.Findings {
+		word := "held"
+		if n := r.Breaches[f.Invariant]; n > 0 {
+			word = fmt.Sprintf("**%d breaches**", n)
+		}
+		say("| %s | %s | %s | %s |", f.Invariant, f.Promise, word, f.Figures)
+	}
+	say("")
+}
+
+func (r *Report) tellTolls(say teller) {
+	say("## Faults\n\nSeveral are under way at once, and what came in one is counted with each of them.\n")
+	say("| fault | count | held, mean | late p50 | p99 | max | repeats | heals in, mean | max |")
+	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })
+	for _, t := range r.Tolls {
+		say("| %s | %d | %s | %s | %s | %s | %d | %s | %s |", t.Kind, t.Count, mean(t.Held),
+			short(t.Late.Quantile(50)), short(t.Late.Quantile(99)), short(t.Late.Max), t.Repeats, mean(t.Heal), longest(t.Heal))
+	}
+	say("")
+}
+
+func (r *Report) tellCalls(say teller) {
+	say("## Calls\n\n| call | ok | failed | unknown |\n| --- | ---: | ---: | ---: |")
+	for _, kind := range slices.Sorted(maps.Keys(r.Calls)) {
+		n := r.Calls[kind]
+		say("| %s | %d | %d | %d |", kind, n.OK, n.Failed, n.Unknown)
+	}
+	say("\n%d attempts arrived; %d lines of level error in the nodes' logs.\n", r.Arrivals, r.Errors)
+}
+
+func (r *Report) tellSkipped(say teller) {
+	if len(r.Skipped) == 0 {
+		return
+	}
+	say("## Skipped\n")
+	for _, text := range r.Skipped {
+		say("- %s", text)
+	}
+	say("")
+}
+
+func (r *Report) tellFailed(say teller) {
+	for _, round := range r.Rounds {
+		if round.OK {
+			continue
+		}
+		say("## Round %d failed\n\nIts record and the nodes' logs are in `%s`. The same choices again: `%s`. Timing is not "+
+			"repeated.\n\n```\n%s```\n", round.N, round.Dir, r.replay(round), round.Verdict)
+	}
+}
+
+func (r *Report) replay(round *RoundReport) string {
+	args := []string{"go run ./chaos/cmd/siege", fmt.Sprintf("--seed %d --round %d", r.Seed, round.N)}
+	args = append(args, fmt.Sprintf("--nodes %d --shards %d", r.Nodes, r.Shards))
+	if len(r.Chosen) > 0 {
+		args = append(args, fmt.Sprintf("--faults %q", strings.Join(r.Chosen, ",")))
+	}
+	return strings.Join(args, " ")
+}
+
+// Tell writes the report in short.
+func (r *Report) Tell(out io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "siege %s: %s\n", r.word(), r.summary())
+	for _, f := range r.Findings {
+		if n := r.Breaches[f.Invariant]; n > 0 {
+			fmt.Fprintf(&b, "  invariant %s, %s: %d breaches\n", f.Invariant, f.Promise, n)
+		}
+	}
+	for _, round := range r.Rounds {
+		if !round.OK {
+			fmt.Fprintf(&b, "  round %d: see %s; again: %s\n", round.N, round.Dir, r.replay(round))
+		}
+	}
+	for _, text := range r.Skipped {
+		fmt.Fprintf(&b, "  SKIPPED %s\n", text)
+	}
+	_, err := io.WriteString(out, b.String())
+	return err
+}
+
+func mean(s check.Spread) string {
+	if s.Count == 0 {
+		return "–"
+	}
+	return short(s.Mean())
+}
+
+func longest(s check.Spread) string {
+	if s.Count == 0 {
+		return "–"
+	}
+	return short(s.Max)
+}
+
+// short is a time with about three digits.
+func short(d time.Duration) string {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond).String()
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	}
+	return d.Round(time.Microsecond).String()
+}

@@ -1,0 +1,83 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// Plan is what a round does in place of strikers.
+type Plan struct {
+	Name  string
+	Quiet bool // without the load beside it
+	Play  func(ctx context.Context, r *Round) error
+}
+
+// Load is the round's load.
+func (r *Round) Load() *workload.Load { return r.load }
+
+// Leaders is the name of each shard's leader, once all shards have one.
+func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
+	for {
+		leaders, err := r.siege.stand.Leaders(ctx)
+		if err == nil && len(leaders) == r.siege.cfg.Shards {
+			return leaders, nil
+		}
+		if !wait(ctx, tryAgain) {
+			return nil, errors.Join(errors.New("not all shards have leaders"), err, ctx.Err())
+		}
+	}
+}
+
+const (
+	tryAgain  = 100 * time.Millisecond
+	busyLimit = time.Minute // for a planned fault to find what it strikes
+)
+
+// Strike strikes one fault by its kind's name, of the leader of a shard where the kind strikes leaders (0: any), and
+// returns when it is mended. It waits until all shards have leaders, and what it strikes is not taken.
+func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, shard uint32) error {
+	all := faults.Kinds()
+	i := slices.IndexFunc(all, func(k faults.Kind) bool { return k.Name == kind })
+	if i < 0 {
+		return fmt.Errorf("there is no fault %q", kind)
+	}
+	if _, err := r.Leaders(ctx); err != nil {
+		return err
+	}
+	r.planned++
+	on := r.target(rand.New(rand.NewPCG(r.seed, r.planned)))
+	on.Hold, on.Shard = hold, shard
+	for end := time.Now().Add(busyLimit); ; {
+		err := all[i].Strike(ctx, on)
+		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !wait(ctx, tryAgain) {
+			return err
+		}
+	}
+}
+
+// Pause lets the round go on for a while without a blow.
+func (r *Round) Pause(ctx context.Context, d time.Duration) error {
+	if !wait(ctx, d) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// wait returns after d, with false if the context ended first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

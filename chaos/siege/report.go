@@ -1,0 +1,171 @@
+package siege
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Report is what came of a siege.
+type Report struct {
+	Seed    uint64        `json:"seed"`
+	Nodes   int           `json:"nodes"`
+	Shards  int           `json:"shards"`
+	Chosen  []string      `json:"chosen,omitempty"` // faults that were asked for; none: all
+	Version string        `json:"version"`          // of the code under siege
+	Machine string        `json:"machine"`
+	Began   time.Time     `json:"began"`
+	Took    time.Duration `json:"took"`
+
+	Rounds   []*RoundReport             `json:"rounds"`
+	Tasks    check.Fates                `json:"tasks"`
+	Calls    map[history.Kind]CallCount `json:"calls"`
+	Arrivals int                        `json:"arrivals"`
+	Tolls    []check.Toll               `json:"faults"`
+	Findings []check.Finding            `json:"findings"` // of all rounds together; breaches are told by the rounds
+	Breaches map[string]int             `json:"breaches"` // by invariant
+	Skipped  []string                   `json:"skipped"`
+	Errors   int                        `json:"errors"` // lines of that level in the nodes' logs
+}
+
+// RoundReport is what came of one round.
+type RoundReport struct {
+	N        int                        `json:"n"`
+	Seed     uint64                     `json:"seed"`
+	Took     time.Duration              `json:"took"`
+	OK       bool                       `json:"ok"`
+	Struck   int                        `json:"struck"`
+	Arrivals int                        `json:"arrivals"`
+	Tasks    check.Fates                `json:"tasks"`
+	Dir      string                     `json:"dir,omitempty"`     // where its record is, if it is kept
+	Verdict  string                     `json:"verdict,omitempty"` // in full, if it did not hold
+	Calls    map[history.Kind]CallCount `json:"-"`
+	Tolls    []check.Toll               `json:"-"`
+	Findings []check.Finding            `json:"-"`
+	Errors   int                        `json:"-"`
+}
+
+// CallCount is how the calls of one kind ended.
+type CallCount struct {
+	OK      int `json:"ok"`
+	Failed  int `json:"failed"`
+	Unknown int `json:"unknown"`
+}
+
+func newReport(cfg Config) *Report {
+	return &Report{
+		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Version: version(), Machine: machine(),
+		Began: time.Now(), Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
+	}
+}
+
+// version is the revision that this program was built from, which builds the nodes too unless it is told otherwise.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	known := map[string]string{}
+	for _, s := range info.Settings {
+		known[s.Key] = s.Value
+	}
+	text := info.Main.Version
+	if rev := known["vcs.revision"]; rev != "" {
+		text = rev
+	}
+	if known["vcs.modified"] == "true" {
+		text += ", modified"
+	}
+	return text
+}
+
+func machine() string {
+	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
+}
+
+// OK tells whether all rounds held. A siege without a round has shown nothing, and did not hold.
+func (r *Report) OK() bool {
+	for _, round := range r.Rounds {
+		if !round.OK {
+			return false
+		}
+	}
+	return len(r.Rounds) > 0
+}
+
+// Struck is how many faults struck.
+func (r *Report) Struck() int {
+	n := 0
+	for _, round := range r.Rounds {
+		n += round.Struck
+	}
+	return n
+}
+
+func (r *Report) skip(k faults.Kind, why error) {
+	r.Skipped = append(r.Skipped, fmt.Sprintf("%s (%s): %v", k.Name, k.Group, why))
+}
+
+func (r *Report) finish() { r.Took = time.Since(r.Began) }
+
+// add adds a round.
+func (r *Report) add(round *RoundReport) {
+	r.Rounds = append(r.Rounds, round)
+	r.Tasks = r.Tasks.Plus(round.Tasks)
+	r.Arrivals += round.Arrivals
+	r.Errors += round.Errors
+	for kind, n := range round.Calls {
+		sum := r.Calls[kind]
+		r.Calls[kind] = CallCount{sum.OK + n.OK, sum.Failed + n.Failed, sum.Unknown + n.Unknown}
+	}
+	for _, toll := range round.Tolls {
+		r.addToll(toll)
+	}
+	for _, f := range round.Findings {
+		r.addFinding(f)
+	}
+}
+
+func (r *Report) addToll(toll check.Toll) {
+	for i, known := range r.Tolls {
+		if known.Kind == toll.Kind {
+			r.Tolls[i] = known.Plus(toll)
+			return
+		}
+	}
+	r.Tolls = append(r.Tolls, toll)
+}
+
+func (r *Report) addFinding(f check.Finding) {
+	r.Breaches[f.Invariant] += len(f.Breaches)
+	for i, known := range r.Findings {
+		if known.Invariant == f.Invariant {
+			r.Findings[i].Figures = known.Figures.Plus(f.Figures)
+			return
+		}
+	}
+	f.Breaches = nil
+	r.Findings = append(r.Findings, f)
+}
+
+// String is a round in a line.
+func (r *RoundReport) String() string {
+	word := "ok"
+	if !r.OK {
+		var broken []string
+		for _, f := range r.Findings {
+			if !f.OK() {
+				broken = append(broken, f.Invariant)
+			}
+		}
+		word = "FAILED: invariants " + strings.Join(broken, ", ") + "; see " + r.Dir
+	}
+	return fmt.Sprintf("round %d: %.0f s, %d faults, %d acknowledged, %d arrivals, %s",
+		r.N, r.Took.Seconds(), r.Struck, r.Tasks.Acknowledged, r.Arrivals, word)
+}

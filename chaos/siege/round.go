@@ -1,0 +1,181 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// Round is a round on its way, as a plan sees it.
+type Round struct {
+	siege   *siege
+	n       int
+	seed    uint64
+	dir     string
+	rec     *history.Recorder
+	load    *workload.Load
+	began   time.Time
+	planned uint64 // faults of a plan
+
+	failed []check.Breach // what showed beside the record
+}
+
+// golden spreads the rounds' seeds.
+const golden = 0x9e3779b97f4a7c15
+
+func (s *siege) newRound(n int) (*Round, error) {
+	r := &Round{
+		siege: s, n: n, seed: s.cfg.Seed + uint64(n-1)*golden, began: time.Now(),
+		dir: filepath.Join(s.cfg.Dir, fmt.Sprintf("round-%d", n)),
+	}
+	if err := os.MkdirAll(r.dir, 0o755); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.rec, err = history.Create(filepath.Join(r.dir, "history.jsonl")); err != nil {
+		return nil, err
+	}
+	prefix := fmt.Sprintf("r%d-", n)
+	s.receiver.Record(r.rec, prefix)
+	var nodes []workload.Node
+	for _, n := range s.stand.Cluster.Nodes() {
+		nodes = append(nodes, workload.Node{Name: n.Name, URL: "http://" + n.HTTPAddr})
+	}
+	r.load, err = workload.New(workload.Config{
+		Nodes: nodes, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
+		PerSecond: s.cfg.PerSecond, MaxDelay: s.cfg.MaxDelay,
+	})
+	return r, err
+}
+
+// play plays round n and judges it.
+func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
+	if err := s.stand.ClearLogs(); err != nil {
+		return nil, err
+	}
+	r, err := s.newRound(n)
+	if err != nil {
+		return nil, err
+	}
+	err = r.run(ctx)
+	if err = errors.Join(err, r.rec.Close()); err != nil {
+		return nil, err
+	}
+	return r.judge()
+}
+
+// run is all of a round but the verdict. Only what breaks things heeds ctx: an interrupted round is healed, brought to
+// rest and judged like any other.
+func (r *Round) run(ctx context.Context) error {
+	whole := context.WithoutCancel(ctx)
+	watching, unwatch := context.WithCancel(whole)
+	var companions sync.WaitGroup
+	failed := make([]error, 2)
+	companions.Go(func() { failed[0] = faults.Watch(watching, r.siege.stand.Cluster, r.rec) })
+	companions.Go(func() { failed[1] = r.load.Probe(watching, r.siege.cfg.Shards) })
+	err := r.storm(ctx, whole)
+	if err == nil {
+		r.drain(whole)
+	}
+	unwatch()
+	companions.Wait()
+	if err = errors.Join(append(failed, err)...); err != nil {
+		return err
+	}
+	r.inspect(whole)
+	return nil
+}
+
+const (
+	headStart = 1500 * time.Millisecond // of the load before the first blow
+	aftermath = 1500 * time.Millisecond // of the load after everything is healed
+)
+
+// storm is load and faults, until everything is healed.
+func (r *Round) storm(ctx, whole context.Context) error {
+	plan := r.siege.cfg.Plan
+	if plan == nil {
+		plan = &Plan{Play: func(ctx context.Context, r *Round) error { return r.strikeAll(ctx) }}
+	}
+	stop := func() {}
+	if !plan.Quiet {
+		stop = r.startLoad(whole)
+		wait(ctx, headStart)
+	}
+	defer stop()
+	err := plan.Play(ctx, r)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // interrupted
+	}
+	if err := errors.Join(err, r.heal(whole)); err != nil {
+		return err
+	}
+	wait(whole, aftermath)
+	return nil
+}
+
+func (r *Round) startLoad(ctx context.Context) (stop func()) {
+	ended := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() { r.load.Run(ctx, ended) })
+	return func() {
+		close(ended)
+		load.Wait()
+	}
+}
+
+// healLimit is how long a cluster on a whole stage is waited for. When it is not back by then, what follows shows it.
+const healLimit = 30 * time.Second
+
+// heal makes the stage whole, starts every node that does not run, and waits until all shards have leaders.
+func (r *Round) heal(ctx context.Context) error {
+	r.siege.receiver.Behave(workload.Mood{})
+	if err := r.siege.stand.Heal(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, healLimit)
+	defer cancel()
+	if err := r.siege.stand.AwaitReady(ctx, healLimit, r.siege.stand.Names()...); err != nil {
+		r.fail("after everything was healed: %v", err)
+	}
+	if _, err := r.Leaders(ctx); err != nil {
+		r.fail("after everything was healed: %v", err)
+	}
+	return nil
+}
+
+// soon: what is due after the round is no concern of it.
+const soon = 10 * time.Minute
+
+// drain waits until every task has come to rest. Those that do not are left to the verdict.
+func (r *Round) drain(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
+	defer cancel()
+	r.load.Drain(ctx, soon, r.siege.cfg.Sample)
+}
+
+// inspect reads what is left, of a cluster at rest.
+func (r *Round) inspect(ctx context.Context) {
+	settle, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
+	defer cancel()
+	if err := faults.RecordReplicas(settle, r.siege.stand, r.rec); err != nil {
+		r.fail("%v", err)
+	}
+	if err := r.load.ReadAll(ctx, r.siege.cfg.Sample); err != nil {
+		r.fail("%v", err)
+	}
+}
+
+// fail notes a breach that the record does not show.
+func (r *Round) fail(format string, args ...any) {
+	r.failed = append(r.failed, check.Breach{At: r.rec.Now(), What: fmt.Sprintf(format, args...)})
+}

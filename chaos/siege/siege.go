@@ -1,0 +1,124 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// siege is a siege on its way.
+type siege struct {
+	cfg      Config
+	kinds    []faults.Kind // that can strike here
+	stand    *stand.Stand
+	receiver *workload.Receiver
+	deaths   *deaths
+	report   *Report
+
+	strangers int // that came until the last verdict
+}
+
+// Run lays siege. When ctx ends, the round under way is brought to its end, and no other begins. An error says that the
+// stand failed; there is a report nevertheless, of the rounds before, unless nothing was begun.
+func Run(ctx context.Context, cfg Config) (*Report, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := chosen(cfg.Faults)
+	if err != nil {
+		return nil, err
+	}
+	s := &siege{cfg: cfg, report: newReport(cfg)}
+	if err := s.open(ctx, kinds); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	err = s.rounds(ctx)
+	s.report.finish()
+	return s.report, errors.Join(err, s.close())
+}
+
+const dataFolder = "cluster"
+
+func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
+	if err := os.MkdirAll(s.cfg.Dir, 0o755); err != nil {
+		return err
+	}
+	s.stand, err = stand.Open(ctx, stand.Config{
+		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes, Shards: s.cfg.Shards,
+		Args: s.cfg.Args,
+	})
+	if err != nil {
+		return err
+	}
+	s.deaths = watchDeaths(s.stand.Cluster)
+	nobody := history.NewRecorder(nil) // until the first round
+	if s.receiver, err = workload.Listen(ctx, nobody, workload.Loopback); err != nil {
+		return err
+	}
+	s.choose(kinds)
+	return nil
+}
+
+// choose keeps the kinds that can strike on this stand, and reports the others as skipped.
+func (s *siege) choose(kinds []faults.Kind) {
+	for _, k := range kinds {
+		if k.Needs != nil {
+			if err := k.Needs(s.stand); err != nil {
+				s.report.skip(k, err)
+				continue
+			}
+		}
+		s.kinds = append(s.kinds, k)
+	}
+}
+
+func (s *siege) close() error {
+	var err error
+	if s.receiver != nil {
+		err = s.receiver.Close()
+	}
+	if s.stand != nil {
+		err = errors.Join(err, s.stand.Close())
+	}
+	if s.deaths != nil {
+		s.deaths.close()
+	}
+	return err
+}
+
+// rounds plays them one after the other.
+func (s *siege) rounds(ctx context.Context) error {
+	if s.cfg.Round > 0 {
+		return s.next(ctx, s.cfg.Round)
+	}
+	began := time.Now()
+	for n := 1; s.cfg.Rounds == 0 || n <= s.cfg.Rounds; n++ {
+		if ctx.Err() != nil || s.cfg.For > 0 && time.Since(began) >= s.cfg.For {
+			return nil
+		}
+		if err := s.next(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// next plays round n, and tells what came of it.
+func (s *siege) next(ctx context.Context, n int) error {
+	r, err := s.play(ctx, n)
+	if err != nil {
+		return fmt.Errorf("round %d: %w", n, err)
+	}
+	s.report.add(r)
+	_, err = fmt.Fprintln(s.cfg.Progress, r)
+	return err
+}

@@ -1,0 +1,69 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+)
+
+const (
+	minHold  = 300 * time.Millisecond
+	maxHold  = 5 * time.Second
+	maxPause = 2 * time.Second // of a striker between two blows
+	busyWait = 200 * time.Millisecond
+)
+
+// strikeAll lets all strikers strike until the round's time is up, and returns when everything is mended.
+func (r *Round) strikeAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Strike)
+	defer cancel()
+	failed := make([]error, r.siege.cfg.Strikers)
+	var strikers sync.WaitGroup
+	for i := range failed {
+		rng := rand.New(rand.NewPCG(r.seed, uint64(i+1)))
+		strikers.Go(func() { failed[i] = r.strikeOn(ctx, rng) })
+	}
+	strikers.Wait()
+	return errors.Join(failed...)
+}
+
+// strikeOn strikes one fault after the other. A fault has its own source of choices, so that how many of them it makes
+// does not change what comes after it.
+func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
+	for len(r.siege.kinds) > 0 && wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
+		kind := choose(rng, r.siege.kinds)
+		on := r.target(rand.New(rand.NewPCG(rng.Uint64(), 0)))
+		on.Hold = minHold + time.Duration(rng.Int64N(int64(maxHold-minHold)))
+		switch err := kind.Strike(ctx, on); {
+		case errors.Is(err, faults.ErrBusy):
+			wait(ctx, busyWait)
+		case err != nil:
+			return fmt.Errorf("%s: %w", kind.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *Round) target(rng *rand.Rand) faults.Target {
+	return faults.Target{Stand: r.siege.stand, Recorder: r.rec, Receiver: r.siege.receiver, Rand: rng}
+}
+
+// choose picks a kind by weight.
+func choose(rng *rand.Rand, kinds []faults.Kind) faults.Kind {
+	total := 0
+	for _, k := range kinds {
+		total += k.Weight
+	}
+	n := rng.IntN(total)
+	for _, k := range kinds {
+		if n -= k.Weight; n < 0 {
+			return k
+		}
+	}
+	panic("weights do not add up")
+}
