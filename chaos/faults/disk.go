@@ -73,7 +73,7 @@ func (s *diskStrike) lose(nodes []string) error {
 		}
 		wait(context.Background(), time.Duration(s.Rand.Int64N(int64(maxStuck))))
 	}
-	return together(nodes, func(n string) error {
+	return stand.Together(nodes, func(n string) error {
 		killed := make(chan error, 1)
 		go func() { killed <- s.Stand.Kill(n) }()
 		select {

@@ -39,7 +39,7 @@ func (s *Stand) Resume(names ...string) error { return s.running(names, s.Cluste
 
 // running does something to those of the nodes that run.
 func (s *Stand) running(names []string, do func(name string) error) error {
-	return together(names, func(name string) error {
+	return Together(names, func(name string) error {
 		err := do(name)
 		if err != nil && !s.Runs(name) {
 			return nil
@@ -51,7 +51,7 @@ func (s *Stand) running(names []string, do func(name string) error) error {
 // Start starts those of the nodes that do not run, and waits for nothing: while a fault holds on they may never be
 // ready.
 func (s *Stand) Start(names ...string) error {
-	return together(names, func(name string) error {
+	return Together(names, func(name string) error {
 		if s.Runs(name) {
 			return nil
 		}
@@ -63,11 +63,11 @@ func (s *Stand) Start(names ...string) error {
 func (s *Stand) AwaitReady(ctx context.Context, most time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	return together(names, func(name string) error { return s.Cluster.AwaitReady(ctx, name) })
+	return Together(names, func(name string) error { return s.Cluster.AwaitReady(ctx, name) })
 }
 
-// together does something to all nodes at once.
-func together(names []string, do func(name string) error) error {
+// Together does something to all nodes at once.
+func Together(names []string, do func(name string) error) error {
 	failed := make([]error, len(names))
 	var all sync.WaitGroup
 	for i, name := range names {
