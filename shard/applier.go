@@ -3,7 +3,6 @@ package shard
 import (
 	"fmt"
 	"io"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,7 +29,7 @@ type applier struct {
 
 	// snapshotPath names the file that a snapshot of this id is being written to; empty: none.
 	snapshotPath func(id string) string
-	checkpoints  checkpoints
+	checkpoints  *checkpoints
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
@@ -46,7 +45,7 @@ type applied struct {
 func newApplier(machine *fsm.Machine, enoughLog int64, fatal func(error)) *applier {
 	return &applier{
 		machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1),
-		snapshotPath: func(string) string { return "" },
+		snapshotPath: func(string) string { return "" }, checkpoints: newCheckpoints(),
 	}
 }
 
@@ -87,10 +86,13 @@ func (a *applier) advanceTo(l *raft.Log) {
 	}
 	a.term.Store(l.Term)
 	a.index.Store(l.Index)
-	if l.Index%checkpointEvery == 0 {
-		commands, sum := a.machine.Hash()
-		a.checkpoints.add(Checkpoint{Index: l.Index, Commands: commands, Sum: sum})
-	}
+	a.checkpoints.add(a.checkpoint(l.Index))
+}
+
+// checkpoint is called where the machine is changed, and nowhere else: what is hashed is the state after this index.
+func (a *applier) checkpoint(index uint64) Checkpoint {
+	commands, sum := a.machine.Hash()
+	return Checkpoint{Index: index, Commands: commands, Sum: sum}
 }
 
 // fail stops applying for good: an entry that was skipped would make this replica differ from the others.
@@ -125,46 +127,9 @@ func (a *applier) Restore(source io.ReadCloser) error {
 	a.index.Store(index)
 	a.term.Store(term)
 	a.logBytes.Store(0)
+	a.checkpoints.restart(a.checkpoint(index))
 	a.restores.Add(1)
 	return nil
-}
-
-// checkpointEvery is how many Raft indexes lie between two checkpoints.
-const checkpointEvery = 64
-
-// Checkpoint is a fingerprint of the machine right after a Raft index. Replicas that have one for the same index must
-// agree in it.
-type Checkpoint struct {
-	Index    uint64 // of the Raft log; a multiple of checkpointEvery
-	Commands uint64 // applied in the shard's life
-	Sum      uint64 // fsm.Machine's state hash
-}
-
-// checkpoints keeps the newest few.
-type checkpoints struct {
-	mu   sync.Mutex
-	ring [64]Checkpoint
-	next int
-}
-
-func (c *checkpoints) add(p Checkpoint) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ring[c.next] = p
-	c.next = (c.next + 1) % len(c.ring)
-}
-
-// all returns them by rising index.
-func (c *checkpoints) all() []Checkpoint {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]Checkpoint, 0, len(c.ring))
-	for i := range c.ring {
-		if p := c.ring[(c.next+i)%len(c.ring)]; p.Index > 0 {
-			all = append(all, p)
-		}
-	}
-	return all
 }
 
 // wake tells whoever waits on a channel of capacity one that there is something to look at.

@@ -231,9 +231,9 @@ func (c *replicas) agree() {
 		return len(seen) == 1
 	})
 	for _, n := range c.nodes {
-		for _, p := range n.Checkpoints() {
+		for _, p := range n.Checkpoints(0) {
 			for _, other := range c.nodes {
-				if q, ok := other.HashAt(p.Index); ok && q != p {
+				if q, ok := other.CheckpointAt(p.Index); ok && q != p {
 					c.t.Errorf("replicas differ at index %d: %v and %v", p.Index, p, q)
 				}
 			}

@@ -45,8 +45,9 @@ type Config struct {
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
 	// returned nil once. Nil: the clock is trusted.
 	ClockAgrees func(ctx context.Context, voters []string) error
-	// Alive tells whether a node is thought to be up; a hint for giving leadership home. Nil: contact alone decides.
-	Alive func(nodeID string) bool
+	// MayLead tells whether a node is thought to be up, and its replica of this shard fit to lead; a hint for giving the
+	// leadership away. Nil: contact alone decides.
+	MayLead func(nodeID string) bool
 	// OnLeader is told of each change of leader that this replica notices. It must not block.
 	OnLeader func(Change)
 	// Fatal is called when the group cannot go on: a disk that failed, a command of a newer version, a wedged leader.

@@ -34,7 +34,7 @@ func (s *Shard) openRaft() error {
 	if s.stores, err = s.openStores(snapshots); err != nil {
 		return err
 	}
-	transport := wrapTransport(s.cfg.Transport, s.contacts, s.pacer)
+	transport := wrapTransport(s.cfg.Transport, s.contacts, s.pacer, s.holdBack)
 	err = s.bootstrap(snapshots, transport)
 	if err == nil {
 		err = s.startRaft(snapshots, transport)
@@ -143,8 +143,8 @@ func (s *Shard) observeLeaders() {
 	})
 }
 
-// voters returns the node ids of the group's voters.
-func (s *Shard) voters() []string {
+// Voters returns the node ids of the group's voters.
+func (s *Shard) Voters() []string {
 	var voters []string
 	for _, server := range s.raft.GetConfiguration().Configuration().Servers {
 		if server.Suffrage == raft.Voter {
@@ -157,5 +157,5 @@ func (s *Shard) voters() []string {
 // lastMajority returns the latest moment at which a request left that a majority of the voters has since answered in
 // this term.
 func (s *Shard) lastMajority(term uint64) (stamp, bool) {
-	return s.contacts.majority(s.cfg.NodeID, s.voters(), term)
+	return s.contacts.majority(s.cfg.NodeID, s.Voters(), term)
 }

@@ -64,7 +64,7 @@ func (l *leadership) start() {
 
 // takeOver does what must come before anything else, and then lets the wheel turn.
 func (l *leadership) takeOver() {
-	if !l.agreeOnClock(l.ctx) {
+	if !l.clearToLead(l.ctx) || !l.agreeOnClock(l.ctx) {
 		return
 	}
 	l.proposer.queue.requestTakeover()
@@ -79,6 +79,7 @@ func (l *leadership) takeOver() {
 	l.workers.Go(func() { l.ticker.run(l.ctx) })
 	l.workers.Go(func() { l.keepRules(l.ctx) })
 	l.workers.Go(func() { l.goHome(l.ctx) })
+	l.workers.Go(func() { l.stepAside(l.ctx) })
 }
 
 // open is called by the proposer when the Takeover has been applied.
@@ -156,18 +157,20 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	}
 }
 
-func (l *leadership) giveAway(ctx context.Context) {
+// giveAway tries to hand the leadership to somebody who is well; false: there is nobody.
+func (l *leadership) giveAway(ctx context.Context) bool {
 	to := l.shard.bestPeer(l.shard.raft.CurrentTerm())
 	if to == "" {
-		return
+		return false
 	}
 	if err := l.transfer(ctx, to, 0, true); err != nil && !errors.Is(err, errEnded) {
 		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "error", err)
 	}
+	return true
 }
 
 func (s *Shard) compareClocks(ctx context.Context) error {
-	voters := s.voters()
+	voters := s.Voters()
 	if s.cfg.ClockAgrees == nil || len(voters) < 2 {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *fsm.NotLeaderError on
-// other replicas. With stale, any replica answers from what it has applied.
+// other replicas. With stale, any replica answers from what it has applied, unless it is barred.
 func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
 }
@@ -30,6 +30,9 @@ func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmp
 func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T, error) {
 	var none T
 	if stale || flaw.StaleRead.On() {
+		if s.standing.now() == Barred {
+			return none, s.notLeader()
+		}
 		return read(), nil
 	}
 	l, err := s.leadership(ctx)

@@ -25,6 +25,7 @@ type Shard struct {
 	pacer     *pacer
 	watch     *watch
 	tuning    *tuning
+	standing  *standing
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
@@ -59,6 +60,7 @@ func Open(cfg Config) (*Shard, error) {
 		clock:     newClockGuard(cfg.Clock, cfg.Timing.ClockJump),
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
+		standing:  newStanding(),
 		ctx:       ctx,
 		cancel:    cancel,
 		raftDown:  make(chan struct{}),

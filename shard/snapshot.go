@@ -85,7 +85,8 @@ func readSnapshotHeader(r io.Reader) (index, term uint64, err error) {
 const snapshotRetry = 10 * time.Second
 
 // snapshotter takes a snapshot whenever enough log has piled up. Raft's own trigger counts entries, which may be a few
-// bytes or a megabyte.
+// bytes or a megabyte. A barred replica takes none: its state is wrong, and the log that it was made of, on the last
+// snapshot from before, may yet give the right one.
 func (s *Shard) snapshotter(ctx context.Context) {
 	for {
 		select {
@@ -93,7 +94,7 @@ func (s *Shard) snapshotter(ctx context.Context) {
 			return
 		case <-s.applier.grown:
 		}
-		if !s.snapshotDue() {
+		if !s.snapshotDue() || s.standing.now() == Barred {
 			continue
 		}
 		if err := s.takeSnapshot(ctx); err != nil && ctx.Err() == nil {

@@ -19,10 +19,11 @@ type Status struct {
 	State  string // leader, follower, candidate or shutdown
 	Voters []string
 
-	Applied     uint64 // Raft index of the last entry that the machine has applied
+	Applied     uint64 // Raft index of the last entry that the machine has applied,
+	Commands    uint64 // how many commands it had applied then, in the shard's life,
+	Hash        uint64 // and its state's hash
 	Counts      fsm.Counts
-	Commands    uint64 // applied in the shard's life,
-	Hash        uint64 // and the state's hash after them
+	Standing    Standing
 	Position    time.Time
 	LogBytes    uint64 // appended since the start
 	CaughtUp    bool
@@ -48,11 +49,11 @@ type PeerStatus struct {
 // Status describes this replica.
 func (s *Shard) Status() Status {
 	leader, term := s.Leader()
-	commands, sum := s.machine.Hash()
+	at := s.applier.checkpoints.newest()
 	st := Status{
 		ID: s.cfg.ID, NodeID: s.cfg.NodeID, Leader: leader, Term: term,
-		State: strings.ToLower(s.raft.State().String()), Voters: s.voters(),
-		Applied: s.applier.index.Load(), Counts: s.machine.Counts(), Commands: commands, Hash: sum,
+		State: strings.ToLower(s.raft.State().String()), Voters: s.Voters(),
+		Applied: at.Index, Commands: at.Commands, Hash: at.Sum, Counts: s.machine.Counts(), Standing: s.standing.now(),
 		Position: time.UnixMilli(s.machine.Position()), LogBytes: s.stores.Bytes(),
 		LastContact: s.raft.LastContact(), Running: s.attempts.count(), Horizon: s.latencies.horizon(),
 	}
@@ -97,18 +98,26 @@ func (s *Shard) IsLeader() bool {
 	return l != nil && l.term.Load() > 0
 }
 
-// Checkpoints returns the last fingerprints of the machine, by rising Raft index.
-func (s *Shard) Checkpoints() []Checkpoint { return s.applier.checkpoints.all() }
+// ID is the shard's.
+func (s *Shard) ID() uint32 { return s.cfg.ID }
 
-// HashAt returns the fingerprint at one Raft index; ok is false if none was kept.
-func (s *Shard) HashAt(index uint64) (_ Checkpoint, ok bool) {
-	for _, p := range s.applier.checkpoints.all() {
-		if p.Index == index {
-			return p, true
-		}
-	}
-	return Checkpoint{}, false
+// Applied is the Raft index of the last entry that the machine has applied.
+func (s *Shard) Applied() uint64 { return s.applier.checkpoints.newest().Index }
+
+// Standing is how fit this replica is to lead.
+func (s *Shard) Standing() Standing { return s.standing.now() }
+
+// Checkpoints returns the fingerprints of the machine at fixed Raft indexes from this one on, as far as they are kept,
+// and the newest of all, by rising index.
+func (s *Shard) Checkpoints(from uint64) []Checkpoint { return s.applier.checkpoints.from(from) }
+
+// CheckpointAt returns the fingerprint at one Raft index; ok is false if none is kept.
+func (s *Shard) CheckpointAt(index uint64) (_ Checkpoint, ok bool) {
+	return s.applier.checkpoints.at(index)
 }
+
+// Restores is how often this replica's state was replaced by a snapshot's, the one that it started from included.
+func (s *Shard) Restores() uint64 { return s.applier.restores.Load() }
 
 // CaughtUp is closed once this replica has held, at some time since its start, what its leader had acknowledged.
 func (s *Shard) CaughtUp() <-chan struct{} { return s.caughtUp }

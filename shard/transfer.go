@@ -36,7 +36,7 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 		return errors.New("another transfer is under way")
 	}
 	defer l.moving.Unlock()
-	if to == l.shard.cfg.NodeID || !slices.Contains(l.shard.voters(), to) {
+	if to == l.shard.cfg.NodeID || !slices.Contains(l.shard.Voters(), to) {
 		return fmt.Errorf("node %s is no other voter of shard %d", to, l.shard.cfg.ID)
 	}
 	l.calm(ctx, patience)
@@ -144,7 +144,7 @@ func (l *leadership) goHome(ctx context.Context) {
 
 // isWell tells whether a voter could lead: it answers, and its log is close to this one's.
 func (s *Shard) isWell(node string, term uint64) bool {
-	if s.cfg.Alive != nil && !s.cfg.Alive(node) {
+	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
 		return false
 	}
 	c, ok := s.contacts.of(node, term)
@@ -155,7 +155,7 @@ func (s *Shard) isWell(node string, term uint64) bool {
 // Empty: none is well.
 func (s *Shard) bestPeer(term uint64) string {
 	best := ""
-	for _, node := range s.voters() {
+	for _, node := range s.Voters() {
 		switch {
 		case node == s.cfg.NodeID || !s.isWell(node, term):
 		case node == s.cfg.Preferred:

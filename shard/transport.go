@@ -10,18 +10,19 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport wraps the group's transport for three reasons.
+// transport wraps the group's transport for four reasons.
 //
 // It takes no heartbeat handler, so that heartbeats go through Raft's main loop like everything else. The fast path
 // runs on the transport's goroutine and may raise the term while the main loop, as leader, writes an entry: that entry
 // then carries a term that its author never led, and logs diverge (hashicorp/raft issue 695).
 //
-// It notes when each voter was last known to be in this leader's term: see contacts. And it lets heartbeats leave
-// together: see pacer.
+// It notes when each voter was last known to be in this leader's term: see contacts. It lets heartbeats leave together:
+// see pacer. And a replica that should not lead asks nobody for a vote as long as others may win one: see holdBack.
 type transport struct {
 	raft.Transport
 	contacts *contacts
 	pacer    *pacer
+	holdBack func() bool
 }
 
 // preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so that a wrapper
@@ -31,12 +32,23 @@ type preVoteTransport struct {
 	raft.WithPreVote
 }
 
-func wrapTransport(inner raft.Transport, c *contacts, p *pacer) raft.Transport {
-	t := &transport{Transport: inner, contacts: c, pacer: p}
+func wrapTransport(inner raft.Transport, c *contacts, p *pacer, holdBack func() bool) raft.Transport {
+	t := &transport{Transport: inner, contacts: c, pacer: p, holdBack: holdBack}
 	if preVote, ok := inner.(raft.WithPreVote); ok {
 		return preVoteTransport{t, preVote}
 	}
 	return t
+}
+
+// RequestPreVote comes before every election but one that the leader asked for. A longer timeout instead would not do:
+// a follower grants no vote before its own timeout is over, so the others would have to wait as long.
+func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress,
+	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
+	if t.holdBack() {
+		*resp = raft.RequestPreVoteResponse{RPCHeader: req.RPCHeader, Term: req.Term}
+		return nil
+	}
+	return t.WithPreVote.RequestPreVote(id, addr, req, resp)
 }
 
 // SetHeartbeatHandler does nothing: heartbeats come through Consumer.

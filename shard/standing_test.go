@@ -1,0 +1,225 @@
+package shard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// willingOnly lets a leadership be given only to replicas that would have it, as the cluster package does.
+func (c *replicas) willingOnly() *replicas {
+	tune := c.tune
+	c.tune = func(cfg *Config) {
+		if tune != nil {
+			tune(cfg)
+		}
+		cfg.MayLead = func(node string) bool {
+			n := c.nodes[node]
+			return n.Shard != nil && n.Standing() == Willing
+		}
+	}
+	return c
+}
+
+// A leader that is not willing gives its leadership away, and others begin before it when there is none.
+func TestUnwillingGivesAway(t *testing.T) {
+	for _, standing := range []Standing{Reluctant, Barred} {
+		t.Run(standing.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newReplicas(t, 3, nil).willingOnly().startAll()
+				defer c.close()
+				first := c.leader()
+				first.must(t, schedule("a", time.Now().Add(24*time.Hour)))
+				began := time.Now()
+				first.SetStanding(standing)
+				second := c.leader(c.others(first.cfg.NodeID)...)
+				if took := time.Since(began); took > 5*time.Second {
+					t.Errorf("given away after %v", took)
+				}
+				second.must(t, schedule("b", time.Now().Add(24*time.Hour)))
+				time.Sleep(time.Hour)
+				for range 5 {
+					id := second.cfg.NodeID
+					c.kill(id)
+					third := c.leader()
+					if third == first {
+						t.Fatal("it leads although another one could")
+					}
+					c.start(id)
+					time.Sleep(time.Minute)
+					second = c.leader()
+				}
+				first.SetStanding(Willing)
+				time.Sleep(time.Minute)
+				c.agree()
+			})
+		})
+	}
+}
+
+// Where nobody else can lead, a reluctant replica does; a barred one answers nothing.
+func TestUnwillingAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).willingOnly().startAll()
+		defer c.close()
+		n := c.leader()
+		for _, id := range c.others(n.cfg.NodeID) {
+			c.nodes[id].SetStanding(Reluctant)
+		}
+		n.SetStanding(Reluctant)
+		time.Sleep(time.Hour)
+		c.leader().must(t, schedule("a", time.Now().Add(24*time.Hour)))
+
+		c.leader().SetStanding(Barred)
+		time.Sleep(time.Minute)
+		if c.nodes[n.cfg.NodeID].IsLeader() {
+			t.Fatal("a barred replica leads")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for _, id := range c.ids {
+			for _, reply := range c.nodes[id].Do(ctx, []*fsmpb.Command{cancelOf("a")}) {
+				if reply.Err == nil && c.nodes[id].Standing() == Barred {
+					t.Errorf("%s has carried out a call", id)
+				}
+			}
+		}
+		if _, err := c.nodes[n.cfg.NodeID].Get(ctx, "", "a", true); !isNotLeader(err) {
+			t.Errorf("a stale read of a barred replica: %v", err)
+		}
+		n.SetStanding(Willing)
+		c.leader()
+	})
+}
+
+// TestCheckpoints: they are what the machine was, at fixed indexes and the newest, and begin anew with a snapshot.
+func TestCheckpoints(t *testing.T) {
+	a := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
+	at := time.UnixMilli(1000)
+	apply := func(a *applier, from, to uint64) {
+		for i := from; i <= to; i++ {
+			cmd := schedule(fmt.Sprintf("t%d", i), at.Add(time.Hour))
+			cmd.GetSchedule().ReceivedAtMs = at.UnixMilli()
+			e := newEntry(at, 0)
+			if err := e.add(cmd); err != nil {
+				t.Fatal(err)
+			}
+			a.ApplyBatch([]*raft.Log{{Index: i, Term: 3, Type: raft.LogCommand, Data: e.data}})
+		}
+	}
+	if got := a.checkpoints.newest(); got.Index != 0 || len(a.checkpoints.from(0)) > 0 {
+		t.Errorf("before anything: %v", got)
+	}
+	apply(a, 1, 100)
+	var indexes []uint64
+	for _, p := range a.checkpoints.from(40) {
+		indexes = append(indexes, p.Index)
+	}
+	if got := fmt.Sprint(indexes); got != "[48 64 80 96 100]" {
+		t.Errorf("checkpoints from 40 on: %v", got)
+	}
+	commands, sum := a.machine.Hash()
+	if got := a.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
+		t.Errorf("newest: %v", got)
+	}
+	b := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
+	apply(b, 1, 2000)
+	if p, ok := b.checkpoints.at(100); ok {
+		t.Errorf("kept for ever: %v", p)
+	}
+	if p, ok := b.checkpoints.at(96); !ok || p != mustCheckpoint(t, a, 96) {
+		t.Errorf("at 96: %v, %v", p, ok)
+	}
+	if err := b.Restore(io.NopCloser(snapshotOf(t, a))); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := b.checkpoints.at(2000); ok {
+		t.Error("what was before the restore is still there")
+	}
+	if got := b.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
+		t.Errorf("after the restore: %v", got)
+	}
+	apply(a, 101, 200)
+	apply(b, 101, 200)
+	for _, p := range b.checkpoints.from(101) {
+		if p != mustCheckpoint(t, a, p.Index) {
+			t.Errorf("%v differs", p)
+		}
+	}
+}
+
+func mustCheckpoint(t *testing.T, a *applier, index uint64) Checkpoint {
+	t.Helper()
+	p, ok := a.checkpoints.at(index)
+	if !ok {
+		t.Fatalf("no checkpoint at %d", index)
+	}
+	return p
+}
+
+func snapshotOf(t *testing.T, a *applier) *bytes.Buffer {
+	t.Helper()
+	snap, err := a.Snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer snap.Release()
+	sink := &bufferSink{}
+	if err := snap.Persist(sink); err != nil {
+		t.Fatal(err)
+	}
+	return &sink.Buffer
+}
+
+// BenchmarkCheckpoint is what every entry costs more for being noted.
+func BenchmarkCheckpoint(b *testing.B) {
+	a := newApplier(fsm.New(1), 1<<50, func(err error) { b.Error(err) })
+	for i := range b.N {
+		a.checkpoints.add(a.checkpoint(uint64(i + 1)))
+	}
+}
+
+// BenchmarkApply applies entries as a follower does, with and without a note of the state's hash after each.
+func BenchmarkApply(b *testing.B) {
+	for _, commands := range []int{1, 64} {
+		for _, noted := range []bool{false, true} {
+			b.Run(fmt.Sprintf("commands=%d/noted=%v", commands, noted), func(b *testing.B) {
+				benchmarkApply(b, commands, noted)
+			})
+		}
+	}
+}
+
+func benchmarkApply(b *testing.B, commands int, noted bool) {
+	const distinct = 1 << 16 / 64
+	a := newApplier(fsm.New(1), 1<<50, func(err error) { b.Error(err) })
+	logs := make([]*raft.Log, distinct)
+	for i := range logs {
+		e := newEntry(time.UnixMilli(1000), 0)
+		for j := range commands {
+			if err := e.add(schedule(fmt.Sprintf("t%d-%d", i, j), time.UnixMilli(5_000_000))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		logs[i] = &raft.Log{Term: 3, Type: raft.LogCommand, Data: e.data}
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		l := logs[i%distinct]
+		l.Index = uint64(i + 1)
+		if noted {
+			a.Apply(l)
+		} else if _, err := a.machine.Apply(l.Data, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
