@@ -12,6 +12,7 @@
 //	forward    calls on their one hop to another node
 //	router     id → slot → shard → leader, and trying again
 //	pull       due tasks, from all leaders to the consumers that wait here
+//	compare    this node's replicas against those elsewhere, all the time
 //
 // The rule between them: gossip hints, Raft decides. An address, a sign of life, a leader's name may come from gossip,
 // since using a wrong one costs a retry; membership and placement come from the control group only. A peer's address is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/compare"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
@@ -34,6 +35,7 @@ type Node struct {
 	hosts    *hosts
 	router   *router.Router
 	puller   *pull.Puller
+	comparer *compare.Comparer
 
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelCauseFunc
@@ -76,6 +78,7 @@ func (n *Node) open() error {
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()
+	n.comparer = n.newComparer()
 	if err := n.startGossip(); err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func (n *Node) open() error {
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.workers.Go(n.run)
-	n.workers.Go(newComparer(n).run)
+	n.workers.Go(func() { n.comparer.Run(n.ctx) })
 	return nil
 }
 

@@ -122,7 +122,8 @@ func (n *Node) status() []*clusterpb.ReplicaStatus {
 		st := s.Status()
 		replicas = append(replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
-			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash, Checkpoints: checkpointsOf(s),
+			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
+			Diverged: n.comparer.Diverged(st.ID, n.ID()),
 		})
 	}
 	return replicas
@@ -148,7 +149,7 @@ func (n *Node) keepTime() {
 			"median_ahead_by", by)
 		for _, s := range n.hosts.all() {
 			if s.IsLeader() {
-				n.giveAway(s.Status().ID, s.Status().Voters)
+				n.giveAway(s.ID(), s.Voters())
 			}
 		}
 	}
@@ -161,7 +162,7 @@ func (n *Node) giveAway(id uint32, voters []string) {
 	}
 	ctx, cancel := context.WithTimeout(n.ctx, clockLook)
 	defer cancel()
-	others := slices.DeleteFunc(slices.Clone(voters), func(v string) bool { return v == n.ID() || !n.isAlive(v) })
+	others := slices.DeleteFunc(slices.Clone(voters), func(v string) bool { return v == n.ID() || !n.mayLead(id, v) })
 	for _, to := range others {
 		if err = s.Transfer(ctx, to); err == nil {
 			return

@@ -39,9 +39,10 @@ type ShardView struct {
 type ReplicaView struct {
 	Node     string
 	State    string // leader, follower, candidate, shutdown; absent: not on its node; unknown: its node does not answer
-	Applied  uint64 // Raft index
-	Commands uint64 // the state's hash, and after how many commands it was taken
-	Hash     uint64
+	Applied  uint64 // Raft index,
+	Commands uint64 // how many commands had been applied there in the shard's life,
+	Hash     uint64 // and the state's hash
+	Diverged bool   // it differs from another replica, and is not known to have a majority on its side
 }
 
 // viewPatience is how long other nodes have to answer.
@@ -60,7 +61,7 @@ func (n *Node) View(ctx context.Context) View {
 		slots[r.Shard] = r
 	}
 	for _, s := range state.Shards {
-		v.Shards = append(v.Shards, viewShard(s, slots[s.Id], told))
+		v.Shards = append(v.Shards, n.viewShard(s, slots[s.Id], told))
 	}
 	return v
 }
@@ -112,21 +113,23 @@ func (n *Node) viewNode(node *clusterpb.Node, answered bool) NodeView {
 }
 
 // viewShard believes the highest term about the leader, and the replica that has applied most about the tasks.
-func viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told replicasOf) ShardView {
+func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told replicasOf) ShardView {
 	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
 	most := uint64(0)
 	for _, node := range s.Replicas {
 		r := told[node][s.Id]
 		switch {
 		case told[node] == nil:
-			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "unknown"})
+			v.Replicas = append(v.Replicas, ReplicaView{
+				Node: node, State: "unknown", Diverged: n.comparer.Diverged(s.Id, node)})
 			continue
 		case r == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "absent"})
 			continue
 		}
 		v.Replicas = append(v.Replicas, ReplicaView{
-			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash})
+			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash,
+			Diverged: r.Diverged || n.comparer.Diverged(s.Id, node)})
 		if r.Term > v.Term || r.Term == v.Term && v.Leader == "" {
 			v.Term, v.Leader = r.Term, r.Leader
 		}

@@ -823,9 +823,9 @@ type ReplicaStatus struct {
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
 	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
 	Tasks         uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // the state hash, and after how many commands it was taken
-	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`
-	Checkpoints   []*Checkpoint          `protobuf:"bytes,9,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"` // the newest few, by rising index
+	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"`  // applied in the shard's life,
+	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`          // and the state's hash after them
+	Diverged      bool                   `protobuf:"varint,10,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -916,14 +916,14 @@ func (x *ReplicaStatus) GetHash() uint64 {
 	return 0
 }
 
-func (x *ReplicaStatus) GetCheckpoints() []*Checkpoint {
+func (x *ReplicaStatus) GetDiverged() bool {
 	if x != nil {
-		return x.Checkpoints
+		return x.Diverged
 	}
-	return nil
+	return false
 }
 
-// Checkpoint is a replica's state hash at a Raft index at which all replicas take theirs.
+// Checkpoint is a replica's state hash right after a Raft index.
 type Checkpoint struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -976,6 +976,223 @@ func (x *Checkpoint) GetHash() uint64 {
 	return 0
 }
 
+type CompareRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replicas      []*ReplicaAsked        `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareRequest) Reset() {
+	*x = CompareRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareRequest) ProtoMessage() {}
+
+func (x *CompareRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
+func (*CompareRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+type ReplicaAsked struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	From          uint64                 `protobuf:"varint,2,opt,name=from,proto3" json:"from,omitempty"` // checkpoints from this index on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaAsked) Reset() {
+	*x = ReplicaAsked{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaAsked) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaAsked) ProtoMessage() {}
+
+func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
+func (*ReplicaAsked) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ReplicaAsked) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ReplicaAsked) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+type CompareReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replicas      []*ReplicaReport       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"` // of those that are on the node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompareReply) Reset() {
+	*x = CompareReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompareReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompareReply) ProtoMessage() {}
+
+func (x *CompareReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
+func (*CompareReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CompareReply) GetReplicas() []*ReplicaReport {
+	if x != nil {
+		return x.Replicas
+	}
+	return nil
+}
+
+// ReplicaReport is what a node tells of its replica of a shard.
+type ReplicaReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Checkpoints   []*Checkpoint          `protobuf:"bytes,2,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"` // at fixed indexes, and the newest one, by rising index
+	Outvoted      []string               `protobuf:"bytes,3,rep,name=outvoted,proto3" json:"outvoted,omitempty"`       // nodes whose replica differs from this one, which has a majority on its side
+	Diverged      bool                   `protobuf:"varint,4,opt,name=diverged,proto3" json:"diverged,omitempty"`      // it differs from another one, and has no majority on its side
+	Unwilling     bool                   `protobuf:"varint,5,opt,name=unwilling,proto3" json:"unwilling,omitempty"`    // it should not lead, if any other can
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReplicaReport) Reset() {
+	*x = ReplicaReport{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReplicaReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReplicaReport) ProtoMessage() {}
+
+func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
+func (*ReplicaReport) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ReplicaReport) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ReplicaReport) GetCheckpoints() []*Checkpoint {
+	if x != nil {
+		return x.Checkpoints
+	}
+	return nil
+}
+
+func (x *ReplicaReport) GetOutvoted() []string {
+	if x != nil {
+		return x.Outvoted
+	}
+	return nil
+}
+
+func (x *ReplicaReport) GetDiverged() bool {
+	if x != nil {
+		return x.Diverged
+	}
+	return false
+}
+
+func (x *ReplicaReport) GetUnwilling() bool {
+	if x != nil {
+		return x.Unwilling
+	}
+	return false
+}
+
 // ForwardRequest carries every call that waited while the one before it was being sent.
 type ForwardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -986,7 +1203,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -998,7 +1215,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1011,7 +1228,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -1041,7 +1258,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1053,7 +1270,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1066,7 +1283,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -1200,7 +1417,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +1429,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +1442,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -1246,7 +1463,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1475,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1488,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -1305,7 +1522,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1317,7 +1534,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1330,7 +1547,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -1361,7 +1578,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1590,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1603,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -1442,7 +1659,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1454,7 +1671,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1467,7 +1684,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -1508,7 +1725,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1520,7 +1737,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1533,7 +1750,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -1601,7 +1818,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1830,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1843,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -1652,7 +1869,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1881,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1894,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -1746,7 +1963,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1975,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1988,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -1799,7 +2016,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1811,7 +2028,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1824,7 +2041,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -1858,7 +2075,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1870,7 +2087,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1883,7 +2100,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -1913,7 +2130,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1925,7 +2142,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1938,7 +2155,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -2028,7 +2245,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x0f\n" +
 	"\rStatusRequest\"K\n" +
 	"\vStatusReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\x88\x02\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\xe9\x01\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2037,12 +2254,27 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05state\x18\x05 \x01(\tR\x05state\x12\x14\n" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x1a\n" +
 	"\bcommands\x18\a \x01(\x04R\bcommands\x12\x12\n" +
-	"\x04hash\x18\b \x01(\x04R\x04hash\x12?\n" +
-	"\vcheckpoints\x18\t \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\"6\n" +
+	"\x04hash\x18\b \x01(\x04R\x04hash\x12\x1a\n" +
+	"\bdiverged\x18\n" +
+	" \x01(\bR\bdivergedJ\x04\b\t\x10\n" +
+	"\"6\n" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
-	"\x04hash\x18\x02 \x01(\x04R\x04hash\"?\n" +
+	"\x04hash\x18\x02 \x01(\x04R\x04hash\"M\n" +
+	"\x0eCompareRequest\x12;\n" +
+	"\breplicas\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaAskedR\breplicas\"8\n" +
+	"\fReplicaAsked\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\"L\n" +
+	"\fCompareReply\x12<\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\"\xbc\x01\n" +
+	"\rReplicaReport\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12?\n" +
+	"\vcheckpoints\x18\x02 \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\x12\x1a\n" +
+	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
+	"\bdiverged\x18\x04 \x01(\bR\bdiverged\x12\x1c\n" +
+	"\tunwilling\x18\x05 \x01(\bR\tunwilling\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
 	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa8\x03\n" +
 	"\x04Call\x12\x16\n" +
@@ -2117,13 +2349,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15ERROR_KIND_NOT_LEADER\x10\x02\x12\x16\n" +
 	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
-	"\x12ERROR_KIND_INVALID\x10\x052\xb1\x04\n" +
+	"\x12ERROR_KIND_INVALID\x10\x052\x80\x05\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
 	"\aForward\x12!.belfry.cluster.v1.ForwardRequest\x1a\x1f.belfry.cluster.v1.ForwardReply(\x010\x01\x12D\n" +
 	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
-	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12Y\n" +
+	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12M\n" +
+	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
@@ -2140,7 +2373,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*PromiseRequest)(nil),     // 1: belfry.cluster.v1.PromiseRequest
@@ -2159,79 +2392,87 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*StatusReply)(nil),        // 14: belfry.cluster.v1.StatusReply
 	(*ReplicaStatus)(nil),      // 15: belfry.cluster.v1.ReplicaStatus
 	(*Checkpoint)(nil),         // 16: belfry.cluster.v1.Checkpoint
-	(*ForwardRequest)(nil),     // 17: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 18: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 19: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 20: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 21: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 22: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 23: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 24: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 25: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 26: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 27: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 28: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 29: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 30: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 31: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 32: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 33: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 34: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 35: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 36: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 37: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 38: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 39: belfry.fsm.v1.Result
+	(*CompareRequest)(nil),     // 17: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 18: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 19: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 20: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 21: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 22: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 23: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 24: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 25: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 26: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 27: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 28: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 29: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 30: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 31: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 32: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 33: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 34: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 35: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 36: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 37: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 38: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 39: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 40: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 41: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 42: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 43: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	31, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	35, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	10, // 1: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	12, // 2: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	32, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	30, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	36, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	34, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
 	15, // 5: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	16, // 6: belfry.cluster.v1.ReplicaStatus.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	18, // 7: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	19, // 8: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	20, // 9: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	21, // 10: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	22, // 11: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	23, // 12: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	24, // 13: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	33, // 14: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	34, // 15: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	35, // 16: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	36, // 17: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	26, // 18: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	30, // 19: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	29, // 20: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	32, // 21: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	37, // 22: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	27, // 23: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	38, // 24: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	28, // 25: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	39, // 26: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	30, // 27: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 28: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	1,  // 29: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	3,  // 30: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	17, // 31: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	5,  // 32: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	13, // 33: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	7,  // 34: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	9,  // 35: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	2,  // 36: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 37: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	25, // 38: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 39: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	14, // 40: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	8,  // 41: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	11, // 42: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	36, // [36:43] is the sub-list for method output_type
-	29, // [29:36] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	18, // 6: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	20, // 7: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	16, // 8: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	22, // 9: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	23, // 10: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	24, // 11: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	25, // 12: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	26, // 13: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	27, // 14: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	28, // 15: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	37, // 16: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	38, // 17: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	39, // 18: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	40, // 19: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	30, // 20: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	34, // 21: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	33, // 22: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	36, // 23: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	41, // 24: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	31, // 25: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	42, // 26: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	32, // 27: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	43, // 28: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	34, // 29: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 30: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	1,  // 31: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	3,  // 32: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	21, // 33: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	5,  // 34: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	13, // 35: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	17, // 36: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	7,  // 37: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	9,  // 38: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	2,  // 39: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	4,  // 40: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	29, // 41: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	6,  // 42: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	14, // 43: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	19, // 44: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	8,  // 45: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	11, // 46: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	39, // [39:47] is the sub-list for method output_type
+	31, // [31:39] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -2240,7 +2481,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[17].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[21].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -2248,7 +2489,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[21].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[25].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
@@ -2258,7 +2499,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

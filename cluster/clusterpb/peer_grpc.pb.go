@@ -27,6 +27,7 @@ const (
 	Peer_Forward_FullMethodName     = "/belfry.cluster.v1.Peer/Forward"
 	Peer_Ping_FullMethodName        = "/belfry.cluster.v1.Peer/Ping"
 	Peer_Status_FullMethodName      = "/belfry.cluster.v1.Peer/Status"
+	Peer_Compare_FullMethodName     = "/belfry.cluster.v1.Peer/Compare"
 	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
 	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
 )
@@ -46,6 +47,8 @@ type PeerClient interface {
 	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
 	// Status tells about the replicas on the receiving node.
 	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error)
+	// Compare tells what the state of replicas on the receiving node was, for the calling node to hold its own against.
+	Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error)
 	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
 	// in every shard that it leads.
 	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
@@ -114,6 +117,16 @@ func (c *peerClient) Status(ctx context.Context, in *StatusRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *peerClient) Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CompareReply)
+	err := c.cc.Invoke(ctx, Peer_Compare_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *peerClient) AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(AwaitQueuesReply)
@@ -152,6 +165,8 @@ type PeerServer interface {
 	Ping(context.Context, *PingRequest) (*PingReply, error)
 	// Status tells about the replicas on the receiving node.
 	Status(context.Context, *StatusRequest) (*StatusReply, error)
+	// Compare tells what the state of replicas on the receiving node was, for the calling node to hold its own against.
+	Compare(context.Context, *CompareRequest) (*CompareReply, error)
 	// AwaitQueues answers once this version of the queues' policies, or a later one, is in force on the receiving node and
 	// in every shard that it leads.
 	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
@@ -181,6 +196,9 @@ func (UnimplementedPeerServer) Ping(context.Context, *PingRequest) (*PingReply, 
 }
 func (UnimplementedPeerServer) Status(context.Context, *StatusRequest) (*StatusReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
+}
+func (UnimplementedPeerServer) Compare(context.Context, *CompareRequest) (*CompareReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
 }
 func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method AwaitQueues not implemented")
@@ -288,6 +306,24 @@ func _Peer_Status_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Compare_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CompareRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Compare(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Compare_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Compare(ctx, req.(*CompareRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Peer_AwaitQueues_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AwaitQueuesRequest)
 	if err := dec(in); err != nil {
@@ -335,6 +371,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Status",
 			Handler:    _Peer_Status_Handler,
+		},
+		{
+			MethodName: "Compare",
+			Handler:    _Peer_Compare_Handler,
 		},
 		{
 			MethodName: "AwaitQueues",

@@ -1,0 +1,168 @@
+package compare
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// aheadKept bounds what is remembered of a replica that is ahead of this node's own.
+const aheadKept = 256
+
+// ledger is what this node knows of one shard's replicas, held against its own.
+type ledger struct {
+	restores uint64 // of the own replica, when it began
+	others   map[string]*relation
+	outvoted bool // the own replica, once
+	disputed bool // it differs from another one, and nobody has a majority
+}
+
+func newLedger(restores uint64) *ledger {
+	return &ledger{restores: restores, others: make(map[string]*relation)}
+}
+
+// relation is one other replica, held against this node's.
+type relation struct {
+	seen    uint64                  // the highest index at which the two were compared
+	equalAt recent                  // the last indexes at which they were equal; at most seen
+	differs *difference             // nil: not at the last one
+	ahead   []*clusterpb.Checkpoint // told, of indexes that the own replica has not reached; rising
+
+	outvotesUs, diverged, unwilling bool // as its node said last
+	outvoted                        bool // by the own replica and others, and it still differs
+}
+
+// difference is how two replicas differed since they were last equal.
+type difference struct {
+	index, own, other uint64 // first
+	at                recent // the last indexes at which they did
+}
+
+// recent is some indexes, rising; of too many the newest.
+type recent []uint64
+
+const recentKept = 64
+
+func (r recent) with(index uint64) recent {
+	if n := len(r); n > 0 && r[n-1] == index {
+		return r
+	}
+	r = append(r, index)
+	return r[max(0, len(r)-recentKept):]
+}
+
+func (l *ledger) of(node string) *relation {
+	r := l.others[node]
+	if r == nil {
+		r = &relation{}
+		l.others[node] = r
+	}
+	return r
+}
+
+// own is this node's replica, as far as it is compared.
+type own interface {
+	applied() uint64
+	hashAt(index uint64) (uint64, bool)
+}
+
+// hear takes what a node told of its replica. It returns how many indexes were compared that had not been before, and
+// the difference that began, if one did; it may have ended again.
+func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) (compared int, began *difference) {
+	before := r.differs
+	r.outvotesUs = slices.Contains(report.Outvoted, self)
+	r.diverged, r.unwilling = report.Diverged, report.Unwilling
+	told := append(r.ahead, report.Checkpoints...)
+	slices.SortStableFunc(told, func(a, b *clusterpb.Checkpoint) int { return cmp.Compare(a.Index, b.Index) })
+	applied := mine.applied()
+	r.ahead = nil
+	for i, p := range told {
+		if i+1 < len(told) && told[i+1].Index == p.Index {
+			continue // told twice
+		}
+		if p.Index > applied {
+			r.ahead = append(r.ahead, p)
+			continue
+		}
+		if hash, ok := mine.hashAt(p.Index); ok && r.compare(p.Index, hash, p.Hash) {
+			compared++
+		}
+		if r.differs != nil && r.differs != before && began == nil {
+			began = r.differs
+		}
+	}
+	r.ahead = r.ahead[max(0, len(r.ahead)-aheadKept):]
+	return compared, began
+}
+
+// compare takes the two hashes at one index, and tells whether that is a new one. The highest one counts again, since a
+// replica that was made anew may stand where it stood before.
+func (r *relation) compare(index, own, other uint64) (fresh bool) {
+	if index < r.seen {
+		return false
+	}
+	fresh = index > r.seen
+	r.seen = index
+	switch {
+	case own == other:
+		r.equalAt, r.differs, r.outvoted = r.equalAt.with(index), nil, false
+		return fresh
+	case r.differs == nil:
+		r.differs = &difference{index: index, own: own, other: other}
+	}
+	r.differs.at = r.differs.at.with(index)
+	return fresh
+}
+
+// judge finds out who is outvoted, of the voters of the shard.
+func (l *ledger) judge(self string, voters []string) {
+	l.disputed = false
+	for node, r := range l.others {
+		if r.differs == nil {
+			continue
+		}
+		r.outvoted = r.outvoted || l.outvotes(r.differs.at, self, voters)
+		if r.outvoted {
+			continue
+		}
+		l.disputed = true
+		if r.outvotesUs && slices.Contains(voters, node) {
+			l.outvoted = true
+		}
+	}
+}
+
+// outvotes tells whether, at one of the indexes at which a replica differed, so many others were equal to this one that
+// they are a majority with it.
+func (l *ledger) outvotes(differed recent, self string, voters []string) bool {
+	for _, index := range differed {
+		supporters := 0
+		for _, node := range voters {
+			if node == self || l.of(node).wasEqual(index) {
+				supporters++
+			}
+		}
+		if 2*supporters > len(voters) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *relation) wasEqual(index uint64) bool {
+	_, found := slices.BinarySearch(r.equalAt, index)
+	return found
+}
+
+// outvotedNodes are those that this node tells so.
+func (l *ledger) outvotedNodes() []string {
+	var nodes []string
+	for node, r := range l.others {
+		if r.outvoted {
+			nodes = append(nodes, node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
