@@ -33,12 +33,15 @@ type Shard struct {
 // Replica is one copy of a shard.
 type Replica struct {
 	Node    string `json:"node"` // a node's ID
-	Applied uint64 `json:"applied"`
 	State   string `json:"state"`
+	Applied uint64 `json:"applied"` // log index
 
-	// Commands and Hash say after how many commands the copy's state was hashed, and to what.
+	// Commands and Hash say how many commands the copy had carried out at that index, and what its state hashed to: the
+	// same for all copies at one index.
 	Commands uint64 `json:"commands"`
 	Hash     string `json:"hash"`
+	// Diverged: the copy's state differs from another one's, and is not known to be that of a majority.
+	Diverged bool `json:"diverged"`
 }
 
 // Node finds a node by its ID; nil if there is none.

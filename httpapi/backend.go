@@ -77,13 +77,17 @@ type ShardView struct {
 // ReplicaView is one replica of a shard.
 type ReplicaView struct {
 	Node    string `json:"node"`
-	Applied uint64 `json:"applied"` // log index
 	State   string `json:"state"`   // leader, follower, learner, or unknown
+	Applied uint64 `json:"applied"` // log index
 
-	// Commands and Hash say after how many commands the replica's state was hashed, and to what. Replicas with the same
-	// Commands have the same Hash, or have gone apart.
+	// Commands and Hash say how many commands the replica had carried out at that index, and what its state hashed to.
+	// Replicas with the same Applied have the same Commands and Hash, or have gone apart.
 	Commands uint64 `json:"commands"`
 	Hash     string `json:"hash"`
+
+	// Diverged: the replica's state differs from another one's at the same index, and is not known to be that of a
+	// majority. All nodes compare all the time.
+	Diverged bool `json:"diverged"`
 }
 
 // normalise makes empty lists of absent ones, so that they are [] in JSON and not null.

@@ -36,9 +36,12 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks}
 	for _, r := range s.Replicas {
-		view.Replicas = append(view.Replicas, httpapi.ReplicaView{
-			Node: r.Node, Applied: r.Applied, State: r.State, Commands: r.Commands, Hash: fmt.Sprintf("%016x", r.Hash),
-		})
+		told := httpapi.ReplicaView{
+			Node: r.Node, State: r.State, Applied: r.Applied, Commands: r.Commands, Diverged: r.Diverged}
+		if r.Applied > 0 {
+			told.Hash = fmt.Sprintf("%016x", r.Hash)
+		}
+		view.Replicas = append(view.Replicas, told)
 	}
 	return view
 }

@@ -49,7 +49,11 @@ func showCluster(w io.Writer, view *client.Cluster) {
 	for _, shard := range view.Shards {
 		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks)
 		for _, replica := range shard.Replicas {
-			_, _ = fmt.Fprintf(w, "%s (%s, %d)  ", nodeName(view, replica.Node), replica.State, replica.Applied)
+			state := replica.State
+			if replica.Diverged {
+				state += ", DIVERGED"
+			}
+			_, _ = fmt.Fprintf(w, "%s (%s, %d)  ", nodeName(view, replica.Node), state, replica.Applied)
 		}
 		_, _ = fmt.Fprintln(w)
 	}
