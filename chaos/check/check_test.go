@@ -386,6 +386,11 @@ var cases = []struct {
 		s.call(c, 9000, 9001, history.Failed, history.Answer{Status: notFound})
 	}, "no task"},
 	{"behind", Replicas, func(s *story) { s.replica("node-1", 12, ""); s.replica("node-2", 11, "") }, "node-2 11"},
+	{"diverged meanwhile", Replicas, func(s *story) {
+		s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: 1, Node: "node-3", Applied: 3, Diverged: true})
+		s.replica("node-1", 12, "ff")
+		s.replica("node-2", 12, "ff")
+	}, "node-3 has diverged"},
 	{"of another hash", Replicas, func(s *story) { s.replica("node-1", 12, "ff"); s.replica("node-2", 12, "fe") }, "fe"},
 
 	{"back at once", limited(Recovery), func(s *story) {

@@ -34,6 +34,24 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
+// A replica that a node says has diverged is recorded once.
+func TestDivergedIsSeen(t *testing.T) {
+	rec := history.NewRecorder(nil)
+	w := &watch{rec: rec, diverged: map[replica]bool{}}
+	bad := view("x")
+	bad.Shards[1].Replicas[0].Diverged = true
+	for range 3 {
+		for _, r := range replicasOf(bad) {
+			if r.Diverged {
+				w.seeDiverged(r)
+			}
+		}
+	}
+	if got := rec.History().Replicas; len(got) != 1 || got[0].Shard != 2 || got[0].Node != "node-1" || !got[0].Diverged {
+		t.Errorf("%+v", got)
+	}
+}
+
 // Each new term is recorded once, with the last sight of the one before.
 func TestTermsAreSeen(t *testing.T) {
 	rec := history.NewRecorder(nil)

@@ -18,9 +18,10 @@ const (
 	pollTimeout = time.Second
 )
 
-// Watch asks every node all the time who leads what, and records each new term, until the context ends.
+// Watch asks every node all the time who leads what, and records each new term, until the context ends; and each replica
+// that a node says has diverged.
 func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
-	w := &watch{rec: rec, shards: map[uint32]*leadership{}}
+	w := &watch{rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}}
 	clients, err := each(cluster)
 	if err != nil {
 		return err
@@ -49,8 +50,14 @@ func each(cluster *local.Cluster) ([]*client.Client, error) {
 type watch struct {
 	rec *history.Recorder
 
-	mu     sync.Mutex // guards what follows
-	shards map[uint32]*leadership
+	mu       sync.Mutex // guards what follows
+	shards   map[uint32]*leadership
+	diverged map[replica]bool // recorded
+}
+
+type replica struct {
+	shard uint32
+	node  string
 }
 
 // leadership is the highest term that was seen of a shard.
@@ -70,6 +77,11 @@ func (w *watch) poll(ctx context.Context, c *client.Client) {
 				w.see(s.ID, s.Term, node.Name)
 			}
 		}
+		for _, r := range replicasOf(view) {
+			if r.Diverged {
+				w.seeDiverged(r)
+			}
+		}
 	}
 }
 
@@ -87,6 +99,15 @@ func (w *watch) see(shard uint32, term uint64, leader string) {
 	}
 	if term == l.term {
 		l.seen = w.rec.Now()
+	}
+}
+
+func (w *watch) seeDiverged(r history.Replica) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if key := (replica{r.Shard, r.Node}); !w.diverged[key] {
+		w.diverged[key] = true
+		w.rec.Replica(r)
 	}
 }
 
@@ -118,7 +139,8 @@ func replicasOf(view *client.Cluster) []history.Replica {
 			if node := view.Node(r.Node); node != nil {
 				name = node.Name
 			}
-			all = append(all, history.Replica{Shard: s.ID, Node: name, Applied: r.Applied, Hash: r.Hash})
+			all = append(all, history.Replica{
+				Shard: s.ID, Node: name, Applied: r.Applied, Hash: r.Hash, Diverged: r.Diverged})
 		}
 	}
 	return all

@@ -160,13 +160,15 @@ type Term struct {
 	At     Instant `json:"-"`
 }
 
-// Replica is how far one copy of a shard was, at the end, by its own node's word.
+// Replica is how far one copy of a shard was, at the end, by its own node's word; or, at any time, that it was said to
+// have diverged.
 type Replica struct {
-	At      Instant `json:"-"`
-	Shard   uint32  `json:"shard"`
-	Node    string  `json:"node"`
-	Applied uint64  `json:"applied"`
-	Hash    string  `json:"hash,omitempty"` // of its state; empty: the node does not say
+	At       Instant `json:"-"`
+	Shard    uint32  `json:"shard"`
+	Node     string  `json:"node"`
+	Applied  uint64  `json:"applied"`
+	Hash     string  `json:"hash,omitempty"` // of its state; empty: the node does not say
+	Diverged bool    `json:"diverged,omitempty"`
 }
 
 // History is a run. Each list is in the order of its first instants.
