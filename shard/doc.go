@@ -61,9 +61,9 @@
 // # Who should not lead
 //
 // Every replica notes its state's hash at log indexes (checkpoint.go), for the cluster package to compare. That, or the
-// state of a node's disk, sets the replica's Standing. One that is Reluctant gives leaderships away and asks for no votes
-// while others may win them; when nobody else can, it leads like any other. One that is Barred, because its state is
-// wrong, may be elected then, but opens no leadership: calls wait for the next. Its vote and its log count as ever.
+// state of a node's disk, sets the replica's Standing. One that is Reluctant gives leaderships away and asks for no
+// votes while others may win them; when nobody else can, it leads like any other. One that is Barred, because its state
+// is wrong, may be elected then, but opens no leadership: calls wait for the next. Its vote and its log count as ever.
 //
 // # What is ambiguous
 //

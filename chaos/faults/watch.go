@@ -18,8 +18,8 @@ const (
 	pollTimeout = time.Second
 )
 
-// Watch asks every node all the time who leads what, and records each new term, until the context ends; and each replica
-// that a node says has diverged.
+// Watch asks every node all the time who leads what, and records each new term, until the context ends; and each
+// replica that a node says has diverged.
 func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
 	w := &watch{rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}}
 	clients, err := each(cluster)

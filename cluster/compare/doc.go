@@ -6,20 +6,21 @@
 //
 // # How
 //
-// Each replica notes its state hash (package fsm keeps it up to date at the cost of the change) after every entry, keeps
-// the newest notes and those at fixed log indexes (package shard), and forgets them when a snapshot replaces its state.
-// Once a second each node asks the nodes that share shards with it for what they noted since, and compares where both
-// have the same index. What is ahead of its own replica it keeps until that gets there. So a shard that is written to
-// is compared at fixed indexes, one that is idle where it stands, and a difference is found one to two seconds later.
+// Each replica notes its state hash (package fsm keeps it up to date at the cost of the change) after every entry,
+// keeps the newest notes and those at fixed log indexes (package shard), and forgets them when a snapshot replaces its
+// state. Once a second each node asks the nodes that share shards with it for what they noted since, and compares where
+// both have the same index. What is ahead of its own replica it keeps until that gets there. So a shard that is written
+// to is compared at fixed indexes, one that is idle where it stands, and a difference is found one to two seconds
+// later.
 //
 // # Who is right
 //
 // The majority: a node that finds another replica different, and at the same index its own equal to so many others that
-// they are a majority with it, has outvoted that one, and tells it so. A replica that is told so by a node whose state it
-// finds different itself is outvoted, until its process ends or a snapshot replaces its state: also if the difference
-// passes, because the task that it was about has gone. While nobody has a majority (one of three is down) no replica is
-// outvoted, and all that differ are shown as diverged. Two nodes with the same wrong state outvote a right one; nobody
-// can know.
+// they are a majority with it, has outvoted that one, and tells it so. A replica that is told so by a node whose state
+// it finds different itself is outvoted, until its process ends or a snapshot replaces its state: also if the
+// difference passes, because the task that it was about has gone. While nobody has a majority (one of three is down) no
+// replica is outvoted, and all that differ are shown as diverged. Two nodes with the same wrong state outvote a right
+// one; nobody can know.
 //
 // An outvoted replica goes on following, and voting: its log is another thing than the state made of it. But it does
 // not serve: it gives its leadership away, begins none, answers no stale read, and takes no snapshot, so that the last
@@ -36,8 +37,8 @@
 //  2. Keep a copy of the node's data folder, and its log of the last hours.
 //  3. Restart the node. It makes its state anew from its last snapshot and its log. If it is equal then, the memory or
 //     the process had gone wrong: suspect the machine.
-//  4. If it is outvoted again within seconds, what it has on disk is wrong. `belfry verify` on the stopped node's folder
-//     says whether that can be seen. Take the node away and let an empty one join.
+//  4. If it is outvoted again within seconds, what it has on disk is wrong. `belfry verify` on the stopped node's
+//     folder says whether that can be seen. Take the node away and let an empty one join.
 //  5. If "diverged" is shown and no node is outvoted, bring the missing node back first.
 //
 // # Why not otherwise
