@@ -299,6 +299,18 @@ var cases = []struct {
 		s.arrive("a", 801, 100, 1)
 		s.arrive("a", 902, 100, 1).Fence = 7
 	}, ""},
+	{"falling, of a request that was held up", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 100, 900, 901)
+		s.arrive("a", 801, 100, 1)
+		s.arrive("a", 14902, 100, 1).Fence = 7
+	}, ""},
+	{"falling, after its attempt had been given up", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 100, 900, 901)
+		s.arrive("a", 801, 100, 1)
+		s.arrive("a", 16902, 100, 1).Fence = 7
+	}, "without a failover"},
 	{"falling between occurrences", limited(Fences), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.schedule("a", 99, 105)

@@ -37,6 +37,9 @@ type Limits struct {
 	Tail time.Duration
 	// Recover is how long after the mending of a fault every shard must take a write.
 	Recover time.Duration
+	// Attempt is how long an attempt may be under way: a request that the network held up may arrive as long after its
+	// sender was deposed.
+	Attempt time.Duration
 	// FirstFire is how long after a start of all nodes the first overdue task must arrive.
 	FirstFire time.Duration
 	// Detect is how long before a new term its cause may lie.
@@ -49,7 +52,7 @@ type Limits struct {
 func DefaultLimits() Limits {
 	return Limits{
 		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
-		Detect: 5 * time.Second, Surprise: 2 * time.Second,
+		Detect: 5 * time.Second, Surprise: 2 * time.Second, Attempt: 15 * time.Second,
 	}
 }
 

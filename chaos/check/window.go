@@ -10,8 +10,9 @@ import (
 // window is the time in which changes of a shard's leader may make attempts come again.
 type window struct {
 	from, to history.Instant
-	changes  int  // of leader, at most: so often may one attempt be repeated
-	provoked bool // by a fault; else the cluster changed its leader by itself
+	late     history.Instant // until when attempts of the leader before may arrive
+	changes  int             // of leader, at most: so often may one attempt be repeated
+	provoked bool            // by a fault; else the cluster changed its leader by itself
 }
 
 // windows finds those of every shard, one for each term that was seen to begin. A fault makes one at least for each
@@ -32,6 +33,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 			}
 		}
 		w.to = w.to.Add(limits.Tail)
+		w.late = max(w.to, t.At.Add(limits.Attempt))
 		all[t.Shard] = append(all[t.Shard], w)
 	}
 	for i := range x.h.Faults {
@@ -39,6 +41,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		for _, shard := range f.Shards {
 			if !x.sawTerm(shard, f, limits) {
 				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true}
+				w.late = max(w.to, w.from.Add(limits.Attempt))
 				all[shard] = append(all[shard], w)
 			}
 		}
@@ -119,7 +122,11 @@ func (o failovers) explain(shard uint32, p, a *history.Arrival) []*window {
 	settled := o.settledAt(shard, p)
 	for i := range o.windows[shard] {
 		w := &o.windows[shard][i]
-		if settled >= w.from && a.At >= w.from && a.At <= w.to {
+		to := w.to
+		if a.Fence < p.Fence {
+			to = w.late
+		}
+		if settled >= w.from && a.At >= w.from && a.At <= to {
 			found = append(found, w)
 		}
 	}

@@ -18,7 +18,7 @@ var ErrBusy = errors.New("another fault holds what this one would strike")
 
 // Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
 func Kinds() []Kind {
-	return slices.Concat(processKinds(), networkKinds(), diskKinds(), receiverKinds())
+	return slices.Concat(processKinds(), networkKinds(), diskKinds(), memoryKinds(), receiverKinds())
 }
 
 // Kind is a way of breaking things.

@@ -18,6 +18,7 @@ type Config struct {
 	Binary string   // of belfry
 	Dir    string   // data, logs, records, the report
 	Args   []string // further ones of every node
+	Env    []string // further variables of every node, as NAME=value
 	Nodes  int      // default 3
 	Shards int      // default 3
 
@@ -25,8 +26,8 @@ type Config struct {
 	For    time.Duration // how long rounds are begun
 	Rounds int           // at most; 0: as many as For allows
 	Round  int           // only this one; 0: all
-	Faults []string      // names of groups or kinds; none: all
-	Plan   *Plan         // what each round does; nil: strikers, by the seed
+	Faults []string      // names of groups or kinds that strike, and for which the stage is set; none: all
+	Plan   *Plan         // what each round does in place of strikers; nil: they strike. With none of Faults: a plain stage
 
 	Strikers  int           // faults at once; default 3
 	Strike    time.Duration // how long they strike in a round; default 40 s
@@ -35,6 +36,8 @@ type Config struct {
 	Drain     time.Duration // for everything to come to rest in the end of a round; default 60 s
 	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000
 	Limits    check.Limits  // zero: those for a machine that does nothing else
+
+	NoNetwork, NoDisks, NoClocks, NoMemory bool // skip the faults of these, and do without the stage that they need
 
 	Keep     bool      // also the records of rounds that held
 	Progress io.Writer // told about every round in a line; nil: nobody
@@ -58,6 +61,9 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Drain, time.Minute)
 	setDefault(&c.Sample, 3000)
 	setDefault(&c.Limits, limits())
+	if c.Plan != nil && len(c.Faults) == 0 {
+		c.Faults = []string{noFaults}
+	}
 	if c.Progress == nil {
 		c.Progress = io.Discard
 	}
@@ -68,7 +74,7 @@ func (c Config) withDefaults() (Config, error) {
 // and beside other faults' load.
 func limits() check.Limits {
 	l := check.DefaultLimits()
-	l.Recover = 15 * time.Second
+	l.Recover, l.FirstFire = 15*time.Second, 10*time.Second
 	return l
 }
 
@@ -87,13 +93,13 @@ const (
 // chosen are the kinds of faults that the names mean. A name that means none is an error.
 func chosen(names []string) ([]faults.Kind, error) {
 	all := faults.Kinds()
+	if slices.Equal(names, []string{noFaults}) {
+		return nil, nil
+	}
 	if len(names) == 0 || slices.Contains(names, allFaults) {
 		return all, nil
 	}
 	var kinds []faults.Kind
-	if slices.Equal(names, []string{noFaults}) {
-		return nil, nil
-	}
 	for _, k := range all {
 		if slices.Contains(names, k.Group) || slices.Contains(names, k.Name) {
 			kinds = append(kinds, k)

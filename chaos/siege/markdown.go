@@ -107,8 +107,8 @@ func (r *Report) tellSkipped(say teller) {
 		return
 	}
 	say("## Skipped\n")
-	for _, text := range r.Skipped {
-		say("- %s", text)
+	for _, skipped := range r.Skipped {
+		say("- %s", skipped)
 	}
 	say("")
 }
@@ -146,8 +146,8 @@ func (r *Report) Tell(out io.Writer) error {
 			fmt.Fprintf(&b, "  round %d: see %s; again: %s\n", round.N, round.Dir, r.replay(round))
 		}
 	}
-	for _, text := range r.Skipped {
-		fmt.Fprintf(&b, "  SKIPPED %s\n", text)
+	for _, skipped := range r.Skipped {
+		fmt.Fprintf(&b, "  SKIPPED %s\n", skipped)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

@@ -30,7 +30,7 @@ type Report struct {
 	Tolls    []check.Toll               `json:"faults"`
 	Findings []check.Finding            `json:"findings"` // of all rounds together; breaches are told by the rounds
 	Breaches map[string]int             `json:"breaches"` // by invariant
-	Skipped  []string                   `json:"skipped"`
+	Skipped  []Skipped                  `json:"skipped"`
 	Errors   int                        `json:"errors"` // lines of that level in the nodes' logs
 }
 
@@ -108,8 +108,26 @@ func (r *Report) Struck() int {
 	return n
 }
 
+// skip reports a kind of fault that cannot strike. Kinds of one group are mostly skipped for one reason.
 func (r *Report) skip(k faults.Kind, why error) {
-	r.Skipped = append(r.Skipped, fmt.Sprintf("%s (%s): %v", k.Name, k.Group, why))
+	for i := range r.Skipped {
+		if s := &r.Skipped[i]; s.Group == k.Group && s.Why == why.Error() {
+			s.Faults = append(s.Faults, k.Name)
+			return
+		}
+	}
+	r.Skipped = append(r.Skipped, Skipped{Group: k.Group, Why: why.Error(), Faults: []string{k.Name}})
+}
+
+// Skipped are faults of a group that could not strike.
+type Skipped struct {
+	Group  string   `json:"group"`
+	Why    string   `json:"why"`
+	Faults []string `json:"faults"`
+}
+
+func (s Skipped) String() string {
+	return fmt.Sprintf("%d faults of group %q (%s): %s", len(s.Faults), s.Group, strings.Join(s.Faults, ", "), s.Why)
 }
 
 func (r *Report) finish() { r.Took = time.Since(r.Began) }

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/faults"
-	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
@@ -38,47 +36,15 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 		return nil, err
 	}
 	s := &siege{cfg: cfg, report: newReport(cfg)}
+	if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
+		return nil, err
+	}
 	if err := s.open(ctx, kinds); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	err = s.rounds(ctx)
 	s.report.finish()
 	return s.report, errors.Join(err, s.close())
-}
-
-const dataFolder = "cluster"
-
-func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
-	if err := os.MkdirAll(s.cfg.Dir, 0o755); err != nil {
-		return err
-	}
-	s.stand, err = stand.Open(ctx, stand.Config{
-		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes, Shards: s.cfg.Shards,
-		Args: s.cfg.Args,
-	})
-	if err != nil {
-		return err
-	}
-	s.deaths = watchDeaths(s.stand.Cluster)
-	nobody := history.NewRecorder(nil) // until the first round
-	if s.receiver, err = workload.Listen(ctx, nobody, workload.Loopback); err != nil {
-		return err
-	}
-	s.choose(kinds)
-	return nil
-}
-
-// choose keeps the kinds that can strike on this stand, and reports the others as skipped.
-func (s *siege) choose(kinds []faults.Kind) {
-	for _, k := range kinds {
-		if k.Needs != nil {
-			if err := k.Needs(s.stand); err != nil {
-				s.report.skip(k, err)
-				continue
-			}
-		}
-		s.kinds = append(s.kinds, k)
-	}
 }
 
 func (s *siege) close() error {

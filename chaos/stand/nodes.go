@@ -79,5 +79,18 @@ func Together(names []string, do func(name string) error) error {
 
 // Heal makes the stage whole again and starts the nodes that do not run. It waits for nothing.
 func (s *Stand) Heal() error {
-	return errors.Join(s.Resume(s.Names()...), s.Start(s.Names()...))
+	var errs []error
+	if s.Network != nil {
+		errs = append(errs, s.Network.Heal())
+	}
+	for _, d := range s.Disks {
+		d.Heal()
+	}
+	for _, c := range s.Clocks {
+		c.Set(0)
+	}
+	for _, m := range s.Memories {
+		errs = append(errs, m.Release())
+	}
+	return errors.Join(append(errs, s.Resume(s.Names()...), s.Start(s.Names()...))...)
 }

@@ -28,6 +28,7 @@ type Config struct {
 	Network bool // each node on a host of its own; see netlab.Supported
 	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
 	Clocks  bool // each node with a wall clock that can be set; Binary is built with the tag chaos
+	Memory  bool // each node in a control group that can bound its memory; see MemorySupported
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -45,10 +46,11 @@ func (c Config) withDefaults() (Config, error) {
 
 // Stand is a running cluster on its stage.
 type Stand struct {
-	Cluster *local.Cluster
-	Network *netlab.Network          // nil: the nodes are on loopback
-	Disks   map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
-	Clocks  map[string]*Clock
+	Cluster  *local.Cluster
+	Network  *netlab.Network          // nil: the nodes are on loopback
+	Disks    map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
+	Clocks   map[string]*Clock        // by node; nil: they have this machine's
+	Memories map[string]*Memory       // by node; nil: they take what they want
 
 	client *client.Client
 
@@ -89,6 +91,11 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
+	if cfg.Memory {
+		if s.Memories, err = openMemories(places); err != nil {
+			return s, err
+		}
+	}
 	s.Cluster, err = local.Start(ctx, local.Config{
 		Binary: cfg.Binary, DataDir: cfg.Dir, Nodes: cfg.Nodes, Places: places,
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
@@ -114,7 +121,7 @@ func (s *Stand) Close() error {
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	errs = append(errs, s.closeClocks())
+	errs = append(errs, s.closeClocks(), s.closeMemories())
 	for _, d := range s.Disks {
 		errs = append(errs, d.Close())
 	}

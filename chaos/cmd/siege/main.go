@@ -67,6 +67,10 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
 	f.StringVar(&cfg.Dir, "dir", "", "for data, logs, records and the report (default: a new temporary one)")
 	f.StringVar(&cfg.Binary, "binary", "", "of belfry (default: built here)")
+	f.BoolVar(&cfg.NoNetwork, "no-network", false, "leave the nodes on loopback, without faults of the network")
+	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
+	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
+	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd

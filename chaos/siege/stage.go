@@ -1,0 +1,67 @@
+package siege
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+const dataFolder = "cluster"
+
+// open sets up as much of a stage as the chosen faults want and this machine has.
+func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
+	missing := map[string]error{} // by group
+	want := func(group string, off bool, supported func() error) bool {
+		if !slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Group == group }) {
+			return false
+		}
+		if off {
+			missing[group] = fmt.Errorf("switched off")
+		} else if err := supported(); err != nil {
+			missing[group] = err
+		}
+		return missing[group] == nil
+	}
+	always := func() error { return nil }
+	s.stand, err = stand.Open(ctx, stand.Config{
+		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes, Shards: s.cfg.Shards,
+		Args: s.cfg.Args, Env: s.cfg.Env, Seed: s.cfg.Seed,
+		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
+		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
+		Clocks:  want("clock", s.cfg.NoClocks, always),
+		Memory:  want("memory", s.cfg.NoMemory, stand.MemorySupported),
+	})
+	if err != nil {
+		return err
+	}
+	s.deaths = watchDeaths(s.stand.Cluster)
+	nobody := history.NewRecorder(nil) // until the first round
+	if s.receiver, err = workload.Listen(ctx, nobody, s.stand.ReceiverHost()); err != nil {
+		return err
+	}
+	s.choose(kinds, missing)
+	return nil
+}
+
+// choose keeps the kinds that can strike on this stage, and reports the others as skipped.
+func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
+	for _, k := range kinds {
+		err := missing[k.Group]
+		if err == nil && k.Needs != nil {
+			err = k.Needs(s.stand)
+		}
+		if err != nil {
+			s.report.skip(k, err)
+			continue
+		}
+		s.kinds = append(s.kinds, k)
+	}
+}

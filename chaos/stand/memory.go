@@ -1,0 +1,174 @@
+package stand
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// Memory is a control group of the kernel, of either version, in which one node's process lives whenever it runs.
+type Memory struct {
+	dir      string
+	limit    string // the file that bounds it
+	stat     string // the line of memory.stat that counts what cannot be reclaimed
+	no       string // what is written for no limit
+	killFile string // of how often it ran out
+	kills    string // the line in it
+}
+
+// Where the memory controller is, in the two versions.
+const (
+	cgroupV1 = "/sys/fs/cgroup/memory"
+	cgroupV2 = "/sys/fs/cgroup"
+)
+
+// MemorySupported is nil if nodes' memory can be bounded here, or says what is missing.
+func MemorySupported() error {
+	dir := filepath.Join(memoryRoot(), "belfry-probe-"+strconv.Itoa(os.Getpid()))
+	m, err := newMemory(dir)
+	if err != nil {
+		return err
+	}
+	return m.close()
+}
+
+func memoryRoot() string {
+	if _, err := os.Stat(filepath.Join(cgroupV1, "memory.limit_in_bytes")); err == nil {
+		return cgroupV1
+	}
+	return cgroupV2
+}
+
+func newMemory(dir string) (*Memory, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("bounding a node's memory needs root, for a control group")
+	}
+	m := &Memory{
+		dir: dir, limit: "memory.limit_in_bytes", stat: "total_rss ", no: "-1",
+		killFile: "memory.oom_control", kills: "oom_kill ",
+	}
+	if memoryRoot() == cgroupV2 {
+		m = &Memory{dir: dir, limit: "memory.max", stat: "anon ", no: "max", killFile: "memory.events", kills: "oom_kill "}
+		if err := write(filepath.Join(cgroupV2, "cgroup.subtree_control"), "+memory"); err != nil {
+			return nil, fmt.Errorf("this system's control groups do not bound memory: %w", err)
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("a control group for memory cannot be made: %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, m.limit)); err != nil {
+		return nil, errors.Join(fmt.Errorf("this system's control groups do not bound memory: %w", err), m.close())
+	}
+	return m, nil
+}
+
+// command becomes the command that is appended to it, inside the group.
+func (m *Memory) command() []string {
+	return []string{"/bin/sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(m.dir, "cgroup.procs")}
+}
+
+// Squeeze leaves the node that much room above what it now holds and cannot give back.
+func (m *Memory) Squeeze(room int64) error {
+	held, err := m.count("memory.stat", m.stat)
+	if err != nil {
+		return err
+	}
+	for more := int64(0); ; more += max(more/2, squeezeStep) {
+		err = m.bound(strconv.FormatInt(held+room+more, 10))
+		if !errors.Is(err, syscall.EBUSY) || more > mostSqueezed {
+			return err
+		}
+	}
+}
+
+// Version 1 refuses a bound below what it cannot reclaim at the moment, which is more than what the node holds itself.
+const (
+	squeezeStep  = 1 << 20
+	mostSqueezed = 1 << 30
+)
+
+// Release lets the node take what it wants.
+func (m *Memory) Release() error { return m.bound(m.no) }
+
+// Kills is how often the kernel has killed the node because it had run out.
+func (m *Memory) Kills() (int64, error) { return m.count(m.killFile, m.kills) }
+
+func (m *Memory) bound(value string) error { return write(filepath.Join(m.dir, m.limit), value) }
+
+// count reads the number that stands after a name in a file.
+func (m *Memory) count(file, name string) (int64, error) {
+	f, err := os.Open(filepath.Join(m.dir, file))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { _ = f.Close() }() // it is only read
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name); ok {
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, errors.Join(lines.Err(), fmt.Errorf("%s has no line %q", file, name))
+}
+
+// write writes to a file that exists, which the kernel may refuse.
+func write(path, value string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+const (
+	goneAfter = 2 * time.Second // a process that has ended may stay in its group for a moment
+	gonePoll  = 20 * time.Millisecond
+)
+
+func (m *Memory) close() error {
+	end := time.Now().Add(goneAfter)
+	for {
+		err := os.Remove(m.dir)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return err
+		}
+		<-time.After(gonePoll)
+	}
+}
+
+// openMemories gives every node a group, and moves the nodes' processes to them.
+func openMemories(places []local.Place) (map[string]*Memory, error) {
+	memories := map[string]*Memory{}
+	for i, name := range names(len(places)) {
+		m, err := newMemory(filepath.Join(memoryRoot(), fmt.Sprintf("belfry-%d-%s", os.Getpid(), name)))
+		if err != nil {
+			return memories, err
+		}
+		memories[name] = m
+		places[i].Command = append(slices.Clip(places[i].Command), m.command()...)
+	}
+	return memories, nil
+}
+
+func (s *Stand) closeMemories() error {
+	var errs []error
+	for _, m := range s.Memories {
+		errs = append(errs, m.close())
+	}
+	s.Memories = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,49 @@
+package stand
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// A process that takes more than it is left is killed, and one that is left alone is not.
+func TestMemory(t *testing.T) {
+	if err := MemorySupported(); err != nil {
+		t.Skip(err)
+	}
+	m, err := newMemory(filepath.Join(memoryRoot(), "belfry-test-"+strconv.FormatInt(time.Now().UnixNano(), 36)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	hungry := func() error { // tail keeps what it may have to show
+		args := append(m.command(), "/bin/sh", "-c", "head -c 64000000 /dev/zero | tail -c 60000000 >/dev/null")
+		return exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
+	}
+	if err := hungry(); err != nil {
+		t.Errorf("with all memory: %v", err)
+	}
+	if err := m.Squeeze(16 << 20); err != nil {
+		t.Fatal(err)
+	}
+	var exit *exec.ExitError
+	if err := hungry(); !errors.As(err, &exit) {
+		t.Errorf("with 16 MiB: %v", err)
+	}
+	if n, err := m.Kills(); err != nil || n == 0 {
+		t.Errorf("%d kills, %v", n, err)
+	}
+	if err := m.Release(); err != nil {
+		t.Error(err)
+	}
+	if err := hungry(); err != nil {
+		t.Errorf("with all memory again: %v", err)
+	}
+}
