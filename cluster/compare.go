@@ -29,9 +29,12 @@ func (n *Node) comparedReplicas() []compare.Replica {
 // setStandings tells each replica here whether it may lead.
 func (n *Node) setStandings() {
 	for _, s := range n.hosts.all() {
-		if n.comparer.Outvoted(s.ID()) {
+		switch {
+		case n.comparer.Outvoted(s.ID()):
 			s.SetStanding(shard.Barred)
-		} else {
+		case n.clockApart.Load():
+			s.SetStanding(shard.Reluctant)
+		default:
 			s.SetStanding(shard.Willing)
 		}
 	}
@@ -39,7 +42,7 @@ func (n *Node) setStandings() {
 
 // mayLead is a hint for giving a shard's leadership to a node.
 func (n *Node) mayLead(id uint32, node string) bool {
-	return n.isAlive(node) && n.comparer.MayLead(id, node)
+	return n.isAlive(node) && n.clocks.Near(node) && n.comparer.MayLead(id, node)
 }
 
 func (s service) Compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -36,6 +37,8 @@ type Node struct {
 	router   *router.Router
 	puller   *pull.Puller
 	comparer *compare.Comparer
+
+	clockApart atomic.Bool // this node's clock is apart from the others'
 
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelCauseFunc

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/forward"
 	"github.com/belfryhq/belfry/cluster/identity"
-	"github.com/belfryhq/belfry/fsm/flaw"
 )
 
 // service answers other nodes.
@@ -127,46 +125,4 @@ func (n *Node) status() []*clusterpb.ReplicaStatus {
 		})
 	}
 	return replicas
-}
-
-func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
-	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
-	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
-}
-
-// How often a node looks whether its clock has left the others'.
-const clockLook = 5 * time.Second
-
-// keepTime gives leaderships away while this node's clock is further than the bound from the median. Shards compare
-// clocks themselves when they begin to lead; this is for a clock that goes astray later.
-func (n *Node) keepTime() {
-	for n.sleep(clockLook) {
-		by, apart := n.clocks.Apart()
-		if !apart || flaw.BlindClock.On() {
-			continue
-		}
-		n.cfg.Logger.Error("this node's clock is apart from the others': it gives its leaderships away",
-			"median_ahead_by", by)
-		for _, s := range n.hosts.all() {
-			if s.IsLeader() {
-				n.giveAway(s.ID(), s.Voters())
-			}
-		}
-	}
-}
-
-func (n *Node) giveAway(id uint32, voters []string) {
-	s, err := n.hosts.find(id)
-	if err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(n.ctx, clockLook)
-	defer cancel()
-	others := slices.DeleteFunc(slices.Clone(voters), func(v string) bool { return v == n.ID() || !n.mayLead(id, v) })
-	for _, to := range others {
-		if err = s.Transfer(ctx, to); err == nil {
-			return
-		}
-	}
-	n.cfg.Logger.Warn("a leadership was not given away", "shard", id, "err", err)
 }

@@ -1,12 +1,16 @@
 package shard
 
 import (
+	"errors"
 	"sync"
 	"time"
 )
 
-// clockGuard reads the wall clock and notices when it jumps ahead of the monotonic one. A jump back needs no care: what
-// is due later by the clock waits longer.
+// ErrClockApart is what Config.ClockAgrees says, wrapped, when a majority of the voters is known to keep another time
+// than this node: one of them should lead.
+var ErrClockApart = errors.New("a majority of the voters keeps another time")
+
+// clockGuard reads the wall clock and notices when it is set: when it jumps against the monotonic one, ahead or back.
 type clockGuard struct {
 	clock func() time.Time
 	bound time.Duration
@@ -21,14 +25,15 @@ func newClockGuard(clock func() time.Time, bound time.Duration) *clockGuard {
 	return g
 }
 
-// now returns the wall clock. Once it has jumped ahead, ok is false until trust is called, and the answer goes on from
-// the last reading that was in order: an instant that got into the log could not be taken back.
+// now returns the wall clock. Once it has jumped, ok is false until trust is called, and the answer goes on from the
+// last reading that was in order. An instant too late that got into the log could not be taken back; and by a clock
+// that was set back, what is due would wait for as long.
 func (g *clockGuard) now() (_ time.Time, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	wall, mono := g.clock().Round(0), time.Now() // without the reading of the monotonic clock that it may carry
+	wall, mono := g.read()
 	expected := g.wall.Add(mono.Sub(g.mono))
-	if wall.Sub(expected) > g.bound {
+	if wall.Sub(expected).Abs() > g.bound {
 		return expected, false
 	}
 	g.wall, g.mono = wall, mono
@@ -39,5 +44,23 @@ func (g *clockGuard) now() (_ time.Time, ok bool) {
 func (g *clockGuard) trust() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wall, g.mono = g.clock().Round(0), time.Now()
+	g.wall, g.mono = g.read()
+}
+
+const (
+	together = 10 * time.Millisecond // two readings this close are as good as one
+	readings = 3
+)
+
+// read reads both clocks. A process that is stopped between the two readings reads again: it would take that for a
+// jump.
+func (g *clockGuard) read() (wall, mono time.Time) {
+	for range readings {
+		before := time.Now()
+		wall, mono = g.clock().Round(0), time.Now() // Round: without the reading of the monotonic clock that it may carry
+		if mono.Sub(before) <= together {
+			break
+		}
+	}
+	return wall, mono
 }

@@ -43,10 +43,10 @@ type Config struct {
 	Clock func() time.Time // wall clock; default time.Now
 
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
-	// returned nil once. Nil: the clock is trusted.
+	// returned nil once, nor, once its clock has jumped, before it did so again. Nil: the clock is trusted.
 	ClockAgrees func(ctx context.Context, voters []string) error
-	// MayLead tells whether a node is thought to be up, and its replica of this shard fit to lead; a hint for giving the
-	// leadership away. Nil: contact alone decides.
+	// MayLead tells whether a node is thought to be up, its clock right, and its replica of this shard fit to lead; a hint
+	// for giving the leadership away. Nil: contact alone decides.
 	MayLead func(nodeID string) bool
 	// OnLeader is told of each change of leader that this replica notices. It must not block.
 	OnLeader func(Change)
@@ -103,7 +103,7 @@ type Timing struct {
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
 	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
 	Stuck     time.Duration // a leader that commits nothing for this long, with something to commit, is fatal
-	ClockJump time.Duration // a wall clock this far ahead of the monotonic one pauses firing for a check
+	ClockJump time.Duration // a wall clock this far from where the monotonic one says pauses firing for a check
 	ClockLook time.Duration // a leader with tasks looks at the clock this often: it may be set forward
 	Write     time.Duration // one write of the log store; 0: its default
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/shard/pull"
 )
 
-// clockCheckTimeout bounds one comparison of clocks; after checksBeforeAway failed ones the leadership is offered to
-// another voter.
+// clockCheckTimeout bounds one comparison of clocks. If it does not show that others should lead, the leadership is
+// offered to another voter after checksBeforeAway failed ones.
 const (
 	clockCheckTimeout = time.Second
 	checksBeforeAway  = 4
@@ -148,7 +148,7 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 			return false
 		}
 		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "error", err)
-		if failures%checksBeforeAway == 0 {
+		if errors.Is(err, ErrClockApart) || failures%checksBeforeAway == 0 {
 			l.giveAway(ctx)
 		}
 		if !sleep(ctx, checkPause) {
@@ -157,7 +157,8 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	}
 }
 
-// giveAway tries to hand the leadership to somebody who is well; false: there is nobody.
+// giveAway tries to hand the leadership to somebody who is well, without patience for running attempts; false: there is
+// nobody.
 func (l *leadership) giveAway(ctx context.Context) bool {
 	to := l.shard.bestPeer(l.shard.raft.CurrentTerm())
 	if to == "" {

@@ -111,9 +111,9 @@ func (t *ticker) sleep(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// awaitClock waits until a majority of the voters agrees with a clock that has jumped ahead.
+// awaitClock waits until a majority of the voters agrees with a clock that has jumped.
 func (t *ticker) awaitClock(ctx context.Context) {
 	t.shard.metrics.clockPauses.Inc()
-	t.shard.cfg.Logger.Warn("the clock jumped ahead: nothing is fired until others agree with it")
+	t.shard.cfg.Logger.Warn("the clock was set: nothing is fired until others agree with it")
 	t.lead.agreeOnClock(ctx)
 }

@@ -142,7 +142,7 @@ func (l *leadership) goHome(ctx context.Context) {
 	}
 }
 
-// isWell tells whether a voter could lead: it answers, and its log is close to this one's.
+// isWell tells whether a voter could lead: it is fit for it, it answers, and its log is close to this one's.
 func (s *Shard) isWell(node string, term uint64) bool {
 	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
 		return false

@@ -4,15 +4,19 @@
 // two one-way differences, wrong by at most half the round trip. Of the last samples the one with the shortest round
 // trip counts, for as long as later ones do not contradict it.
 //
-// It corrects nothing. A shard's leader asks it once, before it acts, whether a majority of the shard's voters keep the
-// same time (Agrees), so that a clock that is far off does not fire early; and a node that finds itself apart from the
-// median knows that it should not lead (Apart). Keeping clocks right is the operating system's work.
+// It sets no clock. A shard's leader asks it before it acts, and when its clock was set, whether a majority of the
+// shard's voters keep the same time (Agrees), so that a clock that is far off does not fire early; a node that finds
+// itself apart from the median knows that it should not lead (Apart), and what is asked of it in the meantime goes by
+// the median's time (Now). Keeping clocks right is the operating system's work.
+//
+// What is known of another clock is held against this process's monotonic clock. So it needs no new question to notice
+// that this node's own clock was set; and what was known of a node that has just died counts for a while longer: with
+// one node of three dead and another one's clock wrong, the third would know no majority.
 package clocks
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -36,10 +40,13 @@ type Config struct {
 
 // Clocks asks, and remembers.
 type Clocks struct {
-	cfg     Config
-	metrics *metrics
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
+	cfg         Config
+	own         own
+	corrections corrections
+	metrics     *metrics
+	ctx         context.Context
+	cancel      context.CancelFunc
+	wg          sync.WaitGroup
 
 	mu    sync.Mutex
 	peers map[string]*history
@@ -57,8 +64,11 @@ func Start(cfg Config) *Clocks {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Clocks{cfg: cfg, metrics: newMetrics(cfg.Registerer), cancel: cancel, peers: make(map[string]*history)}
-	c.wg.Go(func() { c.run(ctx) })
+	c := &Clocks{
+		cfg: cfg, own: newOwn(cfg.Clock), metrics: newMetrics(cfg.Registerer), ctx: ctx, cancel: cancel,
+		peers: make(map[string]*history),
+	}
+	c.wg.Go(c.run)
 	return c
 }
 
@@ -68,16 +78,16 @@ func (c *Clocks) Close() {
 	c.wg.Wait()
 }
 
-func (c *Clocks) run(ctx context.Context) {
+func (c *Clocks) run() {
 	ticker := time.NewTicker(c.cfg.Interval)
 	defer ticker.Stop()
 	for {
-		peers := c.cfg.Peers()
-		c.forgetOthers(peers)
-		c.measureAll(ctx, peers)
+		ctx, cancel := context.WithTimeout(c.ctx, c.cfg.Interval)
+		c.round(ctx)
+		cancel()
 		select {
 		case <-ticker.C:
-		case <-ctx.Done():
+		case <-c.ctx.Done():
 			return
 		}
 	}
@@ -86,8 +96,8 @@ func (c *Clocks) run(ctx context.Context) {
 func (c *Clocks) forgetOthers(peers []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for id := range c.peers {
-		if !slices.Contains(peers, id) {
+	for id, h := range c.peers {
+		if !slices.Contains(peers, id) && !h.isFresh() {
 			delete(c.peers, id)
 			c.metrics.forget(id)
 		}
@@ -95,8 +105,6 @@ func (c *Clocks) forgetOthers(peers []string) {
 }
 
 func (c *Clocks) measureAll(ctx context.Context, nodes []string) {
-	ctx, cancel := context.WithTimeout(ctx, c.cfg.Interval)
-	defer cancel()
 	var wg sync.WaitGroup
 	for _, id := range nodes {
 		if id == c.cfg.Self {
@@ -111,13 +119,18 @@ func (c *Clocks) measureAll(ctx context.Context, nodes []string) {
 	wg.Wait()
 }
 
+// measure asks one node. An exchange during which this node's own clock was set says nothing.
 func (c *Clocks) measure(ctx context.Context, node string) error {
-	asked := c.cfg.Clock()
+	asked := c.own.read()
 	received, answered, err := c.cfg.Ask(ctx, node)
 	if err != nil {
 		return err
 	}
-	s := sampleOf(asked, received, answered, c.cfg.Clock())
+	returned := c.own.read()
+	if (returned.lead - asked.lead).Abs() > steady {
+		return errSet
+	}
+	s := sampleOf(asked, received, answered, returned)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.peers[node]
@@ -126,71 +139,25 @@ func (c *Clocks) measure(ctx context.Context, node string) error {
 		c.peers[node] = h
 	}
 	h.add(s)
-	c.metrics.measured(node, h.best())
+	best := h.best()
+	c.metrics.measured(node, best.ahead-returned.lead, best.trip/2)
 	return nil
 }
+
+var errSet = errors.New("this node's clock was set meanwhile")
 
 // Offset is how far the node's clock is ahead of this one, and by how much that may be wrong; false: not known.
 func (c *Clocks) Offset(node string) (offset, bound time.Duration, known bool) {
 	if node == c.cfg.Self {
 		return 0, 0, true
 	}
+	now := c.own.read()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.peers[node]
-	if h == nil {
+	if h == nil || !h.isFresh() {
 		return 0, 0, false
 	}
 	s := h.best()
-	return s.offset, s.trip / 2, true
-}
-
-// ErrApart means that too few clocks agree with this one.
-var ErrApart = errors.New("this node's clock does not agree with a majority")
-
-// Agrees measures the voters' clocks anew and returns nil as soon as those of a majority, this node's included if it is
-// one of them, are within the bound: whoever does not answer delays nothing. It returns when ctx ends at the latest.
-func (c *Clocks) Agrees(ctx context.Context, voters []string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	answers := make(chan bool, len(voters)) // whether that clock is near
-	for _, v := range voters {
-		go func() { answers <- c.isNear(ctx, v) }()
-	}
-	near := 0
-	for range voters {
-		if <-answers {
-			near++
-		}
-		if near > len(voters)/2 {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w: of %d voters %d are known to be within %v", ErrApart, len(voters), near, c.cfg.MaxOffset)
-}
-
-func (c *Clocks) isNear(ctx context.Context, node string) bool {
-	if node == c.cfg.Self {
-		return true
-	}
-	if err := c.measure(ctx, node); err != nil {
-		c.cfg.Logger.Debug("a voter did not tell its time", "node", node, "err", err)
-		return false
-	}
-	offset, _, known := c.Offset(node)
-	return known && offset.Abs() <= c.cfg.MaxOffset
-}
-
-// Apart tells whether this clock is further than the bound from the median of all that are known, and how far.
-func (c *Clocks) Apart() (time.Duration, bool) {
-	offsets := []time.Duration{0} // this node's own
-	c.mu.Lock()
-	for _, h := range c.peers {
-		offsets = append(offsets, h.best().offset)
-	}
-	c.mu.Unlock()
-	slices.Sort(offsets)
-	low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]
-	median := low + (high-low)/2
-	return median, median.Abs() > c.cfg.MaxOffset && len(offsets) > 2
+	return s.ahead - now.lead, s.trip / 2, true
 }

@@ -1,6 +1,10 @@
 package clocks
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 type metrics struct {
 	offset, bound *prometheus.GaugeVec
@@ -23,9 +27,9 @@ func newMetrics(r prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) measured(node string, s sample) {
-	m.offset.WithLabelValues(node).Set(s.offset.Seconds())
-	m.bound.WithLabelValues(node).Set((s.trip / 2).Seconds())
+func (m *metrics) measured(node string, offset, bound time.Duration) {
+	m.offset.WithLabelValues(node).Set(offset.Seconds())
+	m.bound.WithLabelValues(node).Set(bound.Seconds())
 }
 
 func (m *metrics) forget(node string) {

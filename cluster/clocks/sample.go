@@ -2,22 +2,24 @@ package clocks
 
 import "time"
 
-// sample is one exchange.
+// sample is one exchange. The other clock is held against this process's monotonic clock, which nobody sets: so a
+// sample says at any later time how far apart the two wall clocks are, also when this one was set meanwhile.
 type sample struct {
-	offset time.Duration // of the other clock, ahead of this one
-	trip   time.Duration // there and back, without the other node's own time
+	ahead time.Duration // of the other clock, against the monotonic one
+	trip  time.Duration // there and back, without the other node's own time
+	at    time.Time     // when it was taken
 }
 
 // sampleOf follows RFC 5905, section 8. The round trip is taken on monotonic clocks where the readings have one.
-func sampleOf(asked, received, answered, returned time.Time) sample {
-	there := received.Round(0).Sub(asked.Round(0)) // Round(0) leaves the wall clock alone to compare
-	back := answered.Round(0).Sub(returned.Round(0))
-	trip := returned.Sub(asked) - answered.Sub(received)
-	return sample{offset: there + (back-there)/2, trip: max(trip, 0)}
+func sampleOf(asked reading, received, answered time.Time, returned reading) sample {
+	there := received.Round(0).Sub(asked.wall.Round(0)) // Round(0) leaves the wall clock alone to compare
+	back := answered.Round(0).Sub(returned.wall.Round(0))
+	trip := returned.wall.Sub(asked.wall) - answered.Sub(received)
+	return sample{ahead: asked.lead + there + (back-there)/2, trip: max(trip, 0), at: time.Now()}
 }
 
-// contradicts tells whether no offset is within the bounds of both: one of the clocks was set in between.
-func (s sample) contradicts(o sample) bool { return (s.offset - o.offset).Abs() > s.trip/2+o.trip/2 }
+// contradicts tells whether no offset is within the bounds of both: the other clock was set in between.
+func (s sample) contradicts(o sample) bool { return (s.ahead - o.ahead).Abs() > s.trip/2+o.trip/2 }
 
 // history is the last samples of one node, newest last. It is never empty once add was called.
 type history struct {
@@ -48,3 +50,10 @@ func (h *history) best() sample {
 	}
 	return best
 }
+
+// isFresh tells whether the node was heard a short time ago: clocks go on, also those of nodes that died.
+func (h *history) isFresh() bool { return time.Since(h.samples[len(h.samples)-1].at) <= freshFor }
+
+// freshFor is how long what a node's clock said is held to be true. Clocks of computers part by some milliseconds in
+// it.
+const freshFor = 30 * time.Second

@@ -170,7 +170,7 @@ func (n *node) writePID() error {
 
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Now: n.clock,
+		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Now: n.cluster.Now,
 		Gatherer: n.registry, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {

@@ -1,0 +1,106 @@
+package clocks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Why Agrees does not return nil.
+var (
+	// ErrApart: a majority of the voters keeps another time than this node. It should not lead, and one of them should.
+	ErrApart = errors.New("this node's clock is apart from those of a majority")
+	// ErrUnsure: of too few voters it is known what time they keep, or they are at odds with each other.
+	ErrUnsure = errors.New("no majority is known to keep one time")
+)
+
+// pingPatience is how long a voter has to tell its time. An answer that took longer would say little.
+const pingPatience = 200 * time.Millisecond
+
+// Agrees measures the voters' clocks anew and returns nil as soon as those of a majority, this node's included if it is
+// one of them, are within the bound: whoever does not answer delays nothing. Who does not answer soon counts with what
+// was known of it a short time ago.
+func (c *Clocks) Agrees(ctx context.Context, voters []string) error {
+	ctx, cancel := context.WithTimeout(ctx, pingPatience)
+	defer cancel()
+	type told struct {
+		offset time.Duration
+		known  bool
+	}
+	answers := make(chan told, len(voters))
+	for _, v := range voters {
+		go func() {
+			offset, known := c.ask(ctx, v)
+			answers <- told{offset, known}
+		}()
+	}
+	var offsets []time.Duration
+	err := ErrUnsure
+	for range voters {
+		if a := <-answers; a.known {
+			offsets = append(offsets, a.offset)
+		}
+		if err = c.judge(offsets, len(voters)); !errors.Is(err, ErrUnsure) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w: of %d voters %d told how far ahead they are, %v; %v are allowed",
+			err, len(voters), len(offsets), offsets, c.cfg.MaxOffset)
+	}
+	return nil
+}
+
+func (c *Clocks) ask(ctx context.Context, node string) (offset time.Duration, known bool) {
+	if node != c.cfg.Self {
+		if err := c.measure(ctx, node); err != nil {
+			c.cfg.Logger.Debug("a voter did not tell its time", "node", node, "err", err)
+		}
+	}
+	offset, _, known = c.Offset(node)
+	return offset, known
+}
+
+// judge goes by the offsets that are known of so many voters.
+func (c *Clocks) judge(offsets []time.Duration, voters int) error {
+	near := func(to time.Duration) (n int) {
+		for _, o := range offsets {
+			if (o - to).Abs() <= c.cfg.MaxOffset {
+				n++
+			}
+		}
+		return n
+	}
+	if near(0) > voters/2 {
+		return nil
+	}
+	if slices.ContainsFunc(offsets, func(o time.Duration) bool { return near(o) > voters/2 }) {
+		return ErrApart
+	}
+	return ErrUnsure
+}
+
+// Near tells whether a node's clock is within the bound of the median, as far as is known.
+func (c *Clocks) Near(node string) bool {
+	median, known := c.median(c.own.read())
+	offset, _, measured := c.Offset(node)
+	return !known || !measured || (offset-median).Abs() <= c.cfg.MaxOffset
+}
+
+// median is how far the median of all clocks is ahead of this one. Of less than three it is not known: nobody could say
+// which of two is right.
+func (c *Clocks) median(now reading) (_ time.Duration, known bool) {
+	offsets := []time.Duration{0} // this node's own
+	c.mu.Lock()
+	for _, h := range c.peers {
+		if h.isFresh() {
+			offsets = append(offsets, h.best().ahead-now.lead)
+		}
+	}
+	c.mu.Unlock()
+	slices.Sort(offsets)
+	low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]
+	return low + (high-low)/2, len(offsets) > 2
+}

@@ -1,0 +1,170 @@
+package clocks
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// room is a node among others whose clocks can be set, and who can fall silent.
+type room struct {
+	mu     sync.Mutex // guards what follows
+	ahead  map[string]time.Duration
+	silent map[string]bool
+	asked  int
+}
+
+func (r *room) set(node string, ahead time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ahead[node] = ahead
+}
+
+func (r *room) silence(nodes ...string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range nodes {
+		r.silent[n] = true
+	}
+}
+
+func (r *room) clock(node string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Now().Add(r.ahead[node])
+}
+
+func (r *room) ask(ctx context.Context, node string) (received, answered time.Time, err error) {
+	r.mu.Lock()
+	r.asked++
+	silent := r.silent[node]
+	r.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+		return time.Time{}, time.Time{}, ctx.Err()
+	}
+	time.Sleep(time.Millisecond) // of the bubble's clock
+	return r.clock(node), r.clock(node), nil
+}
+
+// enter runs a test in a room with two others, one round after the start.
+func enter(t *testing.T, test func(t *testing.T, r *room, c *Clocks)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
+		c := Start(Config{
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
+			Peers: func() []string { return []string{"self", "a", "b"} },
+		})
+		defer c.Close()
+		time.Sleep(time.Second / 2) // of the bubble's clock
+		test(t, r, c)
+	})
+}
+
+func agrees(t *testing.T, c *Clocks) error {
+	t.Helper()
+	return c.Agrees(t.Context(), []string{"self", "a", "b"})
+}
+
+// A clock that is set is noticed when it is next looked at, and what is asked of the node goes by the others' time.
+func TestOwnClockIsSet(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, -2 * time.Second, 2 * time.Second, time.Hour} {
+		enter(t, func(t *testing.T, r *room, c *Clocks) {
+			r.set("self", by)
+			if off := time.Until(c.Now()); off.Abs() > 10*time.Millisecond {
+				t.Errorf("set by %v, it goes by a time that is off by %v", by, off)
+			}
+			if got, apart := c.Apart(); !apart || (got+by).Abs() > 10*time.Millisecond {
+				t.Errorf("set by %v, it is apart by %v: %v", by, got, apart)
+			}
+			if err := agrees(t, c); !errors.Is(err, ErrApart) {
+				t.Errorf("set by %v, it is told %v", by, err)
+			}
+			r.set("self", 0)
+			if by, apart := c.Apart(); apart {
+				t.Errorf("set right again, it is still apart by %v", by)
+			}
+			if off := time.Until(c.Now()); off != 0 {
+				t.Errorf("set right again, it goes by a time that is off by %v", off)
+			}
+		})
+	}
+}
+
+// A machine that slept finds that all wall clocks have moved against the monotonic one. Nothing is wrong then.
+func TestMonotonicClockStoodStill(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		for _, n := range []string{"self", "a", "b"} {
+			r.set(n, time.Hour)
+		}
+		if off := time.Until(c.Now()); off < time.Hour {
+			t.Errorf("it goes by a time that is off by %v", off-time.Hour)
+		}
+		if by, apart := c.Apart(); apart {
+			t.Errorf("it is apart by %v", by)
+		}
+		if err := agrees(t, c); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Within the bound the clock is left as it is, and looking at it asks nobody.
+func TestSmallOffsetsAreLeftAlone(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		r.set("self", 200*time.Millisecond)
+		if off := time.Until(c.Now()); off != 200*time.Millisecond {
+			t.Errorf("it goes by a time that is off by %v", off)
+		}
+		asked := r.asked
+		for range 10 {
+			c.Now()
+			c.Apart()
+		}
+		if r.asked != asked {
+			t.Errorf("it asked %d times", r.asked-asked)
+		}
+	})
+}
+
+// What was known of a node that has just died still counts.
+func TestSilentVoterCountsForAWhile(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		r.set("a", time.Minute)
+		time.Sleep(time.Second) // of the bubble's clock, for a round
+		r.silence("b")
+		began := time.Now()
+		if err := agrees(t, c); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > pingPatience {
+			t.Errorf("it took %v", took)
+		}
+		if c.Near("a") || !c.Near("b") || !c.Near("self") || !c.Near("a stranger") {
+			t.Error("who is near is not known")
+		}
+		time.Sleep(freshFor) // of the bubble's clock
+		if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
+			t.Errorf("told %v although the one is silent and the other far", err)
+		}
+	})
+}
+
+// With all others silent, nobody says that a clock is wrong.
+func TestAloneItTrustsItsClock(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		r.silence("a", "b")
+		time.Sleep(freshFor + time.Second) // of the bubble's clock
+		r.set("self", time.Hour)
+		if off := time.Until(c.Now()); off < time.Hour-time.Second {
+			t.Errorf("it goes by a time that is off by %v", off)
+		}
+		if by, apart := c.Apart(); apart {
+			t.Errorf("apart by %v", by)
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clocks"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Now is the time by which this node goes in what it does for callers; see clocks.Clocks.
+func (n *Node) Now() time.Time {
+	if flaw.BlindClock.On() {
+		return n.cfg.Clock()
+	}
+	return n.clocks.Now()
+}
+
+func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
+	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
+	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
+}
+
+// clockAgrees compares this node's clock with the voters'.
+func (n *Node) clockAgrees(ctx context.Context, voters []string) error {
+	err := n.clocks.Agrees(ctx, voters)
+	if errors.Is(err, clocks.ErrApart) {
+		return fmt.Errorf("%w: %w", shard.ErrClockApart, err)
+	}
+	return err
+}
+
+// clockLook is how often a node looks whether its clock has left the others'.
+const clockLook = time.Second
+
+// keepTime has this node lead nothing, as far as others can, while its clock is further than the bound from the median.
+// Shards compare clocks themselves when they begin to lead, and when the clock was set; this is for a clock that goes
+// astray little by little, and keeps the node from being elected.
+func (n *Node) keepTime() {
+	for n.sleep(clockLook) {
+		by, apart := n.clocks.Apart()
+		if flaw.BlindClock.On() || apart == n.clockApart.Load() {
+			continue
+		}
+		if apart {
+			n.cfg.Logger.Error("this node's clock is apart from the others': it gives its leaderships away",
+				"median_ahead_by", by)
+		} else {
+			n.cfg.Logger.Info("this node's clock agrees with the others' again")
+		}
+		n.clockApart.Store(apart)
+		n.setStandings()
+	}
+}
