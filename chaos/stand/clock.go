@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Clock is how far a node's wall clock is off. The node is of a build with the tag chaos, and maps the same file: what is
-// set is in force at once. Its monotonic clock goes on as it does.
+// Clock is how far a node's wall clock is off. The node is of a build with the tag chaos, and maps the same file: what
+// is set is in force at once. Its monotonic clock goes on as it does.
 type Clock struct {
 	mapped []byte
 	offset *atomic.Int64 // nanoseconds

@@ -1,0 +1,168 @@
+package stand
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// A leader's clock is set, ahead and back. Nothing is early, a node with a right clock takes over at once, and what is
+// asked of the node meanwhile still means the others' time.
+func TestLeaderClockIsSet(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	s, err := Open(t.Context(), Config{Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Shards: 1, Clocks: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, by := range []time.Duration{10 * time.Second, -10 * time.Second, -time.Hour} {
+		setLeaderClock(t, s, by)
+	}
+}
+
+const (
+	rowEvery = 20 * time.Millisecond
+	rowTasks = 300
+	// handover is far over what it takes, about 0.2 s, for machines that have other things to do, and far under 10 s.
+	handover = 4 * time.Second
+)
+
+func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
+	t.Helper()
+	r := newRow(t)
+	begin := time.Now().Add(time.Second)
+	r.schedule(t, s, begin, strconv.FormatInt(begin.UnixMilli(), 10))
+	r.await(t, rowTasks/4)
+	leader := awaitLeader(t, s)
+	s.Clocks[leader].Set(by)
+	struck := time.Now()
+	until(t, fmt.Sprintf("%s, off by %v, hands over", leader, by), func() error {
+		if now := awaitLeader(t, s); now == leader {
+			return errors.New("it still leads")
+		}
+		return nil
+	})
+	took := time.Since(struck)
+	r.await(t, rowTasks/2)
+	delayThrough(t, s, leader, r.url)
+	r.await(t, rowTasks)
+	if now := awaitLeader(t, s); now == leader {
+		t.Errorf("%s leads again although its clock is off by %v", leader, by)
+	}
+	s.Clocks[leader].Set(0)
+	early, late := r.off()
+	if early > 0 || late > handover {
+		t.Errorf("a clock set by %v: up to %v early and %v late", by, early, late)
+	}
+	t.Logf("a clock set by %v: another node led after %v; nothing early, at most %v late", by, took, late)
+}
+
+// delayThrough schedules a task with a delay through a node, and looks at the instant that comes of it.
+func delayThrough(t *testing.T, s *Stand, node, url string) {
+	t.Helper()
+	c, err := nodeClient(s, node, 15*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := time.Now()
+	got, err := c.Schedule(t.Context(), client.Task{Delay: time.Hour, Target: &client.Target{URL: url}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const bound = 250 * time.Millisecond
+	least, most := asked.Add(time.Hour-bound), time.Now().Add(time.Hour+bound)
+	if got.FireAt.Before(least) || got.FireAt.After(most) {
+		t.Errorf("in an hour through %s, whose clock is off by %v, is %v after the call",
+			node, s.Clocks[node].Offset(), got.FireAt.Sub(asked))
+	}
+}
+
+// row is tasks in a row, one each so often, and when they came.
+type row struct {
+	url string
+
+	mu  sync.Mutex // guards what follows
+	due map[string]time.Time
+	at  map[string]time.Time // of the first attempt
+}
+
+func newRow(t *testing.T) *row {
+	t.Helper()
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &row{url: "http://" + l.Addr().String(), due: map[string]time.Time{}, at: map[string]time.Time{}}
+	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: r}
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { _ = server.Close() })
+	return r
+}
+
+func (r *row) ServeHTTP(_ http.ResponseWriter, req *http.Request) {
+	now, id := time.Now(), req.Header.Get("ce-subject")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.at[id]; !known {
+		r.at[id] = now
+	}
+}
+
+func (r *row) schedule(t *testing.T, s *Stand, begin time.Time, prefix string) {
+	t.Helper()
+	tasks := make([]client.Task, rowTasks)
+	for i := range tasks {
+		id, due := fmt.Sprintf("%s-%d", prefix, i), begin.Add(time.Duration(i)*rowEvery)
+		tasks[i] = client.Task{ID: id, FireAt: due, Target: &client.Target{URL: r.url}}
+		r.due[id] = due
+	}
+	for result := range s.client.ScheduleMany(t.Context(), slices.Values(tasks)) {
+		if result.Err != nil {
+			t.Fatal(result.Err)
+		}
+	}
+}
+
+// await waits until so many have come.
+func (r *row) await(t *testing.T, n int) {
+	t.Helper()
+	until(t, fmt.Sprintf("%d tasks of the row", n), func() error {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if len(r.at) < n {
+			return fmt.Errorf("%d came", len(r.at))
+		}
+		return nil
+	})
+}
+
+// off is how early and how late the first attempts came, at most.
+func (r *row) off() (early, late time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, at := range r.at {
+		by := at.Sub(r.due[id])
+		early, late = max(early, -by), max(late, by)
+	}
+	return early, late
+}
