@@ -215,7 +215,7 @@ func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes
 	now := s.failures(nodes)
 	for _, n := range nodes {
 		if failed := now[n] - before[n]; failed > fewFailures {
-			return fmt.Errorf("%s: %s runs on after its disk has refused it %d times in %v", s.kind, n, failed, dying)
+			return &Defiance{fmt.Sprintf("%s runs on after its disk has refused it %d times in %v", n, failed, dying)}
 		}
 	}
 	return nil
@@ -241,7 +241,7 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	s.Recorder.Mending(fault)
 	for _, n := range s.awaitDeath(ctx, nodes, time.Second) {
 		if waited[n] > tooLong && ctx.Err() == nil {
-			err = fmt.Errorf("%s: %s runs on after an fsync that took %v", s.kind, n, waited[n])
+			err = &Defiance{fmt.Sprintf("%s runs on after an fsync that took %v", n, waited[n])}
 		}
 	}
 	return errors.Join(err, s.start(fault, s.dead(nodes)))

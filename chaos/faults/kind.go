@@ -16,6 +16,11 @@ import (
 // strike. Nothing was done and nothing recorded.
 var ErrBusy = errors.New("another fault holds what this one would strike")
 
+// Defiance says that a node did not do what a fault must make it do: a breach of Belfry's, not a failure of the stand.
+type Defiance struct{ What string }
+
+func (d *Defiance) Error() string { return d.What }
+
 // Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
 func Kinds() []Kind {
 	return slices.Concat(processKinds(), networkKinds(), diskKinds(), memoryKinds(), receiverKinds())
@@ -30,7 +35,8 @@ type Kind struct {
 	// Needs says what it needs that the stand does not have; nil: it can strike there. A nil Needs needs nothing.
 	Needs func(s *stand.Stand) error
 	// Strike strikes, holds for a while, mends, and records all of it. It mends also when ctx ends meanwhile. Its error
-	// says that the stand itself failed; a node that cannot be had at the moment is ErrBusy.
+	// says that the stand itself failed; a node that cannot be had at the moment is ErrBusy, and one that did not do what
+	// it must a Defiance.
 	Strike func(ctx context.Context, on Target) error
 }
 

@@ -3,8 +3,9 @@
 // A siege has one stand, whose nodes and data stay. A round has a seed of its own, made of the siege's and its number,
 // its own record, and its own ids, so that what is kept in memory is bounded by a round, and a siege can count millions
 // of tasks. In a round the load has a head start; then strikers, each with its own sequence of choices, strike one kind
-// of fault after the other, so that as many faults as there are strikers are under way at once; then everything is healed,
-// every shard must take writes again, what is due comes to rest, all is read once more, and the verdict is spoken.
+// of fault after the other, so that as many faults as there are strikers are under way at once; then everything is
+// healed, every shard must take writes again, what is due comes to rest, all is read once more, and the verdict is
+// spoken.
 //
 // A plan takes the place of the strikers where a test wants certain faults in a certain order.
 //

@@ -95,7 +95,7 @@ func (r *Round) strangers() check.Finding {
 // beside is the finding about what showed while the round was brought to its end.
 func (r *Round) beside() check.Finding {
 	return check.Finding{
-		Invariant: "13c", Promise: "a healed cluster is whole, and can be read", Breaches: r.failed,
+		Invariant: "13c", Promise: "nodes end when they must, and a healed cluster is whole", Breaches: r.failed,
 		Figures: check.NewFigures("%d failures", len(r.failed)),
 	}
 }

@@ -56,8 +56,11 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 	on.Hold, on.Shard = hold, shard
 	for end := time.Now().Add(busyLimit); ; {
 		err := all[i].Strike(ctx, on)
+		if err == nil {
+			return nil
+		}
 		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !wait(ctx, tryAgain) {
-			return err
+			return r.defied(kind, err)
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Round struct {
 	began   time.Time
 	planned uint64 // faults of a plan
 
+	mu     sync.Mutex     // guards failed
 	failed []check.Breach // what showed beside the record
 }
 
@@ -177,5 +178,7 @@ func (r *Round) inspect(ctx context.Context) {
 
 // fail notes a breach that the record does not show.
 func (r *Round) fail(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.failed = append(r.failed, check.Breach{At: r.rec.Now(), What: fmt.Sprintf(format, args...)})
 }

@@ -43,10 +43,22 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 		case errors.Is(err, faults.ErrBusy):
 			wait(ctx, busyWait)
 		case err != nil:
-			return fmt.Errorf("%s: %w", kind.Name, err)
+			if err := r.defied(kind.Name, err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// defied notes what a node should have done in a fault and did not, and returns what else a fault came to.
+func (r *Round) defied(kind string, err error) error {
+	var d *faults.Defiance
+	if errors.As(err, &d) {
+		r.fail("%s: %s", kind, d.What)
+		return nil
+	}
+	return fmt.Errorf("%s: %w", kind, err)
 }
 
 func (r *Round) target(rng *rand.Rand) faults.Target {
