@@ -35,6 +35,10 @@ demo: ## watch a cluster lose a node and nothing else
 chaos: ## break a cluster of real processes and judge it
 	$(GO) test -count=1 -v -timeout 20m ./chaos/...
 
+.PHONY: siege
+siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows
+	$(GO) run ./chaos/cmd/siege --for 10m
+
 .PHONY: chaos-root
 chaos-root: ## the fault tests that need root: networks and disks that break
 	.ci/chaos-root

@@ -55,7 +55,7 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 func (r *Round) defied(kind string, err error) error {
 	var d *faults.Defiance
 	if errors.As(err, &d) {
-		r.fail("%s: %s", kind, d.What)
+		r.fail("%s: %v", kind, err)
 		return nil
 	}
 	return fmt.Errorf("%s: %w", kind, err)

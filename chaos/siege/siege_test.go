@@ -1,0 +1,189 @@
+package siege
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+func TestChosenFaults(t *testing.T) {
+	all := faults.Kinds()
+	count := func(names ...string) int {
+		kinds, err := chosen(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(kinds)
+	}
+	if count() != len(all) || count("all") != len(all) || count("none") != 0 {
+		t.Errorf("%d, %d, %d of %d", count(), count("all"), count("none"), len(all))
+	}
+	if n := count("memory", history.KillAll); n != 2 {
+		t.Errorf("%d kinds", n)
+	}
+	if _, err := chosen([]string{"process", "weather"}); err == nil || !strings.Contains(err.Error(), `"weather"`) ||
+		!strings.Contains(err.Error(), "network") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Names tell kinds apart, and groups are what the stage is set by.
+func TestKindsAreWhole(t *testing.T) {
+	names := map[string]bool{}
+	for _, k := range faults.Kinds() {
+		if names[k.Name] || k.Name == "" || k.Weight <= 0 || k.Strike == nil {
+			t.Errorf("%+v", k)
+		}
+		if !slices.Contains([]string{"process", "network", "disk", "clock", "memory", "receiver"}, k.Group) {
+			t.Errorf("%s is of group %q, which no stage knows", k.Name, k.Group)
+		}
+		names[k.Name] = true
+	}
+}
+
+// A seed makes the same choices again, and each kind is chosen as often as its weight says.
+func TestChoicesRepeat(t *testing.T) {
+	kinds := []faults.Kind{{Name: "a", Weight: 1}, {Name: "b", Weight: 3}}
+	draw := func() (names []string) {
+		rng := rand.New(rand.NewPCG(7, 1))
+		for range 1000 {
+			names = append(names, choose(rng, kinds).Name)
+		}
+		return names
+	}
+	first := draw()
+	if !slices.Equal(first, draw()) {
+		t.Error("another choice")
+	}
+	b := 0
+	for _, name := range first {
+		if name == "b" {
+			b++
+		}
+	}
+	if b < 700 || b > 800 {
+		t.Errorf("of weight 3 in 4, %d of 1000", b)
+	}
+}
+
+// Of its disk a node may die by itself, from the blow until a while after the mending; of a signal it does not.
+func TestDeathsAreExplained(t *testing.T) {
+	second := history.Instant(time.Second)
+	disk := history.Fault{Kind: faults.PowerLoss, Nodes: []string{"node-1"}, Struck: 10 * second, Mended: 20 * second}
+	kill := disk
+	kill.Kind = history.KillLeader
+	for _, c := range []struct {
+		fault history.Fault
+		node  string
+		at    history.Instant
+		want  bool
+	}{
+		{disk, "node-1", 15 * second, true},
+		{disk, "node-1", 22 * second, true},
+		{disk, "node-1", 60 * second, false},
+		{disk, "node-1", 9 * second, false},
+		{disk, "node-2", 15 * second, false},
+		{kill, "node-1", 15 * second, false},
+	} {
+		if got := explains([]history.Fault{c.fault}, c.node, c.at); got != c.want {
+			t.Errorf("%s of %s at %v: %v", c.fault.Kind, c.node, c.at, got)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	if _, err := (Config{Binary: "b", Dir: "d"}).withDefaults(); err == nil {
+		t.Error("a siege without an end")
+	}
+	if _, err := (Config{Rounds: 1}).withDefaults(); err == nil {
+		t.Error("a siege without nodes")
+	}
+	cfg, err := (Config{Binary: "b", Dir: "d", Rounds: 1, Plan: &Plan{}}).withDefaults()
+	if err != nil || !slices.Equal(cfg.Faults, []string{noFaults}) || cfg.Nodes != 3 {
+		t.Errorf("%+v, %v", cfg, err)
+	}
+}
+
+// report is one of two rounds, of which the second broke invariant 1.
+func report() *Report {
+	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6, Faults: []string{"process", "disk"}})
+	for n := 1; n <= 2; n++ {
+		round := &RoundReport{
+			N: n, OK: n == 1, Struck: 5, Arrivals: 10, Took: time.Minute,
+			Tasks: check.Fates{Acknowledged: 100, Delivered: 90, Dead: 10},
+			Calls: map[history.Kind]CallCount{history.Schedule: {OK: 100, Failed: 3, Unknown: 1}},
+			Tolls: []check.Toll{{Kind: history.KillLeader, Count: 5, Repeats: 2}},
+			Findings: []check.Finding{
+				{Invariant: "1", Promise: "nothing is lost", Figures: check.NewFigures("%d acknowledged", 100)},
+			},
+		}
+		if n == 2 {
+			round.Findings[0].Breaches = []check.Breach{{ID: "r2-5", What: "nothing came of it"}}
+			round.Dir, round.Verdict = "/siege/round-2", "the whole story\n"
+		}
+		r.add(round)
+	}
+	r.skip(faults.Kind{Name: "full disk", Group: "disk"}, errors.New("no FUSE"))
+	r.skip(faults.Kind{Name: "failed fsync", Group: "disk"}, errors.New("no FUSE"))
+	r.finish()
+	return r
+}
+
+func TestReport(t *testing.T) {
+	r := report()
+	text := r.Markdown()
+	for _, want := range []string{
+		"# Siege, seed 7: FAILED", "2 rounds, 1 of them failed; 10 faults. Of 200 acknowledged tasks 180 were delivered",
+		"| 1 | nothing is lost | **1 breaches** | 200 acknowledged |", "| kill -9 of a leader | 10 | – |",
+		"| schedule | 200 | 6 | 2 |", "20 attempts arrived", "## Round 2 failed", "the whole story",
+		`go run ./chaos/cmd/siege --seed 7 --round 2 --nodes 3 --shards 6 --faults "process,disk"`,
+		`2 faults of group "disk" (full disk, failed fsync): no FUSE`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "Round 1 failed") || r.OK() || (&Report{}).OK() {
+		t.Error("what held is called failed, or the other way round")
+	}
+	var short bytes.Buffer
+	if err := r.Tell(&short); err != nil || !strings.Contains(short.String(), "SKIPPED") ||
+		!strings.Contains(short.String(), "invariant 1, nothing is lost: 1 breaches") {
+		t.Errorf("%s, %v", short.String(), err)
+	}
+	if line := r.Rounds[1].String(); line !=
+		"round 2: 60 s, 5 faults, 100 acknowledged, 10 arrivals, FAILED: invariants 1; see /siege/round-2" {
+		t.Error(line)
+	}
+}
+
+func TestReportIsForMachinesToo(t *testing.T) {
+	dir := t.TempDir()
+	if err := report().Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(report())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read struct {
+		Tasks    struct{ Acknowledged int }
+		Breaches map[string]int
+		Faults   []struct{ Count int }
+	}
+	if err := json.Unmarshal(data, &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Tasks.Acknowledged != 200 || read.Breaches["1"] != 1 || len(read.Faults) != 1 || read.Faults[0].Count != 10 {
+		t.Errorf("%s", data)
+	}
+}
