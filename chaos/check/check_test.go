@@ -124,6 +124,36 @@ var cases = []struct {
 		s.call(history.Call{Kind: history.Fire, ID: "a"}, 50, 52, history.OK, history.Answer{})
 		s.arrive("a", 53, 51, 1)
 	}, ""},
+	{"early by no more than a clock was off", Early, func(s *story) {
+		s.clock(-100, 50, 90)
+		s.schedule("a", 0, 200)
+		s.arrive("a", 110, 200, 1)
+	}, ""},
+	{"early by more than a clock was off", Early, func(s *story) {
+		s.clock(-100, 50, 90)
+		s.schedule("a", 0, 200)
+		s.arrive("a", 99, 200, 1)
+	}, "before it was due"},
+	{"early by more than a clock may be off", Early, func(s *story) {
+		s.clock(10_000, 50, 90)
+		s.schedule("a", 0, 500)
+		s.arrive("a", 100, 500, 1)
+	}, "before it was due"},
+	{"early after a clock was set right", Early, func(s *story) {
+		s.clock(-100, 50, 90)
+		s.schedule("a", 0, 2000)
+		s.arrive("a", 1910, 2000, 1)
+	}, "before it was due"},
+	{"after a delay by a clock that was off", Early, func(s *story) {
+		s.clock(100, 0, 90)
+		s.schedule("a", 10, 0).Ask = history.Ask{Delay: 200 * time.Millisecond, Body: body(1)}
+		s.arrive("a", 310, 310, 1)
+	}, ""},
+	{"after a delay by a clock that was off by more than it may", Early, func(s *story) {
+		s.clock(10_000, 0, 90)
+		s.schedule("a", 10, 0).Ask = history.Ask{Delay: 200 * time.Millisecond, Body: body(1)}
+		s.arrive("a", 10_210, 10_210, 1)
+	}, "no call had asked"},
 
 	{"cancelled", Cancelled, func(s *story) { s.schedule("a", 0, 100); s.cancel("a", 10, "cancelled") }, ""},
 	{"cancelled and came after", Cancelled, func(s *story) {

@@ -6,17 +6,18 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for.
+// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for. While a
+// node's clock is off, either may be wrong by as much, up to the bound that nodes hold each other to.
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
 	arrivals, certain := 0, 0
 	for _, t := range x.order {
 		for _, a := range t.arrivals {
 			arrivals++
-			if a.At < a.Due {
-				f.breach(a.At, t.id, "arrived %v before it was due", a.Due.Sub(a.At))
+			if early := a.Due.Sub(a.At); early > x.skewed(a.At, a.At) {
+				f.breach(a.At, t.id, "arrived %v before it was due", early)
 			}
-			asked, exact := t.askedFor(a)
+			asked, exact := x.askedFor(t, a)
 			if exact {
 				certain++
 			}
@@ -32,7 +33,7 @@ func Early(x *Index) Finding {
 
 // askedFor tells whether a call that may have set it asked for an arrival's due time; exact: there was only one such
 // call, and it named the instant.
-func (t *task) askedFor(a *history.Arrival) (asked, exact bool) {
+func (x *Index) askedFor(t *task, a *history.Arrival) (asked, exact bool) {
 	setters := 0
 	for _, o := range t.ops {
 		if o.kind == history.Cancel || !o.possible() || o.start > a.At {
@@ -40,7 +41,7 @@ func (t *task) askedFor(a *history.Arrival) (asked, exact bool) {
 		}
 		setters++
 		exact = o.ask.FireAt != 0
-		asked = asked || o.mayMean(a.Due)
+		asked = asked || o.mayMean(a.Due, x.skewed(o.start, min(o.end, a.At)))
 	}
 	return asked, exact && setters == 1
 }
@@ -48,8 +49,9 @@ func (t *task) askedFor(a *history.Arrival) (asked, exact bool) {
 // rounding: the service keeps whole milliseconds. What it rounds up from its own clock may be less than one above.
 const rounding = history.Instant(time.Millisecond)
 
-// mayMean tells whether an operation, wherever in its time it happened, may have set that due time.
-func (o *op) mayMean(due history.Instant) bool {
+// mayMean tells whether an operation, wherever in its time it happened, may have set that due time, with a clock that
+// is off by so much at most.
+func (o *op) mayMean(due history.Instant, skew time.Duration) bool {
 	if o.ask.FireAt != 0 {
 		return due == o.ask.FireAt
 	}
@@ -57,9 +59,28 @@ func (o *op) mayMean(due history.Instant) bool {
 	if o.doubtful() || o.open {
 		end = history.Forever
 	}
-	from := o.start.Add(o.ask.Delay)
+	from := o.start.Add(o.ask.Delay - skew)
 	if o.kind == history.Fire {
 		from -= rounding // an instant of "now" is rounded down
 	}
-	return due >= from && (end == history.Forever || due <= end.Add(o.ask.Delay)+rounding)
+	return due >= from && (end == history.Forever || due <= end.Add(o.ask.Delay+skew)+rounding)
+}
+
+const (
+	// clockBound is by how much clocks may be off that decide something: nodes' --max-clock-offset, and what a clock that
+	// drifts may gain until it is noticed.
+	clockBound = 300 * time.Millisecond
+	// clockTail is how long after the mending of a clock what it decided may still show.
+	clockTail = time.Second
+)
+
+// skewed is by how much a clock may have been off that decided something between two instants.
+func (x *Index) skewed(from, to history.Instant) time.Duration {
+	most := time.Duration(0)
+	for i := range x.h.Faults {
+		if f := &x.h.Faults[i]; f.Skew != 0 && f.Struck <= to && from <= healed(f).Add(clockTail) {
+			most = max(most, min(f.Skew.Abs(), clockBound))
+		}
+	}
+	return most
 }

@@ -90,6 +90,13 @@ func (s *story) fault(kind string, struck, mending, mended int64) {
 		Struck: ms(struck), Mending: ms(mending), Mended: ms(mended)})
 }
 
+// clock adds that a node's clock was off by so many milliseconds.
+func (s *story) clock(by, struck, mended int64) {
+	s.h.Faults = append(s.h.Faults, history.Fault{
+		Kind: "clock", Skew: time.Duration(by) * time.Millisecond, Struck: ms(struck), Mending: ms(mended), Mended: ms(mended),
+	})
+}
+
 func (s *story) term(term uint64, before, at int64) {
 	s.h.Terms = append(s.h.Terms, history.Term{Shard: firstShard, Term: term, Before: ms(before), At: ms(at)})
 }

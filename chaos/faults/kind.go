@@ -23,7 +23,7 @@ func (d *Defiance) Error() string { return d.What }
 
 // Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
 func Kinds() []Kind {
-	return slices.Concat(processKinds(), networkKinds(), diskKinds(), memoryKinds(), receiverKinds())
+	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), memoryKinds(), receiverKinds())
 }
 
 // Kind is a way of breaking things.
