@@ -11,10 +11,11 @@
 //
 // A write that returned nil is on the disk. The first write that fails, or that takes longer than the timeout, is the
 // last one: every later write fails with the same error and Config.Fatal ends the process. A second fsync after a
-// failed one may succeed without the data (the kernel drops the pages that it could not write), and hashicorp/raft
-// itself only steps down on a failed append, to be elected again later. A disk that hangs is worse, since heartbeats
-// go on. What is true of the group's own writes is true of those that raft-wal makes behind its caller's back, and
-// only logs: rotating a segment, and deleting one.
+// failed one may succeed without the data (the kernel takes the pages that it could not write for written), and
+// hashicorp/raft itself only steps down on a failed append, to be elected again later. The next process on the machine
+// still reads those pages; so Open, where it finds the note that a write has failed, first writes again all that it
+// reads. A disk that hangs is worse, since heartbeats go on. What is true of the group's own writes is true of those
+// that raft-wal makes behind its caller's back, and only logs: rotating a segment, and deleting one.
 //
 // Open returns a log that Raft can start from, or an error that says why there is none. It refuses a folder that has
 // lost something: a voter that forgot its log or its vote can undo what a majority acknowledged, so such a replica must

@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 type guard struct {
 	timeout time.Duration
 	fatal   func(error)
+	doubt   func()      // called at the first failure; nil: nothing
 	armed   atomic.Bool // until then a failure is Open's to return, and fatal is not called
 
 	turn   chan struct{} // of capacity 1: holds a token while a write runs
@@ -68,6 +70,9 @@ func (g *guard) fail(err error) error {
 	g.once.Do(func() {
 		g.err = err
 		close(g.failed)
+		if g.doubt != nil && !errors.Is(err, ErrClosed) {
+			g.doubt()
+		}
 		if g.armed.Load() {
 			g.fatal(err)
 		}

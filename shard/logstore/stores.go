@@ -36,9 +36,22 @@ func Open(cfg Config) (*Stores, error) {
 	}
 	s := &Stores{folder: folder(cfg.Dir), guard: newGuard(cfg.WriteTimeout, cfg.Fatal)}
 	if err := s.open(cfg); err != nil {
+		if s.lock != nil && !refusal(err) {
+			doubt(s.lock) // perhaps it was a write
+		}
 		return nil, errors.Join(fmt.Errorf("log store: %w", err), s.Close())
 	}
 	return s, nil
+}
+
+// refusal tells whether an error of Open is about what is there, and nothing has failed.
+func refusal(err error) bool {
+	for _, known := range []error{ErrLostLog, ErrDamaged, ErrInUse, ErrKindMismatch} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Stores) open(cfg Config) error {
@@ -47,6 +60,10 @@ func (s *Stores) open(cfg Config) error {
 	}
 	var err error
 	if s.lock, err = lockFile(s.folder.lock()); err != nil {
+		return err
+	}
+	s.guard.doubt = func() { doubt(s.lock) }
+	if err := s.folder.dispel(s.lock); err != nil {
 		return err
 	}
 	if err := s.folder.checkKind(cfg.Kind); err != nil {

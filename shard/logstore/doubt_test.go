@@ -1,0 +1,123 @@
+package logstore
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// failingSync is a segment filer whose files fail once they are told to.
+type failingSync struct {
+	types.SegmentFiler
+	fails *bool
+}
+
+func (f failingSync) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
+	w, err := f.SegmentFiler.Create(info)
+	return failingWriter{w, f.fails}, err
+}
+
+type failingWriter struct {
+	types.SegmentWriter
+	fails *bool
+}
+
+// Append writes, and says that it could not sync.
+func (w failingWriter) Append(entries []types.LogEntry) error {
+	err := w.SegmentWriter.Append(entries)
+	if err == nil && *w.fails {
+		err = errDisk
+	}
+	return err
+}
+
+// What a process reads that failed to write it before need not be on the disk: it is written again, once.
+func TestWhatAFailedWriteLeftIsWrittenAgain(t *testing.T) {
+	dir := t.TempDir()
+	rec, fails := newRecorder(), false
+	s := mustOpen(t, Config{Dir: dir, Fatal: rec.fatal, segmentSize: defaultSegmentSize,
+		wrapFiler: func(f types.SegmentFiler) types.SegmentFiler { return failingSync{f, &fails} }})
+	mustStore(t, s, entries(1, 5, 1))
+	fails = true
+	if err := s.Log().StoreLogs(entries(6, 9, 1)); !errors.Is(err, errDisk) {
+		t.Fatalf("an append that was not synced: %v", err)
+	}
+	_ = s.Close()
+
+	old := setBack(t, dir)
+	s = mustOpen(t, Config{Dir: dir})
+	for path := range old {
+		if !modified(t, path).After(old[path]) {
+			t.Errorf("%s was not written again", path)
+		}
+	}
+	mustHold(t, s.Log(), 1, 9, 1)
+	mustClose(t, s)
+
+	old = setBack(t, dir)
+	mustHold(t, mustOpen(t, Config{Dir: dir}).Log(), 1, 9, 1)
+	if path := segmentFiles(t, dir)[0]; modified(t, path).After(old[path]) {
+		t.Errorf("%s was written again though nothing had failed", path)
+	}
+}
+
+// setBack makes all files look old, and returns how old.
+func setBack(t *testing.T, dir string) map[string]time.Time {
+	t.Helper()
+	old := map[string]time.Time{}
+	paths := append(segmentFiles(t, dir), filepath.Join(dir, "stable.db"), filepath.Join(dir, "wal", "wal-meta.db"))
+	for _, path := range paths {
+		then := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(path, then, then); err != nil {
+			t.Fatal(err)
+		}
+		old[path] = modified(t, path)
+	}
+	return old
+}
+
+func modified(t *testing.T, path string) time.Time {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.ModTime()
+}
+
+// A refusal is no failed write, and an error that may be one casts doubt.
+func TestFailedOpenCastsDoubt(t *testing.T) {
+	dir := t.TempDir()
+	mustClose(t, mustOpen(t, Config{Dir: dir}))
+	path, wal := filepath.Join(dir, "stable.db"), filepath.Join(dir, "wal")
+	if err := os.Rename(path, path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(testConfig(t, Config{Dir: dir})); !errors.Is(err, ErrLostLog) {
+		t.Fatalf("%v", err)
+	}
+	if note := readFile(t, folder(dir).lock()); len(note) > 0 {
+		t.Errorf("after a refusal the lock file says %q", note)
+	}
+	if err := errors.Join(os.Rename(path+".away", path), os.Rename(wal, wal+".away")); err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, wal, nil) // no folder
+	if _, err := Open(testConfig(t, Config{Dir: dir})); err == nil || refusal(err) {
+		t.Fatalf("%v", err)
+	}
+	if note := readFile(t, folder(dir).lock()); string(note) != string(doubted) {
+		t.Errorf("after a failure the lock file says %q", note)
+	}
+	if err := errors.Join(os.Remove(wal), os.Rename(wal+".away", wal)); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, mustOpen(t, Config{Dir: dir}))
+	if note := readFile(t, folder(dir).lock()); len(note) > 0 {
+		t.Errorf("after a success the lock file says %q", note)
+	}
+}
