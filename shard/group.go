@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // How Raft is set up. Entries are large, so that what counts entries is small.
@@ -27,17 +28,17 @@ var errNoState = errors.New("the group's data is gone: remove this replica and l
 
 // openRaft opens stores and snapshots, makes the group if it is new, and starts Raft.
 func (s *Shard) openRaft() error {
-	snapshots, err := s.openSnapshots()
+	taken, err := s.openSnapshots()
 	if err != nil {
 		return err
 	}
-	if s.stores, err = s.openStores(snapshots); err != nil {
+	if s.stores, err = s.openStores(taken); err != nil {
 		return err
 	}
 	transport := wrapTransport(s.cfg.Transport, s.contacts, s.pacer, s.holdBack)
-	err = s.bootstrap(snapshots, transport)
+	err = s.bootstrap(taken, transport)
 	if err == nil {
-		err = s.startRaft(snapshots, transport)
+		err = s.startRaft(taken, transport)
 	}
 	if err != nil {
 		return errors.Join(err, s.stores.Close())
@@ -49,20 +50,20 @@ func (s *Shard) openSnapshots() (raft.SnapshotStore, error) {
 	if s.cfg.Snapshots != nil {
 		return s.cfg.Snapshots()
 	}
-	return raft.NewFileSnapshotStoreWithLogger(s.cfg.Dir, snapshotsKept, raftlog.New(s.cfg.Logger))
+	return snapshots.Open(s.cfg.Dir, snapshotsKept, raftlog.New(s.cfg.Logger))
 }
 
-func (s *Shard) openStores(snapshots raft.SnapshotStore) (Stores, error) {
+func (s *Shard) openStores(taken raft.SnapshotStore) (Stores, error) {
 	if s.cfg.Stores != nil {
 		return s.cfg.Stores()
 	}
-	index, term, err := newestSnapshot(snapshots)
+	newest, err := snapshots.Newest(taken)
 	if err != nil {
 		return nil, err
 	}
 	return logstore.Open(logstore.Config{
 		Dir: filepath.Join(s.cfg.Dir, "log"), Kind: s.cfg.LogStore, Existing: s.cfg.Existing,
-		SnapshotIndex: index, SnapshotTerm: term, WriteTimeout: s.cfg.Timing.Write,
+		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term, WriteTimeout: s.cfg.Timing.Write,
 		Fatal: s.fatal, Logger: s.cfg.Logger, Registerer: s.logRegisterer(),
 	})
 }
@@ -70,8 +71,8 @@ func (s *Shard) openStores(snapshots raft.SnapshotStore) (Stores, error) {
 func (s *Shard) logRegisterer() prometheus.Registerer { return s.metrics.registerer }
 
 // bootstrap writes the configuration of a new group. Every replica of a new group writes the same one.
-func (s *Shard) bootstrap(snapshots raft.SnapshotStore, transport raft.Transport) error {
-	hasState, err := raft.HasExistingState(s.stores.Log(), s.stores.Stable(), snapshots)
+func (s *Shard) bootstrap(taken raft.SnapshotStore, transport raft.Transport) error {
+	hasState, err := raft.HasExistingState(s.stores.Log(), s.stores.Stable(), taken)
 	switch {
 	case err != nil:
 		return err
@@ -86,7 +87,7 @@ func (s *Shard) bootstrap(snapshots raft.SnapshotStore, transport raft.Transport
 	for i, r := range s.cfg.Replicas {
 		servers[i] = raft.Server{ID: raft.ServerID(r.NodeID), Address: raft.ServerAddress(r.NodeID)}
 	}
-	err = raft.BootstrapCluster(s.raftConfig(), s.stores.Log(), s.stores.Stable(), snapshots, transport,
+	err = raft.BootstrapCluster(s.raftConfig(), s.stores.Log(), s.stores.Stable(), taken, transport,
 		raft.Configuration{Servers: servers})
 	if err != nil {
 		return fmt.Errorf("bootstrap: %w", err)
@@ -94,12 +95,12 @@ func (s *Shard) bootstrap(snapshots raft.SnapshotStore, transport raft.Transport
 	return nil
 }
 
-func (s *Shard) startRaft(snapshots raft.SnapshotStore, transport raft.Transport) error {
+func (s *Shard) startRaft(taken raft.SnapshotStore, transport raft.Transport) error {
 	cache, err := raft.NewLogCache(raftLogCache, s.stores.Log())
 	if err != nil {
 		return err
 	}
-	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, cache, s.stores.Stable(), snapshots, transport)
+	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, cache, s.stores.Stable(), taken, transport)
 	return err
 }
 

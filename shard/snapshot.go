@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // snapshotMagic begins every snapshot, with its format's version as the last byte.
@@ -49,7 +49,7 @@ func (c Config) snapshotPath(id string) string {
 	if c.Snapshots != nil {
 		return ""
 	}
-	return filepath.Join(c.Dir, "snapshots", id+".tmp", "state.bin")
+	return snapshots.Writing(c.Dir, id)
 }
 
 func (s *snapshot) write(w io.Writer) error {
@@ -124,29 +124,6 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 	s.applier.logBytes.Add(-bytes)
 	s.metrics.snapshotTaken(time.Since(began))
 	return nil
-}
-
-// newestSnapshot returns where the newest snapshot that can be read stands; zeros if there is none. Raft will start
-// from the same one.
-func newestSnapshot(store raft.SnapshotStore) (index, term uint64, err error) {
-	list, err := store.List()
-	if err != nil {
-		return 0, 0, fmt.Errorf("list snapshots: %w", err)
-	}
-	for _, meta := range list {
-		_, source, err := store.Open(meta.ID) // checks the whole content
-		if err != nil {
-			continue
-		}
-		if err := source.Close(); err != nil {
-			return 0, 0, fmt.Errorf("snapshot %s: %w", meta.ID, err)
-		}
-		return meta.Index, meta.Term, nil
-	}
-	if len(list) > 0 {
-		return 0, 0, fmt.Errorf("none of %d snapshots can be read", len(list))
-	}
-	return 0, 0, nil
 }
 
 // sleep waits for d, or for ctx, and tells whether ctx is still good.

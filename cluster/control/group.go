@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // Config says where the group lives.
@@ -82,13 +83,15 @@ func Open(cfg Config) (*Group, error) {
 	return g, nil
 }
 
+const snapshotsKept = 2
+
 func (g *Group) start(notify chan bool) error {
 	logger := raftlog.New(g.cfg.Logger)
-	snapshots, err := raft.NewFileSnapshotStoreWithLogger(g.cfg.Dir, 2, logger)
+	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, logger)
 	if err != nil {
 		return err
 	}
-	newest, err := newestSnapshot(snapshots)
+	newest, err := snapshots.Newest(taken)
 	if err != nil {
 		return err
 	}
@@ -101,28 +104,14 @@ func (g *Group) start(notify chan bool) error {
 		return err
 	}
 	conf := g.raftConfig(notify)
-	if err := g.bootstrap(conf, snapshots); err != nil {
+	if err := g.bootstrap(conf, taken); err != nil {
 		return errors.Join(err, g.stores.Close())
 	}
-	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), snapshots, g.cfg.Transport)
+	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), taken, g.cfg.Transport)
 	if err != nil {
 		return errors.Join(err, g.stores.Close())
 	}
 	return nil
-}
-
-// newestSnapshot is the one that Raft will start from: the newest whose content is whole. Zeros: there is none.
-func newestSnapshot(s raft.SnapshotStore) (raft.SnapshotMeta, error) {
-	list, err := s.List()
-	if err != nil || len(list) == 0 {
-		return raft.SnapshotMeta{}, err
-	}
-	for _, meta := range list {
-		if _, content, err := s.Open(meta.ID); err == nil { // it compares checksums
-			return *meta, content.Close()
-		}
-	}
-	return raft.SnapshotMeta{}, fmt.Errorf("none of %d snapshots can be read", len(list))
 }
 
 func (g *Group) raftConfig(notify chan bool) *raft.Config {
@@ -140,7 +129,7 @@ func (g *Group) raftConfig(notify chan bool) *raft.Config {
 }
 
 // bootstrap writes the first configuration of a new group, once.
-func (g *Group) bootstrap(conf *raft.Config, snapshots raft.SnapshotStore) error {
+func (g *Group) bootstrap(conf *raft.Config, taken raft.SnapshotStore) error {
 	if len(g.cfg.Bootstrap) == 0 {
 		return nil
 	}
@@ -148,7 +137,7 @@ func (g *Group) bootstrap(conf *raft.Config, snapshots raft.SnapshotStore) error
 	for _, id := range g.cfg.Bootstrap {
 		voters.Servers = append(voters.Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
 	}
-	err := raft.BootstrapCluster(conf, g.stores.Log(), g.stores.Stable(), snapshots, g.cfg.Transport, voters)
+	err := raft.BootstrapCluster(conf, g.stores.Log(), g.stores.Stable(), taken, g.cfg.Transport, voters)
 	if errors.Is(err, raft.ErrCantBootstrap) {
 		return nil // it was done before
 	}
