@@ -12,17 +12,12 @@ type line struct {
 	At      Instant  `json:"at"`
 	N       int      `json:"n,omitempty"` // of the call or the fault
 	Call    *Call    `json:"call,omitempty"`
-	End     *ending  `json:"end,omitempty"`
+	End     *Ending  `json:"end,omitempty"`
 	Arrival *Arrival `json:"arrival,omitempty"`
 	Fault   *Fault   `json:"fault,omitempty"`
 	Stage   string   `json:"stage,omitempty"` // of fault N: mending or mended
 	Term    *Term    `json:"term,omitempty"`
 	Replica *Replica `json:"replica,omitempty"`
-}
-
-type ending struct {
-	Outcome Outcome `json:"outcome"`
-	Answer  Answer  `json:"answer,omitzero"`
 }
 
 // Read reads a recorded file. One that ends in the middle of a line is read up to there.

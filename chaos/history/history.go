@@ -52,6 +52,9 @@ const (
 // Changes tells whether a call of that kind may change a task.
 func (k Kind) Changes() bool { return k != Get && k != Stale }
 
+// Settles tells whether a call of that kind is about a lease.
+func (k Kind) Settles() bool { return k == Ack || k == Nack || k == Extend || k == Release }
+
 // Outcome is what is known of a call.
 type Outcome string
 
@@ -79,10 +82,16 @@ type Call struct {
 	Answer  Answer  `json:"-"`
 }
 
+// Ending is what a call came to.
+type Ending struct {
+	Outcome Outcome `json:"outcome"`
+	Answer  Answer  `json:"answer,omitzero"`
+}
+
 // Ask is what a changing call wants.
 type Ask struct {
 	FireAt     Instant       `json:"fire_at,omitempty"`
-	Delay      time.Duration `json:"delay,omitempty"` // in place of FireAt
+	Delay      time.Duration `json:"delay,omitempty"` // in place of FireAt; of a nack until the retry, of an extend its lease
 	Body       uint64        `json:"body,omitempty"`  // hash of the payload that it carries; the payload names Op
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`

@@ -57,43 +57,62 @@ func (r *Recorder) Now() Instant { return r.Instant(time.Now()) }
 func (r *Recorder) Instant(t time.Time) Instant { return r.wall.Add(t.Sub(r.base)) }
 
 // NextOp numbers an operation.
-func (r *Recorder) NextOp() int64 {
+func (r *Recorder) NextOp() int64 { return r.NextOps(1) }
+
+// NextOps numbers n operations in a row, and returns the first number.
+func (r *Recorder) NextOps(n int) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ops++
-	return r.ops
+	first := r.ops + 1
+	r.ops += int64(n)
+	return first
 }
 
-// Begin records that a call starts now, and returns its number.
-func (r *Recorder) Begin(c Call) int {
+// Begin records that calls start now, all in one request, and returns the number of the first; the others follow it.
+func (r *Recorder) Begin(calls ...Call) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.Start = r.Now()
-	c.ID, c.Node = r.name(c.ID), r.name(c.Node)
-	r.h.Calls = append(r.h.Calls, c)
-	n := len(r.h.Calls) - 1
-	r.write(line{At: c.Start, N: n, Call: &c})
-	return n
+	first, now := len(r.h.Calls), r.Now()
+	for i := range calls {
+		c := calls[i]
+		c.Start, c.ID, c.Node = now, r.name(c.ID), r.name(c.Node)
+		r.h.Calls = append(r.h.Calls, c)
+		r.write(line{At: now, N: first + i, Call: &c})
+	}
+	return first
 }
 
 // End records that call n is answered now, or given up.
 func (r *Recorder) End(n int, outcome Outcome, a Answer) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c := &r.h.Calls[n]
-	a.State, a.Previous, a.Cancel = r.name(a.State), r.name(a.Previous), r.name(a.Cancel)
-	a.Error = r.name(a.Error)
-	c.End, c.Outcome, c.Answer = r.Now(), outcome, a
-	r.write(line{At: c.End, N: n, End: &ending{Outcome: outcome, Answer: a}})
+	r.EndAll(n, []Ending{{Outcome: outcome, Answer: a}})
 }
 
-// Arrive records an arrival, whose instant is set.
-func (r *Recorder) Arrive(a Arrival) {
+// EndAll records that the calls from number first on are answered now, or given up.
+func (r *Recorder) EndAll(first int, endings []Ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a.ID, a.WebhookID = r.name(a.ID), r.name(a.WebhookID)
-	r.h.Arrivals = append(r.h.Arrivals, a)
-	r.write(line{At: a.At, Arrival: &a})
+	now := r.Now()
+	for i := range endings {
+		e := endings[i]
+		a := &e.Answer
+		a.State, a.Previous, a.Cancel = r.name(a.State), r.name(a.Previous), r.name(a.Cancel)
+		a.Error = r.name(a.Error)
+		c := &r.h.Calls[first+i]
+		c.End, c.Outcome, c.Answer = now, e.Outcome, e.Answer
+		r.write(line{At: now, N: first + i, End: &e})
+	}
+}
+
+// Arrive records arrivals, whose instants are set.
+func (r *Recorder) Arrive(arrivals ...Arrival) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range arrivals {
+		a := arrivals[i]
+		a.ID, a.WebhookID = r.name(a.ID), r.name(a.WebhookID)
+		r.h.Arrivals = append(r.h.Arrivals, a)
+		r.write(line{At: a.At, Arrival: &a})
+	}
 }
 
 // Strike records that a fault begins now, and returns its number.
@@ -144,7 +163,14 @@ func (r *Recorder) Replica(p Replica) {
 	r.write(line{At: p.At, Replica: &p})
 }
 
-// History is what was recorded until now.
+// View shows what was recorded until now, without a copy; nothing is recorded meanwhile. see may not keep any of it.
+func (r *Recorder) View(see func(h *History)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	see(&r.h)
+}
+
+// History is a copy of what was recorded until now.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -2,109 +2,89 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"math/rand/v2"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/client"
 )
 
-// item is one line of a batch.
+// item is one line of a batch, and what it came to.
 type item struct {
-	what    history.Call
-	task    client.Task
-	alone   send // the same operation as a call of its own
-	outcome history.Outcome
-	answer  history.Answer
+	operation
+	history.Ending
 }
 
-func (l *Load) item(id string, t task) item {
-	what, do := l.schedule(id, t)
-	return item{what: what, task: l.build(id, what.Op, t), alone: do}
-}
+func (it *item) final() bool { return final(it.Outcome, it.Answer) }
 
-// batch sends the items through one node and records each line as a call.
-func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, items []item) {
+// batch sends the items through one node, in one request if they are a thousand at most, and records each line as a
+// call.
+func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, items []*item) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, sent := countSends(ctx)
-	numbers := make([]int, 0, len(items))
+	calls := make([]history.Call, len(items))
+	for i, it := range items {
+		calls[i] = it.what
+		calls[i].Batch, calls[i].Node = true, c.nodes[node].Name
+	}
+	first := c.rec.Begin(calls...)
 	lines := func(yield func(client.Op) bool) {
 		for _, it := range items {
-			what := it.what
-			what.Batch, what.Node = true, c.nodes[node].Name
-			numbers = append(numbers, c.rec.Begin(what))
-			if !yield(client.ScheduleOp(it.task, client.WithKey(c.key(what.Op)))) {
+			if !yield(it.line(client.WithKey(c.key(it.what.Op)))) {
 				return
 			}
 		}
 	}
-	i := 0
+	endings := make([]history.Ending, 0, len(items))
 	for r := range c.clients[node].Batch(ctx, lines) {
-		answer := history.Answer{Status: r.Status, Revision: r.Revision}
-		items[i].outcome = judge(&answer, r.Err, int(sent.Load()))
-		items[i].answer = answer
-		c.rec.End(numbers[i], items[i].outcome, answer)
-		i++
+		a := history.Answer{Status: r.Status, Revision: r.Revision, Cancel: string(r.Outcome)}
+		outcome := judge(calls[len(endings)].Kind, &a, r.Err, int(sent.Load()))
+		endings = append(endings, history.Ending{Outcome: outcome, Answer: a})
+	}
+	c.rec.EndAll(first, endings)
+	for i := range endings {
+		items[i].Ending = endings[i]
 	}
 }
 
-const (
-	burstLines   = 1000 // a request, which is a chunk of the client's
-	burstStreams = 4
-	burstTimeout = 30 * time.Second
-)
+const batchLines = 40
 
-// Burst schedules n tasks by batch, all due at one instant, through all nodes at once, and returns when all are
-// acknowledged.
-func (l *Load) Burst(ctx context.Context, n int, due time.Time) error {
-	chunks := make(chan int)
-	failed := make([]error, burstStreams)
-	var streams sync.WaitGroup
-	for s := range burstStreams {
-		streams.Go(func() {
-			for first := range chunks {
-				if failed[s] == nil {
-					failed[s] = l.burst(ctx, s%len(l.cfg.Nodes), first, min(burstLines, n-first), due)
-				}
-			}
-		})
-	}
-	for first := 0; first < n; first += burstLines {
-		chunks <- first
-	}
-	close(chunks)
-	streams.Wait()
-	return errors.Join(failed...)
-}
-
-func (l *Load) burst(ctx context.Context, node, first, n int, due time.Time) error {
-	items := make([]item, n)
+// playBatch sends operations of every kind about new ids at once, some of them about the ids of earlier lines. Lines
+// without a final answer are tried again one by one.
+func (l *Load) playBatch(ctx context.Context, rng *rand.Rand, id string) {
+	items := make([]*item, batchLines)
 	for i := range items {
-		items[i] = l.item(fmt.Sprintf("%sburst-%d", l.cfg.Prefix, first+i), task{fireAt: due})
+		items[i] = &item{operation: l.batchLine(rng, id, i)}
 	}
-	for len(items) > 0 {
-		l.caller.batch(ctx, node, burstTimeout, items)
-		items = unanswered(items)
-		if len(items) == 0 {
-			return nil
-		}
-		if final(items[0].outcome, items[0].answer) || !wait(ctx, maxPause) {
-			return fmt.Errorf("%s: %s", items[0].what.ID, items[0].answer.Error)
+	tries := rand.New(rand.NewPCG(rng.Uint64(), 0))
+	l.caller.batch(ctx, l.anyNode(tries), l.timeout(tries), items)
+	for _, it := range items {
+		if !it.final() {
+			l.perform(ctx, tries, it.operation)
 		}
 	}
-	return nil
 }
 
-// unanswered keeps the items that are not acknowledged.
-func unanswered(items []item) []item {
-	var left []item
-	for _, it := range items {
-		if it.outcome != history.OK {
-			left = append(left, it)
-		}
+// batchLine is the i-th line of a batch of one script: more than half of them make a task.
+func (l *Load) batchLine(rng *rand.Rand, id string, i int) operation {
+	own := fmt.Sprintf("%s.%d", id, i)
+	earlier := fmt.Sprintf("%s.%d", id, rng.IntN(i+1))
+	again := l.later(rng)
+	switch n := rng.IntN(100); {
+	case n < 55:
+		return l.schedule(own, l.some(rng))
+	case n < 62:
+		return l.touch(own, again.delay, &again)
+	case n < 76:
+		return l.cancel(earlier)
+	case n < 84:
+		return l.touch(earlier, again.delay, nil)
+	case n < 88:
+		return l.touch(earlier, again.delay, &again)
+	case n < 94:
+		return l.fire(earlier)
 	}
-	return left
+	return l.schedule(earlier, l.some(rng))
 }

@@ -46,15 +46,16 @@ func (c *caller) key(op int64) string { return fmt.Sprintf("%s-%d", c.run, op) }
 
 // call makes one request and records it.
 func (c *caller) call(
-	ctx context.Context, node int, timeout time.Duration, what history.Call, do send,
+	ctx context.Context, node int, timeout time.Duration, op operation,
 ) (history.Outcome, history.Answer) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, sent := countSends(ctx)
+	what := op.what
 	what.Node = c.nodes[node].Name
 	n := c.rec.Begin(what)
-	answer, err := do(ctx, c.clients[node], c.key(what.Op))
-	outcome := judge(&answer, err, int(sent.Load()))
+	answer, err := op.send(ctx, c.clients[node], c.key(what.Op))
+	outcome := judge(what.Kind, &answer, err, int(sent.Load()))
 	c.rec.End(n, outcome, answer)
 	return outcome, answer
 }
@@ -68,8 +69,9 @@ func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
 
 // judge tells what an error of the client means, of a request that went out so often. Only what is certain is called
 // failed: a refusal that may be about a second sending says nothing about the first, unless it is one for good, which a
-// call that had happened would not get, for it would be known by its key.
-func judge(a *history.Answer, err error, sent int) history.Outcome {
+// call that had happened would not get, for it would be known by its key. A settle has no key: one that had happened is
+// told that its lease has ended.
+func judge(kind history.Kind, a *history.Answer, err error, sent int) history.Outcome {
 	if err == nil {
 		return history.OK
 	}
@@ -79,7 +81,7 @@ func judge(a *history.Answer, err error, sent int) history.Outcome {
 	}
 	a.Error = shorten(err.Error())
 	switch {
-	case errors.Is(err, client.ErrUnknown):
+	case errors.Is(err, client.ErrUnknown), kind.Settles() && sent > 1 && a.Status == http.StatusConflict:
 		return history.Unknown
 	case a.Status == 0 && sent > 0, sent > 1 && !final(history.Failed, *a):
 		a.Misjudged = true
@@ -107,20 +109,22 @@ const (
 	maxPause = 250 * time.Millisecond
 )
 
-// perform carries an operation out: it tries random nodes until one gives a final answer or its time is up.
-func (l *Load) perform(
-	ctx context.Context, rng *rand.Rand, what history.Call, do send,
-) (history.Outcome, history.Answer) {
+// perform carries an operation out: it tries random nodes until one gives a final answer or its time is up. However
+// many tries it takes, it draws once from rng, so that what follows does not depend on it.
+func (l *Load) perform(ctx context.Context, rng *rand.Rand, op operation) (history.Outcome, history.Answer) {
+	tries := rand.New(rand.NewPCG(rng.Uint64(), 0))
 	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
 	pause := minPause
 	for {
-		outcome, answer := l.caller.call(ctx, rng.IntN(len(l.cfg.Nodes)), l.timeout(rng), what, do)
+		outcome, answer := l.caller.call(ctx, l.anyNode(tries), l.timeout(tries), op)
 		if final(outcome, answer) || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
 			return outcome, answer
 		}
 		pause = min(2*pause, maxPause)
 	}
 }
+
+func (l *Load) anyNode(rng *rand.Rand) int { return rng.IntN(len(l.cfg.Nodes)) }
 
 // timeout is mostly the whole one, and sometimes so short that the answer is missed while the call happens.
 func (l *Load) timeout(rng *rand.Rand) time.Duration {

@@ -24,8 +24,19 @@ type Config struct {
 	Tasks     int           // scripts to play; 0: until the context ends
 	PerSecond int           // scripts begun; default 200
 	Workers   int           // scripts at once; default 64
-	Hot       int           // ids that are called by several workers at once; default 3, negative: none
+	Hot       int           // ids that are called by several workers at once; default 4, negative: none
 	MaxDelay  time.Duration // of a task; default 3 s
+
+	Pulled    int    // percent of the scripts' tasks that consumers pull; default 40, negative: none. They need Consume
+	Queue     string // from which they are pulled; default: Prefix and "pull"
+	Consumers int    // of that queue; default 6
+
+	// The bulk is many plain tasks by batch, each with an id of its own, beside the scripts: see Bulk.
+	BulkPerSecond int // tasks; default 1000
+	BulkLines     int // of a batch, about; default 300
+	BulkPushed    int // percent that go to the receiver, in requests of many; the others are pulled. Default 50
+	BulkCancelled int // percent that are cancelled, by later batches. Default 5
+	BulkConsumers int // default 3
 
 	CallTimeout time.Duration // of one request at most; some get less. Default 2 s
 	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
@@ -40,7 +51,15 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDefault(&c.PerSecond, 200)
 	setDefault(&c.Workers, 64)
-	setDefault(&c.Hot, 3)
+	setDefault(&c.Hot, 4)
+	setDefault(&c.Pulled, 40)
+	setDefault(&c.Queue, c.Prefix+"pull")
+	setDefault(&c.Consumers, 6)
+	setDefault(&c.BulkPerSecond, 1000)
+	setDefault(&c.BulkLines, 300)
+	setDefault(&c.BulkPushed, 50)
+	setDefault(&c.BulkCancelled, 5)
+	setDefault(&c.BulkConsumers, 3)
 	setDefault(&c.MaxDelay, 3*time.Second)
 	setDefault(&c.CallTimeout, 2*time.Second)
 	setDefault(&c.RetryFor, 10*time.Second)

@@ -15,12 +15,19 @@ const (
 	finalPoll    = 200 * time.Millisecond
 	finalTimeout = 10 * time.Second // of one read
 	readers      = 16
+	manyReads    = 1000
 )
 
 // Drain waits until every id that was called has come to rest: it is finished, absent, or due later than soon from
-// now. It returns how many had not when the context ended. Of ids that are plainly delivered it looks at sample only.
+// now. It returns how many had not when the context ended. Of ids whose end the record shows it looks at sample only.
 func (l *Load) Drain(ctx context.Context, soon time.Duration, sample int) int {
-	busy := worthReading(l.cfg.Recorder.History(), sample)
+	busy := l.unexplained(sample)
+	for len(busy) > manyReads && wait(ctx, time.Second) { // most come by themselves, and the record shows it
+		before := len(busy)
+		if busy = l.unexplained(sample); len(busy) >= before {
+			break
+		}
+	}
 	for {
 		busy = l.stillBusy(ctx, busy, soon)
 		if len(busy) == 0 || !wait(ctx, finalPoll) {
@@ -33,8 +40,7 @@ func (l *Load) stillBusy(ctx context.Context, ids []string, soon time.Duration) 
 	var mu sync.Mutex
 	var busy []string
 	l.each(ids, func(rng *rand.Rand, id string) {
-		what, do := l.get(id)
-		outcome, a := l.caller.call(ctx, rng.IntN(len(l.cfg.Nodes)), finalTimeout, what, do)
+		outcome, a := l.caller.call(ctx, l.anyNode(rng), finalTimeout, l.get(id))
 		absent := a.Status == http.StatusNotFound
 		later := outcome == history.OK && a.FireAt > l.cfg.Recorder.Now().Add(soon)
 		if absent || outcome == history.OK && finished(a.State) || later {
@@ -48,10 +54,10 @@ func (l *Load) stillBusy(ctx context.Context, ids []string, soon time.Duration) 
 }
 
 // ReadAll is the last thing of a run, when the cluster is whole and at rest: it reads every id once for certain, and
-// up to sample of them from each node's own replica. Of ids that are plainly delivered it reads sample only. An error
+// up to sample of them from each node's own replica. Of ids whose end the record shows it reads sample only. An error
 // says what could not be read.
 func (l *Load) ReadAll(ctx context.Context, sample int) error {
-	all := worthReading(l.cfg.Recorder.History(), sample)
+	all := l.unexplained(sample)
 	var mu sync.Mutex
 	var failed error
 	check := func(outcome history.Outcome, a history.Answer) {
@@ -63,15 +69,16 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 		failed = fmt.Errorf("a final read failed: %s", a.Error)
 	}
 	l.each(all, func(rng *rand.Rand, id string) {
-		what, do := l.get(id)
-		what.Final = true
-		check(l.caller.call(ctx, rng.IntN(len(l.cfg.Nodes)), finalTimeout, what, do))
+		op := l.get(id)
+		op.what.Final = true
+		check(l.caller.call(ctx, l.anyNode(rng), finalTimeout, op))
 	})
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	l.each(all[:min(sample, len(all))], func(_ *rand.Rand, id string) {
 		for node := range l.cfg.Nodes {
-			what := history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Stale, ID: id, Final: true}
-			check(l.caller.call(ctx, node, finalTimeout, what, readStale(id)))
+			op := l.getStale(id)
+			op.what.Final = true
+			check(l.caller.call(ctx, node, finalTimeout, op))
 		}
 	})
 	return failed
@@ -94,39 +101,6 @@ func (l *Load) each(ids []string, do func(rng *rand.Rand, id string)) {
 	}
 	close(turns)
 	workers.Wait()
-}
-
-// worthReading are all ids that were called, in the order of their first calls; but of those that were called once
-// and came once, of which a read says nothing new, only sample.
-func worthReading(h *history.History, sample int) []string {
-	changes := map[string]int{}
-	var all []string
-	for _, c := range h.Calls {
-		if _, known := changes[c.ID]; !known {
-			all = append(all, c.ID)
-			changes[c.ID] = 0
-		}
-		if c.Kind.Changes() {
-			changes[c.ID]++
-		}
-	}
-	arrivals := map[string]int{}
-	for _, a := range h.Arrivals {
-		if arrivals[a.ID]++; !a.Delivered() {
-			arrivals[a.ID]++ // there is more to come
-		}
-	}
-	var worth []string
-	for _, id := range all {
-		if plain := changes[id] == 1 && arrivals[id] == 1; plain {
-			if sample == 0 {
-				continue
-			}
-			sample--
-		}
-		worth = append(worth, id)
-	}
-	return worth
 }
 
 // finished are the states that a task does not leave by itself.

@@ -14,6 +14,7 @@ import (
 type Load struct {
 	cfg    Config
 	caller *caller
+	sights sights // of the tasks that consumers lease
 }
 
 // New makes a load; it makes no call yet.
@@ -26,7 +27,7 @@ func New(cfg Config) (*Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Load{cfg: cfg, caller: c}, nil
+	return &Load{cfg: cfg, caller: c, sights: sights{seen: map[string]uint64{}}}, nil
 }
 
 // Run plays scripts until all are played or stop is closed, and returns when those that were begun are over. The
@@ -78,7 +79,7 @@ func (l *Load) play(ctx context.Context, i int) {
 		l.playHot(ctx, rng, i/hotEvery)
 		return
 	}
-	pick(rng, scripts).play(l, ctx, rng, l.id(i))
+	pick(rng, scripts)(l, ctx, rng, l.id(i))
 }
 
 func (l *Load) id(i int) string { return l.cfg.Prefix + strconv.Itoa(i) }
@@ -94,9 +95,19 @@ func (l *Load) delay(rng *rand.Rand) time.Duration {
 // due is an absolute due time, of which the run knows beforehand what the service will make of it.
 func (l *Load) due(rng *rand.Rand) time.Time { return l.cfg.Recorder.Now().Add(l.delay(rng)).Time() }
 
+// pulls tells whether a task is to be one that consumers pull.
+func (l *Load) pulls(rng *rand.Rand) bool { return rng.IntN(100) < l.cfg.Pulled }
+
+// some is a task that is due at an instant.
+func (l *Load) some(rng *rand.Rand) task { return task{fireAt: l.due(rng), pulled: l.pulls(rng)} }
+
+// later is a task that is due after a delay.
+func (l *Load) later(rng *rand.Rand) task {
+	return task{delay: max(l.delay(rng), time.Millisecond), pulled: l.pulls(rng)}
+}
+
 // new schedules a task of its own id, and tells whether that is certain.
 func (l *Load) new(ctx context.Context, rng *rand.Rand, id string, t task) (history.Answer, bool) {
-	what, do := l.schedule(id, t)
-	outcome, answer := l.perform(ctx, rng, what, do)
+	outcome, answer := l.perform(ctx, rng, l.schedule(id, t))
 	return answer, outcome == history.OK
 }

@@ -8,12 +8,20 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
+// operation is something to be done, as a call of its own or as a line of a batch.
+type operation struct {
+	what history.Call
+	send send
+	line func(opts ...client.Option) client.Op // nil: it cannot be one
+}
+
 // task is what a schedule of this workload asks for, besides its id and its payload.
 type task struct {
 	fireAt      time.Time
 	delay       time.Duration // in place of fireAt
-	fail        int           // attempts that the receiver fails
-	hold        int           // milliseconds for which the receiver keeps its answer back
+	pulled      bool          // by consumers; else it goes to the receiver
+	fail        int           // attempts that the receiver or the consumer fails
+	hold        int           // milliseconds for which they keep their answer back
 	maxAttempts int           // 0: the service's default
 	ifAbsent    bool
 	ifRevision  uint64
@@ -26,11 +34,16 @@ const (
 )
 
 func (l *Load) build(id string, op int64, t task) client.Task {
-	return client.Task{
+	want := client.Task{
 		ID: id, FireAt: t.fireAt, Delay: t.delay, Payload: payload{Op: op, Fail: t.fail, Hold: t.hold}.encode(),
-		Target: &client.Target{URL: l.cfg.Target},
-		Retry:  &client.Retry{MaxAttempts: t.maxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+		Retry: &client.Retry{MaxAttempts: t.maxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 	}
+	if t.pulled {
+		want.Queue = l.cfg.Queue
+	} else {
+		want.Target = &client.Target{URL: l.cfg.Target}
+	}
+	return want
 }
 
 func ask(t client.Task) history.Ask {
@@ -45,25 +58,33 @@ func ceil(t time.Time) history.Instant {
 	return history.At(t.Add(time.Millisecond - 1).Truncate(time.Millisecond))
 }
 
-func (l *Load) schedule(id string, t task) (history.Call, send) {
+func (t task) conditions() []client.Option {
+	var opts []client.Option
+	if t.ifAbsent {
+		opts = append(opts, client.IfAbsent())
+	}
+	if t.ifRevision > 0 {
+		opts = append(opts, client.IfRevision(t.ifRevision))
+	}
+	return opts
+}
+
+func (l *Load) schedule(id string, t task) operation {
 	op := l.cfg.Recorder.NextOp()
-	want := l.build(id, op, t)
+	want, conditions := l.build(id, op, t), t.conditions()
 	what := history.Call{Op: op, Kind: history.Schedule, ID: id, Ask: ask(want)}
 	what.Ask.IfAbsent, what.Ask.IfRevision = t.ifAbsent, t.ifRevision
-	return what, func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-		opts := []client.Option{client.WithKey(key)}
-		if t.ifAbsent {
-			opts = append(opts, client.IfAbsent())
-		}
-		if t.ifRevision > 0 {
-			opts = append(opts, client.IfRevision(t.ifRevision))
-		}
-		return seen(c.Schedule(ctx, want, opts...))
+	return operation{
+		what: what,
+		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
+			return seen(c.Schedule(ctx, want, append(conditions, client.WithKey(key))...))
+		},
+		line: func(opts ...client.Option) client.Op { return client.ScheduleOp(want, append(conditions, opts...)...) },
 	}
 }
 
 // patch moves a task, and swaps its payload if swap is set.
-func (l *Load) patch(id string, delay time.Duration, swap bool) (history.Call, send) {
+func (l *Load) patch(id string, delay time.Duration, swap bool) operation {
 	op := l.cfg.Recorder.NextOp()
 	change := client.Patch{Delay: delay}
 	if swap {
@@ -71,55 +92,63 @@ func (l *Load) patch(id string, delay time.Duration, swap bool) (history.Call, s
 	}
 	what := history.Call{Op: op, Kind: history.Patch, ID: id,
 		Ask: history.Ask{Delay: delay, Body: fingerprint(change.Payload)}}
-	return what, func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
+	return operation{what: what, send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
 		return seen(c.Patch(ctx, id, change, client.WithKey(key)))
-	}
+	}}
 }
 
-// touch starts the delay again; with orSchedule it also makes a task where there is none.
-func (l *Load) touch(id string, delay time.Duration, orSchedule bool) (history.Call, send) {
+// touch starts the delay again; with or, a task is made of that where there is none.
+func (l *Load) touch(id string, delay time.Duration, or *task) operation {
 	op := l.cfg.Recorder.NextOp()
-	what := history.Call{Op: op, Kind: history.Touch, ID: id, Ask: history.Ask{Delay: delay, OrSchedule: orSchedule}}
+	what := history.Call{Op: op, Kind: history.Touch, ID: id, Ask: history.Ask{Delay: delay}}
 	touch := client.Touch{Delay: delay}
-	if orSchedule {
-		want := l.build(id, op, task{delay: delay})
+	if or != nil {
+		want := l.build(id, op, *or)
 		touch.OrSchedule = &want
-		what.Ask.Body = fingerprint(want.Payload)
+		what.Ask.OrSchedule, what.Ask.Body = true, fingerprint(want.Payload)
 	}
-	return what, func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-		return seen(c.Touch(ctx, id, touch, client.WithKey(key)))
-	}
-}
-
-func (l *Load) fire(id string) (history.Call, send) {
-	what := history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Fire, ID: id}
-	return what, func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-		return seen(c.FireNow(ctx, id, client.WithKey(key)))
+	return operation{
+		what: what,
+		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
+			return seen(c.Touch(ctx, id, touch, client.WithKey(key)))
+		},
+		line: func(opts ...client.Option) client.Op { return client.TouchOp(id, touch, opts...) },
 	}
 }
 
-func (l *Load) cancel(id string) (history.Call, send) {
-	what := history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Cancel, ID: id}
-	return what, func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-		outcome, err := c.Cancel(ctx, id, client.WithKey(key))
-		return history.Answer{Cancel: string(outcome)}, err
+func (l *Load) fire(id string) operation {
+	return operation{
+		what: history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Fire, ID: id},
+		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
+			return seen(c.FireNow(ctx, id, client.WithKey(key)))
+		},
+		line: func(opts ...client.Option) client.Op { return client.FireOp(id, opts...) },
 	}
 }
 
-func (l *Load) get(id string) (history.Call, send) {
-	return history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Get, ID: id}, read(id)
+func (l *Load) cancel(id string) operation {
+	return operation{
+		what: history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Cancel, ID: id},
+		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
+			outcome, err := c.Cancel(ctx, id, client.WithKey(key))
+			return history.Answer{Cancel: string(outcome)}, err
+		},
+		line: func(opts ...client.Option) client.Op { return client.CancelOp(id, opts...) },
+	}
 }
 
-func read(id string) send {
-	return func(ctx context.Context, c *client.Client, _ string) (history.Answer, error) {
+func (l *Load) get(id string) operation {
+	what := history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Get, ID: id}
+	return operation{what: what, send: func(ctx context.Context, c *client.Client, _ string) (history.Answer, error) {
 		return seen(c.Get(ctx, id))
-	}
+	}}
 }
 
-func readStale(id string) send {
-	return func(ctx context.Context, c *client.Client, _ string) (history.Answer, error) {
+func (l *Load) getStale(id string) operation {
+	what := history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Stale, ID: id}
+	return operation{what: what, send: func(ctx context.Context, c *client.Client, _ string) (history.Answer, error) {
 		return seen(c.GetStale(ctx, id))
-	}
+	}}
 }
 
 // seen is what a task in an answer shows.

@@ -58,8 +58,8 @@ func (l *Load) probe(ctx context.Context, rng *rand.Rand, id string) {
 	defer tick.Stop()
 	for {
 		node := rng.IntN(len(l.cfg.Nodes))
-		what, do := l.touch(id, probeDelay, false)
-		writes.Go(func() { l.caller.call(context.WithoutCancel(ctx), node, probeTimeout, what, do) })
+		op := l.touch(id, probeDelay, nil)
+		writes.Go(func() { l.caller.call(context.WithoutCancel(ctx), node, probeTimeout, op) })
 		select {
 		case <-ctx.Done():
 			return

@@ -47,7 +47,7 @@ func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver,
 	r := &Receiver{URL: "http://" + l.Addr().String() + "/hook", ended: make(chan error, 1)}
 	r.Record(rec, "")
 	r.Behave(Mood{})
-	r.server = &http.Server{Handler: r.moody(receiver.Handler(r.take)), ReadHeaderTimeout: 10 * time.Second}
+	r.server = &http.Server{Handler: r.moody(receiver.RequestHandler(r.take)), ReadHeaderTimeout: 10 * time.Second}
 	go func() { r.ended <- r.server.Serve(l) }()
 	return r, nil
 }
@@ -63,36 +63,55 @@ func (r *Receiver) Strangers() []string {
 	return append([]string(nil), r.strangers...)
 }
 
-func (r *Receiver) take(a receiver.Arrival) int {
-	p, mood, into := decode(a.Body), r.mood.Load(), r.into.Load()
-	if !strings.HasPrefix(a.TaskID, into.prefix) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.strangers = append(r.strangers, a.TaskID)
-		return http.StatusOK
+// take records all attempts of a request, and answers them when the slowest is done.
+func (r *Receiver) take(came []receiver.Arrival) []int {
+	into, mood := r.into.Load(), r.mood.Load()
+	arrivals, statuses := make([]history.Arrival, 0, len(came)), make([]int, len(came))
+	var hold time.Duration
+	for i, a := range came {
+		statuses[i] = http.StatusOK
+		if !strings.HasPrefix(a.TaskID, into.prefix) {
+			r.stranger(a.TaskID)
+			continue
+		}
+		p := decode(a.Body)
+		statuses[i] = answerTo(p, a.Attempt, mood)
+		hold = max(hold, time.Duration(p.Hold)*time.Millisecond+mood.Slow)
+		arrivals = append(arrivals, history.Arrival{
+			At: into.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
+			Due: history.At(a.Due), Body: fingerprint(a.Body), Wrote: p.Op, Answer: max(statuses[i], 0),
+		})
 	}
-	hold := time.Duration(p.Hold)*time.Millisecond + mood.Slow
-	status := http.StatusOK
-	if a.Attempt <= p.Fail {
-		status = http.StatusInternalServerError
+	for i := range arrivals {
+		arrivals[i].Held = hold
 	}
-	if mood.Answer != 0 {
-		status = mood.Answer
-	}
-	into.rec.Arrive(history.Arrival{
-		At: into.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
-		Due: history.At(a.Due), Body: fingerprint(a.Body), Wrote: p.Op, Answer: max(status, 0), Held: hold,
-	})
-	return r.answerAfter(hold, status)
+	into.rec.Arrive(arrivals...)
+	answerAfter(hold)
+	return statuses
 }
 
-func (r *Receiver) answerAfter(hold time.Duration, status int) int {
+func (r *Receiver) stranger(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.strangers = append(r.strangers, id)
+}
+
+func answerTo(p payload, attempt int, m *Mood) int {
+	switch {
+	case m.Answer != 0:
+		return m.Answer
+	case attempt <= p.Fail:
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
+}
+
+func answerAfter(hold time.Duration) {
 	if hold > 0 {
 		timer := time.NewTimer(hold)
 		defer timer.Stop()
 		<-timer.C
 	}
-	return status
 }
 
 // Close stops receiving.

@@ -2,21 +2,38 @@ package workload
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// script is the life of one id.
-type script struct {
+// choice is one of several, and how often it is chosen.
+type choice[T any] struct {
 	weight int
-	play   func(l *Load, ctx context.Context, rng *rand.Rand, id string)
+	what   T
 }
 
+func pick[T any](rng *rand.Rand, from []choice[T]) T {
+	total := 0
+	for _, c := range from {
+		total += c.weight
+	}
+	n := rng.IntN(total)
+	for _, c := range from {
+		if n < c.weight {
+			return c.what
+		}
+		n -= c.weight
+	}
+	panic("weights do not add up")
+}
+
+// script is the life of one id.
+type script func(l *Load, ctx context.Context, rng *rand.Rand, id string)
+
 // scripts are what an id may live through, with how often. Each is a few calls, one after the other.
-var scripts = []script{
+var scripts = []choice[script]{
 	{40, (*Load).playPlain},
 	{4, (*Load).playBatch},
 	{8, (*Load).playRetried},
@@ -27,23 +44,9 @@ var scripts = []script{
 	{4, (*Load).playReplacedAndCancelled},
 	{6, (*Load).playPatched},
 	{6, (*Load).playTouched},
+	{2, (*Load).playHeartbeats},
 	{5, (*Load).playFired},
 	{4, (*Load).playConditional},
-}
-
-func pick(rng *rand.Rand, from []script) script {
-	total := 0
-	for _, s := range from {
-		total += s.weight
-	}
-	n := rng.IntN(total)
-	for _, s := range from {
-		if n < s.weight {
-			return s
-		}
-		n -= s.weight
-	}
-	panic("weights do not add up")
 }
 
 // maxHold is for how many milliseconds the receiver keeps an answer back.
@@ -51,41 +54,44 @@ const maxHold = 500
 
 // playPlain is the task that is scheduled, read sometimes, and left alone.
 func (l *Load) playPlain(ctx context.Context, rng *rand.Rand, id string) {
-	t := task{fireAt: l.due(rng)}
+	t := l.some(rng)
 	if rng.IntN(2) == 0 {
-		t = task{delay: max(l.delay(rng), time.Millisecond)}
+		t = l.later(rng)
 	}
 	if rng.IntN(2) == 0 {
 		t.hold = rng.IntN(maxHold)
 	}
 	l.new(ctx, rng, id, t)
 	if rng.IntN(4) == 0 {
-		what, do := l.get(id)
-		l.perform(ctx, rng, what, do)
+		l.perform(ctx, rng, l.get(id))
 	}
 }
 
 // playRetried fails once or twice at the receiver.
 func (l *Load) playRetried(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng), fail: 1 + rng.IntN(2)})
+	t := l.some(rng)
+	t.fail = 1 + rng.IntN(2)
+	l.new(ctx, rng, id, t)
 }
 
 // playDead fails until its attempts are used up.
 func (l *Load) playDead(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng), fail: forever, maxAttempts: 2})
+	t := l.some(rng)
+	t.fail, t.maxAttempts = forever, 2
+	l.new(ctx, rng, id, t)
 }
 
 func (l *Load) playCancelled(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng)})
+	l.new(ctx, rng, id, l.some(rng))
 	l.cancelNow(ctx, rng, id)
 }
 
 // playCancelledAtDue cancels within a few milliseconds of the due time, twice: the answers must be one.
 func (l *Load) playCancelledAtDue(ctx context.Context, rng *rand.Rand, id string) {
-	due := l.due(rng)
-	l.new(ctx, rng, id, task{fireAt: due})
+	t := l.some(rng)
+	l.new(ctx, rng, id, t)
 	lead := time.Duration(rng.IntN(80)-20) * time.Millisecond
-	if !wait(ctx, history.At(due).Sub(l.cfg.Recorder.Now())-lead) {
+	if !wait(ctx, history.At(t.fireAt).Sub(l.cfg.Recorder.Now())-lead) {
 		return
 	}
 	l.cancelNow(ctx, rng, id)
@@ -93,13 +99,12 @@ func (l *Load) playCancelledAtDue(ctx context.Context, rng *rand.Rand, id string
 }
 
 func (l *Load) cancelNow(ctx context.Context, rng *rand.Rand, id string) {
-	what, do := l.cancel(id)
-	l.perform(ctx, rng, what, do)
+	l.perform(ctx, rng, l.cancel(id))
 }
 
 func (l *Load) playReplaced(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng)})
-	l.new(ctx, rng, id, task{fireAt: l.due(rng)})
+	l.new(ctx, rng, id, l.some(rng))
+	l.new(ctx, rng, id, l.some(rng))
 }
 
 func (l *Load) playReplacedAndCancelled(ctx context.Context, rng *rand.Rand, id string) {
@@ -108,44 +113,49 @@ func (l *Load) playReplacedAndCancelled(ctx context.Context, rng *rand.Rand, id 
 }
 
 func (l *Load) playPatched(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng)})
-	what, do := l.patch(id, max(l.delay(rng), time.Millisecond), rng.IntN(2) == 0)
-	l.perform(ctx, rng, what, do)
+	l.new(ctx, rng, id, l.some(rng))
+	l.perform(ctx, rng, l.patch(id, max(l.delay(rng), time.Millisecond), rng.IntN(2) == 0))
 }
 
 func (l *Load) playTouched(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{delay: max(l.delay(rng), time.Millisecond)})
-	what, do := l.touch(id, max(l.delay(rng), time.Millisecond), rng.IntN(3) == 0)
-	l.perform(ctx, rng, what, do)
+	l.new(ctx, rng, id, l.later(rng))
+	if again := l.later(rng); rng.IntN(3) == 0 {
+		l.perform(ctx, rng, l.touch(id, again.delay, &again))
+	} else {
+		l.perform(ctx, rng, l.touch(id, again.delay, nil))
+	}
+}
+
+const (
+	heartbeatPause = 60 * time.Millisecond // at most, between two of them
+	heartbeatDelay = 400 * time.Millisecond
+)
+
+// playHeartbeats touches an id many times, as one does that wants to hear when the touches stop.
+func (l *Load) playHeartbeats(ctx context.Context, rng *rand.Rand, id string) {
+	t := task{delay: heartbeatDelay, pulled: l.pulls(rng)}
+	for range 5 + rng.IntN(20) {
+		l.perform(ctx, rng, l.touch(id, t.delay, &t))
+		if !wait(ctx, time.Duration(rng.Int64N(int64(heartbeatPause)))) {
+			return
+		}
+	}
 }
 
 func (l *Load) playFired(ctx context.Context, rng *rand.Rand, id string) {
-	l.new(ctx, rng, id, task{fireAt: l.due(rng)})
-	what, do := l.fire(id)
-	l.perform(ctx, rng, what, do)
+	l.new(ctx, rng, id, l.some(rng))
+	l.perform(ctx, rng, l.fire(id))
 }
 
 // playConditional schedules with conditions, of which the second and the third cannot hold.
 func (l *Load) playConditional(ctx context.Context, rng *rand.Rand, id string) {
-	answer, ok := l.new(ctx, rng, id, task{fireAt: l.due(rng), ifAbsent: true})
-	l.new(ctx, rng, id, task{fireAt: l.due(rng), ifAbsent: true})
+	t := l.some(rng)
+	t.ifAbsent = true
+	answer, ok := l.new(ctx, rng, id, t)
+	l.new(ctx, rng, id, t)
 	if ok {
-		l.new(ctx, rng, id, task{fireAt: l.due(rng), ifRevision: answer.Revision + 1<<40})
-	}
-}
-
-const batchLines = 40
-
-// playBatch schedules many ids at once. Lines without a final answer are tried again one by one.
-func (l *Load) playBatch(ctx context.Context, rng *rand.Rand, id string) {
-	lines := make([]item, batchLines)
-	for i := range lines {
-		lines[i] = l.item(fmt.Sprintf("%s.%d", id, i), task{fireAt: l.due(rng)})
-	}
-	l.caller.batch(ctx, rng.IntN(len(l.cfg.Nodes)), l.cfg.CallTimeout, lines)
-	for _, line := range lines {
-		if !final(line.outcome, line.answer) {
-			l.perform(ctx, rng, line.what, line.alone)
-		}
+		t = l.some(rng)
+		t.ifRevision = answer.Revision + 1<<40
+		l.new(ctx, rng, id, t)
 	}
 }

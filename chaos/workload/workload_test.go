@@ -65,8 +65,8 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l, rec := newLoad(t, tt.answer, Config{})
-			what, do := l.schedule("a", task{delay: time.Second})
-			outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, what, do)
+			op := l.schedule("a", task{delay: time.Second})
+			outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, op)
 			c := rec.History().Calls[0]
 			if outcome != tt.want || c.Outcome != tt.want || final(outcome, answer) != tt.final {
 				t.Errorf("%s %+v, recorded %s", outcome, answer, c.Outcome)
@@ -84,8 +84,8 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.caller.clients[0] = nobody
-		what, do := l.cancel("a")
-		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, what, do); outcome != history.Failed || final(outcome, answer) {
+		op := l.cancel("a")
+		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, op); outcome != history.Failed || final(outcome, answer) {
 			t.Errorf("%s %+v", outcome, answer)
 		}
 	})
@@ -110,8 +110,8 @@ func TestHiddenSecondSending(t *testing.T) {
 	listener = server.Listener
 	l, rec := newLoad(t, handler, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
 	for range 2 {
-		what, do := l.schedule("a", task{delay: time.Second})
-		l.caller.call(t.Context(), 0, 5*time.Second, what, do)
+		op := l.schedule("a", task{delay: time.Second})
+		l.caller.call(t.Context(), 0, 5*time.Second, op)
 	}
 	c := rec.History().Calls[1]
 	if c.Outcome != history.Unknown {
@@ -130,8 +130,8 @@ func TestRepeatsShareTheKey(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"revision":4}`))
 	}, Config{})
-	what, do := l.schedule("a", task{delay: time.Second})
-	outcome, answer := l.perform(t.Context(), rand.New(rand.NewPCG(1, 6)), what, do)
+	op := l.schedule("a", task{delay: time.Second})
+	outcome, answer := l.perform(t.Context(), rand.New(rand.NewPCG(1, 6)), op)
 	if outcome != history.OK || answer.Revision != 4 {
 		t.Fatalf("%s %+v", outcome, answer)
 	}
@@ -142,7 +142,7 @@ func TestRepeatsShareTheKey(t *testing.T) {
 		}
 	}
 	for _, c := range rec.History().Calls {
-		if c.Op != what.Op {
+		if c.Op != op.what.Op {
 			t.Errorf("%+v is a try of another operation", c)
 		}
 	}
@@ -190,14 +190,37 @@ func TestRunEnds(t *testing.T) {
 
 func TestWorthReading(t *testing.T) {
 	h := &history.History{}
-	for _, id := range []string{"plain", "plain2", "never came", "twice", "changed", "changed"} {
-		h.Calls = append(h.Calls, history.Call{ID: id, Kind: history.Schedule})
+	call := func(id string, kind history.Kind, outcome history.Outcome, a history.Answer) {
+		h.Calls = append(h.Calls, history.Call{ID: id, Kind: kind, Outcome: outcome, Answer: a})
 	}
-	for _, id := range []string{"plain", "plain2", "twice", "twice", "changed"} {
+	for _, id := range []string{
+		"plain", "never came", "twice", "changed", "pulled", "not acked", "failed", "cancelled", "stopped", "came too",
+	} {
+		call(id, history.Schedule, history.OK, history.Answer{})
+	}
+	call("plain", history.Get, history.OK, history.Answer{})
+	call("unknown", history.Schedule, history.Unknown, history.Answer{})
+	call("changed", history.Patch, history.OK, history.Answer{})
+	call("pulled", history.Ack, history.OK, history.Answer{})
+	call("not acked", history.Ack, history.Failed, history.Answer{Status: 409})
+	for _, id := range []string{"cancelled", "came too"} {
+		call(id, history.Cancel, history.OK, history.Answer{Cancel: "cancelled"})
+	}
+	call("stopped", history.Cancel, history.OK, history.Answer{Cancel: "stopped"})
+	for _, id := range []string{"plain", "twice", "twice", "changed", "came too", "unknown"} {
 		h.Arrivals = append(h.Arrivals, history.Arrival{ID: id, Answer: 200})
 	}
-	if got := strings.Join(worthReading(h, 1), ", "); got != "plain, never came, twice, changed" {
-		t.Error(got)
+	for _, id := range []string{"pulled", "not acked"} {
+		h.Arrivals = append(h.Arrivals, history.Arrival{ID: id, Pulled: true})
+	}
+	h.Arrivals = append(h.Arrivals, history.Arrival{ID: "failed", Answer: 500}, history.Arrival{ID: "stranger", Answer: 200})
+	want := "never came, twice, changed, not acked, failed, stopped, came too, unknown, stranger"
+	if got := strings.Join(worthReading(h, 0), ", "); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	want = "plain, never came, twice, changed, pulled, not acked, failed, stopped, came too, unknown, stranger"
+	if got := strings.Join(worthReading(h, 2), ", "); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

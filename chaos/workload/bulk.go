@@ -1,0 +1,140 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
+)
+
+// bulkAtOnce is how many batches may wait for their answers: those for a shard without a leader must not keep the
+// others back.
+const bulkAtOnce = 24
+
+// bulkRequest is how many tasks of the bulk the receiver gets in one request at most.
+const bulkRequest = 100
+
+// Bulk schedules plain tasks by batch at a high rate, and cancels a few of them by later batches, until stop is closed;
+// it returns when the batches that were sent are answered. The context ends it in the middle. Batch n is the same in
+// each run with the seed.
+func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
+	if err := l.putBulkQueue(ctx); err != nil {
+		return err
+	}
+	batchesPerSecond := max(1, float64(l.cfg.BulkPerSecond)/float64(l.cfg.BulkLines))
+	tick := time.NewTicker(time.Duration(float64(time.Second) / batchesPerSecond))
+	defer tick.Stop()
+	room := make(chan struct{}, bulkAtOnce)
+	var batches sync.WaitGroup
+	defer batches.Wait()
+	for n := uint64(0); ; n++ {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-stop:
+			return nil
+		case <-tick.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-stop:
+			return nil
+		case room <- struct{}{}:
+		}
+		batches.Go(func() {
+			defer func() { <-room }()
+			l.bulkBatch(ctx, n)
+		})
+	}
+}
+
+func (l *Load) pushQueue() string { return l.cfg.Prefix + "bulk-push" }
+func (l *Load) pullQueue() string { return l.cfg.Prefix + "bulk-pull" }
+
+// putBulkQueue makes the queue whose tasks go to the receiver, many in a request.
+func (l *Load) putBulkQueue(ctx context.Context) error {
+	want := client.Queue{
+		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest,
+		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+	}
+	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
+	for node := 0; ; node++ {
+		_, err := l.caller.clients[node%len(l.caller.clients)].PutQueue(ctx, want)
+		if err == nil {
+			return nil
+		}
+		if l.cfg.Recorder.Now() > end || !wait(ctx, maxPause) {
+			return fmt.Errorf("making the queue of the bulk: %w", err)
+		}
+	}
+}
+
+// bulkBatch sends a batch, and what of it was not answered for good again, until all is or its time is up.
+func (l *Load) bulkBatch(ctx context.Context, n uint64) {
+	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkBatches+n))
+	left := l.bulkItems(rng, n)
+	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
+	pause := minPause
+	for {
+		l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left)
+		left = unfinished(left)
+		if len(left) == 0 || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+func unfinished(items []*item) []*item {
+	var left []*item
+	for _, it := range items {
+		if !it.final() {
+			left = append(left, it)
+		}
+	}
+	return left
+}
+
+// bulkItems are the lines of a batch: new tasks, and cancels of some that a batch shortly before made.
+func (l *Load) bulkItems(rng *rand.Rand, n uint64) []*item {
+	lines := l.bulkLines(n)
+	items := make([]*item, 0, lines+lines*l.cfg.BulkCancelled/100)
+	for i := range lines {
+		items = append(items, &item{operation: l.bulkTask(rng, l.bulkID(n, i))})
+	}
+	if back := 1 + rng.Uint64N(3); back <= n {
+		victims := l.bulkLines(n - back)
+		for range victims * l.cfg.BulkCancelled / 100 {
+			items = append(items, &item{operation: l.cancel(l.bulkID(n-back, rng.IntN(victims)))})
+		}
+	}
+	return items
+}
+
+// bulkLines is how many tasks batch n makes: about as many as are asked for.
+func (l *Load) bulkLines(n uint64) int {
+	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkSizes+n))
+	return max(1, l.cfg.BulkLines/2+rng.IntN(l.cfg.BulkLines))
+}
+
+func (l *Load) bulkID(batch uint64, i int) string {
+	return fmt.Sprintf("%sbulk-%d-%d", l.cfg.Prefix, batch, i)
+}
+
+// bulkTask is a task that says as little as possible.
+func (l *Load) bulkTask(rng *rand.Rand, id string) operation {
+	op := l.cfg.Recorder.NextOp()
+	want := client.Task{ID: id, FireAt: l.due(rng), Queue: l.pullQueue(), Payload: payload{Op: op}.encode()}
+	if rng.IntN(100) < l.cfg.BulkPushed {
+		want.Queue = l.pushQueue()
+	}
+	return operation{
+		what: history.Call{Op: op, Kind: history.Schedule, ID: id, Ask: ask(want)},
+		line: func(opts ...client.Option) client.Op { return client.ScheduleOp(want, opts...) },
+	}
+}
