@@ -28,9 +28,19 @@ func (m *Machine) grantFirst(l *lane, policy *fsmpb.Policy, t taker) {
 		m.expire(h)
 	} else {
 		l.ready.remove(m.links(), h)
-		m.startAttempt(h, l, 0, policy, t)
+		m.startAttempt(h, l, m.readyFrom(h), policy, t)
 	}
 	m.land(h)
+}
+
+// readyFrom is the instant from which a ready task may be attempted. The wheel is ahead of the clock, so that one that
+// has come due may have to wait a little more: a first attempt for the task's own instant, which startAttempt sees to,
+// and a retry for one that is not kept, but that the wheel has reached.
+func (m *Machine) readyFrom(h handle) int64 {
+	if m.progressOf(h).attempts > 0 {
+		return min(m.wheel.Position(), m.now+m.horizon)
+	}
+	return 0
 }
 
 func laneKey(l *fsmpb.Lane) Lane {
