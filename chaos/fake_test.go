@@ -31,6 +31,14 @@ const (
 	differs      bug = "differs between replicas"
 	liesAbout503 bug = "does what it says it has not"
 	neverRetries bug = "leaves failed attempts lying"
+
+	leasesTwice   bug = "leases one task to two consumers"
+	leasesEarly   bug = "leases before the time"
+	forgetsAcks   bug = "forgets acks"
+	acceptsEnded  bug = "takes settles of ended leases"
+	forgetsLeases bug = "leaves tasks lying whose leases have ended"
+	refusesAcks   bug = "refuses what it should take"
+	forgetsTouch  bug = "forgets touches"
 )
 
 // fake is a cluster of one shard that keeps the contract, but for its bug, in the memory of the test.
@@ -41,6 +49,7 @@ type fake struct {
 	count uint64     // of changes: revisions and fences
 	tasks map[string]*fakeTask
 	keys  map[string]reply // what a key was answered
+	ready []*fakeTask      // pulled ones that are due
 }
 
 type fakeTask struct {
@@ -54,8 +63,12 @@ type fakeTask struct {
 	Outcome    string          `json:"outcome,omitempty"`
 	Target     fakeTarget      `json:"target"`
 	Retry      fakeRetry       `json:"retry"`
+	Queue      string          `json:"queue"`
+	WebhookID  string          `json:"webhook_id"`
 	occurrence uint64
-	armed      int // how often it was; only the last of its timers may fire it
+	armed      int    // how often it was; only the last of its timers may fire it
+	fence      uint64 // of its lease; 0: no consumer has it
+	acked      uint64 // the fence under which it was acknowledged
 }
 
 type fakeTarget struct {
@@ -75,6 +88,7 @@ type fields struct {
 	Delay       string          `json:"delay"`
 	Payload     json.RawMessage `json:"payload"`
 	Target      fakeTarget      `json:"target"`
+	Queue       string          `json:"queue"`
 	Retry       fakeRetry       `json:"retry"`
 	OrSchedule  *fields         `json:"or_schedule"`
 	ifNoneMatch bool
@@ -99,8 +113,15 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the caller is gone
 	}
-	if r.URL.Path == "/v1/batch" {
+	switch _, call, _ := strings.Cut(r.URL.Path, "/queues/"); {
+	case r.URL.Path == "/v1/batch":
 		f.batch(w, body)
+		return
+	case strings.HasSuffix(call, "/lease"):
+		answer(w, f.lease(r.Context(), strings.TrimSuffix(call, "/lease"), body))
+		return
+	case strings.HasSuffix(call, "/settle"):
+		answer(w, f.settleLeases(body))
 		return
 	}
 	in := fields{Op: verb, ID: id, Key: r.Header.Get("Idempotency-Key")}
@@ -132,8 +153,11 @@ func (f *fake) batch(w http.ResponseWriter, body []byte) {
 		}
 		r := f.change(in)
 		line := map[string]any{"id": in.ID, "status": r.status}
-		if t, ok := r.body.(fakeTask); ok {
-			line["revision"] = t.Revision
+		switch body := r.body.(type) {
+		case fakeTask:
+			line["revision"] = body.Revision
+		case map[string]string:
+			line["outcome"] = body["outcome"]
 		}
 		_ = json.NewEncoder(w).Encode(line) // the caller may be gone
 	}
@@ -189,14 +213,20 @@ func (f *fake) apply(in fields) reply {
 		return reply{http.StatusNotFound, nil}
 	case in.Op == "cancel":
 		return f.cancel(t)
-	case t.State != "scheduled":
+	case in.Op == "fire" && t.State == "ready":
+		return reply{http.StatusOK, *t}
+	case t.State != "scheduled" && (t.State != "ready" || t.Attempts > 0):
 		return reply{http.StatusConflict, nil}
 	}
 	t.Revision = f.count
 	if in.Payload != nil {
 		t.Payload = in.Payload
 	}
-	f.arm(t, in.due())
+	if due := in.due(); f.bug != forgetsTouch || f.count%3 > 0 {
+		f.unready(t)
+		t.State = "scheduled"
+		f.arm(t, due)
+	}
 	return reply{http.StatusOK, *t}
 }
 
@@ -210,11 +240,12 @@ func (in fields) due() time.Time {
 
 func (f *fake) schedule(in fields) reply {
 	t := &fakeTask{
-		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry,
-		Revision: f.count, occurrence: f.count,
+		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry, Queue: in.Queue,
+		Revision: f.count, occurrence: f.count, WebhookID: fmt.Sprintf("w%d", f.count),
 	}
 	if old := f.tasks[in.ID]; old != nil {
 		old.armed++
+		f.unready(old)
 	}
 	f.tasks[in.ID] = t
 	t.FireAt = in.due()
@@ -229,13 +260,18 @@ func (f *fake) schedule(in fields) reply {
 func (f *fake) cancel(t *fakeTask) reply {
 	switch {
 	case t.Outcome != "":
-	case t.State == "scheduled":
+	case t.State == "scheduled", t.State == "ready" && t.Attempts == 0:
+		f.unready(t)
 		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "cancelled", f.count, nil
 		if f.bug != forgetsStop {
 			t.armed++
 		}
-	case t.State == "firing", t.State == "retrying":
+	case t.State == "firing":
 		t.Outcome = "stopped"
+	case t.State == "retrying", t.State == "ready":
+		f.unready(t)
+		t.armed++
+		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "stopped", f.count, nil
 	default:
 		t.Outcome = "already_fired"
 	}
@@ -246,7 +282,7 @@ func (f *fake) cancel(t *fakeTask) reply {
 func (f *fake) arm(t *fakeTask, due time.Time) {
 	t.FireAt = due
 	in := time.Until(due)
-	if f.bug == firesEarly {
+	if f.bug == firesEarly || f.bug == leasesEarly && t.Target.URL == "" {
 		in -= 20 * time.Millisecond
 	}
 	t.armed++
@@ -260,9 +296,14 @@ func (f *fake) fire(t *fakeTask, armed int) {
 		f.mu.Unlock()
 		return
 	}
+	if t.Target.URL == "" {
+		f.makeReady(t)
+		f.mu.Unlock()
+		return
+	}
 	f.count++
 	t.Attempts++
-	fence, payload, webhook := f.count, t.Payload, fmt.Sprintf("w%d", t.occurrence)
+	fence, payload, webhook := f.count, t.Payload, t.WebhookID
 	if t.State == "cancelled" {
 		payload = f.bodyOf(t)
 	} else {
@@ -300,6 +341,11 @@ func (f *fake) settle(t *fakeTask, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.count++
+	f.end(t, ok, 10*time.Millisecond)
+}
+
+// end ends an attempt; f.mu is held.
+func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 	switch limit := t.Retry.MaxAttempts; {
 	case t.State == "cancelled":
 		return
@@ -313,7 +359,7 @@ func (f *fake) settle(t *fakeTask, ok bool) {
 		t.State = "retrying"
 		if f.bug != neverRetries {
 			armed := t.armed
-			time.AfterFunc(10*time.Millisecond, func() { f.fire(t, armed) })
+			time.AfterFunc(retryIn, func() { f.fire(t, armed) })
 		}
 	}
 	t.Revision = f.count

@@ -22,10 +22,12 @@ func TestHarnessFindsBugs(t *testing.T) {
 	tests := map[bug]string{
 		sound: "", losesTasks: "1", firesEarly: "2", forgetsStop: "3", firesTwice: "5", changesID: "4", altersBody: "4",
 		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
+		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
+		forgetsTouch: "2",
 	}
 	var runs sync.WaitGroup // some at once: they mostly wait
 	defer runs.Wait()
-	room := make(chan struct{}, 4)
+	room := make(chan struct{}, 6)
 	for b, invariant := range tests {
 		room <- struct{}{}
 		runs.Go(func() {
@@ -66,6 +68,11 @@ func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
 	if err != nil {
 		return nil, err
 	}
+	consuming, stop := context.WithCancel(ctx)
+	var consumers sync.WaitGroup
+	consumers.Go(func() { load.Consume(consuming) })
+	defer consumers.Wait()
+	defer stop()
 	load.Run(ctx, nil)
 	drain, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -1,12 +1,10 @@
 package check
 
-import "github.com/belfryhq/belfry/chaos/history"
-
 // OneBody checks invariant 4: all attempts of an occurrence carry one webhook-id and one body, which is byte for byte
 // what was sent.
 func OneBody(x *Index) Finding {
 	f := Finding{Invariant: "4", Promise: "repeats carry one webhook-id and one body"}
-	first := map[string]*history.Arrival{} // of a webhook-id
+	first := make(map[string]*arrival, len(x.order)) // of a webhook-id
 	for _, t := range x.order {
 		webhook := map[int64]string{} // of a payload
 		for _, a := range t.arrivals {
@@ -37,7 +35,7 @@ func (x *Index) writesOnce(n int64) bool {
 	return o != nil && !o.recurs
 }
 
-func (x *Index) bodyWasSent(f *Finding, t *task, a *history.Arrival) {
+func (x *Index) bodyWasSent(f *Finding, t *task, a *arrival) {
 	switch w := x.writes[a.Wrote]; {
 	case w == nil:
 		f.breach(a.At, t.id, "an attempt carried a body that no call had sent")

@@ -3,7 +3,7 @@ package check
 import "github.com/belfryhq/belfry/chaos/history"
 
 // Cancelled checks invariant 3: what a cancel answered `cancelled` never arrives, neither before nor after; and two
-// cancels of one occurrence get one answer.
+// cancels of one occurrence get one answer. A lease that was given back does not count as begun, and may lie before.
 func Cancelled(x *Index) Finding {
 	f := Finding{Invariant: "3", Promise: "cancelled means never"}
 	count := map[string]int{}
@@ -14,14 +14,14 @@ func Cancelled(x *Index) Finding {
 				continue
 			}
 			count[c.answer.Cancel]++
-			w := t.cancelledBy(c)
+			w := t.occurrenceOf(c)
 			if w == nil {
 				continue
 			}
 			judged++
 			for _, a := range t.arrivals {
 				switch {
-				case !x.carries(a.Wrote, w, c):
+				case !x.carries(a.Wrote, w, c) || a.released(c.end) && a.At <= c.end:
 				case c.answer.Cancel == "cancelled":
 					f.breach(a.At, t.id, "operation %d was answered cancelled, and an attempt arrived", c.n)
 				case c.answer.Cancel == "stopped" && a.At > c.end:
@@ -36,9 +36,9 @@ func Cancelled(x *Index) Finding {
 	return f
 }
 
-// cancelledBy is the operation whose occurrence c cancelled, nil if that is not certain: the last one before c, with
-// none beside it that may lie between the two.
-func (t *task) cancelledBy(c *op) *op {
+// occurrenceOf is the operation whose occurrence c cancelled or changed, nil if that is not certain: the last one
+// before c, with none beside it that may lie between the two.
+func (t *task) occurrenceOf(c *op) *op {
 	var w *op
 	for _, o := range t.ops {
 		if o.schedules() && o.made() && o.before(c) && (w == nil || w.before(o)) {
@@ -60,7 +60,7 @@ func (t *task) cancelledBy(c *op) *op {
 func (t *task) sameAnswer(f *Finding, w, c *op) {
 	for _, other := range t.ops {
 		if other.kind == history.Cancel && other.outcome == history.OK && other.n < c.n &&
-			t.cancelledBy(other) == w && other.answer.Cancel != c.answer.Cancel {
+			t.occurrenceOf(other) == w && other.answer.Cancel != c.answer.Cancel {
 			f.breach(c.end, t.id, "operations %d and %d cancelled one occurrence and were answered %s and %s",
 				other.n, c.n, other.answer.Cancel, c.answer.Cancel)
 		}

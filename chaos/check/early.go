@@ -6,15 +6,19 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for. While a
-// node's clock is off, either may be wrong by as much, up to the bound that nodes hold each other to.
+// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for, and that no
+// later call had changed. While a node's clock is off, it may be wrong by as much, up to the bound that nodes hold each
+// other to.
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
-	arrivals, certain := 0, 0
+	arrivals, certain, changed := 0, 0, 0
+	var earliest time.Duration
 	for _, t := range x.order {
 		for _, a := range t.arrivals {
 			arrivals++
-			if early := a.Due.Sub(a.At); early > x.skewed(a.At, a.At) {
+			early := a.Due.Sub(a.At)
+			earliest = max(earliest, early)
+			if early > x.skewed(a.At, a.At) {
 				f.breach(a.At, t.id, "arrived %v before it was due", early)
 			}
 			asked, exact := x.askedFor(t, a)
@@ -26,14 +30,16 @@ func Early(x *Index) Finding {
 					a.Due.Time().Format("15:04:05.000"))
 			}
 		}
+		changed += x.forgotten(&f, t)
 	}
-	f.figures("%d arrivals, %d of them held against the exact instant that was asked for", arrivals, certain)
+	f.figures("%d arrivals, %d of them held against the exact instant that was asked for; %d changes of a due time; "+
+		"%v early at most, by a clock that was off", arrivals, certain, changed, earliest)
 	return f
 }
 
 // askedFor tells whether a call that may have set it asked for an arrival's due time; exact: there was only one such
 // call, and it named the instant.
-func (x *Index) askedFor(t *task, a *history.Arrival) (asked, exact bool) {
+func (x *Index) askedFor(t *task, a *arrival) (asked, exact bool) {
 	setters := 0
 	for _, o := range t.ops {
 		if o.kind == history.Cancel || !o.possible() || o.start > a.At {
@@ -41,13 +47,18 @@ func (x *Index) askedFor(t *task, a *history.Arrival) (asked, exact bool) {
 		}
 		setters++
 		exact = o.ask.FireAt != 0
-		asked = asked || o.mayMean(a.Due, x.skewed(o.start, min(o.end, a.At)))
+		asked = asked || x.maySet(o, a)
 	}
 	return asked, exact && setters == 1
 }
 
 // rounding: the service keeps whole milliseconds. What it rounds up from its own clock may be less than one above.
 const rounding = history.Instant(time.Millisecond)
+
+// maySet tells whether an operation may have set an arrival's due time.
+func (x *Index) maySet(o *op, a *arrival) bool {
+	return o.mayMean(a.Due, x.skewed(o.start, min(o.end, a.At)))
+}
 
 // mayMean tells whether an operation, wherever in its time it happened, may have set that due time, with a clock that
 // is off by so much at most.

@@ -9,7 +9,7 @@ import (
 )
 
 // Figures are what a check counted, in words, such that those of several runs can be added: counts (int) to their sum,
-// times (time.Duration), which are always the longest of several, to the longest, and spreads to one spread.
+// times (time.Duration) and Most, which are always the longest or largest of several, to that, and spreads to one.
 type Figures struct {
 	format string
 	values []any
@@ -50,12 +50,17 @@ func (f Figures) Plus(other Figures) Figures {
 			sum.values[i] = sum.values[i].(int) + v
 		case time.Duration:
 			sum.values[i] = max(sum.values[i].(time.Duration), v)
+		case Most:
+			sum.values[i] = max(sum.values[i].(Most), v)
 		case Spreads:
 			sum.values[i] = sum.values[i].(Spreads).plus(v)
 		}
 	}
 	return sum
 }
+
+// Most is a count of which the largest of several runs is kept.
+type Most int
 
 // Spreads are spreads by name.
 type Spreads map[string]Spread

@@ -46,6 +46,8 @@ type Limits struct {
 	Detect time.Duration
 	// Surprise is how long before the last sight of an old term it may already have lost its followers.
 	Surprise time.Duration
+	// Failover is how late what becomes due while a dead leader has no successor may arrive; 0: as late as it likes.
+	Failover time.Duration
 }
 
 // DefaultLimits are for an undisturbed machine.
@@ -53,13 +55,14 @@ func DefaultLimits() Limits {
 	return Limits{
 		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
 		Detect: 5 * time.Second, Surprise: 2 * time.Second, Attempt: 15 * time.Second,
+		Failover: 1500 * time.Millisecond,
 	}
 }
 
 // All holds every invariant against a history.
 func All(x *Index, limits Limits) []Finding {
 	return []Finding{
-		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x), Fences(x, limits), Revisions(x),
-		Undead(x, limits), Replicas(x), Recovery(x, limits), FirstFire(x, limits), Honest(x),
+		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits), Revisions(x),
+		Undead(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits), Honest(x),
 	}
 }

@@ -1,10 +1,6 @@
 package check
 
-import (
-	"slices"
-
-	"github.com/belfryhq/belfry/chaos/history"
-)
+import "github.com/belfryhq/belfry/chaos/history"
 
 // Honest checks invariant 14: what was refused, or answered as not committed, did not happen. The payload of an
 // operation is not seen before a call that may have succeeded began, and never if there is none; and no task is seen
@@ -13,7 +9,8 @@ import (
 func Honest(x *Index) Finding {
 	f := Finding{Invariant: "14", Promise: "errors are honest"}
 	refused, uncommitted := 0, 0
-	for _, c := range x.h.Calls {
+	for i := range x.h.Calls {
+		c := &x.h.Calls[i]
 		switch {
 		case c.Answer.Misjudged:
 			f.breach(c.End, c.ID, "operation %d had been sent, and the client called it not done", c.Op)
@@ -28,10 +25,12 @@ func Honest(x *Index) Finding {
 		for _, a := range t.arrivals {
 			x.notYetWritten(&f, t, a.Wrote, a.At, "arrived")
 		}
-		for _, r := range slices.Concat(t.reads, t.stale) {
-			if r.Outcome == history.OK {
-				x.notYetWritten(&f, t, r.Answer.Wrote, r.End, "was read")
-				t.notYetCancelled(&f, r)
+		for _, reads := range [][]*history.Call{t.reads, t.stale} {
+			for _, r := range reads {
+				if r.Outcome == history.OK {
+					x.notYetWritten(&f, t, r.Answer.Wrote, r.End, "was read")
+					t.notYetCancelled(&f, r)
+				}
 			}
 		}
 	}

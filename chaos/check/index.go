@@ -19,40 +19,58 @@ type Index struct {
 // task is what is known of one id. All lists are by start or arrival.
 type task struct {
 	id       string
-	shard    uint32 // 0: no answer said
-	ops      []*op  // that may change it
+	shard    uint32 // 0: nothing told
+	ops      []*op  // that may change it, but for settles
 	reads    []*history.Call
 	stale    []*history.Call
-	arrivals []*history.Arrival
+	settles  []*history.Call // of its leases
+	arrivals []*arrival
+}
+
+// arrival is an attempt, or a lease with what its consumer did about it.
+type arrival struct {
+	*history.Arrival
+	settles []*history.Call
 }
 
 // op is an operation with all its tries.
 type op struct {
 	n       int64
 	kind    history.Kind
-	ask     history.Ask
+	ask     *history.Ask
 	start   history.Instant // of the first try that may have done it; of the first, if all failed
 	end     history.Instant // when it was first answered for certain; Forever: it never was
 	outcome history.Outcome // OK, Failed or Unknown
-	answer  history.Answer  // of the first try that succeeded
-	open    bool            // a try was not answered for certain
-	recurs  bool            // that try may happen after the key is forgotten: again
+	answer  *history.Answer // of the first try that succeeded
+	tries   int
+	open    bool // a try was not answered for certain
+	recurs  bool // that try may happen after the key is forgotten: again
 }
 
 // NewIndex sorts a history out.
 func NewIndex(h *history.History) *Index {
-	x := &Index{h: h, tasks: map[string]*task{}, writes: map[int64]*op{}, first: history.Forever}
-	ops := map[int64]*op{}
+	x := &Index{
+		h: h, tasks: make(map[string]*task, len(h.Calls)/3), writes: make(map[int64]*op, len(h.Calls)/2),
+		first: history.Forever,
+	}
+	ops := make(map[int64]*op, len(h.Calls)/2)
 	for i := range h.Calls {
 		x.addCall(&h.Calls[i], ops)
 	}
+	arrivals := make([]arrival, len(h.Arrivals))
 	for i := range h.Arrivals {
-		a := &h.Arrivals[i]
+		a := &arrivals[i]
+		a.Arrival = &h.Arrivals[i]
 		t := x.task(a.ID)
 		t.arrivals = append(t.arrivals, a)
+		if t.shard == 0 {
+			t.shard = a.Shard
+		}
 	}
+	x.learnShards()
 	for _, t := range x.order {
-		slices.SortStableFunc(t.arrivals, func(a, b *history.Arrival) int { return cmp.Compare(a.At, b.At) })
+		slices.SortStableFunc(t.arrivals, func(a, b *arrival) int { return cmp.Compare(a.At, b.At) })
+		t.joinSettles()
 		t.finish()
 	}
 	return x
@@ -74,17 +92,20 @@ func (x *Index) addCall(c *history.Call, ops map[int64]*op) {
 	if t.shard == 0 {
 		t.shard = c.Answer.Shard
 	}
-	switch c.Kind {
-	case history.Get:
+	switch {
+	case c.Kind == history.Get:
 		t.reads = append(t.reads, c)
 		return
-	case history.Stale:
+	case c.Kind == history.Stale:
 		t.stale = append(t.stale, c)
+		return
+	case c.Kind.Settles():
+		t.settles = append(t.settles, c)
 		return
 	}
 	o := ops[c.Op]
 	if o == nil {
-		o = &op{n: c.Op, kind: c.Kind, ask: c.Ask, start: c.Start, outcome: history.Failed}
+		o = &op{n: c.Op, kind: c.Kind, ask: &c.Ask, start: c.Start, outcome: history.Failed, answer: &noAnswer}
 		ops[c.Op] = o
 		t.ops = append(t.ops, o)
 		if c.Ask.Body != 0 {
@@ -94,14 +115,17 @@ func (x *Index) addCall(c *history.Call, ops map[int64]*op) {
 	o.try(c)
 }
 
+var noAnswer history.Answer
+
 // try adds what one more call of the operation came to.
 func (o *op) try(c *history.Call) {
+	o.tries++
 	if o.outcome == history.Failed && c.Outcome != history.Failed {
 		o.start = c.Start
 	}
 	switch {
 	case c.Outcome == history.OK && o.outcome != history.OK:
-		o.outcome, o.end, o.answer = history.OK, c.End, c.Answer
+		o.outcome, o.end, o.answer = history.OK, c.End, &c.Answer
 	case c.Outcome == history.OK:
 		o.end = min(o.end, c.End)
 	case c.Outcome == history.Failed && o.outcome == history.Failed:
@@ -117,6 +141,41 @@ func (o *op) try(c *history.Call) {
 	}
 }
 
+// joinSettles gives each lease the calls about it.
+func (t *task) joinSettles() {
+	for _, c := range t.settles {
+		for _, a := range t.arrivals {
+			if a.Pulled && a.Fence == c.Ask.Fence {
+				a.settles = append(a.settles, c)
+				break
+			}
+		}
+	}
+}
+
+// taken tells whether whom it came to has taken it: a receiver by its answer, a consumer by an ack; perhaps: by an ack
+// of unknown outcome.
+func (a *arrival) taken() (certain, perhaps bool) {
+	if !a.Pulled {
+		return a.Delivered(), false
+	}
+	for _, c := range a.settles {
+		certain = certain || c.Kind == history.Ack && c.Outcome == history.OK
+		perhaps = perhaps || c.Kind == history.Ack && possible(c)
+	}
+	return certain, perhaps
+}
+
+// released tells whether a lease may have been given back before an instant: then it does not count as begun.
+func (a *arrival) released(before history.Instant) bool {
+	return slices.ContainsFunc(a.settles, func(c *history.Call) bool {
+		return c.Kind == history.Release && possible(c) && c.Start < before
+	})
+}
+
+// possible: it happened, or may have.
+func possible(c *history.Call) bool { return c.Outcome != history.Failed }
+
 // remembered is how many calls' keys a task remembers.
 const remembered = 2
 
@@ -124,13 +183,16 @@ const remembered = 2
 func (t *task) finish() {
 	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	for _, o := range t.ops {
+		if o.outcome != history.OK || !o.open {
+			continue
+		}
 		later := 0
 		for _, other := range t.ops {
 			if other != o && other.possible() && !other.before(o) {
 				later++
 			}
 		}
-		o.recurs = o.outcome == history.OK && o.open && later >= remembered
+		o.recurs = later >= remembered
 	}
 }
 
@@ -165,7 +227,8 @@ func (o *op) onlyTouched() bool {
 // made: it certainly made an occurrence. A touch that has a task to schedule did so only if its answer shows that
 // task's payload.
 func (o *op) made() bool {
-	return o.outcome == history.OK && (o.kind == history.Schedule || o.ask.OrSchedule && o.answer.Wrote == o.n)
+	return o.outcome == history.OK &&
+		(o.kind == history.Schedule || o.ask.OrSchedule && (o.answer.Wrote == o.n || o.answer.Status == created))
 }
 
 // ends: it may end an occurrence that another one made.
@@ -181,14 +244,14 @@ func (x *Index) wroteSince(n int64, w *op) bool {
 	return p != nil && p.kind == history.Patch && !p.before(w)
 }
 
-// carries tells whether a payload certainly is of the occurrence that w made and c cancelled: w's own, or that of a
-// patch between the two.
+// carries tells whether a payload certainly is of the occurrence that w made and c cancelled or changed: w's own, or
+// that of a patch between the two, or of c itself.
 func (x *Index) carries(n int64, w, c *op) bool {
 	if n == w.n {
 		return true
 	}
 	p := x.writes[n]
-	return p != nil && p.kind == history.Patch && w.before(p) && p.before(c)
+	return p != nil && p.kind == history.Patch && w.before(p) && (p == c || p.before(c))
 }
 
 func finished(state string) bool {
@@ -206,6 +269,11 @@ func (t *task) last() *history.Call {
 	return last
 }
 
-const notFound = 404
+// What the checks know of HTTP.
+const (
+	created  = 201
+	notFound = 404
+	conflict = 409
+)
 
 func answered(r *history.Call) bool { return r.Outcome == history.OK || r.Answer.Status == notFound }

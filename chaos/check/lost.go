@@ -3,7 +3,7 @@ package check
 import "github.com/belfryhq/belfry/chaos/history"
 
 // Lost checks invariant 1: nothing acknowledged is lost. Each occurrence that was acknowledged has arrived and was
-// taken, is a dead letter, is still waiting, or was ended by a later call.
+// taken, by an answer or by an ack, is a dead letter, is still waiting, or was ended by a later call.
 func Lost(x *Index) Finding {
 	f := Finding{Invariant: "1", Promise: "nothing acknowledged is lost"}
 	var count [fates]int
@@ -79,18 +79,30 @@ const (
 )
 
 func (x *Index) fateOf(t *task, w *op) fate {
+	perhaps := false
 	for _, a := range t.arrivals {
-		if a.Delivered() && x.wroteSince(a.Wrote, w) {
+		if !x.wroteSince(a.Wrote, w) {
+			continue
+		}
+		taken, may := a.taken()
+		if taken {
 			return delivered
 		}
+		perhaps = perhaps || may
 	}
-	if last := t.last(); last != nil && last.Outcome == history.OK && x.wroteSince(last.Answer.Wrote, w) {
-		switch {
-		case last.Answer.State == "dead":
-			return dead
-		case !finished(last.Answer.State):
-			return waiting
-		}
+	last := t.last()
+	if last == nil || last.Outcome != history.OK {
+		last = &history.Call{}
+	}
+	switch {
+	case x.wroteSince(last.Answer.Wrote, w) && last.Answer.State == "dead":
+		return dead
+	case x.wroteSince(last.Answer.Wrote, w) && !finished(last.Answer.State):
+		return waiting
+	case perhaps && last.Answer.State == "delivered":
+		return delivered
+	case perhaps:
+		return min(t.endedBy(w), doubtful)
 	}
 	return t.endedBy(w)
 }

@@ -63,7 +63,8 @@ func (x *Index) nextFault(at history.Instant) history.Instant {
 	return next
 }
 
-// writesByShard are the operations that changed something, by start.
+// writesByShard are the operations that changed something, by start. One that was tried again is none: its answer may be
+// about a try before.
 func (x *Index) writesByShard() map[uint32][]*op {
 	writes := map[uint32][]*op{}
 	for _, t := range x.h.Terms {
@@ -71,7 +72,7 @@ func (x *Index) writesByShard() map[uint32][]*op {
 	}
 	for _, t := range x.order {
 		for _, o := range t.ops {
-			if o.outcome == history.OK && t.shard != 0 {
+			if o.outcome == history.OK && o.tries == 1 && t.shard != 0 {
 				writes[t.shard] = append(writes[t.shard], o)
 			}
 		}
@@ -144,9 +145,9 @@ func (x *Index) overdue(f *history.Fault) bool {
 
 func (x *Index) firstArrival(after history.Instant) (time.Duration, bool) {
 	first := history.Forever
-	for _, a := range x.h.Arrivals {
-		if a.At >= after {
-			first = min(first, a.At)
+	for i := range x.h.Arrivals {
+		if at := x.h.Arrivals[i].At; at >= after {
+			first = min(first, at)
 		}
 	}
 	if first == history.Forever {

@@ -1,18 +1,21 @@
 package check
 
-import "github.com/belfryhq/belfry/chaos/history"
-
 // Repeats checks invariant 5: without a fault nothing is attempted twice, and a failover repeats at most what was in
 // flight on its shard. An arrival is a repeat if an attempt of that number, or a successful one, came before. It must
 // be explained by a change of leader that the outcome of the arrival that it repeats may not have been committed
-// before; and a change of leader explains one repeat of an occurrence.
+// before; and a change of leader explains one repeat of an occurrence. What is pulled is held to more, in Leases.
 func Repeats(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "5", Promise: "repeats are bounded by what was in flight"}
 	failovers := x.failovers(limits)
-	repeats := 0
+	pushed, repeats := 0, 0
+	each := map[*window]int{} // repeats that a failover explains
 	for _, t := range x.order {
 		used := map[string]map[*window]int{} // by webhook-id
 		for i, a := range t.arrivals {
+			if a.Pulled {
+				continue
+			}
+			pushed++
 			p := repeated(t.arrivals[:i], a)
 			if p == nil {
 				continue
@@ -21,33 +24,48 @@ func Repeats(x *Index, limits Limits) Finding {
 			if used[a.WebhookID] == nil {
 				used[a.WebhookID] = map[*window]int{}
 			}
-			if why := failovers.explain(t.shard, p, a); !use(why, used[a.WebhookID]) {
-				f.breach(a.At, t.id, "%s, attempt %d, came again %v after attempt %d, with %d failovers between",
-					a.WebhookID, a.Attempt, a.At.Sub(p.At), p.Attempt, len(why))
+			why := failovers.explain(t.shard, p, a)
+			if w := use(why, used[a.WebhookID]); w != nil {
+				each[w]++
+				continue
 			}
+			f.breach(a.At, t.id, "%s, attempt %d, came again %v after attempt %d, with %d failovers between",
+				a.WebhookID, a.Attempt, a.At.Sub(p.At), p.Attempt, len(why))
 		}
 	}
-	f.figures("%d arrivals, %d of them repeats; %d changes of leader without a fault of ours",
-		len(x.h.Arrivals), repeats, unprovoked(failovers.windows))
+	all, unprovoked := countFailovers(failovers.windows)
+	f.figures("%d arrivals, %d of them repeats; %d failovers, %d of them without a fault of ours; %d repeated something, "+
+		"one of them %d", pushed, repeats, all, unprovoked, len(each), mostOf(each))
 	return f
 }
 
-// use takes one change of leader from the first of the windows that has one left.
-func use(windows []*window, used map[*window]int) bool {
+func mostOf(each map[*window]int) Most {
+	most := 0
+	for _, n := range each {
+		most = max(most, n)
+	}
+	return Most(most)
+}
+
+// use takes one change of leader from the first of the windows that has one left; nil: none has.
+func use(windows []*window, used map[*window]int) *window {
 	for _, w := range windows {
 		if used[w] < w.changes {
 			used[w]++
-			return true
+			return w
 		}
 	}
-	return false
+	return nil
 }
 
 // repeated is the arrival that a repeats; nil: it is no repeat. Attempts of an occurrence follow each other by their
 // fences: each is compared with the one that was granted before it, because a repeat that failed is rightly tried
 // again, though an attempt before it had succeeded. One that comes after others of higher fences repeats the highest.
-func repeated(before []*history.Arrival, a *history.Arrival) *history.Arrival {
-	var lower, higher *history.Arrival // the next ones
+func repeated(before []*arrival, a *arrival) *arrival {
+	if a.Pulled {
+		return nil // see Leases
+	}
+	var lower, higher *arrival // the next ones
 	for _, p := range before {
 		switch {
 		case p.WebhookID != a.WebhookID:

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -13,11 +14,16 @@ func Revisions(x *Index) Finding {
 	compared := 0
 	for _, t := range x.order {
 		sights := t.sights()
-		for i, s := range sights {
-			var newest sight
-			for _, p := range sights[:i] {
-				if p.end < s.start && p.revision > newest.revision {
-					newest = p
+		if len(sights) < 2 {
+			continue
+		}
+		ended := slices.Clone(sights)
+		slices.SortFunc(ended, func(a, b sight) int { return cmp.Compare(a.end, b.end) })
+		var newest sight
+		for _, s := range sights {
+			for ; len(ended) > 0 && ended[0].end < s.start; ended = ended[1:] {
+				if ended[0].revision > newest.revision {
+					newest = ended[0]
 				}
 			}
 			if newest.revision == 0 {
@@ -55,14 +61,6 @@ func (t *task) sights() []sight {
 			all = append(all, sight{o.n, o.start, o.end, o.answer.Revision, o.answer.State})
 		}
 	}
-	slices.SortFunc(all, func(a, b sight) int {
-		switch {
-		case a.start < b.start:
-			return -1
-		case a.start > b.start:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(all, func(a, b sight) int { return cmp.Compare(a.start, b.start) })
 	return all
 }

@@ -55,6 +55,21 @@ func (s *story) scheduleAs(id string, start, end, due int64, outcome history.Out
 	return s.call(c, start, end, outcome, a)
 }
 
+// batched adds an acknowledged schedule of a batch, whose answer says little.
+func (s *story) batched(id string, start, due int64) {
+	c := s.schedule(id, start, due)
+	c.Batch, c.Answer = true, history.Answer{Status: created, Revision: c.Answer.Revision}
+}
+
+// neighbour is another id on the same slot.
+func neighbour(id string) string {
+	for i := 0; ; i++ {
+		if other := fmt.Sprintf("%s-%d", id, i); slotOf(other) == slotOf(id) {
+			return other
+		}
+	}
+}
+
 func (s *story) cancel(id string, start int64, answer string) *history.Call {
 	c := history.Call{Kind: history.Cancel, ID: id}
 	return s.call(c, start, start+5, history.OK, history.Answer{Cancel: answer})
@@ -101,8 +116,36 @@ func (s *story) term(term uint64, before, at int64) {
 	s.h.Terms = append(s.h.Terms, history.Term{Shard: firstShard, Term: term, Before: ms(before), At: ms(at)})
 }
 
+// lastSeen is when a term was seen for the last time.
+func (s *story) lastSeen(term uint64, at int64) { s.term(term, at, at+100) }
+
 func (s *story) replica(node string, applied uint64, hash string) {
 	s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: firstShard, Node: node, Applied: applied, Hash: hash})
 }
 
 func body(op int64) uint64 { return uint64(op) + 1<<32 }
+
+// lease adds a lease of the task that operation op scheduled, asked for five milliseconds before.
+func (s *story) lease(id string, at, ends, op int64) *history.Arrival {
+	s.h.Arrivals = append(s.h.Arrivals, history.Arrival{
+		At: ms(at), ID: id, WebhookID: fmt.Sprintf("w%d", op), Attempt: 1, Fence: uint64(at), Due: ms(100),
+		Wrote: op, Body: body(op), Pulled: true, Shard: firstShard, Asked: ms(at - 5), LeaseEnds: ms(ends),
+	})
+	return &s.h.Arrivals[len(s.h.Arrivals)-1]
+}
+
+// settle adds an answered call about the lease of a fence.
+func (s *story) settle(kind history.Kind, id string, fence uint64, start int64, status int) *history.Call {
+	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
+	outcome := history.OK
+	if status != 200 {
+		outcome = history.Failed
+	}
+	return s.call(c, start, start+5, outcome, history.Answer{Status: status})
+}
+
+// unsettled adds a call about a lease that was never answered.
+func (s *story) unsettled(kind history.Kind, id string, fence uint64, start int64) *history.Call {
+	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
+	return s.call(c, start, 0, history.Unknown, history.Answer{})
+}

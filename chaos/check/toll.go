@@ -12,7 +12,8 @@ type Toll struct {
 	Kind    string `json:"kind"`
 	Count   int    `json:"count"`
 	Held    Spread `json:"held"`    // from the blow to the mending
-	Late    Spread `json:"late"`    // of what first came, or had been owed, in it or shortly after
+	Late    Spread `json:"late"`    // of what was first pushed, or had been owed, in it or shortly after
+	Pulled  Spread `json:"pulled"`  // the same, of what is pulled
 	Repeats int    `json:"repeats"` // of what came, or had been owed, in it or shortly after
 	Heal    Spread `json:"heal"`    // from the mending until every shard took a write, with no other fault under way
 }
@@ -21,7 +22,7 @@ type Toll struct {
 func (t Toll) Plus(u Toll) Toll {
 	return Toll{
 		Kind: u.Kind, Count: t.Count + u.Count, Held: t.Held.Plus(u.Held), Late: t.Late.Plus(u.Late),
-		Repeats: t.Repeats + u.Repeats, Heal: t.Heal.Plus(u.Heal),
+		Pulled: t.Pulled.Plus(u.Pulled), Repeats: t.Repeats + u.Repeats, Heal: t.Heal.Plus(u.Heal),
 	}
 }
 
@@ -39,12 +40,10 @@ func Tolls(x *Index) []Toll {
 	}
 	x.tollOfFaults(of)
 	for _, t := range x.order {
-		seen := map[string]bool{}
 		for i, a := range t.arrivals {
 			repeat := repeated(t.arrivals[:i], a) != nil
 			since, owed := x.owedSince(a)
-			first := a.Attempt <= 1 && !seen[a.WebhookID]
-			seen[a.WebhookID] = true
+			first := a.Attempt <= 1 && !seenBefore(t.arrivals[:i], a)
 			if !owed {
 				since = a.At
 			}
@@ -52,8 +51,12 @@ func Tolls(x *Index) []Toll {
 				if repeat {
 					of(kind).Repeats++
 				}
-				if first && owed {
-					of(kind).Late.Add(a.At.Sub(since))
+				switch late := a.At.Sub(since); {
+				case !first || !owed:
+				case a.Pulled:
+					of(kind).Pulled.Add(late)
+				default:
+					of(kind).Late.Add(late)
 				}
 			}
 		}

@@ -21,7 +21,7 @@ func Undead(x *Index, limits Limits) Finding {
 }
 
 // roseAfterFault finds a repeat after a fault that struck when the outcome of what it repeats was committed.
-func (o failovers) roseAfterFault(f *Finding, t *task, p, a *history.Arrival) {
+func (o failovers) roseAfterFault(f *Finding, t *task, p, a *arrival) {
 	if len(o.explain(t.shard, p, a)) > 0 {
 		return
 	}
@@ -41,14 +41,13 @@ func (o failovers) roseAfterFault(f *Finding, t *task, p, a *history.Arrival) {
 
 // roseInReads looks for sights of an unfinished task after one of it finished, and returns how many there are of those.
 func (t *task) roseInReads(f *Finding) int {
-	var ends []sight
-	for _, s := range t.sights() {
+	ends, sights := t.certainEnds(), t.sights()
+	for _, s := range sights {
 		if finished(s.state) {
 			ends = append(ends, s)
 		}
 	}
-	ends = append(ends, t.certainEnds()...)
-	for _, s := range t.sights() {
+	for _, s := range sights {
 		if finished(s.state) || s.state == "" {
 			continue
 		}
@@ -63,10 +62,15 @@ func (t *task) roseInReads(f *Finding) int {
 	return len(ends)
 }
 
-// certainEnds are the ends that cancels answered. One that was answered `stopped` ends the task only when its running
-// attempt does.
+// certainEnds are the ends that cancels and acks answered. A cancel that was answered `stopped` ends the task only when
+// its running attempt does.
 func (t *task) certainEnds() []sight {
 	var ends []sight
+	for _, c := range t.settles {
+		if c.Kind == history.Ack && c.Outcome == history.OK {
+			ends = append(ends, sight{n: c.Op, start: c.Start, end: c.End, state: "delivered"})
+		}
+	}
 	for _, o := range t.ops {
 		if o.kind == history.Cancel && o.outcome == history.OK && o.answer.Cancel != "stopped" {
 			ends = append(ends, sight{n: o.n, start: o.start, end: o.end, state: o.answer.Cancel})

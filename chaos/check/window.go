@@ -1,6 +1,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -13,16 +14,30 @@ type window struct {
 	late     history.Instant // until when attempts of the leader before may arrive
 	changes  int             // of leader, at most: so often may one attempt be repeated
 	provoked bool            // by a fault; else the cluster changed its leader by itself
+	deaf     bool            // no leader changed, but answers of receivers were lost
 }
 
-// windows finds those of every shard, one for each term that was seen to begin. A fault makes one at least for each
-// shard that it took the leader of: the new term may have come and gone unseen.
+const (
+	// patience is how long an attempt may wait for an answer that was lost, with all its margins.
+	patience = 20 * time.Second
+	// transit is how long an answer may be on its way.
+	transit = 100 * time.Millisecond
+)
+
+// windows finds those of every shard, one for each term that was seen to begin. Terms only rise, so that none can come
+// and go unseen; but where the terms were not seen to the end, a fault makes one for each shard that it took the leader
+// of. One that lost receivers' answers makes one for every shard: their attempts are made again. Under 0 are those of
+// all shards, for tasks of which the shard is not known.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
-	before := map[uint32]history.Term{}
+	before, seen := map[uint32]history.Term{}, map[uint32]history.Instant{}
 	for _, t := range x.h.Terms {
 		last, known := before[t.Shard]
-		before[t.Shard] = t
+		before[t.Shard], seen[t.Shard] = t, t.At
+		if known && t.Term == last.Term {
+			seen[t.Shard] = t.Before // the last time
+			continue
+		}
 		if !known {
 			continue // the term that was there
 		}
@@ -39,12 +54,16 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
 		for _, shard := range f.Shards {
-			if !x.sawTerm(shard, f, limits) {
+			if !x.sawTerm(shard, f, limits) && seen[shard] < healed(f) {
 				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true}
 				w.late = max(w.to, w.from.Add(limits.Attempt))
 				all[shard] = append(all[shard], w)
 			}
 		}
+	}
+	x.addDeaf(all)
+	for _, shard := range slices.Sorted(maps.Keys(all)) {
+		all[0] = append(all[0], all[shard]...)
 	}
 	return all
 }
@@ -56,16 +75,39 @@ func (x *Index) sawTerm(shard uint32, f *history.Fault, limits Limits) bool {
 	})
 }
 
-func unprovoked(windows map[uint32][]window) int {
-	n := 0
-	for _, ws := range windows {
+// addDeaf makes the windows of the faults that lost receivers' answers.
+func (x *Index) addDeaf(all map[uint32][]window) {
+	shards := map[uint32]bool{}
+	for _, t := range x.order {
+		shards[t.shard] = true
+	}
+	for i := range x.h.Faults {
+		f := &x.h.Faults[i]
+		if !f.Deaf {
+			continue
+		}
+		for shard := range shards {
+			w := window{from: f.Struck, to: healed(f).Add(patience), changes: 1, provoked: true, deaf: true}
+			w.late = w.to
+			all[shard] = append(all[shard], w)
+		}
+	}
+}
+
+// countFailovers tells how many there were, and how many of them no fault had provoked.
+func countFailovers(windows map[uint32][]window) (all, unprovoked int) {
+	for shard, ws := range windows {
 		for _, w := range ws {
+			if shard == 0 || w.deaf {
+				continue
+			}
+			all++
 			if !w.provoked {
-				n++
+				unprovoked++
 			}
 		}
 	}
-	return n
+	return all, unprovoked
 }
 
 // healed is when a fault was over, Forever if it never was.
@@ -105,7 +147,7 @@ func (x *Index) failovers(limits Limits) failovers {
 
 // settledAt is when the outcome of an arrival was committed at the latest: a while after its answer in calm, or, in
 // whatever turmoil, when its shard took a write that began a while after it.
-func (o failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
+func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 	answered := answeredAt(p)
 	calm := o.x.calmFrom(answered, o.limits.Recover, o.limits.Settle).Add(o.limits.Settle)
 	proven := answered.Add(o.limits.Settle)
@@ -117,16 +159,19 @@ func (o failovers) settledAt(shard uint32, p *history.Arrival) history.Instant {
 }
 
 // explain are the windows of a shard that may have made a of p.
-func (o failovers) explain(shard uint32, p, a *history.Arrival) []*window {
+func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	var found []*window
 	settled := o.settledAt(shard, p)
 	for i := range o.windows[shard] {
 		w := &o.windows[shard][i]
-		to := w.to
+		to, until := w.to, settled
 		if a.Fence < p.Fence {
 			to = w.late
 		}
-		if settled >= w.from && a.At >= w.from && a.At <= to {
+		if w.deaf {
+			until = answeredAt(p).Add(transit)
+		}
+		if until >= w.from && a.At >= w.from && a.At <= to {
 			found = append(found, w)
 		}
 	}
@@ -134,4 +179,4 @@ func (o failovers) explain(shard uint32, p, a *history.Arrival) []*window {
 }
 
 // answeredAt is when the receiver answered an arrival: no outcome can be committed before that.
-func answeredAt(a *history.Arrival) history.Instant { return a.At.Add(a.Held) }
+func answeredAt(a *arrival) history.Instant { return a.At.Add(a.Held) }

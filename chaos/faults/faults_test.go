@@ -66,6 +66,12 @@ func TestTermsAreSeen(t *testing.T) {
 		terms[1].Before < terms[0].At || terms[1].Before > terms[1].At {
 		t.Errorf("%+v", terms)
 	}
+	w.last()
+	terms = rec.History().Terms
+	if last := terms[len(terms)-1]; len(terms) != 3 || last.Term != 4 || last.Leader != "node-2" ||
+		last.Before < terms[1].At {
+		t.Errorf("the last sight is %+v", terms[2:])
+	}
 }
 
 func TestWaitEndsWithItsContext(t *testing.T) {

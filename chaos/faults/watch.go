@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -18,8 +19,8 @@ const (
 	pollTimeout = time.Second
 )
 
-// Watch asks every node all the time who leads what, and records each new term, until the context ends; and each
-// replica that a node says has diverged.
+// Watch asks every node all the time who leads what, and records each new term, until the context ends, and each
+// replica that a node says has diverged; and then, of each shard, until when its last term was seen.
 func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
 	w := &watch{rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}}
 	clients, err := each(cluster)
@@ -31,6 +32,7 @@ func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) e
 		pollers.Go(func() { w.poll(ctx, c) })
 	}
 	pollers.Wait()
+	w.last()
 	return nil
 }
 
@@ -62,8 +64,9 @@ type replica struct {
 
 // leadership is the highest term that was seen of a shard.
 type leadership struct {
-	term uint64
-	seen history.Instant // the last time
+	term   uint64
+	leader string          // a node's name
+	seen   history.Instant // the last time
 }
 
 func (w *watch) poll(ctx context.Context, c *client.Client) {
@@ -95,7 +98,7 @@ func (w *watch) see(shard uint32, term uint64, leader string) {
 	}
 	if term > l.term {
 		w.rec.Term(history.Term{Shard: shard, Term: term, Leader: leader, Before: l.seen})
-		l.term = term
+		l.term, l.leader = term, leader
 	}
 	if term == l.term {
 		l.seen = w.rec.Now()
@@ -108,6 +111,16 @@ func (w *watch) seeDiverged(r history.Replica) {
 	if key := (replica{r.Shard, r.Node}); !w.diverged[key] {
 		w.diverged[key] = true
 		w.rec.Replica(r)
+	}
+}
+
+// last records the last sight of each shard's term.
+func (w *watch) last() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, shard := range slices.Sorted(maps.Keys(w.shards)) {
+		l := w.shards[shard]
+		w.rec.Term(history.Term{Shard: shard, Term: l.term, Leader: l.leader, Before: l.seen})
 	}
 }
 

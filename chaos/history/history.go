@@ -91,7 +91,7 @@ type Ending struct {
 // Ask is what a changing call wants.
 type Ask struct {
 	FireAt     Instant       `json:"fire_at,omitempty"`
-	Delay      time.Duration `json:"delay,omitempty"` // in place of FireAt; of a nack until the retry, of an extend its lease
+	Delay      time.Duration `json:"delay,omitempty"` // in place of FireAt; of a nack to the retry, of an extend its lease
 	Body       uint64        `json:"body,omitempty"`  // hash of the payload that it carries; the payload names Op
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`
@@ -131,6 +131,7 @@ type Arrival struct {
 	Held time.Duration `json:"held,omitempty"` // after so long
 
 	Pulled    bool    `json:"pulled,omitempty"`     // it is a lease, and its settling is calls of its own
+	Shard     uint32  `json:"shard,omitempty"`      // of a lease
 	Asked     Instant `json:"asked,omitempty"`      // of a lease: when the call that brought it began
 	LeaseEnds Instant `json:"lease_ends,omitempty"` // of a lease: when it ends by the service's word
 }
@@ -154,13 +155,16 @@ type Fault struct {
 
 	// Skew is by how much the nodes' clocks were moved, 0 if they were not.
 	Skew time.Duration `json:"skew,omitempty"`
+	// Deaf: what the receiver answered may have been lost on its way, so that attempts were made again.
+	Deaf bool `json:"deaf,omitempty"`
 
 	Struck  Instant `json:"-"`
 	Mending Instant `json:"-"` // when the nodes were started again, or let go on
 	Mended  Instant `json:"-"` // when they were ready again
 }
 
-// Term is a change of a shard's leadership as it was seen from outside.
+// Term is a change of a shard's leadership as it was seen from outside, or, with the term of the one before, that this
+// was still seen.
 type Term struct {
 	Shard  uint32  `json:"shard"`
 	Term   uint64  `json:"term"`

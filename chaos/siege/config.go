@@ -32,6 +32,7 @@ type Config struct {
 	Strikers  int           // faults at once; default 3
 	Strike    time.Duration // how long they strike in a round; default 40 s
 	PerSecond int           // scripts of the load that are begun; default 200
+	Bulk      int           // plain tasks a second beside them; default none
 	MaxDelay  time.Duration // of a task; default 3 s
 	Drain     time.Duration // for everything to come to rest in the end of a round; default 60 s
 	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000

@@ -53,7 +53,7 @@ func (s *siege) newRound(n int) (*Round, error) {
 	}
 	r.load, err = workload.New(workload.Config{
 		Nodes: nodes, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
-		PerSecond: s.cfg.PerSecond, MaxDelay: s.cfg.MaxDelay,
+		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay,
 	})
 	return r, err
 }
@@ -83,6 +83,7 @@ func (r *Round) run(ctx context.Context) error {
 	failed := make([]error, 2)
 	companions.Go(func() { failed[0] = faults.Watch(watching, r.siege.stand.Cluster, r.rec) })
 	companions.Go(func() { failed[1] = r.load.Probe(watching, r.siege.cfg.Shards) })
+	companions.Go(func() { r.load.Consume(watching) })
 	err := r.storm(ctx, whole)
 	if err == nil {
 		r.drain(whole)
@@ -128,9 +129,15 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ended := make(chan struct{})
 	var load sync.WaitGroup
 	load.Go(func() { r.load.Run(ctx, ended) })
+	var failed error
+	if r.siege.cfg.Bulk > 0 {
+		load.Go(func() { failed = r.load.Bulk(ctx, ended) })
+	}
 	return func() {
 		close(ended)
-		load.Wait()
+		if load.Wait(); failed != nil {
+			r.fail("%v", failed)
+		}
 	}
 }
 

@@ -3,7 +3,9 @@ package workload
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,50 +17,65 @@ const (
 )
 
 // Probe writes to every one of the shards all the time, until the context ends, so that the record shows when each
-// takes a write. The writes touch a task that is due long after the run.
+// takes a write. The writes touch tasks that are due long after the run, and that are cancelled in the end.
 func (l *Load) Probe(ctx context.Context, shards int) error {
 	ids, err := l.placeProbes(ctx, shards)
+	defer l.removeProbes(context.WithoutCancel(ctx), ids)
 	if err != nil {
 		return err
 	}
 	var probes sync.WaitGroup
-	for shard, id := range ids {
-		probes.Go(func() { l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(shard))), id) })
+	for shard, of := range ids {
+		probes.Go(func() { l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(shard))), of) })
 	}
 	probes.Wait()
 	return nil
 }
 
-// placeProbes schedules tasks until every shard holds one: only the answer says where an id went.
-func (l *Load) placeProbes(ctx context.Context, shards int) (map[uint32]string, error) {
+// probeIDs is how many tasks of a shard take turns, so that none is called too often to be judged.
+const probeIDs = 8
+
+// placeProbes schedules tasks until every shard holds enough: only the answer says where an id went.
+func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
-	ids := map[uint32]string{}
-	for i := 0; len(ids) < shards; i++ {
+	ids = map[uint32][]string{}
+	for i, left := 0, shards*probeIDs; left > 0; i++ {
 		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, i)
 		answer, ok := l.new(ctx, rng, id, task{delay: probeDelay})
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("placing %s: %s", id, answer.Error)
-		case i > 100*shards:
-			return nil, fmt.Errorf("%d ids fell on only %d of %d shards", i, len(ids), shards)
+			return ids, fmt.Errorf("placing %s: %s", id, answer.Error)
+		case i > 100*shards*probeIDs:
+			return ids, fmt.Errorf("%d ids fell on only %d of %d shards", i, len(ids), shards)
 		}
-		if _, taken := ids[answer.Shard]; !taken {
-			ids[answer.Shard] = id
+		if len(ids[answer.Shard]) < probeIDs {
+			left--
 		}
+		ids[answer.Shard] = append(ids[answer.Shard], id)
 	}
 	return ids, nil
 }
 
+// removeProbes cancels them, so that they do not come in a later run on the same cluster.
+func (l *Load) removeProbes(ctx context.Context, ids map[uint32][]string) {
+	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
+	for _, shard := range slices.Sorted(maps.Keys(ids)) {
+		for _, id := range ids[shard] {
+			l.cancelNow(ctx, rng, id)
+		}
+	}
+}
+
 // probe begins a write at every tick, whether or not those before are still waiting: one that was caught by a dead
 // leader must not hide that the next would pass.
-func (l *Load) probe(ctx context.Context, rng *rand.Rand, id string) {
+func (l *Load) probe(ctx context.Context, rng *rand.Rand, ids []string) {
 	var writes sync.WaitGroup
 	defer writes.Wait()
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
-	for {
+	for i := 0; ; i++ {
 		node := rng.IntN(len(l.cfg.Nodes))
-		op := l.touch(id, probeDelay, nil)
+		op := l.touch(ids[i%len(ids)], probeDelay, nil)
 		writes.Go(func() { l.caller.call(context.WithoutCancel(ctx), node, probeTimeout, op) })
 		select {
 		case <-ctx.Done():

@@ -26,7 +26,7 @@ func (l *Load) leases(asked history.Instant, given []client.Leased) []lease {
 		arrivals[i] = history.Arrival{
 			At: got, ID: g.ID, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence, Due: history.At(g.FireAt),
 			Body: fingerprint(g.Payload), Wrote: p.Op,
-			Pulled: true, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
+			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
 		}
 		all[i] = lease{arrivals[i], p, g.Receipt}
 	}

@@ -63,6 +63,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.IntVar(&cfg.Nodes, "nodes", 3, "of the cluster")
 	f.IntVar(&cfg.Shards, "shards", 6, "of the cluster")
 	f.IntVar(&cfg.PerSecond, "rate", 200, "scripts of the load that are begun each second")
+	f.IntVar(&cfg.Bulk, "bulk", 1000, "plain tasks that are scheduled by batch each second")
 	f.IntVar(&cfg.Strikers, "strikers", 3, "faults at once")
 	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
 	f.StringVar(&cfg.Dir, "dir", "", "for data, logs, records and the report (default: a new temporary one)")

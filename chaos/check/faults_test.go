@@ -1,0 +1,371 @@
+package check
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+var faultCases = []example{
+	{"retried", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrive("a", 201, 100, 1).Attempt = 2
+	}, ""},
+	{"repeated without a fault", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 201, 100, 1)
+	}, "came again"},
+	{"tried again after success", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 201, 100, 1).Attempt = 2
+	}, "came again"},
+	{"repeated by a failover", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+	{"repeated by the failover of another shard", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100).Answer.Shard = 2
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+	}, "came again"},
+	{"repeated twice by one failover", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+		s.arrive("a", 810, 100, 1)
+	}, "came again"},
+	{"repeated twice by two failovers", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+		s.fault(history.KillLeader, 1100, 1900, 2000)
+		s.arrive("a", 1800, 100, 1)
+	}, ""},
+	{"repeated though it was long settled", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 5000, 6000, 7000)
+		s.arrive("a", 6000, 100, 1)
+	}, "came again"},
+	{"held by the receiver until the failover", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Held = 5 * time.Second
+		s.fault(history.KillLeader, 5000, 6000, 7000)
+		s.arrive("a", 6000, 100, 1)
+	}, ""},
+	{"repeated long after the failover", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 30000, 100, 1)
+	}, "came again"},
+	{"tried again after a repeat that failed", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1).Answer = 500
+		s.arrive("a", 9000, 100, 1).Attempt = 2
+	}, ""},
+	{"repeated in turmoil, though its shard had taken a write since", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.fault("pause of all nodes", 50, 20000, 20000)
+		s.schedule("a", 60, 100)
+		s.arrive("a", 101, 100, 1)
+		s.schedule("b", 2000, 99999)
+		s.fault(history.KillLeader, 8000, 9000, 9000)
+		s.term(2, 8100, 8500)
+		s.arrive("a", 8600, 100, 1)
+	}, "came again"},
+	{"repeated in turmoil", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.fault("receiver is slow", 50, 20000, 20000)
+		s.schedule("a", 60, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 8000, 9000, 9000)
+		s.term(2, 8100, 8500)
+		s.arrive("a", 8600, 100, 1)
+	}, ""},
+	{"repeated in a fault that changed no leader", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.fault("pause of a leader", 150, 300, 310)
+		s.arrive("a", 800, 100, 1)
+		s.lastSeen(1, 5000)
+	}, "came again"},
+	{"repeated while answers were lost", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault("deaf", 90, 3000, 3010)
+		f := &s.h.Faults[0]
+		f.Deaf, f.Shards = true, nil
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 15200, 100, 1).Attempt = 2
+	}, ""},
+	{"repeated though answers had come through", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault("deaf", 300, 3000, 3010)
+		f := &s.h.Faults[0]
+		f.Deaf, f.Shards = true, nil
+		s.arrive("a", 15200, 100, 1).Attempt = 2
+	}, "came again"},
+	{"repeated by a failover, of a batch whose shard is known by another", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 9000).Answer.Shard = 2
+		s.batched(neighbour("a"), 0, 100)
+		s.arrive(neighbour("a"), 101, 100, 2)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive(neighbour("a"), 800, 100, 2)
+	}, "came again"},
+	{"repeated by a failover, of a batch whose shard is not known", limited(Repeats), func(s *story) {
+		s.batched("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+	{"repeated by a change of leader of its own", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.term(2, 400, 700)
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+
+	{"rising", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 201, 100, 1)
+	}, ""},
+	{"falling", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 201, 100, 1).Fence = 7
+	}, "came 100ms after the higher"},
+	{"falling around a failover", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 100, 900, 901)
+		s.arrive("a", 801, 100, 1)
+		s.arrive("a", 902, 100, 1).Fence = 7
+	}, ""},
+	{"falling, of a request that was held up", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 100, 900, 901)
+		s.arrive("a", 801, 100, 1)
+		s.arrive("a", 14902, 100, 1).Fence = 7
+	}, ""},
+	{"falling, after its attempt had been given up", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 100, 900, 901)
+		s.arrive("a", 801, 100, 1)
+		s.arrive("a", 16902, 100, 1).Fence = 7
+	}, "without a failover"},
+	{"falling between occurrences", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.schedule("a", 99, 105)
+		s.arrive("a", 105, 105, 2)
+		s.arrive("a", 106, 100, 1).Fence = 100
+	}, ""},
+	{"one fence twice", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 201, 100, 1).Fence = 101
+	}, "came twice"},
+	{"no fence", limited(Fences), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Fence = 0
+	}, "no fence"},
+
+	{"fresh reads", Revisions, func(s *story) { s.schedule("a", 10, 100); s.get("a", 20, "scheduled", 11, 1) }, ""},
+	{"an old read", Revisions, func(s *story) {
+		s.schedule("a", 10, 100)
+		s.get("a", 20, "scheduled", 10, 1)
+	}, "shows 10"},
+	{"an old read beside the write", Revisions, func(s *story) {
+		s.schedule("a", 10, 100)
+		s.get("a", 12, "scheduled", 10, 1)
+	}, ""},
+	{"a write out of order", Revisions, func(s *story) {
+		s.schedule("a", 10, 100)
+		s.schedule("a", 20, 100).Answer.Revision = 3
+	}, "shows 3"},
+
+	{"finished for good", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillAll, 5000, 6000, 7000)
+		s.get("a", 200, "delivered", 9, 0)
+		s.get("a", 8000, "delivered", 9, 0)
+	}, ""},
+	{"delivered again after a restart", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillAll, 5000, 6000, 7000)
+		s.arrive("a", 7100, 100, 1)
+	}, "came again 2.1s after"},
+	{"scheduled again by itself", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.get("a", 200, "delivered", 9, 0)
+		s.get("a", 8000, "scheduled", 9, 1)
+	}, "shows it scheduled"},
+	{"scheduled again by a cancelled call", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.cancel("a", 10, "cancelled")
+		s.get("a", 50, "scheduled", 9, 1)
+	}, "shows it scheduled"},
+	{"scheduled again by a call", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.cancel("a", 10, "cancelled")
+		s.schedule("a", 30, 100)
+		s.get("a", 50, "scheduled", 9, 1)
+	}, ""},
+	{"scheduled again by a call of unknown outcome", limited(Undead), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.scheduleAs("a", 6, 0, 100, history.Unknown)
+		s.cancel("a", 10, "cancelled")
+		s.get("a", 50, "scheduled", 9, 1)
+	}, ""},
+
+	{"alike", Replicas, func(s *story) {
+		s.get("a", 8000, "delivered", 9, 0)
+		s.stale("a", "node-1", "delivered", 9)
+		s.stale("a", "node-2", "delivered", 9)
+		s.replica("node-1", 12, "ff")
+		s.replica("node-2", 12, "ff")
+	}, ""},
+	{"another revision", Replicas, func(s *story) {
+		s.stale("a", "node-1", "delivered", 9)
+		s.stale("a", "node-2", "delivered", 8)
+	}, "revision 8"},
+	{"another state than the certain read", Replicas, func(s *story) {
+		s.get("a", 8000, "delivered", 9, 0).Final = true
+		s.stale("a", "node-2", "firing", 9)
+	}, "firing"},
+	{"not there", Replicas, func(s *story) {
+		s.stale("a", "node-1", "delivered", 9)
+		c := history.Call{Kind: history.Stale, ID: "a", Node: "node-2", Final: true}
+		s.call(c, 9000, 9001, history.Failed, history.Answer{Status: notFound})
+	}, "no task"},
+	{"behind", Replicas, func(s *story) { s.replica("node-1", 12, ""); s.replica("node-2", 11, "") }, "node-2 11"},
+	{"diverged meanwhile", Replicas, func(s *story) {
+		s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: 1, Node: "node-3", Applied: 3, Diverged: true})
+		s.replica("node-1", 12, "ff")
+		s.replica("node-2", 12, "ff")
+	}, "node-3 has diverged"},
+	{"of another hash", Replicas, func(s *story) { s.replica("node-1", 12, "ff"); s.replica("node-2", 12, "fe") }, "fe"},
+
+	{"back at once", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.schedule("a", 1010, 2000)
+	}, ""},
+	{"back after all was mended", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.PauseLeader, 500, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, ""},
+	{"struck again before it was back", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.KillLeader, 2000, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, ""},
+	{"not back before it was struck again", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.fault(history.KillLeader, 12000, 19000, 20000)
+		s.schedule("a", 20100, 30000)
+	}, "it took 19.105s"},
+	{"back too late", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.schedule("a", 9000, 2000)
+	}, "it took 8.005s"},
+	{"never back", limited(Recovery), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.KillLeader, 10, 900, 1000)
+	}, "shard 1 took no write"},
+	{"one of two shards never back", limited(Recovery), func(s *story) {
+		s.term(1, 0, 5)
+		s.fault(history.KillLeader, 10, 900, 1000)
+		s.schedule("a", 1100, 2000).Answer.Shard = 2
+	}, "shard 1 took no write"},
+	{"not mended", limited(Recovery), func(s *story) {
+		s.fault(history.KillLeader, 0, 900, 1000)
+		s.h.Faults[0].Mended = 0
+	}, "never mended"},
+	{"due and left lying", limited(Recovery), func(s *story) {
+		s.schedule("a", 0, 100)
+		c := s.get("a", 8000, "ready", 9, 1)
+		c.Final, c.Answer.FireAt = true, ms(100)
+	}, "at the end it is ready"},
+	{"not due yet", limited(Recovery), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.get("a", 8000, "scheduled", 9, 1).Final = true
+	}, ""},
+
+	{"fires soon", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 500)
+		s.fault(history.KillAll, 100, 1000, 2000)
+		s.arrive("a", 2900, 500, 1)
+	}, ""},
+	{"fires late", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 500)
+		s.fault(history.KillAll, 100, 1000, 2000)
+		s.arrive("a", 3100, 500, 1)
+	}, "2.1s after the start"},
+	{"fires never", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 500)
+		s.fault(history.KillAll, 100, 1000, 2000)
+	}, "0: never"},
+	{"held back by another fault", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 500)
+		s.fault(history.KillAll, 100, 1000, 2000)
+		s.fault(history.PauseLeader, 1100, 9000, 9000)
+		s.arrive("a", 9100, 500, 1)
+	}, ""},
+	{"nothing is overdue", limited(FirstFire), func(s *story) {
+		s.schedule("a", 0, 5000)
+		s.fault(history.KillAll, 100, 1000, 2000)
+	}, ""},
+
+	{"refused and never seen", Honest, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.scheduleAs("a", 10, 12, 100, history.Failed)
+		s.arrive("a", 101, 100, 1)
+	}, ""},
+	{"refused and arrived", Honest, func(s *story) {
+		s.scheduleAs("a", 10, 12, 100, history.Failed).Answer.Status = 503
+		s.arrive("a", 101, 100, 1)
+	}, "failed until then, and its payload arrived"},
+	{"refused and read", Honest, func(s *story) {
+		s.scheduleAs("a", 10, 12, 100, history.Failed).Answer.Status = 412
+		s.get("a", 20, "scheduled", 3, 1)
+	}, "failed until then, and its payload was read"},
+	{"refused once, and then done", Honest, func(s *story) {
+		c := s.scheduleAs("a", 10, 12, 100, history.Failed)
+		s.call(history.Call{Op: c.Op, Kind: c.Kind, ID: c.ID, Ask: c.Ask}, 20, 22, history.OK, history.Answer{})
+		s.arrive("a", 101, 100, 1)
+	}, ""},
+	{"refused, arrived, and then done", Honest, func(s *story) {
+		c := s.scheduleAs("a", 10, 12, 100, history.Failed)
+		s.arrive("a", 101, 100, 1)
+		s.call(history.Call{Op: c.Op, Kind: c.Kind, ID: c.ID, Ask: c.Ask}, 120, 122, history.OK, history.Answer{})
+	}, "failed until then"},
+	{"misjudged by the client", Honest, func(s *story) {
+		s.scheduleAs("a", 10, 12, 100, history.Unknown).Answer.Misjudged = true
+	}, "the client called it not done"},
+	{"cancel refused and done", Honest, func(s *story) {
+		s.schedule("a", 0, 100)
+		c := s.cancel("a", 10, "")
+		c.Outcome, c.Answer.Status = history.Failed, 503
+		s.get("a", 20, "cancelled", 3, 0)
+	}, "no cancel may have succeeded"},
+	{"cancel unanswered and done", Honest, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.cancel("a", 10, "").Outcome = history.Unknown
+		s.get("a", 20, "cancelled", 3, 0)
+	}, ""},
+}

@@ -1,0 +1,218 @@
+package check
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Leases checks invariant 12: a task has one live lease at most, and what a settle was answered is what it did. A lease
+// is live from its grant until its end, or until a call that may have ended it. What is settled under an ended lease is
+// refused, what is settled under a live one is not, and an ack that was taken is taken again.
+func Leases(x *Index, limits Limits) Finding {
+	f := Finding{Invariant: "12", Promise: "one live lease a task"}
+	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
+	for _, t := range x.order {
+		l.judge(t)
+	}
+	f.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
+		"%d came again; %d settles after the end were refused, %d acks repeated",
+		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated)
+	return f
+}
+
+// leases is one judgement on its way.
+type leases struct {
+	x       *Index
+	f       *Finding
+	limits  Limits
+	windows map[uint32][]window
+
+	count, acked, nacked, released, ended, again, refused, repeated int
+}
+
+func (l *leases) judge(t *task) {
+	var of []*arrival
+	for _, a := range t.arrivals {
+		if a.Pulled {
+			of = append(of, a)
+		}
+	}
+	slices.SortFunc(of, func(a, b *arrival) int { return cmp.Compare(a.Fence, b.Fence) })
+	for i, a := range of {
+		l.tally(a)
+		l.judgeSettles(t, a)
+		for _, b := range of[i+1:] {
+			l.judgePair(t, a, b)
+		}
+		if i > 0 && of[i-1].WebhookID == a.WebhookID {
+			l.again++
+		}
+	}
+}
+
+// tally counts what became of a lease.
+func (l *leases) tally(a *arrival) {
+	l.count++
+	by := map[history.Kind]bool{}
+	for _, c := range a.settles {
+		by[c.Kind] = by[c.Kind] || c.Outcome == history.OK
+	}
+	switch {
+	case by[history.Ack]:
+		l.acked++
+	case by[history.Nack]:
+		l.nacked++
+	case by[history.Release]:
+		l.released++
+	default:
+		l.ended++
+	}
+}
+
+// judgePair compares a lease with a later one of the same task.
+func (l *leases) judgePair(t *task, a, b *arrival) {
+	for _, c := range a.settles {
+		if c.Outcome == history.OK && c.Start > b.At {
+			l.f.breach(c.Start, t.id, "%s under fence %d was taken after the lease under %d was out", c.Kind, a.Fence, b.Fence)
+		}
+	}
+	if a.WebhookID != b.WebhookID || a.Fence == b.Fence {
+		return // a new occurrence ends the leases of the one before; and one fence twice is found by Fences
+	}
+	if acked, _ := a.taken(); acked {
+		l.f.breach(b.At, t.id, "leased under fence %d, and an ack under %d was taken", b.Fence, a.Fence)
+		return
+	}
+	held := a.heldUntil()
+	if until := held.Add(-l.x.skewed(a.At, b.At)); b.At < until {
+		l.f.breach(b.At, t.id, "leased under fence %d, %v before the lease under %d ended", b.Fence, held.Sub(b.At), a.Fence)
+	}
+	l.notTooSoon(t, a, b)
+}
+
+// heldUntil is how long a lease lasted at least: until its end as it was told. An extension that was answered counts
+// from when it was asked for; and from the start of a call that may end it nothing is certain.
+func (a *arrival) heldUntil() history.Instant {
+	held := a.LeaseEnds
+	for _, c := range a.settles {
+		switch {
+		case c.Start > held:
+			return held
+		case !possible(c):
+		case c.Kind != history.Extend:
+			return c.Start
+		case c.Outcome == history.OK:
+			held = c.Start.Add(c.Ask.Delay)
+		default: // it may have made the lease shorter
+			held = min(held, c.Start.Add(c.Ask.Delay))
+		}
+	}
+	return held
+}
+
+// overBy is when a lease was over at the latest, as it was when a call was made, had the service noticed at once.
+func (a *arrival) overBy(call *history.Call) history.Instant {
+	over := a.LeaseEnds
+	for _, c := range a.settles {
+		switch {
+		case c == call:
+			return over
+		case c.Kind != history.Extend || !possible(c):
+		case c.Outcome == history.OK:
+			over = max(over, c.End.Add(c.Ask.Delay))
+		default: // whenever it happened, the lease was not over
+			over = over.Add(c.Ask.Delay)
+		}
+	}
+	return over
+}
+
+// notTooSoon: a nack that says when to retry is obeyed, unless a call asked for the task before.
+func (l *leases) notTooSoon(t *task, a, b *arrival) {
+	fired := slices.ContainsFunc(t.ops, func(o *op) bool {
+		return o.kind == history.Fire && o.possible() && o.start < b.At && (o.doubtful() || o.end > a.At)
+	})
+	for _, c := range a.settles {
+		if c.Kind != history.Nack || c.Outcome != history.OK || c.Ask.Delay == 0 || fired {
+			continue
+		}
+		if due := c.Start.Add(c.Ask.Delay - l.x.skewed(c.Start, b.At)); b.At < due-rounding {
+			l.f.breach(b.At, t.id, "leased again %v before the delay of its nack was over", due.Sub(b.At))
+		}
+	}
+}
+
+// judgeSettles compares the calls about one lease with each other and with its end.
+func (l *leases) judgeSettles(t *task, a *arrival) {
+	for _, c := range a.settles {
+		switch {
+		case c.Outcome == history.OK:
+			l.judgeTaken(t, a, c)
+		case c.Answer.Status == conflict || c.Answer.Status == notFound:
+			l.judgeRefused(t, a, c)
+		}
+	}
+}
+
+// judgeTaken: what was taken was taken under a live lease, or repeats an ack.
+func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
+	for _, p := range a.settles {
+		if p == c || p.Kind == history.Extend || !possible(p) || p.Start > c.Start {
+			continue
+		}
+		if c.Kind == history.Ack && p.Kind == history.Ack {
+			l.repeated++
+			return // it is answered alike for ever
+		}
+		if p.Outcome == history.OK && p.End < c.Start {
+			l.f.breach(c.Start, t.id, "%s under fence %d was taken, %v after a %s under it", c.Kind, a.Fence,
+				c.Start.Sub(p.End), p.Kind)
+			return
+		}
+	}
+	over := a.overBy(c)
+	if late := c.Start.Sub(over); late > l.limits.Settle+l.x.skewed(a.At, c.Start) && l.calm(t, over, c.Start) {
+		l.f.breach(c.Start, t.id, "%s under fence %d was taken %v after its lease had ended", c.Kind, a.Fence, late)
+	}
+}
+
+// calm: no fault and no failover kept the shard from noticing in time that a lease had ended.
+func (l *leases) calm(t *task, from, to history.Instant) bool {
+	if l.x.calmFrom(from, l.limits.Tail, to.Sub(from)) != from {
+		return false
+	}
+	return !slices.ContainsFunc(l.windows[t.shard], func(w window) bool { return w.from <= to && from <= w.to })
+}
+
+// judgeRefused: what was refused came too late, or an ack that had been taken was forgotten.
+func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
+	l.refused++
+	if t.mayHaveReplaced(a, c.End) {
+		return
+	}
+	ended := false
+	for _, p := range a.settles {
+		if p == c || !possible(p) || p.Start > c.End {
+			continue
+		}
+		ended = ended || p.Kind != history.Extend
+		if c.Kind == history.Ack && p.Kind == history.Ack && p.Outcome == history.OK && p.End < c.Start {
+			l.f.breach(c.Start, t.id, "an ack under fence %d was taken, and refused when it was repeated", a.Fence)
+		}
+	}
+	if held := a.heldUntil(); !ended && c.End.Add(l.x.skewed(a.At, c.End)) < held {
+		l.f.breach(c.Start, t.id, "%s under fence %d was refused %v before its lease ended", c.Kind, a.Fence, held.Sub(c.End))
+	}
+}
+
+// mayHaveReplaced tells whether a call may have made another occurrence after the grant of a lease, which may lie
+// before the call that brought it.
+func (t *task) mayHaveReplaced(a *arrival, until history.Instant) bool {
+	granted := a.Asked.Add(-handedOn)
+	return slices.ContainsFunc(t.ops, func(o *op) bool {
+		return o.schedules() && o.possible() && o.start <= until &&
+			(o.doubtful() || o.end >= granted && o.n != a.Wrote)
+	})
+}

@@ -1,0 +1,191 @@
+package chaos_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// makeReady puts a task where consumers find it; f.mu is held.
+func (f *fake) makeReady(t *fakeTask) {
+	f.count++
+	t.State, t.Revision, t.fence = "ready", f.count, 0
+	f.ready = append(f.ready, t)
+}
+
+func (f *fake) unready(t *fakeTask) {
+	f.ready = slices.DeleteFunc(f.ready, func(other *fakeTask) bool { return other == t })
+}
+
+// fakeLeased is a task in the hands of a consumer.
+type fakeLeased struct {
+	fakeTask
+	Receipt     string    `json:"receipt"`
+	Attempt     int       `json:"attempt"`
+	Fence       uint64    `json:"fence"`
+	LeaseEndsAt time.Time `json:"lease_ends_at"`
+}
+
+// lease waits for ready tasks of a queue.
+func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
+	var in struct {
+		Max         int
+		Wait, Lease string
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return reply{http.StatusBadRequest, nil}
+	}
+	wait, _ := time.ParseDuration(in.Wait) // none: not at all
+	length, _ := time.ParseDuration(in.Lease)
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if given := f.give(queue, in.Max, length); len(given) > 0 {
+			return reply{http.StatusOK, map[string]any{"tasks": given}}
+		}
+		select {
+		case <-ctx.Done():
+			return reply{http.StatusOK, map[string]any{"tasks": []fakeLeased{}}}
+		case <-poll.C:
+		}
+	}
+}
+
+func (f *fake) give(queue string, most int, length time.Duration) []fakeLeased {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var given []fakeLeased
+	var left []*fakeTask
+	for _, t := range f.ready {
+		if t.Queue != queue || len(given) >= most {
+			left = append(left, t)
+			continue
+		}
+		given = append(given, f.grant(t, length))
+		if f.bug == leasesTwice && f.count%5 == 0 {
+			left = append(left, t)
+		}
+	}
+	f.ready = left
+	return given
+}
+
+func (f *fake) grant(t *fakeTask, length time.Duration) fakeLeased {
+	f.count++
+	t.Attempts++
+	t.State, t.Revision, t.fence = "firing", f.count, f.count
+	ends := time.Now().Add(length).Truncate(time.Millisecond).Add(time.Millisecond)
+	f.endLater(t, t.fence, ends)
+	return fakeLeased{*t, fmt.Sprintf("%s/%d", t.ID, t.fence), t.Attempts, t.fence, ends}
+}
+
+// endLater makes the task ready again when its lease ends, if that is still the one of this fence then.
+func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
+	t.armed++
+	armed := t.armed
+	if f.bug == forgetsLeases {
+		return
+	}
+	time.AfterFunc(time.Until(ends), func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if t.armed == armed && t.State == "firing" && t.fence == fence {
+			f.end(t, false, 0)
+		}
+	})
+}
+
+// settleLeases settles what a body says, in the order of its lists.
+func (f *fake) settleLeases(body []byte) reply {
+	var in struct {
+		Ack     []string
+		Nack    []struct{ Receipt, Delay string }
+		Extend  []struct{ Receipt, Lease string }
+		Release []string
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return reply{http.StatusBadRequest, nil}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var results []map[string]any
+	add := func(receipt string, settle func(t *fakeTask)) {
+		results = append(results, map[string]any{"receipt": receipt, "status": f.settleOne(receipt, settle)})
+	}
+	for _, receipt := range in.Ack {
+		results = append(results, map[string]any{"receipt": receipt, "status": f.ack(receipt)})
+	}
+	for _, n := range in.Nack {
+		add(n.Receipt, func(t *fakeTask) { f.end(t, false, durationOr(n.Delay, 10*time.Millisecond)) })
+	}
+	for _, e := range in.Extend {
+		add(e.Receipt, func(t *fakeTask) {
+			f.endLater(t, t.fence, time.Now().Add(durationOr(e.Lease, 0)+time.Millisecond))
+		})
+	}
+	for _, receipt := range in.Release {
+		add(receipt, func(t *fakeTask) {
+			t.Attempts--
+			if t.Outcome != "" {
+				f.end(t, false, 0)
+				return
+			}
+			f.makeReady(t)
+		})
+	}
+	return reply{http.StatusOK, map[string]any{"results": results}}
+}
+
+func durationOr(text string, other time.Duration) time.Duration {
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return other
+	}
+	return d
+}
+
+// leaseOf finds what a receipt is about.
+func (f *fake) leaseOf(receipt string) (*fakeTask, uint64) {
+	id, text, _ := strings.Cut(receipt, "/")
+	fence, _ := strconv.ParseUint(text, 10, 64) // ours
+	return f.tasks[id], fence
+}
+
+func (f *fake) settleOne(receipt string, settle func(t *fakeTask)) int {
+	f.count++
+	t, fence := f.leaseOf(receipt)
+	live := t != nil && t.State == "firing" && t.fence == fence
+	if f.bug == acceptsEnded && t != nil && !live {
+		return http.StatusOK
+	}
+	if !live {
+		return http.StatusConflict
+	}
+	settle(t)
+	return http.StatusOK
+}
+
+func (f *fake) ack(receipt string) int {
+	t, fence := f.leaseOf(receipt)
+	switch {
+	case f.bug == refusesAcks && f.count%4 == 0:
+		f.count++
+		return http.StatusConflict
+	case t != nil && fence == t.acked:
+		return http.StatusOK
+	}
+	return f.settleOne(receipt, func(t *fakeTask) {
+		if f.bug == forgetsAcks && f.count%5 == 0 {
+			return
+		}
+		t.acked = fence
+		f.end(t, true, 0)
+	})
+}
