@@ -65,8 +65,9 @@ func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leas
 		return nil, fmt.Errorf("lease %s: %w", queue, err)
 	}
 	var answer struct{ Tasks []Leased }
+	// Without a key, as in Settle: a call that net/http sent twice would lease twice.
 	call := call{method: http.MethodPost, path: queuePath(queue) + "/lease", body: body, contentType: jsonType,
-		header: gather(nil).header(), wait: demand.Wait}
+		wait: demand.Wait}
 	if err := c.do(ctx, call, readJSON(&answer)); err != nil {
 		return nil, err
 	}

@@ -175,3 +175,21 @@ func TestJitterIsSent(t *testing.T) {
 		t.Errorf("sent %s", body)
 	}
 }
+
+// What a settle or a lease on a lost connection came to is not known; net/http does not send it again to find out.
+func TestLeasesAreNotSentTwice(t *testing.T) {
+	calls := map[string]func(c *Client) error{
+		"settle": func(c *Client) error { return c.Settle(t.Context(), "q", Settlement{Ack: []string{"r"}})[0].Err },
+		"lease":  func(c *Client) error { _, err := c.Lease(t.Context(), "q", Demand{}); return err },
+	}
+	for name, call := range calls {
+		c, s := start(t, Config{MaxAttempts: 1}, answer(200, `{}`), hangUp,
+			answer(200, `{"results":[{"receipt":"r","status":503,"problem":{"status":503,"committed":"no"}}]}`))
+		if err := c.Ready(t.Context()); err != nil { // which leaves a connection
+			t.Fatal(err)
+		}
+		if err := call(c); !errors.Is(err, ErrUnknown) || len(s.requests()) != 2 {
+			t.Errorf("%s: %v, of %d requests", name, err, len(s.requests()))
+		}
+	}
+}
