@@ -63,7 +63,7 @@ func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
 	load, err := workload.New(workload.Config{
 		Nodes:  []workload.Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: other}},
 		Target: receiver.URL, Recorder: rec, Seed: 1, Tasks: 150, PerSecond: 200, MaxDelay: 800 * time.Millisecond,
-		RetryFor: time.Second,
+		RetryFor: time.Second, Lease: 800 * time.Millisecond,
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
 	defer consumers.Wait()
 	defer stop()
 	load.Run(ctx, nil)
-	drain, cancel := context.WithTimeout(ctx, 3*time.Second)
+	drain, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
 	load.Drain(drain, time.Minute, 1000)
 	err = load.ReadAll(ctx, 1000)

@@ -40,7 +40,7 @@ func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ite
 	endings := make([]history.Ending, 0, len(items))
 	for r := range c.clients[node].Batch(ctx, lines) {
 		a := history.Answer{Status: r.Status, Revision: r.Revision, Cancel: string(r.Outcome)}
-		outcome := judge(calls[len(endings)].Kind, &a, r.Err, int(sent.Load()))
+		outcome := judge(&a, r.Err, int(sent.Load()))
 		endings = append(endings, history.Ending{Outcome: outcome, Answer: a})
 	}
 	c.rec.EndAll(first, endings)

@@ -15,6 +15,12 @@ import (
 // others back.
 const bulkAtOnce = 24
 
+// The pauses between tries of the bulk are long: each try of hundreds of lines is hundreds of records.
+const (
+	bulkMinPause = 100 * time.Millisecond
+	bulkMaxPause = 2 * time.Second
+)
+
 // bulkRequest is how many tasks of the bulk the receiver gets in one request at most.
 const bulkRequest = 100
 
@@ -79,14 +85,14 @@ func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkBatches+n))
 	left := l.bulkItems(rng, n)
 	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
-	pause := minPause
+	pause := bulkMinPause
 	for {
 		l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left)
 		left = unfinished(left)
 		if len(left) == 0 || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, maxPause)
+		pause = min(2*pause, bulkMaxPause)
 	}
 }
 

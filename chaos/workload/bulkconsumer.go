@@ -37,13 +37,13 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []lease) {
 			Op: first + int64(i), Kind: history.Ack, ID: of.ID, Batch: true, Ask: history.Ask{Fence: of.Fence},
 		}}
 	}
-	pause := minPause
+	pause := bulkMinPause
 	for {
 		acks = l.caller.ack(ctx, l.anyNode(rng), l.timeout(rng), l.pullQueue(), acks)
 		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, maxPause)
+		pause = min(2*pause, bulkMaxPause)
 	}
 }
 
@@ -70,7 +70,7 @@ func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue
 	for i, s := range settled {
 		e := &endings[i]
 		e.Answer.Status = s.Status
-		e.Outcome = judge(history.Ack, &e.Answer, s.Err, int(sent.Load()))
+		e.Outcome = judge(&e.Answer, s.Err, int(sent.Load()))
 		if !final(e.Outcome, e.Answer) {
 			left = append(left, acks[i])
 		}

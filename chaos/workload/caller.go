@@ -55,7 +55,7 @@ func (c *caller) call(
 	what.Node = c.nodes[node].Name
 	n := c.rec.Begin(what)
 	answer, err := op.send(ctx, c.clients[node], c.key(what.Op))
-	outcome := judge(what.Kind, &answer, err, int(sent.Load()))
+	outcome := judge(&answer, err, int(sent.Load()))
 	c.rec.End(n, outcome, answer)
 	return outcome, answer
 }
@@ -69,9 +69,8 @@ func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
 
 // judge tells what an error of the client means, of a request that went out so often. Only what is certain is called
 // failed: a refusal that may be about a second sending says nothing about the first, unless it is one for good, which a
-// call that had happened would not get, for it would be known by its key. A settle has no key: one that had happened is
-// told that its lease has ended.
-func judge(kind history.Kind, a *history.Answer, err error, sent int) history.Outcome {
+// call that had happened would not get, for it would be known by its key.
+func judge(a *history.Answer, err error, sent int) history.Outcome {
 	if err == nil {
 		return history.OK
 	}
@@ -81,7 +80,7 @@ func judge(kind history.Kind, a *history.Answer, err error, sent int) history.Ou
 	}
 	a.Error = shorten(err.Error())
 	switch {
-	case errors.Is(err, client.ErrUnknown), kind.Settles() && sent > 1 && a.Status == http.StatusConflict:
+	case errors.Is(err, client.ErrUnknown):
 		return history.Unknown
 	case a.Status == 0 && sent > 0, sent > 1 && !final(history.Failed, *a):
 		a.Misjudged = true

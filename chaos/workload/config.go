@@ -27,9 +27,10 @@ type Config struct {
 	Hot       int           // ids that are called by several workers at once; default 4, negative: none
 	MaxDelay  time.Duration // of a task; default 3 s
 
-	Pulled    int    // percent of the scripts' tasks that consumers pull; default 40, negative: none. They need Consume
-	Queue     string // from which they are pulled; default: Prefix and "pull"
-	Consumers int    // of that queue; default 6
+	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none. They need Consume
+	Queue     string        // from which they are pulled; default: Prefix and "pull"
+	Consumers int           // of that queue; default 6
+	Lease     time.Duration // of a task at most; default 2.8 s
 
 	// The bulk is many plain tasks by batch, each with an id of its own, beside the scripts: see Bulk.
 	BulkPerSecond int // tasks; default 1000
@@ -55,6 +56,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.Pulled, 40)
 	setDefault(&c.Queue, c.Prefix+"pull")
 	setDefault(&c.Consumers, 6)
+	setDefault(&c.Lease, 2800*time.Millisecond)
 	setDefault(&c.BulkPerSecond, 1000)
 	setDefault(&c.BulkLines, 300)
 	setDefault(&c.BulkPushed, 50)

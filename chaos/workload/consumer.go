@@ -38,7 +38,7 @@ func (l *Load) consume(ctx context.Context, n uint64) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
 	for ctx.Err() == nil {
-		leases, ok := l.lease(ctx, rng, l.cfg.Queue, demandOf(rng))
+		leases, ok := l.lease(ctx, rng, l.cfg.Queue, l.demand(rng))
 		if rng.IntN(crashes) == 0 {
 			continue // it was killed, and whoever starts in its place knows of no lease
 		}
@@ -52,17 +52,19 @@ func (l *Load) consume(ctx context.Context, n uint64) {
 }
 
 const (
-	crashes     = 25 // one answer in that many is forgotten
-	impatience  = 20 // one lease call in that many is cut off, perhaps while its answer is on the way
-	minLease    = 800 * time.Millisecond
-	leaseSpread = 2 * time.Second
-	leaseWait   = time.Second
+	crashes    = 25 // one answer in that many is forgotten
+	impatience = 20 // one lease call in that many is cut off, perhaps while its answer is on the way
+	leaseWait  = time.Second
 )
 
-func demandOf(rng *rand.Rand) client.Demand {
-	return client.Demand{
-		Max: 1 + rng.IntN(10), Wait: leaseWait, Lease: minLease + time.Duration(rng.Int64N(int64(leaseSpread))),
-	}
+func (l *Load) demand(rng *rand.Rand) client.Demand {
+	return client.Demand{Max: 1 + rng.IntN(10), Wait: leaseWait, Lease: l.leaseFor(rng)}
+}
+
+// leaseFor is how long a lease shall last: a quarter of the longest at least.
+func (l *Load) leaseFor(rng *rand.Rand) time.Duration {
+	quarter := l.cfg.Lease / 4
+	return quarter + time.Duration(rng.Int64N(int64(3*quarter)))
 }
 
 // lease asks a random node once. What comes with an answer that is lost comes again when its leases have ended.

@@ -47,8 +47,8 @@ func (h *holder) ackTwice(ctx context.Context) {
 
 // extendAndAck may ack after the end of the lease as it was at first.
 func (h *holder) extendAndAck(ctx context.Context) {
-	h.settle(ctx, history.Extend, minLease+time.Duration(h.rng.Int64N(int64(leaseSpread))))
-	if wait(ctx, time.Duration(h.rng.Int64N(int64(leaseSpread)))) {
+	h.settle(ctx, history.Extend, h.load.leaseFor(h.rng))
+	if wait(ctx, time.Duration(h.rng.Int64N(int64(h.load.cfg.Lease)))) {
 		h.ack(ctx)
 	}
 }
@@ -82,7 +82,7 @@ func (h *holder) ackTooLate(ctx context.Context) { h.late(ctx, h.ack) }
 func (h *holder) nackTooLate(ctx context.Context) { h.late(ctx, h.nack) }
 
 func (h *holder) extendTooLate(ctx context.Context) {
-	h.late(ctx, func(ctx context.Context) { h.settle(ctx, history.Extend, minLease) })
+	h.late(ctx, func(ctx context.Context) { h.settle(ctx, history.Extend, h.load.leaseFor(h.rng)) })
 }
 
 // overdue is how long after the end of its lease a consumer wakes up: sometimes within what the nodes may take to
