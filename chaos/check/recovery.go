@@ -63,8 +63,8 @@ func (x *Index) nextFault(at history.Instant) history.Instant {
 	return next
 }
 
-// writesByShard are the operations that changed something, by start. One that was tried again is none: its answer may be
-// about a try before.
+// writesByShard are the operations that changed something, by start. One that was tried again is none: its answer may
+// be about a try before.
 func (x *Index) writesByShard() map[uint32][]*op {
 	writes := map[uint32][]*op{}
 	for _, t := range x.h.Terms {

@@ -27,7 +27,7 @@ type Config struct {
 	Hot       int           // ids that are called by several workers at once; default 4, negative: none
 	MaxDelay  time.Duration // of a task; default 3 s
 
-	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none. They need Consume
+	Pulled    int           // percent of the scripts' tasks that are pulled, with Consume; default 40, negative: none
 	Queue     string        // from which they are pulled; default: Prefix and "pull"
 	Consumers int           // of that queue; default 6
 	Lease     time.Duration // of a task at most; default 2.8 s
