@@ -10,6 +10,15 @@
 // Order between two operations on one task is certain where one ended before the other began, and where both answers
 // carry revisions. Everything else is concurrent, and every order of it is allowed.
 //
+// A lease is an arrival too, which its consumer takes by an ack. What is held against leases beyond the other checks is
+// in Leases: one live one a task, and answers of settles that say what happened.
+//
+// What a fault excuses is as little as is certain. A repeat needs a change of leader, by the numbers of the terms, at a
+// time when what it repeats may not have been settled; a write that the shard took since proves that it was. A task
+// whose shard no answer told has it from others on its slot, and the excuses of all shards where that is not known.
+//
+// Invariant 10 (repeating tasks) has no check: the service has no repeating tasks yet.
+//
 // Not linearizability as a whole: that needs a search (porcupine) and comes beside these. The part of it that costs
 // nothing is here: revisions never go back in real time.
 package check

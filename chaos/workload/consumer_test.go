@@ -1,0 +1,158 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// shelf is a service that gives out the tasks it was made with, each again until it is acknowledged, and answers every
+// settle with 200.
+type shelf struct {
+	mu      sync.Mutex // guards what follows
+	ids     []string
+	settled []string // id and verb, in order
+	grants  uint64
+}
+
+func (s *shelf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if strings.HasSuffix(r.URL.Path, "/lease") {
+		s.lease(w)
+		return
+	}
+	s.settle(w, body)
+}
+
+func (s *shelf) lease(w io.Writer) {
+	var tasks []string
+	for _, id := range s.ids {
+		s.grants++
+		tasks = append(tasks, fmt.Sprintf(`{"id":%q,"receipt":%q,"attempt":1,"fence":%d,"payload":{"op":7},"shard":3,
+			"webhook_id":"w","fire_at":"2026-01-01T00:00:00Z","lease_ends_at":"2026-01-01T00:00:01Z"}`, id, id, s.grants))
+	}
+	s.ids = nil
+	_, _ = fmt.Fprintf(w, `{"tasks":[%s]}`, strings.Join(tasks, ",")) // the consumer may be gone
+}
+
+func (s *shelf) settle(w io.Writer, body []byte) {
+	var in struct {
+		Ack, Release []string
+		Nack, Extend []struct{ Receipt string }
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return
+	}
+	var results []string
+	take := func(verb, id string) {
+		s.settled = append(s.settled, id+" "+verb)
+		results = append(results, fmt.Sprintf(`{"receipt":%q,"id":%q,"status":200}`, id, id))
+	}
+	for _, id := range in.Ack {
+		take("ack", id)
+	}
+	for _, n := range in.Nack {
+		take("nack", n.Receipt)
+	}
+	for _, e := range in.Extend {
+		take("extend", e.Receipt)
+	}
+	for _, id := range in.Release {
+		take("release", id)
+	}
+	_, _ = fmt.Fprintf(w, `{"results":[%s]}`, strings.Join(results, ",")) // the consumer may be gone
+}
+
+// What consumers do with a task depends on the seed and the task, not on who gets it and when.
+func TestSeedDecidesWhatConsumersDo(t *testing.T) {
+	ids := make([]string, 200)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("t-%d", i)
+	}
+	treat := func(seed uint64) (verbs []string, h *history.History) {
+		s := &shelf{ids: slices.Clone(ids)}
+		l, rec := newLoad(t, s.ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
+		for i, id := range ids {
+			l.treat(t.Context(), lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, receipt: id})
+		}
+		return s.settled, rec.History()
+	}
+	one, h := treat(1)
+	again, _ := treat(1)
+	other, _ := treat(2)
+	if !slices.Equal(one, again) {
+		t.Error("the same seed treats the same tasks in two ways")
+	}
+	if slices.Equal(one, other) {
+		t.Error("two seeds treat tasks alike")
+	}
+	seen := map[history.Kind]int{}
+	for _, c := range h.Calls {
+		seen[c.Kind]++
+		if c.Outcome != history.OK || c.Answer.Status != http.StatusOK || c.Kind == history.Extend && c.Ask.Delay == 0 {
+			t.Errorf("%+v", c)
+		}
+	}
+	for _, kind := range []history.Kind{history.Ack, history.Nack, history.Extend, history.Release} {
+		if seen[kind] == 0 {
+			t.Errorf("none of %d tasks was settled with %s", len(ids), kind)
+		}
+	}
+	if len(one) != len(h.Calls) {
+		t.Errorf("%d settles were made, %d recorded", len(one), len(h.Calls))
+	}
+}
+
+// Leases are recorded as arrivals, with what their consumer knows of them.
+func TestLeasesAreRecorded(t *testing.T) {
+	l, rec := newLoad(t, (&shelf{ids: []string{"a", "b"}}).ServeHTTP, Config{})
+	given, ok := l.lease(t.Context(), newRand(1), l.cfg.Queue, l.demand(newRand(1)))
+	h := rec.History()
+	if !ok || len(given) != 2 || len(h.Arrivals) != 2 {
+		t.Fatalf("%v, %d recorded", given, len(h.Arrivals))
+	}
+	a := h.Arrivals[1]
+	if a.ID != "b" || !a.Pulled || a.Fence != 2 || a.Wrote != 7 || a.Shard != 3 || a.Asked == 0 || a.Asked > a.At ||
+		a.LeaseEnds.Sub(a.Due) != time.Second || a.WebhookID != "w" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A consumer of the bulk acknowledges all that it has in one call, and each ack is recorded.
+func TestBulkIsAcknowledgedTogether(t *testing.T) {
+	s := &shelf{ids: []string{"a", "b", "c"}}
+	l, rec := newLoad(t, s.ServeHTTP, Config{})
+	given, _ := l.lease(t.Context(), newRand(1), l.pullQueue(), l.demand(newRand(1)))
+	l.ackAll(t.Context(), newRand(1), given)
+	h := rec.History()
+	if len(s.settled) != 3 || len(h.Calls) != 3 || h.Calls[0].Start != h.Calls[2].Start {
+		t.Fatalf("settled %v, recorded %+v", s.settled, h.Calls)
+	}
+	for i, c := range h.Calls {
+		if c.Kind != history.Ack || c.ID != given[i].ID || c.Ask.Fence != given[i].Fence || c.Outcome != history.OK ||
+			c.Op != h.Calls[0].Op+int64(i) {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+func TestConsumersEndWithTheirContext(t *testing.T) {
+	l, _ := newLoad(t, (&shelf{}).ServeHTTP, Config{Consumers: 2, BulkConsumers: 2})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l.Consume(ctx)
+}
