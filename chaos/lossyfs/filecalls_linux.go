@@ -105,7 +105,10 @@ func (s *server) truncate(id uint64, size int64) fuse.Status {
 func (s *server) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status { return s.sync(in.NodeId) }
 
 func (s *server) sync(id uint64) fuse.Status {
-	errno := s.disk.switches.sync(s.off)
+	errno, ended := s.disk.switches.sync(s.off)
+	if !ended {
+		return fuse.EIO // to a process that is dead, or soon will be
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n := s.names.byID[id]

@@ -39,17 +39,17 @@ func (s *switches) get() (settings, <-chan struct{}) {
 	return s.now, s.changed
 }
 
-// sync waits as long as a sync takes, and says how it ends. It ends early when off is closed.
-func (s *switches) sync(off <-chan struct{}) syscall.Errno {
+// sync waits as long as a sync takes, and says how it ends; false: off was closed meanwhile, and it has not ended.
+func (s *switches) sync(off <-chan struct{}) (errno syscall.Errno, ended bool) {
 	now, _ := s.get()
 	if now.stalled || now.slowSync > 0 {
 		defer s.note()()
 		if !s.awaitTurn(off) {
-			return syscall.EIO
+			return 0, false
 		}
 		now, _ = s.get()
 	}
-	return now.failSync
+	return now.failSync, true
 }
 
 // note notes that a sync is under way, until what it returns is called.

@@ -1,0 +1,36 @@
+package lossyfs
+
+import (
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// BenchmarkSyncedWrite is what a log does all the time: 4 KiB written and synced.
+func BenchmarkSyncedWrite(b *testing.B) {
+	if err := Supported(); err != nil {
+		b.Skipf("NOT TESTED: %v", err)
+	}
+	dir := b.TempDir()
+	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	fd, err := unix.Open(filepath.Join(d.Mountpoint(), "file"), unix.O_RDWR|unix.O_CREAT|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer unix.Close(fd)
+	page := fill(1, pageSize)
+	for i := 0; b.Loop(); i++ {
+		if _, err := unix.Pwrite(fd, page, int64(i%1000)*pageSize); err != nil {
+			b.Fatal(err)
+		}
+		if err := unix.Fdatasync(fd); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s")
+}

@@ -1,0 +1,34 @@
+package lossyfs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+)
+
+// The nodes' own log store, in both kinds: preallocated segments, a database, files that are replaced, all with syncs of
+// files and folders. It is the test program of its package, because nothing here imports what is inside a node.
+func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program")
+	}
+	if err := Supported(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	program := filepath.Join(t.TempDir(), "logstore")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "github.com/belfryhq/belfry/shard/logstore")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, kind := range []string{"wal", "boltdb"} {
+		t.Run(kind, func(t *testing.T) {
+			rounds(t, 60, true, func(dir string, durable int) *exec.Cmd {
+				cmd := exec.Command(program, dir, strconv.Itoa(durable))
+				cmd.Env = append(os.Environ(), "LOGSTORE_TEST_PLAYS="+kind)
+				return cmd
+			})
+		})
+	}
+}

@@ -1,0 +1,137 @@
+package lossyfs
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Programs that use a disk are processes of their own: they can be killed, and a page of a mapped file that this process
+// touched would have to come from this process, which a stop of its world may keep from giving it.
+const playVar = "LOSSYFS_TEST_PLAYS"
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(playVar) {
+	case "":
+		os.Exit(m.Run())
+	case "bolt":
+		err = playBolt(os.Args[1], os.Args[2])
+	case "crash":
+		err = playCrash(os.Args[1], os.Args[2])
+	default:
+		err = errors.New("an unknown role")
+	}
+	fmt.Fprintln(os.Stderr, err)
+	os.Exit(1)
+}
+
+// player is a process that writes to a disk, and says the number of each write that it has made durable.
+type player struct {
+	cmd  *exec.Cmd
+	said *bufio.Scanner
+	err  strings.Builder
+}
+
+func start(t *testing.T, cmd *exec.Cmd) *player {
+	t.Helper()
+	p := &player{cmd: cmd}
+	out := must[io.ReadCloser](t)(cmd.StdoutPipe())
+	cmd.Stderr = &p.err
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	check(t, cmd.Start())
+	p.said = bufio.NewScanner(out)
+	return p
+}
+
+func self(role string, args ...string) *exec.Cmd {
+	cmd := exec.Command("/proc/self/exe", args...)
+	cmd.Env = append(os.Environ(), playVar+"="+role)
+	return cmd
+}
+
+// next is the number that the process says next, -1 if it says nothing more.
+func (p *player) next() int {
+	if !p.said.Scan() {
+		return -1
+	}
+	n, err := strconv.Atoi(p.said.Text())
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// rounds lets a program write to a disk, and cuts the power, again and again. Each time the program is told what it has
+// said that is durable, and checks that before it goes on. At most times the disk hangs when the power goes, so that
+// there is something to lose. If failing is set, some rounds have syncs fail in place of the power, and the program end.
+func rounds(t *testing.T, n int, failing bool, program func(path string, durable int) *exec.Cmd) {
+	t.Helper()
+	d := mounted(t, 1)
+	r := rand.New(rand.NewPCG(1, 1))
+	durable := 0
+	for round := range n {
+		p := start(t, program(d.Mountpoint(), durable))
+		for range r.IntN(30) {
+			durable = max(durable, p.next())
+		}
+		fails := failing && r.IntN(3) == 0
+		if fails {
+			d.FailSync(syscall.EIO)
+			durable = max(durable, p.rest())
+			_ = p.cmd.Wait()
+			d.FailSync(0)
+		} else {
+			durable = max(durable, cut(t, d, p, r))
+		}
+		if failed := p.cmd.ProcessState.ExitCode() == exitFailedDisk; p.killed() == fails || failed != fails {
+			t.Fatalf("round %d, %d durable: %v: %s", round, durable, p.cmd.ProcessState, p.err.String())
+		}
+	}
+	t.Logf("%d writes were durable, %+v", durable, d.Stats())
+	if s := d.Stats(); durable < n || s.DroppedPages < int64(n)/4 || s.KeptPages == 0 {
+		t.Errorf("that is little: %d, %+v", durable, s)
+	}
+}
+
+// exitFailedDisk is how a program ends that its disk has failed.
+const exitFailedDisk = 3
+
+// cut cuts the power under a program, and returns what it had said last.
+func cut(t *testing.T, d *Disk, p *player, r *rand.Rand) (durable int) {
+	t.Helper()
+	if r.IntN(4) > 0 {
+		d.Stall()
+	}
+	said := make(chan int)
+	go func() { said <- p.rest() }()
+	<-time.After(time.Duration(r.Int64N(int64(10 * time.Millisecond))))
+	check(t, p.cmd.Process.Kill(), d.PowerLoss())
+	d.Unstall()
+	durable = <-said
+	_ = p.cmd.Wait() // it was killed
+	return durable
+}
+
+// rest is the last number that the process says, -1 if it says nothing more.
+func (p *player) rest() (last int) {
+	last = -1
+	for next := p.next(); next >= 0; next = p.next() {
+		last = next
+	}
+	return last
+}
+
+func (p *player) killed() bool {
+	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
+}
