@@ -81,6 +81,25 @@ func TestForgottenKey(t *testing.T) {
 	}
 }
 
+// Three calls of one task went out in one batch and all happened; the first was tried again, and happened again.
+func TestForgottenKeyOfABatch(t *testing.T) {
+	s := &story{}
+	first := *s.scheduleAs("a", 0, 3, 100, history.Unknown)
+	fire := history.Call{Kind: history.Fire, ID: "a"}
+	fires := []history.Call{*s.call(fire, 0, 3, history.Unknown, history.Answer{}),
+		*s.call(fire, 0, 3, history.Unknown, history.Answer{})}
+	s.arrive("a", 101, 100, 1)
+	again := history.Call{Op: first.Op, Kind: first.Kind, ID: "a", Ask: first.Ask}
+	s.call(again, 200, 201, history.OK, history.Answer{Revision: 50, Wrote: 1})
+	s.arrive("a", 202, 100, 1).WebhookID = "another"
+	for i, f := range fires {
+		s.call(history.Call{Op: f.Op, Kind: f.Kind, ID: "a"}, 210, 211, history.OK, history.Answer{Revision: uint64(20 + i)})
+	}
+	if f := OneBody(NewIndex(&s.h)); !f.OK() {
+		t.Errorf("%v", f.Breaches)
+	}
+}
+
 func TestLateness(t *testing.T) {
 	s := &story{}
 	for i := range int64(100) {

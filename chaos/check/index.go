@@ -180,6 +180,7 @@ func possible(c *history.Call) bool { return c.Outcome != history.Failed }
 const remembered = 2
 
 // finish finds the operations that may happen twice: a try that is still under way somewhere finds its key forgotten.
+// Revisions do not tell what came after such an operation: that in its answer may be of the second time.
 func (t *task) finish() {
 	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	for _, o := range t.ops {
@@ -188,7 +189,7 @@ func (t *task) finish() {
 		}
 		later := 0
 		for _, other := range t.ops {
-			if other != o && other.possible() && !other.before(o) {
+			if other != o && other.possible() && !(other.outcome == history.OK && other.end < o.start) {
 				later++
 			}
 		}
