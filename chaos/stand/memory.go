@@ -34,7 +34,7 @@ const (
 
 // MemorySupported is nil if nodes' memory can be bounded here, or says what is missing.
 func MemorySupported() error {
-	dir := filepath.Join(memoryRoot(), "belfry-probe-"+strconv.Itoa(os.Getpid()))
+	dir := filepath.Join(memoryRoot(), groupPrefix+strconv.Itoa(os.Getpid())+"-probe")
 	m, err := newMemory(dir)
 	if err != nil {
 		return err
@@ -150,11 +150,31 @@ func (m *Memory) close() error {
 	}
 }
 
+// sweep removes the groups that a program left which was killed. Those that still hold a process stay.
+func sweep() error {
+	left, err := filepath.Glob(filepath.Join(memoryRoot(), groupPrefix+"*"))
+	for _, dir := range left {
+		var pid int
+		if _, scanned := fmt.Sscanf(filepath.Base(dir), groupPrefix+"%d-", &pid); scanned != nil {
+			continue // not ours
+		}
+		if _, gone := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); errors.Is(gone, fs.ErrNotExist) {
+			_ = os.Remove(dir) // a later run will do it
+		}
+	}
+	return err
+}
+
+const groupPrefix = "belfry-"
+
 // openMemories gives every node a group, and moves the nodes' processes to them.
 func openMemories(places []local.Place) (map[string]*Memory, error) {
+	if err := sweep(); err != nil {
+		return nil, err
+	}
 	memories := map[string]*Memory{}
 	for i, name := range names(len(places)) {
-		m, err := newMemory(filepath.Join(memoryRoot(), fmt.Sprintf("belfry-%d-%s", os.Getpid(), name)))
+		m, err := newMemory(filepath.Join(memoryRoot(), fmt.Sprintf(groupPrefix+"%d-%s", os.Getpid(), name)))
 		if err != nil {
 			return memories, err
 		}

@@ -24,7 +24,8 @@ var errBroken = errors.New("an invariant was broken")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once, and the nodes with it
+	// A second interrupt ends the program at once, and the nodes with it; but one from timeout(1) comes twice.
+	context.AfterFunc(ctx, func() { time.AfterFunc(twice, stop) })
 	err := command().ExecuteContext(ctx)
 	switch {
 	case err == nil:
@@ -35,6 +36,9 @@ func main() {
 		os.Exit(2)
 	}
 }
+
+// twice is the time in which two interrupts are one.
+const twice = time.Second
 
 func command() *cobra.Command {
 	var cfg siege.Config
