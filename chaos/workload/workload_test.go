@@ -156,8 +156,11 @@ func TestSeedDecides(t *testing.T) {
 		for i := range 40 {
 			l.play(t.Context(), i)
 		}
+		made := map[int64]bool{} // how often each is tried depends on the machine
 		for _, c := range rec.History().Calls {
-			if !strings.Contains(c.ID, "hot") { // whose calls are made at once, in any order
+			first := !made[c.Op]
+			made[c.Op] = true
+			if first && !strings.Contains(c.ID, "hot") { // whose calls are made at once, in any order
 				kinds = append(kinds, c.ID+" "+string(c.Kind)+" "+c.Ask.Delay.String())
 			}
 		}
