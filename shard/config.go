@@ -57,7 +57,8 @@ type Config struct {
 	Timing       Timing
 	Policy       Policy
 	MaxPending   int64               // bytes of users' commands that may wait; default 16 MiB
-	SnapshotLog  int64               // bytes of log that make a snapshot due, if the state is no larger; default 32 MiB
+	SnapshotLog  int64               // bytes of log that make a snapshot due, and
+	SnapshotPart float64             // for each byte of the state this many bytes of log; default 32 MiB and 1
 	SnapshotTail uint64              // entries kept after a snapshot, for followers that were away a moment; default 512
 	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
 
@@ -183,6 +184,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	setDefault(&c.MaxPending, defaultMaxPending)
 	setDefault(&c.SnapshotLog, defaultSnapshotLog)
+	setDefault(&c.SnapshotPart, 1)
 	setDefault(&c.SnapshotTail, defaultSnapshotTail)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -81,6 +81,17 @@ func readSnapshotHeader(r io.Reader) (index, term uint64, err error) {
 	return binary.BigEndian.Uint64(rest), binary.BigEndian.Uint64(rest[8:]), nil
 }
 
+// ReadSnapshot makes a machine of a snapshot that some replica of a shard has written, and tells for which Raft index
+// it stands.
+func ReadSnapshot(shard uint32, r io.Reader) (m *fsm.Machine, index uint64, err error) {
+	index, _, err = readSnapshotHeader(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	m = fsm.New(shard)
+	return m, index, m.Restore(r)
+}
+
 // snapshotRetry is how long a failed snapshot waits before the next try.
 const snapshotRetry = 10 * time.Second
 
@@ -107,7 +118,8 @@ func (s *Shard) snapshotter(ctx context.Context) {
 // snapshotDue weighs the log against the state: writing a snapshot costs as much as its state is large, so that the log
 // may grow as large before the next one.
 func (s *Shard) snapshotDue() bool {
-	return s.applier.logBytes.Load() >= max(s.cfg.SnapshotLog, s.machine.Counts().Bytes)
+	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
+	return s.applier.logBytes.Load() >= max(s.cfg.SnapshotLog, int64(state))
 }
 
 func (s *Shard) takeSnapshot(ctx context.Context) error {
