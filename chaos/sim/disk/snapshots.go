@@ -1,0 +1,139 @@
+package disk
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/hashicorp/raft"
+)
+
+// kept is how many snapshots stay.
+const kept = 2
+
+// snapshot is one that is whole.
+type snapshot struct {
+	meta raft.SnapshotMeta
+	data []byte
+}
+
+// newest is nil if there is none.
+func (c *content) newest() *snapshot {
+	if len(c.snapshots) == 0 {
+		return nil
+	}
+	return c.snapshots[0]
+}
+
+// add puts a snapshot among the others, in the order of what they hold.
+func (c *content) add(s *snapshot) {
+	c.snapshots = append(c.snapshots, s)
+	slices.SortStableFunc(c.snapshots, func(a, b *snapshot) int {
+		return cmp.Or(cmp.Compare(b.meta.Term, a.meta.Term), cmp.Compare(b.meta.Index, a.meta.Index),
+			cmp.Compare(b.meta.ID, a.meta.ID))
+	})
+	c.snapshots = c.snapshots[:min(kept, len(c.snapshots))]
+}
+
+// Snapshots is the same disk as a raft.SnapshotStore.
+func (s *Stores) Snapshots() raft.SnapshotStore { return snapshots{s} }
+
+type snapshots struct{ *Stores }
+
+// Create begins a snapshot. Nothing of it is there before its sink is closed.
+func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
+	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	s.disk.stats.Snapshots++
+	return &sink{stores: s.Stores, snapshot: &snapshot{meta: raft.SnapshotMeta{
+		Version: version, ID: fmt.Sprintf("%d-%d-%06d", term, index, s.disk.stats.Snapshots), Index: index, Term: term,
+		Configuration: configuration, ConfigurationIndex: configurationIndex,
+	}}}, nil
+}
+
+// List is all that are whole.
+func (s snapshots) List() (metas []*raft.SnapshotMeta, err error) {
+	s.read(func(c *content) {
+		for _, one := range c.snapshots {
+			meta := one.meta
+			metas = append(metas, &meta)
+		}
+	})
+	return metas, nil
+}
+
+// Open reads one.
+func (s snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	var found *snapshot
+	s.read(func(c *content) {
+		for _, one := range c.snapshots {
+			if one.meta.ID == id {
+				found = one
+			}
+		}
+	})
+	if found == nil {
+		return nil, nil, fmt.Errorf("no snapshot %s", id)
+	}
+	meta := found.meta
+	return &meta, io.NopCloser(bytes.NewReader(found.data)), nil
+}
+
+// sink is a snapshot that is being written.
+type sink struct {
+	stores   *Stores
+	snapshot *snapshot
+	buffer   bytes.Buffer
+	over     bool
+}
+
+func (s *sink) ID() string { return s.snapshot.meta.ID }
+
+func (s *sink) Write(p []byte) (int, error) { return s.buffer.Write(p) }
+
+// Close makes the snapshot whole.
+func (s *sink) Close() error {
+	if s.over {
+		return nil
+	}
+	s.over = true
+	s.snapshot.data = s.buffer.Bytes()
+	s.snapshot.meta.Size = int64(len(s.snapshot.data))
+	s.stores.write(1, func(c *content, n int) {
+		if n == 1 {
+			c.add(s.snapshot)
+		}
+	})
+	return nil
+}
+
+// Cancel drops it.
+func (s *sink) Cancel() error {
+	s.over = true
+	return nil
+}
+
+// Newest is the newest snapshot's content on the disk and what it stands for; nil: there is none.
+func (d *Disk) Newest() (data []byte, index uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if newest := d.content.newest(); newest != nil {
+		return newest.data, newest.meta.Index
+	}
+	return nil, 0
+}
+
+// Entry reads one entry of the log on the disk.
+func (d *Disk) Entry(index uint64, entry *raft.Log) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.content.logs[index]
+	if l == nil {
+		return raft.ErrLogNotFound
+	}
+	*entry = *l
+	return nil
+}

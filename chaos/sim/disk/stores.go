@@ -1,0 +1,203 @@
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Stores is the disk as one process has it. It is a shard.Stores, and both stores that Raft wants.
+type Stores struct {
+	disk    *Disk
+	content *content // the disk's mutex guards it
+	process Process
+	timeout time.Duration
+	fatal   func(error)
+	turn    chan struct{} // capacity 1: one write at a time
+	bytes   atomic.Uint64
+}
+
+var (
+	_ raft.LogStore          = (*Stores)(nil)
+	_ raft.MonotonicLogStore = (*Stores)(nil)
+	_ raft.StableStore       = (*Stores)(nil)
+)
+
+// Log is the log store.
+func (s *Stores) Log() raft.LogStore { return s }
+
+// Stable is the store of term and vote.
+func (s *Stores) Stable() raft.StableStore { return s }
+
+// Bytes is how much was appended.
+func (s *Stores) Bytes() uint64 { return s.bytes.Load() }
+
+// Close does nothing: nothing is kept open.
+func (s *Stores) Close() error { return nil }
+
+// IsMonotonic tells Raft that gaps are refused, as by the real one.
+func (s *Stores) IsMonotonic() bool { return true }
+
+// write does one write in its turn. One that fails ends the process; what is left of that meets no error.
+func (s *Stores) write(parts int, do func(c *content, parts int)) {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-s.process.Life().Done():
+	}
+	w := &write{parts, do}
+	wait, alive, err := s.disk.begin(s, w)
+	if alive && s.process.Sleep(wait) && s.process.Gate() && err != nil {
+		s.fatal(err)
+	}
+	s.disk.end(s, w)
+}
+
+func (s *Stores) read(do func(c *content)) {
+	s.disk.mu.Lock()
+	defer s.disk.mu.Unlock()
+	do(s.content)
+}
+
+// FirstIndex is the log's, 0 if it is empty.
+func (s *Stores) FirstIndex() (first uint64, err error) {
+	s.read(func(c *content) { first = c.first })
+	return first, nil
+}
+
+// LastIndex is the log's, 0 if it is empty.
+func (s *Stores) LastIndex() (last uint64, err error) {
+	s.read(func(c *content) { last = c.last })
+	return last, nil
+}
+
+// GetLog reads one entry.
+func (s *Stores) GetLog(index uint64, entry *raft.Log) error {
+	err := raft.ErrLogNotFound
+	s.read(func(c *content) {
+		if l := c.logs[index]; l != nil {
+			*entry, err = *l, nil
+		}
+	})
+	return err
+}
+
+// StoreLog appends one entry.
+func (s *Stores) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs appends entries.
+func (s *Stores) StoreLogs(entries []*raft.Log) error {
+	var last uint64
+	s.read(func(c *content) { last = c.last })
+	if last > 0 && entries[0].Index != last+1 {
+		return fmt.Errorf("entry %d after entry %d", entries[0].Index, last)
+	}
+	copies := make([]*raft.Log, len(entries))
+	for i, e := range entries {
+		own := *e
+		copies[i] = &own
+		s.bytes.Add(uint64(len(e.Data)) + 48)
+	}
+	s.write(len(copies), func(c *content, n int) {
+		for _, e := range copies[:n] {
+			c.append(e)
+		}
+	})
+	return nil
+}
+
+func (c *content) append(e *raft.Log) {
+	c.logs[e.Index] = e
+	if c.first == 0 {
+		c.first = e.Index
+	}
+	c.last = e.Index
+}
+
+// DeleteRange takes entries away from the beginning or from the end, or all.
+func (s *Stores) DeleteRange(first, last uint64) error {
+	var err error
+	s.read(func(c *content) {
+		if first > c.first && last < c.last {
+			err = fmt.Errorf("entries %d to %d are in the middle of %d to %d", first, last, c.first, c.last)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	s.write(1, func(c *content, n int) {
+		if n == 1 {
+			c.remove(first, last)
+		}
+	})
+	return nil
+}
+
+func (c *content) remove(first, last uint64) {
+	first, last = max(first, c.first), min(last, c.last)
+	if c.last == 0 || first > last {
+		return
+	}
+	for i := first; i <= last; i++ {
+		delete(c.logs, i)
+	}
+	switch {
+	case first == c.first && last == c.last:
+		c.first, c.last = 0, 0
+	case first == c.first:
+		c.first = last + 1
+	default:
+		c.last = first - 1
+	}
+}
+
+// errNotFound is compared by its text.
+var errNotFound = errors.New("not found")
+
+// Set writes a value.
+func (s *Stores) Set(key, value []byte) error {
+	k, v := string(key), slices.Clone(value)
+	s.write(1, func(c *content, n int) {
+		if n == 1 {
+			c.values[k] = v
+		}
+	})
+	return nil
+}
+
+// Get reads a value.
+func (s *Stores) Get(key []byte) (value []byte, err error) {
+	err = errNotFound
+	s.read(func(c *content) {
+		if v, ok := c.values[string(key)]; ok {
+			value, err = v, nil
+		}
+	})
+	return value, err
+}
+
+// SetUint64 writes a number.
+func (s *Stores) SetUint64(key []byte, value uint64) error {
+	k := string(key)
+	s.write(1, func(c *content, n int) {
+		if n == 1 {
+			c.numbers[k] = value
+		}
+	})
+	return nil
+}
+
+// GetUint64 reads a number.
+func (s *Stores) GetUint64(key []byte) (value uint64, err error) {
+	err = errNotFound
+	s.read(func(c *content) {
+		if v, ok := c.numbers[string(key)]; ok {
+			value, err = v, nil
+		}
+	})
+	return value, err
+}
