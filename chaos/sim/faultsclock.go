@@ -1,0 +1,41 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	n, by := c.any(rng), between(rng, span(10*time.Millisecond, 3*time.Hour))
+	if rng.IntN(2) == 0 {
+		n = c.aLeader(rng)
+	}
+	if rng.IntN(2) == 0 {
+		by = -by
+	}
+	f := c.about(fmt.Sprintf("by %v", by), n)
+	f.Skew = by
+	n.clock.set(by, 0)
+	return f, func() { n.clock.set(0, 0) }
+}
+
+// driftsBy is how far clocks drift at most before they are set right: what is borne without a change of leader.
+const driftsBy = 100 * time.Millisecond
+
+// drift has clocks run apart slowly, as they do without a time daemon.
+func (c *conductor) drift(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
+	f := c.about("", c.world.nodes...)
+	f.Skew = driftsBy
+	most := min(500, 1e6*driftsBy.Seconds()/hold.Seconds())
+	for _, n := range c.world.nodes {
+		n.clock.set(0, most*(2*rng.Float64()-1))
+	}
+	return f, func() {
+		for _, n := range c.world.nodes {
+			n.clock.set(0, 0)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package sim
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// level tells whether all replicas of a shard have applied the same.
+func (w *World) level(s *clusterpb.Shard, applied uint64) bool {
+	for _, n := range w.nodes {
+		if n.disks[s.Id] == nil {
+			continue
+		}
+		p := n.running()
+		if p == nil {
+			return false
+		}
+		r, err := p.shard(s.Id)
+		if err != nil || r.Status().Applied != applied {
+			return false
+		}
+	}
+	return true
+}
+
+const readers = 16
+
+// readAll is the last thing of a run: every id is read once for certain, and some of them from every replica.
+func (l *load) readAll() {
+	w := l.world
+	l.recordReplicas()
+	turns := make(chan int)
+	var wg sync.WaitGroup
+	for i := range readers {
+		rng := w.rng("final", i)
+		wg.Go(func() {
+			for turn := range turns {
+				id := l.ids[turn]
+				if outcome, a := l.get(w.ctx, l.anyNode(rng), id, true); !final(outcome, a) {
+					w.problem("the final read of %s failed: %s", id, a.Error)
+				}
+				if turn%4 == 0 {
+					l.readReplicas(id)
+				}
+			}
+		})
+	}
+	for turn := range l.ids {
+		turns <- turn
+	}
+	close(turns)
+	wg.Wait()
+}
+
+func (l *load) readReplicas(id string) {
+	in := l.world.shardOf(id)
+	for _, n := range l.world.nodes {
+		if n.disks[in] != nil {
+			l.getStale(l.world.ctx, n, id, true)
+		}
+	}
+}
+
+// recordReplicas notes how far each replica is.
+func (l *load) recordReplicas() {
+	for _, n := range l.world.nodes {
+		p := n.running()
+		if p == nil {
+			continue
+		}
+		for _, r := range p.all() {
+			status := r.shard.Status()
+			l.world.rec.Replica(history.Replica{
+				Shard: r.id, Node: n.name, Applied: status.Applied, Hash: fmt.Sprintf("%x", status.Hash),
+			})
+		}
+	}
+}
+
+// replay has what lies on each disk applied anew, from the newest snapshot on: it must come to the state that the
+// replica has.
+func (w *World) replay() {
+	for _, n := range w.nodes {
+		p := n.running()
+		if p == nil {
+			continue
+		}
+		for _, r := range p.all() {
+			if err := replayDisk(r, n.disks[r.id]); err != nil {
+				w.problem("shard %d from the disk of %s: %v", r.id, n.name, err)
+			}
+		}
+	}
+}
+
+func replayDisk(r replica, d *disk.Disk) error {
+	status := r.shard.Status()
+	m, at := fsm.New(r.id), uint64(0)
+	if data, _ := d.Newest(); data != nil {
+		var err error
+		if m, at, err = shard.ReadSnapshot(r.id, bytes.NewReader(data)); err != nil {
+			return err
+		}
+	}
+	for i := at + 1; i <= status.Applied; i++ {
+		var l raft.Log
+		if err := d.Entry(i, &l); err != nil {
+			return fmt.Errorf("entry %d, applied to %d from a snapshot at %d: %w", i, status.Applied, at, err)
+		}
+		if l.Type != raft.LogCommand {
+			continue
+		}
+		if _, err := m.Apply(l.Data, false); err != nil {
+			return fmt.Errorf("entry %d: %w", i, err)
+		}
+	}
+	if commands, sum := m.Hash(); commands != status.Commands || sum != status.Hash {
+		return fmt.Errorf("%d commands come to %x, and the replica has %x after %d", commands, sum,
+			status.Hash, status.Commands)
+	}
+	return nil
+}

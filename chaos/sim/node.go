@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/cluster/clocks"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/pull"
+	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Node is a place where one process after the other runs. Clock and disks are the node's.
+type Node struct {
+	world *World
+	name  string
+	clock *clock
+	disks map[uint32]*disk.Disk // by shard; fixed
+
+	mu      sync.Mutex
+	process *process // nil: none runs
+}
+
+// process is one life of a node: what a process of belfry is, without HTTP, gossip, membership and the control group.
+type process struct {
+	world    *World
+	node     *Node
+	host     *wire.Host
+	leaders  *router.Leaders
+	router   *router.Router
+	puller   *pull.Puller
+	clocks   *clocks.Clocks
+	policies *policies
+	opened   chan struct{} // closed when start is through
+
+	mu     sync.Mutex
+	shards map[uint32]*shard.Shard
+}
+
+// replica is one shard's on a process.
+type replica struct {
+	id    uint32
+	shard *shard.Shard
+}
+
+// running is the process that runs, nil if none does.
+func (n *Node) running() *process {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.process
+}
+
+// start starts a process, if none runs.
+func (n *Node) start() {
+	p := n.begin()
+	if p == nil {
+		return
+	}
+	defer close(p.opened)
+	n.world.wg.Go(p.keepTime)
+	n.world.wg.Go(p.hearPolicies)
+	for _, s := range n.world.state.Shards {
+		if slices.Contains(s.Replicas, n.name) {
+			p.open(s)
+		}
+	}
+}
+
+// begin makes a process, of which the replicas are not open yet. nil: one runs already.
+func (n *Node) begin() *process {
+	w := n.world
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.process != nil || w.ctx.Err() != nil {
+		return nil
+	}
+	p := &process{
+		world: w, node: n, host: w.net.Up(n.name), leaders: router.NewLeaders(), policies: newPolicies(),
+		opened: make(chan struct{}), shards: map[uint32]*shard.Shard{},
+	}
+	p.router = router.New(router.Config{
+		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: here{p},
+		Remote: func(node string) router.Shards { return there{p, node} }, Leaders: p.leaders, Alive: p.alive,
+	})
+	p.puller = pull.New(pull.Config{
+		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
+		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull,
+	})
+	p.clocks = clocks.Start(clocks.Config{
+		Self: n.name, Clock: n.clock.now, Peers: p.peers, Ask: p.askTime, Interval: max(time.Second, w.cfg.pace.heartbeat/2),
+	})
+	n.process = p
+	return p
+}
+
+// open opens the replica of one shard.
+func (p *process) open(placed *clusterpb.Shard) {
+	w, n := p.world, p.node
+	d := n.disks[placed.Id]
+	stores := d.Open(p.host, diskPatience, p.fatal)
+	slots := w.state.Slots[placed.Id-1]
+	cfg := shard.Config{
+		ID: placed.Id, NodeID: n.name, FirstSlot: slots.First, EndSlot: slots.End, Existing: !d.Empty(),
+		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
+		Stores:    func() (shard.Stores, error) { return stores, nil },
+		Snapshots: func() (raft.SnapshotStore, error) { return stores.Snapshots(), nil },
+		Deliver:   deliverer{p}, Policies: p.policies, Limits: limits{p}, Clock: n.clock.now, ClockAgrees: p.clocks.Agrees,
+		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
+		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
+	}
+	if w.cfg.Alive {
+		cfg.MayLead = p.alive
+	}
+	if w.cfg.Logger != nil {
+		cfg.Logger = w.cfg.Logger.With("node", n.name)
+	}
+	for _, id := range placed.Replicas {
+		cfg.Replicas = append(cfg.Replicas, shard.Replica{NodeID: id})
+	}
+	s, err := shard.Open(cfg)
+	if err != nil {
+		if p.host.Life().Err() == nil {
+			w.problem("%s: shard %d does not open: %v", n.name, placed.Id, err)
+		}
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shards[placed.Id] = s
+}
+
+// policy is production's, but that tombstones stay for the run: it is judged by them.
+func policy() shard.Policy { return shard.Policy{KeepDone: 365 * 24 * time.Hour} }
+
+func (p *process) shard(id uint32) (*shard.Shard, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.shards[id]; s != nil {
+		return s, nil
+	}
+	return nil, &fsm.NotLeaderError{Shard: id}
+}
+
+func (p *process) all() []replica {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []replica
+	for id, s := range p.shards {
+		all = append(all, replica{id, s})
+	}
+	slices.SortFunc(all, func(a, b replica) int { return int(a.id) - int(b.id) })
+	return all
+}
+
+// fatal ends the process, as in production.
+func (p *process) fatal(err error) {
+	w := p.world
+	if p.host.Life().Err() != nil {
+		return // it has ended already
+	}
+	w.ended(p.node, err)
+	p.node.crashOf(p)
+}
+
+// crash ends the node's process in the middle of whatever it does.
+func (n *Node) crash() {
+	if p := n.running(); p != nil {
+		n.crashOf(p)
+	}
+}
+
+func (n *Node) crashOf(p *process) {
+	n.mu.Lock()
+	if n.process != p {
+		n.mu.Unlock()
+		return
+	}
+	n.process = nil
+	p.host.Down()
+	for _, d := range n.disks {
+		d.Crash()
+	}
+	n.mu.Unlock()
+	w := n.world
+	w.mu.Lock()
+	w.figures.Crashes++
+	w.mu.Unlock()
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	w.wg.Go(func() { p.bury(gone) })
+}
+
+// stop ends the node's process in order.
+func (n *Node) stop(ctx context.Context) {
+	p := n.running()
+	if p == nil {
+		return
+	}
+	p.bury(ctx)
+	n.crashOf(p)
+}
+
+// bury closes what a process consists of.
+func (p *process) bury(ctx context.Context) {
+	<-p.opened
+	p.puller.Close()
+	p.clocks.Close()
+	var wg sync.WaitGroup
+	for _, r := range p.all() {
+		wg.Go(func() {
+			if err := r.shard.Close(ctx); err != nil {
+				p.world.problem("%s: shard %d closed with %v", p.node.name, r.id, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func (p *process) peers() []string {
+	var names []string
+	for _, n := range p.world.nodes {
+		names = append(names, n.name)
+	}
+	return names
+}
+
+// alive is a hint, as gossip gives one: what runs, or has run until a moment ago.
+func (p *process) alive(node string) bool {
+	for _, n := range p.world.nodes {
+		if n.name == node {
+			return n.running() != nil
+		}
+	}
+	return false
+}
+
+// onLeader notes what a replica here sees, and tells the others when it is about this very node.
+func (p *process) onLeader(c shard.Change) {
+	if p.host.Life().Err() != nil {
+		return
+	}
+	p.world.noteTerm(c.Shard, c.Term, c.Leader)
+	if !p.leaders.Note(c.Shard, c.Term, c.Leader) || c.Leader != p.node.name {
+		return
+	}
+	for _, n := range p.world.nodes {
+		if n != p.node {
+			p.world.wg.Go(func() { p.tell(n.name, c) })
+		}
+	}
+}
+
+// tell is the gossip about leaders. What is lost is not said again.
+func (p *process) tell(node string, c shard.Change) {
+	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
+	defer cancel()
+	_, _ = askThere(ctx, there{p, node}, func(_ context.Context, h here) (bool, error) {
+		return h.p.leaders.Note(c.Shard, c.Term, c.Leader), nil
+	})
+}
+
+// keepTime gives leaderships away while this node's clock is apart from the others'.
+func (p *process) keepTime() {
+	look := max(5*time.Second, p.world.cfg.pace.heartbeat)
+	for sleep(p.host.Life(), look) {
+		if _, apart := p.clocks.Apart(); !apart || !p.host.Gate() {
+			continue
+		}
+		for _, r := range p.all() {
+			if r.shard.IsLeader() {
+				p.giveAway(r)
+			}
+		}
+	}
+}
+
+func (p *process) giveAway(r replica) {
+	ctx, cancel := context.WithTimeout(p.host.Life(), max(5*time.Second, p.world.cfg.pace.heartbeat))
+	defer cancel()
+	for _, to := range control.Shard(p.world.state, r.id).GetReplicas() {
+		if to != p.node.name && p.alive(to) && r.shard.Transfer(ctx, to) == nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/verdict"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Result is what came of a run.
+type Result struct {
+	Config  Config
+	Verdict *verdict.Verdict
+	// Problems is what was wrong as seen from inside.
+	Problems []string
+	Figures  Figures
+}
+
+// OK tells whether everything held.
+func (r *Result) OK() bool { return len(r.Problems) == 0 && r.Verdict.OK() }
+
+// String is the report.
+func (r *Result) String() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, r.Config)
+	for i, p := range r.Problems {
+		if i == 20 {
+			fmt.Fprintf(&b, "FAIL  … and %d more\n", len(r.Problems)-i)
+			break
+		}
+		fmt.Fprintln(&b, "FAIL ", p)
+	}
+	b.WriteString(r.Verdict.String())
+	return b.String()
+}
+
+// Play plays one run to its end. It must be called in a synctest bubble, at its beginning.
+func Play(cfg Config) *Result {
+	w := NewWorld(cfg)
+	defer w.Close()
+	begin := time.Now()
+	of := drawCourse(cfg, w.rng("course", 0))
+	l := newLoad(w, of)
+	c := &conductor{world: w, load: l}
+	for _, p := range basePolicies() {
+		w.decided.set(p)
+	}
+	w.start()
+	l.placeProbes()
+	c.recover()
+	of.begin = time.Now()
+	var wg sync.WaitGroup
+	consumers := l.consumers()
+	wg.Go(l.run)
+	wg.Go(func() { c.conduct(of) })
+	wg.Go(func() { w.sleep(cfg.Span) })
+	wg.Wait()
+	c.heal()
+	c.recover()
+	l.drain()
+	consumers()
+	l.readAll()
+	w.compare()
+	w.replay()
+	h := w.rec.History()
+	w.figures.Simulated = time.Since(begin)
+	return w.judge(h)
+}
+
+func (w *World) judge(h *history.History) *Result {
+	r := &Result{Config: w.cfg, Verdict: verdict.Of("simulation", h, w.cfg.pace.limits())}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.Problems, r.Figures = w.problems, w.figures
+	r.Figures.Calls, r.Figures.Arrivals = len(h.Calls), len(h.Arrivals)
+	r.Figures.Faults, r.Figures.Terms = len(h.Faults), len(h.Terms)
+	for _, n := range w.nodes {
+		for _, d := range n.disks {
+			r.Figures.Torn += d.Stats().Torn
+			r.Figures.Snapshots += d.Stats().Snapshots
+		}
+	}
+	net := w.net.Stats()
+	r.Figures.Lost, r.Figures.Late, r.Figures.Installed = net.Lost, net.Late+net.Duplicated, net.Snapshots
+	r.Figures.Compared = w.prints.held
+	return r
+}
+
+// consumers starts them; what it returns ends them, and waits for what they have in hand.
+func (l *load) consumers() (end func()) {
+	ctx, cancel := context.WithCancel(l.world.ctx)
+	var wg sync.WaitGroup
+	for i := range 1 + l.world.rng("consumers", 0).IntN(3) {
+		wg.Go(func() { l.consume(ctx, l.world.rng("consumer", i)) })
+	}
+	return func() {
+		cancel()
+		wg.Wait()
+	}
+}
+
+// placeProbes makes a task in each shard that no load touches, due long after the run.
+func (l *load) placeProbes() {
+	rng := l.world.rng("probes", 0)
+	for i := 0; len(l.probes) < l.world.cfg.Shards; i++ {
+		id := fmt.Sprintf("probe-%d", i)
+		if shard := l.world.shardOf(id); l.probes[shard] == "" {
+			l.probes[shard] = id
+			l.new(rng, id, task{delay: probeDelay})
+		}
+	}
+}
+
+// drain waits until every task has come to rest. Those that do not are left to the verdict.
+func (l *load) drain() {
+	w := l.world
+	end := time.Now().Add(2*w.cfg.pace.maxDelay + 4*time.Hour)
+	for pause := time.Second; time.Now().Before(end); pause = min(2*pause, w.cfg.pace.maxDelay/8) {
+		if l.atRest() {
+			return
+		}
+		w.sleep(pause)
+	}
+	w.problem("tasks have not come to rest")
+}
+
+// atRest tells whether every leader holds nothing that is unfinished, save its probe, and all replicas are as far.
+func (l *load) atRest() bool {
+	for _, s := range l.world.state.Shards {
+		n := l.world.leader(s.Id)
+		if n == nil {
+			return false
+		}
+		r, err := n.running().shard(s.Id)
+		if err != nil {
+			return false
+		}
+		status := r.Status()
+		by := status.Counts.ByState
+		if by[fsmpb.State_STATE_SCHEDULED] > 1 || by[fsmpb.State_STATE_READY] > 0 ||
+			by[fsmpb.State_STATE_FIRING] > 0 || by[fsmpb.State_STATE_RETRYING] > 0 || !l.world.level(s, status.Applied) {
+			return false
+		}
+	}
+	return true
+}

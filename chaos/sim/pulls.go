@@ -1,0 +1,34 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/pull"
+	"github.com/belfryhq/belfry/fsm"
+	desk "github.com/belfryhq/belfry/shard/pull"
+)
+
+// Lease begins a demand at a shard led by this process.
+func (h here) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (pull.Demand, error) {
+	s, err := h.p.shard(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Lease(req, c)
+}
+
+// streamPatience is how long a broken stream goes unnoticed.
+const streamPatience = 5 * time.Second
+
+// openPull opens a stream to another node, on which this one says what its consumers want.
+func (p *process) openPull(ctx context.Context, node string) (pull.Stream, error) {
+	return wire.Dial(ctx, p.host, node, streamPatience,
+		func(at *wire.Host, s *wire.Stream[*clusterpb.PullRequest, *clusterpb.PullReply]) {
+			if other := p.world.processAt(at); other != nil {
+				_ = other.puller.Serve(s, at.Life().Done()) // why it ended is the asking side's to see
+			}
+		})
+}

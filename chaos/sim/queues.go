@@ -1,0 +1,22 @@
+package sim
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// The queues whose tasks name no target themselves.
+var pushedQueues = []string{"hooks", "narrow", "rated", "batched"}
+
+// basePolicies are the queues' policies when nothing is broken; new ones at each call.
+func basePolicies() []*fsmpb.QueuePolicy {
+	pushed := func(p *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
+		p.Target = &fsmpb.Target{Url: target, TimeoutMs: 5000}
+		p.Retry = &fsmpb.Retry{MinBackoffMs: 200, MaxBackoffMs: 60_000}
+		return p
+	}
+	return []*fsmpb.QueuePolicy{
+		pushed(&fsmpb.QueuePolicy{Queue: pushedQueues[0]}),
+		pushed(&fsmpb.QueuePolicy{Queue: pushedQueues[1], MaxInFlight: 2}),
+		pushed(&fsmpb.QueuePolicy{Queue: pushedQueues[2], MaxPerSecond: 3}),
+		pushed(&fsmpb.QueuePolicy{Queue: pushedQueues[3], BatchMax: 8}),
+		{Queue: pulledQueue, Retry: &fsmpb.Retry{MaxAttempts: 50, MinBackoffMs: 100, MaxBackoffMs: 60_000}},
+	}
+}

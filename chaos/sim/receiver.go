@@ -1,0 +1,172 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"hash/fnv"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// payload is what a task carries: who wrote it, and what the receiver is to do.
+type payload struct {
+	Op   int64  `json:"op"`
+	Fail uint32 `json:"fail,omitempty"` // that many attempts
+	Hold int64  `json:"hold,omitempty"` // milliseconds for which the answer is kept back
+	Gone bool   `json:"gone,omitempty"` // it answers that no further attempt is wanted
+}
+
+func (p payload) encode() []byte {
+	data, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // numbers
+	}
+	return data
+}
+
+func decode(body []byte) payload {
+	var p payload
+	if json.Unmarshal(body, &p) != nil {
+		return payload{}
+	}
+	return p
+}
+
+// fingerprint is a body's hash; 0 stands for none.
+func fingerprint(body []byte) uint64 {
+	if len(body) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(body)
+	return h.Sum64()
+}
+
+// receiver stands for all receivers.
+type receiver struct {
+	world *World
+
+	mu   sync.Mutex
+	rng  *rand.Rand
+	down bool    // it refuses connections
+	deaf float64 // share of its answers that are lost
+	slow time.Duration
+}
+
+func newReceiver(w *World) *receiver { return &receiver{world: w, rng: w.rng("receiver", 0)} }
+
+// be changes how it behaves.
+func (r *receiver) be(down bool, deaf float64, slow time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down, r.deaf, r.slow = down, deaf, slow
+}
+
+// moods draws what becomes of one attempt.
+func (r *receiver) moods() (down, deaf bool, slow, there, back time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	trip := func() time.Duration { return time.Duration(100+r.rng.IntN(5000)) * time.Microsecond }
+	return r.down, r.deaf > 0 && r.rng.Float64() < r.deaf, r.slow, trip(), trip()
+}
+
+// deliverer takes a process's attempts to the receiver.
+type deliverer struct{ p *process }
+
+// Deliver makes one attempt. What has left the process arrives, whatever becomes of the process meanwhile.
+func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	if !d.p.host.Gate() {
+		<-ctx.Done()
+		return fsm.Outcome{Error: "this process has ended"}
+	}
+	w := d.p.world
+	d.p.beginsRightly(a)
+	down, deaf, slow, there, back := w.receiver.moods()
+	if !sleep(ctx, there) {
+		return fsm.Outcome{Error: "timeout"}
+	}
+	if down {
+		return fsm.Outcome{Error: "connection refused"}
+	}
+	body := decode(a.Task.Spec.Payload)
+	hold := max(time.Duration(body.Hold)*time.Millisecond, slow)
+	status := statusOf(body, a.Task.Attempts)
+	end, _ := ctx.Deadline()
+	heard := !deaf && time.Until(end) > hold+back
+	arrival := history.Arrival{
+		At: w.rec.Now(), ID: a.Task.Id, WebhookID: a.Task.WebhookId, Attempt: int(a.Task.Attempts), Fence: a.Task.Fence,
+		Due: history.At(time.UnixMilli(a.Task.FireAtMs)), Body: fingerprint(a.Task.Spec.Payload), Wrote: body.Op, Held: hold,
+	}
+	if heard {
+		arrival.Answer = status
+	}
+	w.rec.Arrive(arrival)
+	if !heard {
+		<-ctx.Done()
+		return fsm.Outcome{Error: "timeout"}
+	}
+	if !sleep(ctx, hold+back) || !d.p.host.Gate() {
+		return fsm.Outcome{Error: "timeout"}
+	}
+	return outcomeOf(status)
+}
+
+func statusOf(body payload, attempt uint32) int {
+	switch {
+	case body.Gone:
+		return 410
+	case attempt <= body.Fail:
+		return 500
+	}
+	return 200
+}
+
+func outcomeOf(status int) fsm.Outcome {
+	switch status {
+	case 200:
+		return fsm.Outcome{Delivered: true}
+	case 410:
+		return fsm.Outcome{Permanent: true, Error: "410 gone"}
+	}
+	return fsm.Outcome{Error: "500 internal server error"}
+}
+
+// DeliverBatch makes several attempts in one request: they go and come together.
+func (d deliverer) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	outcomes := make([]fsm.Outcome, len(batch))
+	var wg sync.WaitGroup
+	for i, a := range batch {
+		wg.Go(func() { outcomes[i] = d.Deliver(ctx, a) })
+	}
+	wg.Wait()
+	return outcomes
+}
+
+// beginsRightly looks at what nobody outside can see: that an attempt's grant has been committed, and that it is due by
+// the clock of the node that begins it. (What was due by the clock of the leader before, or by this one before it was
+// set back, may go on. It is not early then by true time.)
+func (p *process) beginsRightly(a fsm.Attempt) {
+	p.isGranted(a)
+	due := time.UnixMilli(a.Task.FireAtMs)
+	if by := p.node.clock.now(); by.Before(due) && time.Now().Before(due) {
+		p.world.problem("%s begins attempt %d of %s %v before it is due by its own clock", p.node.name,
+			a.Task.Attempts, a.Task.Id, due.Sub(by))
+	}
+}
+
+// isGranted: what a machine has applied was committed.
+func (p *process) isGranted(a fsm.Attempt) {
+	s, err := p.shard(p.world.shardOf(a.Task.Id))
+	if err != nil {
+		return // it is being opened, or closed
+	}
+	task, err := s.Get(p.world.ctx, "", a.Task.Id, true)
+	if err == nil && task.GetFence() < a.Task.Fence && task.GetRevision() < a.Task.Fence {
+		p.world.problem("%s begins attempt %d of %s under fence %d, and has applied no grant above %d", p.node.name,
+			a.Task.Attempts, a.Task.Id, a.Task.Fence, task.GetFence())
+	}
+}

@@ -1,0 +1,152 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// how runs are played: long or short.
+const how = "BELFRY_SIM"
+
+// patience is how long a run may take on a busy machine.
+const patience = 5 * time.Minute
+
+// play plays one run in a bubble of its own. A bubble that comes to no end is shown with all it consists of.
+func play(t *testing.T, cfg Config) *Result {
+	t.Helper()
+	watchdog := time.AfterFunc(patience, func() {
+		debug.SetTraceback("all")
+		panic(fmt.Sprintf("no end in sight of %v", cfg))
+	})
+	defer watchdog.Stop()
+	var r *Result
+	synctest.Test(t, func(*testing.T) { r = Play(cfg) })
+	return r
+}
+
+// TestSeeds plays a few short runs, or the one of BELFRY_SIM_SEED: whole, or short with BELFRY_SIM=short.
+func TestSeeds(t *testing.T) {
+	if seed, ok := seedAsked(t); ok {
+		cfg := Draw(seed)
+		if os.Getenv(how) == "short" {
+			cfg = cfg.Short()
+		}
+		cfg.Logger = tracer(t)
+		report(t, play(t, cfg))
+		return
+	}
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			report(t, play(t, Draw(seed).Short()))
+		})
+	}
+}
+
+// TestLong plays one seed after the other, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR.
+func TestLong(t *testing.T) {
+	if os.Getenv(how) != "long" {
+		t.Skip("BELFRY_SIM=long plays many seeds, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR (5m)")
+	}
+	first, _ := seedAsked(t)
+	long := 5 * time.Minute
+	if text := os.Getenv("BELFRY_SIM_FOR"); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	var next atomic.Uint64
+	next.Store(first)
+	sum := &sum{}
+	t.Run("all", func(t *testing.T) {
+		for w := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(w), func(t *testing.T) {
+				t.Parallel()
+				for time.Since(began) < long {
+					r := play(t, Draw(next.Add(1)-1))
+					sum.add(r)
+					if !r.OK() {
+						report(t, r)
+					}
+				}
+			})
+		}
+	})
+	t.Log(sum.tell(time.Since(began)))
+}
+
+// sum adds the figures of runs up.
+type sum struct {
+	mu     sync.Mutex
+	runs   int
+	failed []uint64
+	all    Figures
+}
+
+func (s *sum) add(r *Result) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs++
+	if !r.OK() {
+		s.failed = append(s.failed, r.Config.Seed)
+	}
+	s.all.Add(r.Figures)
+}
+
+func (s *sum) tell(took time.Duration) string {
+	weeks := s.all.Simulated.Hours() / 24 / 7
+	return fmt.Sprintf("%d runs, %d failed %v\n%v\n%.1f runs and %.1f simulated weeks a minute on %d threads", s.runs,
+		len(s.failed), s.failed, s.all, float64(s.runs)/took.Minutes(), weeks/took.Minutes(), runtime.GOMAXPROCS(0))
+}
+
+func report(t *testing.T, r *Result) {
+	t.Helper()
+	if r.OK() {
+		t.Logf("%v\n%v", r.Config, r.Figures)
+		return
+	}
+	again := fmt.Sprintf("BELFRY_SIM_SEED=%d go test ./chaos/sim -run TestSeeds -count=1", r.Config.Seed)
+	if r.Config.short {
+		again = how + "=short " + again
+	}
+	t.Errorf("%v\n%v\nagain: %s", r, r.Figures, again)
+}
+
+func seedAsked(t *testing.T) (seed uint64, ok bool) {
+	t.Helper()
+	text := os.Getenv("BELFRY_SIM_SEED")
+	if text == "" {
+		return 0, false
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seed, true
+}
+
+// tracer logs to the file that BELFRY_SIM_TRACE names.
+func tracer(t *testing.T) *slog.Logger {
+	path := os.Getenv("BELFRY_SIM_TRACE")
+	if path == "" {
+		return nil
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { t.Log(errors.Join(f.Close())) })
+	return slog.New(trace{w: f})
+}

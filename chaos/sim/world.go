@@ -1,0 +1,188 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/disk"
+	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// World is a simulated cluster and what is around it. It lives in one synctest bubble.
+type World struct {
+	cfg      Config
+	ctx      context.Context // of everything that is not a node's
+	cancel   context.CancelFunc
+	rec      *history.Recorder
+	net      *wire.Network
+	nodes    []*Node
+	state    *clusterpb.ControlState
+	decided  *decided
+	receiver *receiver
+	prints   *prints
+	wg       sync.WaitGroup // what ends by itself, or with ctx
+
+	mu       sync.Mutex
+	problems []string
+	terms    map[uint32]uint64 // by shard: the newest that was seen
+	broken   bool              // an episode is under way
+	healed   time.Time         // when the last one was over
+	figures  Figures
+}
+
+// NewWorld makes a cluster, of which nothing runs yet.
+func NewWorld(cfg Config) *World {
+	w := &World{
+		cfg: cfg, rec: history.NewRecorder(nil), net: wire.New(cfg.Seed, cfg.net), decided: &decided{},
+		prints: newPrints(), terms: map[uint32]uint64{},
+	}
+	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w.receiver = newReceiver(w)
+	for i := range cfg.Nodes {
+		w.nodes = append(w.nodes, &Node{
+			world: w, name: fmt.Sprintf("n%d", i+1), clock: newClock(), disks: map[uint32]*disk.Disk{},
+		})
+	}
+	w.state = w.place()
+	return w
+}
+
+// place decides which nodes hold which shard, as the control group would have.
+func (w *World) place() *clusterpb.ControlState {
+	state := &clusterpb.ControlState{ClusterId: "simulated"}
+	shards := uint32(w.cfg.Shards)
+	for id := uint32(1); id <= shards; id++ {
+		first, end := (id-1)*fsm.Slots/shards, id*fsm.Slots/shards
+		state.Slots = append(state.Slots, &clusterpb.SlotRange{First: first, End: end, Shard: id})
+		s := &clusterpb.Shard{Id: id}
+		for i := range w.cfg.Replicas {
+			n := w.nodes[(int(id)+i)%len(w.nodes)]
+			s.Replicas = append(s.Replicas, n.name)
+			n.disks[id] = disk.New(w.cfg.Seed<<8|uint64(id)<<4|uint64(i), w.cfg.disk)
+		}
+		slices.Sort(s.Replicas)
+		if w.cfg.Preferred {
+			s.Preferred = s.Replicas[int(id)%len(s.Replicas)]
+		}
+		state.Shards = append(state.Shards, s)
+	}
+	for _, n := range w.nodes {
+		state.Nodes = append(state.Nodes, &clusterpb.Node{Id: n.name, Name: n.name})
+	}
+	return state
+}
+
+// Close ends all.
+func (w *World) Close() {
+	w.cancel()
+	for _, n := range w.nodes {
+		n.crash()
+	}
+	w.wg.Wait()
+}
+
+// problem notes what must not be, seen from inside.
+func (w *World) problem(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problems = append(w.problems, fmt.Sprintf("%.3f  ", w.since())+fmt.Sprintf(format, args...))
+}
+
+// since is how many seconds the world is old: all begin at one instant.
+func (w *World) since() float64 { return time.Since(epoch).Seconds() }
+
+// epoch is when every bubble begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// rng is a source of choices of one part of a run, the same for the same seed.
+func (w *World) rng(part string, n int) *rand.Rand {
+	h := uint64(14695981039346656037)
+	for _, b := range []byte(part) {
+		h = (h ^ uint64(b)) * 1099511628211
+	}
+	return rand.New(rand.NewPCG(w.cfg.Seed, h+uint64(n)))
+}
+
+// sleep passes time, and tells whether the world goes on.
+func (w *World) sleep(d time.Duration) bool { return sleep(w.ctx, d) }
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// noteTerm records who leads.
+func (w *World) noteTerm(shard uint32, term uint64, leader string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if leader == "" || term <= w.terms[shard] {
+		return
+	}
+	w.terms[shard] = term
+	w.rec.Term(history.Term{Shard: shard, Term: term, Leader: leader, Before: w.rec.Now()})
+}
+
+// start starts all nodes.
+func (w *World) start() {
+	var wg sync.WaitGroup
+	for _, n := range w.nodes {
+		wg.Go(n.start)
+	}
+	wg.Wait()
+}
+
+// processAt is the process on a host, nil if it has ended.
+func (w *World) processAt(h *wire.Host) *process {
+	for _, n := range w.nodes {
+		if p := n.running(); p != nil && p.host == h {
+			return p
+		}
+	}
+	return nil
+}
+
+// leader is the node that leads a shard and answers, nil if there is none.
+func (w *World) leader(shard uint32) *Node {
+	for _, n := range w.nodes {
+		if p := n.running(); p != nil {
+			if s, err := p.shard(shard); err == nil && s.IsLeader() {
+				return n
+			}
+		}
+	}
+	return nil
+}
+
+// ledBy are the shards that a node leads.
+func (w *World) ledBy(nodes ...*Node) []uint32 {
+	var led []uint32
+	for _, n := range nodes {
+		p := n.running()
+		if p == nil {
+			continue
+		}
+		for _, s := range p.all() {
+			if s.shard.IsLeader() {
+				led = append(led, s.id)
+			}
+		}
+	}
+	slices.Sort(led)
+	return slices.Compact(led)
+}
