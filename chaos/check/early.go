@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for, and that no
-// later call had changed. While a node's clock is off, it may be wrong by as much, up to the bound that nodes hold each
-// other to.
+// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for, and that
+// no later call had changed. While a node's clock is off, it may be wrong by as much, up to the bound that nodes hold
+// each other to.
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
 	arrivals, certain, changed := 0, 0, 0
