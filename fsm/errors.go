@@ -13,6 +13,9 @@ var (
 	ErrUnknown = errors.New("not known to be committed")
 	// ErrOverloaded: refused before it was proposed, because too much waits already. HTTP 429.
 	ErrOverloaded = errors.New("too many calls are waiting")
+	// ErrNoRoom: refused before it was proposed, because the shard's disks are nearly full and it would need more of them.
+	// HTTP 507, "committed": "no".
+	ErrNoRoom = errors.New("the disks are nearly full: nothing is taken that needs more room")
 )
 
 // NotLeaderError says that this replica does not lead the shard. It is an ErrNotProposed.

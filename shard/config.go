@@ -62,6 +62,9 @@ type Config struct {
 	SnapshotTail uint64              // entries kept after a snapshot, for followers that were away a moment; default 512
 	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
 
+	// SnapshotRoom tells whether the disk has room for a snapshot of that size; nil: it has.
+	SnapshotRoom func(bytes int64) bool
+
 	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: none; the shard adds its label
 }

@@ -164,7 +164,7 @@ func (l *leadership) giveAway(ctx context.Context) bool {
 	if to == "" {
 		return false
 	}
-	if err := l.transfer(ctx, to, 0, true); err != nil && !errors.Is(err, errEnded) {
+	if err := l.transfer(ctx, to, 0, true); err != nil && ctx.Err() == nil {
 		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "error", err)
 	}
 	return true

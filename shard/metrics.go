@@ -20,6 +20,7 @@ type metrics struct {
 	entryBytes    prometheus.Counter
 	commitSeconds prometheus.Histogram
 	refused       prometheus.Counter
+	noRoom        prometheus.Counter
 	lateness      prometheus.Histogram
 	attempts      *prometheus.CounterVec
 	takeovers     prometheus.Counter
@@ -36,6 +37,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		commitSeconds: histogram("commit_seconds", "From an entry's proposal until it was applied here.",
 			prometheus.ExponentialBuckets(0.0001, 2, 15)),
 		refused: counter("refused_total", "Calls refused because too much waited already."),
+		noRoom:  counter("no_room_total", "Commands refused because the replicas' disks are nearly full."),
 		lateness: histogram("start_lateness_seconds", "From a task's due time to the start of its attempt.",
 			prometheus.ExponentialBuckets(0.0001, 2, 18)),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -52,7 +54,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 			prometheus.ExponentialBuckets(0.001, 4, 10)),
 	}
 	m.collectors = []prometheus.Collector{
-		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.lateness, m.attempts, m.takeovers,
+		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.noRoom, m.lateness, m.attempts, m.takeovers,
 		m.clockPauses, m.snapshots, m.broken,
 		gauge("leader", "1 while this node leads the shard.", func() float64 {
 			if s.IsLeader() {

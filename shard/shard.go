@@ -26,6 +26,7 @@ type Shard struct {
 	watch     *watch
 	tuning    *tuning
 	standing  *standing
+	noRoom    atomic.Bool // see SetRoom
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
@@ -97,9 +98,16 @@ func (s *Shard) open() error {
 }
 
 // Do has the leader commit commands, and answers each. They keep their order, and no other order is promised beyond the
-// shard's log. Do writes into the commands. Errors are *fsm.NotLeaderError and fsm.ErrOverloaded (nothing was
-// proposed), fsm.ErrNotProposed and fsm.ErrUnknown.
+// shard's log. Do writes into the commands. Errors are *fsm.NotLeaderError, fsm.ErrOverloaded and fsm.ErrNoRoom
+// (nothing was proposed), fsm.ErrNotProposed and fsm.ErrUnknown.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	if s.noRoom.Load() {
+		return s.doInPlace(ctx, cmds)
+	}
+	return s.do(ctx, cmds)
+}
+
+func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	if len(cmds) == 0 {
 		return nil
 	}

@@ -129,6 +129,9 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 		}
 		defer gate.Release(1)
 	}
+	if err := s.checkSnapshotRoom(); err != nil {
+		return err
+	}
 	began, bytes := time.Now(), s.applier.logBytes.Load()
 	if err := s.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err

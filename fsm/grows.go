@@ -1,0 +1,18 @@
+package fsm
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// Grows tells whether a command brings what must be kept: a task, or new contents of one. The others change what is
+// there already, or let it go.
+func Grows(c *fsmpb.Command) bool {
+	switch op := c.Op.(type) {
+	case *fsmpb.Command_Schedule:
+		return true
+	case *fsmpb.Command_Touch:
+		return op.Touch.OrSchedule != nil
+	case *fsmpb.Command_Patch:
+		p := op.Patch
+		return p.Payload != nil || p.Target != nil || len(p.Labels) > 0
+	}
+	return false
+}

@@ -1,0 +1,34 @@
+package fsm
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func TestGrows(t *testing.T) {
+	patch := func(p *fsmpb.Patch) *fsmpb.Command { return &fsmpb.Command{Op: &fsmpb.Command_Patch{Patch: p}} }
+	touch := func(t *fsmpb.Touch) *fsmpb.Command { return &fsmpb.Command{Op: &fsmpb.Command_Touch{Touch: t}} }
+	for _, tt := range []struct {
+		name string
+		cmd  *fsmpb.Command
+		want bool
+	}{
+		{"schedule", &fsmpb.Command{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{}}}, true},
+		{"touch that may schedule", touch(&fsmpb.Touch{OrSchedule: &fsmpb.Schedule{}}), true},
+		{"touch", touch(&fsmpb.Touch{DelayMs: proto.Int64(1)}), false},
+		{"patch of the payload", patch(&fsmpb.Patch{Payload: &fsmpb.Payload{}}), true},
+		{"patch of the target", patch(&fsmpb.Patch{Target: &fsmpb.TargetPatch{}}), true},
+		{"patch of labels", patch(&fsmpb.Patch{Labels: []*fsmpb.LabelPatch{{}}}), true},
+		{"patch of the time", patch(&fsmpb.Patch{FireAtMs: proto.Int64(1), Retry: &fsmpb.RetryPatch{}}), false},
+		{"cancel", &fsmpb.Command{Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}, false},
+		{"fire now", &fsmpb.Command{Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}}, false},
+		{"settle", &fsmpb.Command{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{}}}, false},
+	} {
+		if got := Grows(tt.cmd); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}

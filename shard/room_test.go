@@ -1,0 +1,67 @@
+package shard
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Without room a leader refuses what needs some and carries out the rest, in order; whoever does not lead says so.
+func TestNoRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		due := time.Now().Add(time.Hour)
+		n := c.leader()
+		n.must(t, schedule("a", due))
+		for _, id := range c.ids {
+			c.nodes[id].SetRoom(false)
+		}
+		replies := n.Do(t.Context(), []*fsmpb.Command{schedule("b", due), cancelOf("a"), schedule("a", due), cancelOf("b")})
+		if !errors.Is(replies[0].Err, fsm.ErrNoRoom) || !errors.Is(replies[2].Err, fsm.ErrNoRoom) {
+			t.Errorf("scheduled: %v, %v", replies[0], replies[2])
+		}
+		if replies[1].Err != nil || replies[1].Result.GetOutcome() != fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED {
+			t.Errorf("cancel: %v", replies[1])
+		}
+		if replies[3].Err != nil || replies[3].Result.GetCode() != fsmpb.Code_CODE_NOT_FOUND {
+			t.Errorf("cancel of what was refused: %v", replies[3])
+		}
+		for _, id := range c.others(n.cfg.NodeID) {
+			if err := c.nodes[id].Do(t.Context(), []*fsmpb.Command{schedule("c", due)})[0].Err; !isNotLeader(err) {
+				t.Errorf("%s: %v", id, err)
+			}
+		}
+		n.SetRoom(true)
+		n.must(t, schedule("b", due))
+	})
+}
+
+// A snapshot that the disk has no room for is not begun.
+func TestSnapshotNeedsRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var room atomic.Bool
+		c := newReplicas(t, 1, func(cfg *Config) {
+			cfg.SnapshotRoom = func(size int64) bool { return room.Load() && size > 0 }
+		}).startAll()
+		defer c.close()
+		n := c.leader()
+		n.must(t, schedule("a", time.Now().Add(time.Hour)))
+		if err := n.takeSnapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("without room: %v", err)
+		}
+		if list, err := n.snapshots.List(); err != nil || len(list) > 0 {
+			t.Errorf("snapshots: %v, %v", list, err)
+		}
+		room.Store(true)
+		if err := n.takeSnapshot(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
