@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/logstore"
@@ -41,6 +42,11 @@ type Config struct {
 	Policy         shard.Policy
 	Clock          func() time.Time // nil: time.Now
 	MaxClockOffset time.Duration    // 0: 250 ms
+
+	// MinFreeDisk is how much room must be left on the data folder's disk for the node to lead and to grow. DiskSpace
+	// tells how much there is; nil: the file system does.
+	MinFreeDisk disk.Reserve
+	DiskSpace   func() (disk.Space, error)
 
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none
@@ -82,6 +88,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if dir := c.DataDir; c.DiskSpace == nil {
+		c.DiskSpace = func() (disk.Space, error) { return disk.Of(dir) }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -12,6 +12,7 @@
 //	forward    calls on their one hop to another node
 //	router     id → slot → shard → leader, and trying again
 //	pull       due tasks, from all leaders to the consumers that wait here
+//	disk       how much room is left for the data
 //	compare    this node's replicas against those elsewhere, all the time
 //
 // The rule between them: gossip hints, Raft decides. An address, a sign of life, a leader's name may come from gossip,
@@ -37,6 +38,14 @@
 // The limits of a queue as a whole are one shard's to lend: the owner follows from the queue's name, and shards borrow
 // from its leader through the router, in memory. Counts are each shard's own, added up by whoever is asked. That is
 // bounded by the number of queues and not of tasks: see Node.Queues.
+//
+// # Nodes in trouble
+//
+// A node whose disk is nearly full, or whose clock has left the others', gives its leaderships away and takes none
+// while another node can lead; all learn of it within a second, and give none home. A full disk ends a node, so a shard
+// takes nothing that needs more room unless a majority of its nodes are up and have some: its leader refuses that with
+// fsm.ErrNoRoom and carries out the rest. One full disk of three is noticed by nobody. A node does not write a snapshot
+// for which there is no room; it keeps its log instead.
 //
 // # Starting and stopping
 //

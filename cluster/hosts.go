@@ -42,6 +42,7 @@ func (h *hosts) follow(ctx context.Context, g *control.Group) {
 		for _, s := range state.Shards {
 			if ctx.Err() == nil && slices.Contains(s.Replicas, h.node.ID()) && !h.has(s.Id) {
 				h.open(state, s)
+				h.node.setStandings()
 			}
 		}
 		select {
@@ -92,8 +93,8 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
-		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.cfg.Policy, SnapshotGate: h.gate,
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.cfg.Policy,
+		SnapshotGate: h.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	if err != nil {
 		return nil, errors.Join(err, transport.Close())

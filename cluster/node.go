@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/compare"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/peer"
@@ -36,6 +37,7 @@ type Node struct {
 	hosts    *hosts
 	router   *router.Router
 	puller   *pull.Puller
+	disk     *disk.Watch
 	comparer *compare.Comparer
 
 	clockApart atomic.Bool // this node's clock is apart from the others'
@@ -50,6 +52,8 @@ type Node struct {
 
 	mu      sync.Mutex
 	control *control.Group // nil: not in a cluster yet
+
+	standings sync.Mutex // held while replicas are told of theirs
 }
 
 // Open starts the node: from its data folder, or as a new one. It does not wait for others; see Ready.
@@ -81,6 +85,7 @@ func (n *Node) open() error {
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()
+	n.disk = n.watchDisk()
 	n.comparer = n.newComparer()
 	if err := n.startGossip(); err != nil {
 		return err
@@ -97,6 +102,7 @@ func (n *Node) open() error {
 	})
 	n.workers.Go(n.run)
 	n.workers.Go(func() { n.comparer.Run(n.ctx) })
+	n.workers.Go(func() { n.disk.Run(n.ctx) })
 	return nil
 }
 

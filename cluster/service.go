@@ -105,24 +105,24 @@ func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingR
 }
 
 func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
-	return &clusterpb.StatusReply{Replicas: s.n.status()}, nil
+	return s.n.status(), nil
 }
 
 // status is about the replicas here, the control group's first.
-func (n *Node) status() []*clusterpb.ReplicaStatus {
-	var replicas []*clusterpb.ReplicaStatus
+func (n *Node) status() *clusterpb.StatusReply {
+	reply := &clusterpb.StatusReply{DiskLow: n.disk.Low()}
 	if g := n.controlGroup(); g != nil {
 		leader, term := g.Leader()
-		replicas = append(replicas, &clusterpb.ReplicaStatus{
+		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Leader: leader, Term: term, Applied: g.Applied(), State: strings.ToLower(g.RaftState().String())})
 	}
 	for _, s := range n.hosts.all() {
 		st := s.Status()
-		replicas = append(replicas, &clusterpb.ReplicaStatus{
+		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
 			Diverged: n.comparer.Diverged(st.ID, n.ID()),
 		})
 	}
-	return replicas
+	return reply
 }

@@ -19,6 +19,7 @@ type View struct {
 type NodeView struct {
 	ID, Name, HTTPAddr, PeerAddr string
 	Alive                        bool
+	DiskLow                      bool          // less than its reserve is free
 	ClockOffset                  time.Duration // its clock ahead of this node's; 0 if not known
 	ClockBound                   time.Duration // by how much that may be wrong
 }
@@ -54,7 +55,7 @@ func (n *Node) View(ctx context.Context) View {
 	told := n.askAll(ctx, state)
 	v := View{ClusterID: n.ClusterID()}
 	for _, node := range state.Nodes {
-		v.Nodes = append(v.Nodes, n.viewNode(node, told[node.Id] != nil))
+		v.Nodes = append(v.Nodes, n.viewNode(node, told[node.Id]))
 	}
 	slots := make(map[uint32]*clusterpb.SlotRange)
 	for _, r := range state.Slots {
@@ -66,46 +67,54 @@ func (n *Node) View(ctx context.Context) View {
 	return v
 }
 
-// replicasOf is what each node that answered says about its replicas, by shard.
-type replicasOf map[string]map[uint32]*clusterpb.ReplicaStatus
+// account is what a node says about itself and its replicas, by shard. nil: it did not answer.
+type account struct {
+	replicas map[uint32]*clusterpb.ReplicaStatus
+	diskLow  bool
+}
 
-func (n *Node) askAll(ctx context.Context, state *clusterpb.ControlState) replicasOf {
+func newAccount(reply *clusterpb.StatusReply) *account {
+	a := &account{replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.DiskLow}
+	for _, r := range reply.Replicas {
+		a.replicas[r.Shard] = r
+	}
+	return a
+}
+
+// askAll returns what each node that answered says, by its id.
+func (n *Node) askAll(ctx context.Context, state *clusterpb.ControlState) map[string]*account {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	told := make(replicasOf)
+	told := make(map[string]*account)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for _, node := range state.Nodes {
 		wg.Go(func() {
-			replicas, err := n.askStatus(ctx, node.Id)
+			reply, err := n.askStatus(ctx, node.Id)
 			if err != nil {
 				n.cfg.Logger.Debug("a node does not tell its status", "node", node.Id, "err", err)
 				return
 			}
-			byShard := make(map[uint32]*clusterpb.ReplicaStatus)
-			for _, r := range replicas {
-				byShard[r.Shard] = r
-			}
 			mu.Lock()
 			defer mu.Unlock()
-			told[node.Id] = byShard
+			told[node.Id] = newAccount(reply)
 		})
 	}
 	wg.Wait()
 	return told
 }
 
-func (n *Node) askStatus(ctx context.Context, node string) ([]*clusterpb.ReplicaStatus, error) {
+func (n *Node) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
 	if node == n.ID() {
 		return n.status(), nil
 	}
-	reply, err := n.peers.get(node).rpc.Status(ctx, &clusterpb.StatusRequest{})
-	return reply.GetReplicas(), err
+	return n.peers.get(node).rpc.Status(ctx, &clusterpb.StatusRequest{})
 }
 
-func (n *Node) viewNode(node *clusterpb.Node, answered bool) NodeView {
+func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
 	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
-	v.Alive = answered || n.isAlive(node.Id)
+	v.Alive = told != nil || n.isAlive(node.Id)
+	v.DiskLow = told != nil && told.diskLow
 	if offset, bound, known := n.clocks.Offset(node.Id); known {
 		v.ClockOffset, v.ClockBound = offset, bound
 	}
@@ -113,11 +122,14 @@ func (n *Node) viewNode(node *clusterpb.Node, answered bool) NodeView {
 }
 
 // viewShard believes the highest term about the leader, and the replica that has applied most about the tasks.
-func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told replicasOf) ShardView {
+func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told map[string]*account) ShardView {
 	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
 	most := uint64(0)
 	for _, node := range s.Replicas {
-		r := told[node][s.Id]
+		var r *clusterpb.ReplicaStatus
+		if told[node] != nil {
+			r = told[node].replicas[s.Id]
+		}
 		switch {
 		case told[node] == nil:
 			v.Replicas = append(v.Replicas, ReplicaView{

@@ -34,6 +34,7 @@ const (
 	ErrorKind_ERROR_KIND_UNKNOWN      ErrorKind = 3
 	ErrorKind_ERROR_KIND_OVERLOADED   ErrorKind = 4
 	ErrorKind_ERROR_KIND_INVALID      ErrorKind = 5 // a field breaks a limit
+	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
 )
 
 // Enum value maps for ErrorKind.
@@ -45,6 +46,7 @@ var (
 		3: "ERROR_KIND_UNKNOWN",
 		4: "ERROR_KIND_OVERLOADED",
 		5: "ERROR_KIND_INVALID",
+		6: "ERROR_KIND_NO_ROOM",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -53,6 +55,7 @@ var (
 		"ERROR_KIND_UNKNOWN":      3,
 		"ERROR_KIND_OVERLOADED":   4,
 		"ERROR_KIND_INVALID":      5,
+		"ERROR_KIND_NO_ROOM":      6,
 	}
 )
 
@@ -774,6 +777,7 @@ func (*StatusRequest) Descriptor() ([]byte, []int) {
 type StatusReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
+	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -813,6 +817,13 @@ func (x *StatusReply) GetReplicas() []*ReplicaStatus {
 		return x.Replicas
 	}
 	return nil
+}
+
+func (x *StatusReply) GetDiskLow() bool {
+	if x != nil {
+		return x.DiskLow
+	}
+	return false
 }
 
 type ReplicaStatus struct {
@@ -1075,6 +1086,7 @@ func (x *ReplicaAsked) GetFrom() uint64 {
 type CompareReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaReport       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"` // of those that are on the node
+	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1114,6 +1126,13 @@ func (x *CompareReply) GetReplicas() []*ReplicaReport {
 		return x.Replicas
 	}
 	return nil
+}
+
+func (x *CompareReply) GetDiskLow() bool {
+	if x != nil {
+		return x.DiskLow
+	}
+	return false
 }
 
 // ReplicaReport is what a node tells of its replica of a shard.
@@ -2243,9 +2262,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
 	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x0f\n" +
-	"\rStatusRequest\"K\n" +
+	"\rStatusRequest\"f\n" +
 	"\vStatusReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\"\xe9\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x12\x19\n" +
+	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\"\xe9\x01\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2266,9 +2286,10 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\breplicas\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaAskedR\breplicas\"8\n" +
 	"\fReplicaAsked\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\x04R\x04from\"L\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\"g\n" +
 	"\fCompareReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\"\xbc\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\x12\x19\n" +
+	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\"\xbc\x01\n" +
 	"\rReplicaReport\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12?\n" +
 	"\vcheckpoints\x18\x02 \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\x12\x1a\n" +
@@ -2342,14 +2363,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\tR\x05limit*\xaa\x01\n" +
+	"\x05limit\x18\x05 \x01(\tR\x05limit*\xc2\x01\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
 	"\x15ERROR_KIND_NOT_LEADER\x10\x02\x12\x16\n" +
 	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
-	"\x12ERROR_KIND_INVALID\x10\x052\x80\x05\n" +
+	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
+	"\x12ERROR_KIND_NO_ROOM\x10\x062\x80\x05\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +

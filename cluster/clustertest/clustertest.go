@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -107,6 +108,7 @@ func (c *Cluster) config(i int) cluster.Config {
 		BootstrapExpect: c.formers(), Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
 		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
 	}
+	cfg.MinFreeDisk = disk.None() // tests need little, also on a machine that has little
 	cfg.Timing = shard.LAN()
 	cfg.Timing.Commit = 100 * time.Millisecond // replicas know sooner that they have caught up
 	for j, other := range c.members {

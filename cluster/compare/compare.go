@@ -35,9 +35,9 @@ type Config struct {
 	Self     string // node id
 	Replicas func() []Replica
 	// Ask asks another node.
-	Ask func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
-	// Judged is called after each round.
-	Judged     func()
+	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
+	DiskLow    func() bool   // of this node
+	Judged     func()        // called after each round
 	Every      time.Duration // 0: a second
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: none
@@ -48,8 +48,9 @@ type Comparer struct {
 	cfg     Config
 	metrics *metrics
 
-	mu     sync.Mutex
-	shards map[uint32]*ledger
+	mu      sync.Mutex
+	shards  map[uint32]*ledger
+	diskLow map[string]bool // by node, as it said last
 }
 
 // New makes one; Run runs it.
@@ -57,7 +58,9 @@ func New(cfg Config) *Comparer {
 	if cfg.Every == 0 {
 		cfg.Every = every
 	}
-	return &Comparer{cfg: cfg, metrics: newMetrics(cfg.Registerer), shards: make(map[uint32]*ledger)}
+	return &Comparer{
+		cfg: cfg, metrics: newMetrics(cfg.Registerer), shards: make(map[uint32]*ledger), diskLow: make(map[string]bool),
+	}
 }
 
 // Run compares until the context ends.
@@ -112,9 +115,16 @@ func (c *Comparer) MayLead(id uint32, node string) bool {
 	return r == nil || !r.outvoted && !r.unwilling
 }
 
+// DiskLow tells whether another node that shares a shard with this one said last that its disk is nearly full.
+func (c *Comparer) DiskLow(node string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.diskLow[node]
+}
+
 // Report answers another node about the replicas that it asks for and that are here.
 func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareReply {
-	reply := &clusterpb.CompareReply{}
+	reply := &clusterpb.CompareReply{DiskLow: c.cfg.DiskLow()}
 	replicas := c.cfg.Replicas()
 	for _, asked := range request.Replicas {
 		at := slices.IndexFunc(replicas, func(r Replica) bool { return r.ID() == asked.Shard })
@@ -160,9 +170,7 @@ func (c *Comparer) round(ctx context.Context) {
 	}
 	asking.Wait()
 	c.judge(replicas)
-	if c.cfg.Judged != nil {
-		c.cfg.Judged()
-	}
+	c.cfg.Judged()
 }
 
 // follow begins anew where a replica is new here, or its state was replaced.
@@ -204,6 +212,7 @@ func (c *Comparer) requests(replicas map[uint32]Replica) map[string]*clusterpb.C
 func (c *Comparer) hear(node string, reply *clusterpb.CompareReply, replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.diskLow[node] = reply.GetDiskLow()
 	for _, report := range reply.GetReplicas() {
 		r, l := replicas[report.Shard], c.shards[report.Shard]
 		if r == nil || l == nil || r.Restores() != l.restores {

@@ -13,6 +13,9 @@
 // to is compared at fixed indexes, one that is idle where it stands, and a difference is found one to two seconds
 // later.
 //
+// On the same occasion nodes tell each other what else decides who should lead: whether a replica is willing to, and
+// whether the node's disk is low.
+//
 // # Who is right
 //
 // The majority: a node that finds another replica different, and at the same index its own equal to so many others that

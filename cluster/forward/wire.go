@@ -22,6 +22,8 @@ func encodeError(err error) *clusterpb.CallError {
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
 	case errors.Is(err, fsm.ErrOverloaded):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_OVERLOADED
+	case errors.Is(err, fsm.ErrNoRoom):
+		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NO_ROOM
 	case errors.Is(err, fsm.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
 	case errors.As(err, &field):
@@ -42,6 +44,8 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 		return &fsm.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
 		kind = fsm.ErrOverloaded
+	case clusterpb.ErrorKind_ERROR_KIND_NO_ROOM:
+		kind = fsm.ErrNoRoom
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED:
 		kind = fsm.ErrNotProposed
 	}

@@ -1,0 +1,166 @@
+package disk
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+const (
+	mib = 1 << 20
+	gib = 1 << 30
+)
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		of10G uint64 // the reserve of a disk of 10 GiB
+		says  string
+	}{
+		{"", 512 * mib, "the less of 1GiB and 5%"},
+		{"0", 0, "0B"},
+		{"0%", 0, "0B"},
+		{"5%", 512 * mib, "5%"},
+		{"12.5%", 1280 * mib, "12.5%"},
+		{"256MiB", 256 * mib, "256MiB"},
+		{"1.5GiB", 1536 * mib, "1.5GiB"},
+		{"64KiB", 64 << 10, "64KiB"},
+		{"2GB", 2e9, "1.9GiB"},
+		{"4096", 4096, "4KiB"},
+		{"100B", 100, "100B"},
+	} {
+		r, err := Parse(tt.text)
+		if err != nil || r.Of(10*gib) != tt.of10G || r.String() != tt.says {
+			t.Errorf("%q: %d, %q, %v; want %d, %q", tt.text, r.Of(10*gib), r, err, tt.of10G, tt.says)
+		}
+	}
+	for _, text := range []string{"much", "-1", "100%", "-5%", "5 %", "NaN", "NaN%", "1e30", "MiB", "%", "1XiB", "Inf"} {
+		if r, err := Parse(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %v, %v", text, r, err)
+		}
+	}
+	if got := (Reserve{}).Of(100 * gib); got != gib {
+		t.Errorf("of a large disk: %d", got)
+	}
+	if got := None().Of(gib); got != 0 || !None().Starts(Space{Free: 0, Total: gib}) {
+		t.Errorf("none: %d", got)
+	}
+}
+
+func TestOf(t *testing.T) {
+	dir := t.TempDir()
+	here, err := Of(dir)
+	if errors.Is(err, errors.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil || here.Total == 0 || here.Free > here.Total {
+		t.Fatalf("%+v, %v", here, err)
+	}
+	later, err := Of(filepath.Join(dir, "not", "made", "yet"))
+	if err != nil || later.Total != here.Total {
+		t.Errorf("of a folder that is not there yet: %+v, %v", later, err)
+	}
+}
+
+// fakeDisk has as much room as the test says.
+type fakeDisk struct {
+	mu   sync.Mutex
+	free uint64
+	err  error
+}
+
+func (d *fakeDisk) set(free uint64, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free, d.err = free, err
+}
+
+func (d *fakeDisk) space() (Space, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Space{Free: d.free, Total: 1000}, d.err
+}
+
+// The disk is low from less than the reserve on, and until there is a quarter more.
+func TestWatch(t *testing.T) {
+	d := &fakeDisk{free: 500}
+	var out strings.Builder
+	registry := prometheus.NewRegistry()
+	w := New(Config{
+		Space: d.space, Reserve: Bytes(100),
+		Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: registry,
+	})
+	for i, step := range []struct {
+		free         uint64
+		changed, low bool
+		fits         int64 // the largest file; <0: none
+	}{
+		{100, false, false, 50}, {99, true, true, 49}, {110, false, true, 60}, {40, false, true, -1},
+		{124, false, true, 74}, {125, true, false, 75}, {101, false, false, 51}, {0, true, true, -1},
+	} {
+		d.set(step.free, nil)
+		if changed := w.look(); changed != step.changed || w.Low() != step.low {
+			t.Errorf("step %d, %d free: changed %v, low %v", i, step.free, changed, w.Low())
+		}
+		if step.fits < 0 && w.Fits(0) || step.fits >= 0 && (!w.Fits(step.fits) || w.Fits(step.fits+1)) {
+			t.Errorf("step %d: fits %d: %v, %v", i, step.fits, w.Fits(step.fits), w.Fits(step.fits+1))
+		}
+	}
+	d.set(1000, errors.New("no answer"))
+	for range 3 {
+		w.look()
+	}
+	if !w.Low() || strings.Count(out.String(), "no answer") != 1 {
+		t.Errorf("a disk that does not answer: low is %v; %s", w.Low(), out.String())
+	}
+	want := "# HELP belfry_disk_low 1 while there is less.\n# TYPE belfry_disk_low gauge\nbelfry_disk_low 1\n"
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_disk_low"); err != nil {
+		t.Error(err)
+	}
+}
+
+// It is told once when the disk becomes low, and once when it is so no longer.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		d, changes := &fakeDisk{free: 500}, make(chan bool, 10)
+		var w *Watch
+		w = New(Config{
+			Space: d.space, Reserve: Bytes(100), Changed: func() { changes <- w.Low() },
+			Logger: slog.New(slog.DiscardHandler),
+		})
+		go w.Run(ctx)
+		for _, free := range []uint64{50, 500} {
+			d.set(free, nil)
+			if low := <-changes; low != (free < 100) {
+				t.Errorf("%d free: low is %v", free, low)
+			}
+			time.Sleep(10 * every)
+		}
+		cancel()
+		synctest.Wait()
+		if len(changes) > 0 {
+			t.Errorf("told %d times more", len(changes))
+		}
+	})
+}
+
+// A system that cannot tell is not out of room.
+func TestUnknownSpace(t *testing.T) {
+	w := New(Config{
+		Space:  func() (Space, error) { return Space{}, errors.ErrUnsupported },
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if w.Low() || !w.Fits(1<<40) {
+		t.Error("low")
+	}
+}

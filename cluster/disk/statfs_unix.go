@@ -1,0 +1,34 @@
+//go:build linux || darwin
+
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Of asks how much room there is for a folder, which need not be there yet.
+func Of(dir string) (Space, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Space{}, err
+	}
+	var st unix.Statfs_t
+	for {
+		err = unix.Statfs(dir, &st)
+		parent := filepath.Dir(dir)
+		if !errors.Is(err, fs.ErrNotExist) || parent == dir {
+			break
+		}
+		dir = parent
+	}
+	if err != nil {
+		return Space{}, fmt.Errorf("asking how much room is left at %s: %w", dir, err)
+	}
+	block := uint64(st.Bsize)
+	return Space{Free: st.Bavail * block, Total: st.Blocks * block}, nil
+}

@@ -1,0 +1,139 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// disks are those of the nodes, as full as the test says.
+type disks struct {
+	mu   sync.Mutex
+	free [3]uint64
+}
+
+func (d *disks) set(i int, free uint64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free[i] = free
+}
+
+func (d *disks) of(i int) func() (disk.Space, error) {
+	return func() (disk.Space, error) {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return disk.Space{Free: d.free[i], Total: 10000}, nil
+	}
+}
+
+// While one of three disks is nearly full its node leads nothing, and nobody notices. From two on nothing is scheduled,
+// and all else goes on. With room again everything is as it was.
+func TestDisksFill(t *testing.T) {
+	t.Parallel()
+	d := &disks{free: [3]uint64{5000, 5000, 5000}}
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+		cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = disk.Bytes(1000), d.of(i), 3
+	})
+	home := func() error { return atHome(c.Node(0).View(t.Context())) }
+	c.Until("leaderships are where they belong", home)
+	mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 10*time.Second), schedule("gone", time.Hour))
+
+	d.set(1, 999)
+	c.Until("node 1 leads nothing", func() error { return leadsNothing(c, 1) })
+	calm := time.After(6 * time.Second) // longer than it takes to give a leadership home
+	for i, waiting := 0, true; waiting; i++ {
+		mustRepeat(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
+		if err := leadsNothing(c, 1); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-calm:
+			waiting = false
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	if v := c.Node(0).View(t.Context()); diskLow(v) != c.Node(1).ID()+" " {
+		t.Errorf("nodes shown with a low disk: %q", diskLow(v))
+	}
+
+	d.set(2, 10)
+	c.Until("nothing is scheduled any more", func() error {
+		for i := range 12 { // over all shards
+			if err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour)); !errors.Is(err, fsm.ErrNoRoom) {
+				return fmt.Errorf("more-%d: %w", i, err)
+			}
+		}
+		return nil
+	})
+	for name, cmd := range map[string]*fsmpb.Command{
+		"cancel":          {Id: "gone", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}},
+		"patch of a time": {Id: "kept", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{FireAtMs: proto.Int64(9e12)}}},
+		"fire now":        {Id: "task-1", Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}},
+	} {
+		if err := do(c.Node(1), cmd); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, fsm.ErrNoRoom) {
+		t.Errorf("a touch that would schedule: %v", err)
+	}
+	c.Until("what is due is delivered", func() error {
+		if c.Deliver.Attempts("late") != 1 || c.Deliver.Attempts("task-1") != 1 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+
+	d.set(1, 1200)
+	c.Until("between the bounds it is as low as it was", func() error {
+		if err := do(c.Node(0), schedule("more", time.Hour)); !errors.Is(err, fsm.ErrNoRoom) {
+			return fmt.Errorf("scheduled: %w", err)
+		}
+		return nil
+	})
+	d.set(1, 1250)
+	d.set(2, 5000)
+	c.Until("there is room again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
+	c.Until("leaderships are where they belong", home)
+}
+
+func do(n *cluster.Node, cmd *fsmpb.Command) error {
+	return n.Do(context.Background(), []*fsmpb.Command{cmd})[0].Err
+}
+
+func touchOrSchedule(id string) *fsmpb.Command {
+	s := schedule(id, time.Hour)
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{
+		DelayMs: proto.Int64(1000), ReceivedAtMs: s.GetSchedule().ReceivedAtMs, OrSchedule: s.GetSchedule(),
+	}}}
+}
+
+func leadsNothing(c *clustertest.Cluster, i int) error {
+	for _, s := range c.Node(i).View(context.Background()).Shards {
+		if s.Leader == c.Node(i).ID() {
+			return fmt.Errorf("node %d leads shard %d", i, s.ID)
+		}
+	}
+	return nil
+}
+
+func diskLow(v cluster.View) string {
+	low := ""
+	for _, n := range v.Nodes {
+		if n.DiskLow {
+			low += n.ID + " "
+		}
+	}
+	return low
+}
