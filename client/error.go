@@ -19,6 +19,7 @@ var (
 	ErrPrecondition = errors.New("the condition did not hold")
 	ErrKeyReused    = errors.New("the idempotency key was used with another call")
 	ErrOverloaded   = errors.New("too many calls")
+	ErrNoRoom       = errors.New("the service's disks are nearly full")
 	// ErrUnknown: the call may or may not have happened. A repeat with the same key finds out.
 	ErrUnknown = errors.New("it is unknown whether the call happened")
 )
@@ -67,6 +68,8 @@ func (e *Error) Is(target error) bool {
 		return e.Status == http.StatusUnprocessableEntity
 	case ErrOverloaded:
 		return e.Status == http.StatusTooManyRequests
+	case ErrNoRoom:
+		return e.Status == http.StatusInsufficientStorage
 	case ErrUnknown:
 		return e.Status >= 500 && e.Committed != "no"
 	}

@@ -19,6 +19,7 @@ type Node struct {
 	HTTPAddr      string  `json:"http_addr"`
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"`
+	DiskLow       bool    `json:"disk_low"` // its disk is nearly full: it leads only what nobody else can
 }
 
 // Shard is one Raft group with the tasks whose ids hash to it.

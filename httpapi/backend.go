@@ -63,6 +63,7 @@ type NodeView struct {
 	HTTPAddr      string  `json:"http_addr"`
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
+	DiskLow       bool    `json:"disk_low"`        // it leads only what nobody else can
 }
 
 // ShardView is one shard as the answering node knows it.

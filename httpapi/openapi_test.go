@@ -60,8 +60,7 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
 		wrongState, queueNotFound, queueNotEmpty, leaseNotFound, leaseEnded,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, internalError, notCommitted,
-		notReady,
-		outcomeUnknown}
+		notReady, noRoom, outcomeUnknown}
 	if len(types) != len(known) {
 		t.Errorf("%d documented, %d known", len(types), len(known))
 	}

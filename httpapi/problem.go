@@ -41,6 +41,7 @@ var (
 	internalError     = kind{"internal", "Something went wrong inside.", 500}
 	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
 	notReady          = kind{"not-ready", "The node is not ready.", 503}
+	noRoom            = kind{"no-room", "The disks are nearly full.", 507}
 	outcomeUnknown    = kind{"outcome-unknown", "It is not known whether the call was carried out.", 504}
 	problemTypePrefix = "urn:belfry:problem:"
 )
@@ -98,6 +99,9 @@ func problemOf(err error) *problem {
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
 	case errors.Is(err, fsm.ErrOverloaded):
 		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
+	case errors.Is(err, fsm.ErrNoRoom):
+		return &problem{kind: noRoom, committed: "no", retryAfter: 10,
+			detail: "nothing is taken that needs more room; cancels, settles and changes of a time are"}
 	case errors.Is(err, fsm.ErrNotProposed):
 		return &problem{kind: notCommitted, detail: err.Error(), committed: "no", retryAfter: 1}
 	case errors.Is(err, fsm.ErrUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

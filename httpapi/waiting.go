@@ -1,0 +1,20 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Waiting answers for a node that has not opened its data, because it waits for something: 503 with the reason to every
+// call, /healthz included. Only /metrics says what it always does, as far as there is anything to measure.
+func Waiting(reason func() string, metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		p := &problem{kind: notReady, detail: reason(), committed: "no", retryAfter: 5}
+		p.write(w)
+	})
+	return mux
+}

@@ -1,0 +1,37 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Whatever is asked of a node that waits, it says why, as a problem; and its metrics.
+func TestWaiting(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
+	h := Waiting(func() string { return "the disk is full" }, registry)
+	for _, call := range [][2]string{
+		{"GET", "/healthz"}, {"GET", "/readyz"}, {"PUT", "/v1/tasks/a"}, {"GET", "/v1/cluster"}, {"GET", "/"},
+		{"POST", "/v1/batch"}, {"DELETE", "/nothing"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(call[0], call[1], strings.NewReader("{}")))
+		var p struct{ Type, Detail, Committed string }
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatalf("%v: %v: %s", call, err, w.Body)
+		}
+		if w.Code != 503 || p.Detail != "the disk is full" || p.Committed != "no" || w.Header().Get("Retry-After") == "" ||
+			w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%v: %d %v %s", call, w.Code, w.Header(), w.Body)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "some_gauge") {
+		t.Errorf("metrics: %d %s", w.Code, w.Body)
+	}
+}
