@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/httpapi"
@@ -40,9 +41,13 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 		return err
 	}
 	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
+	n.space = func() (disk.Space, error) { return disk.Of(f.data) }
 	defer func() { err = errors.Join(err, n.stop()) }()
-	for _, start := range []func() error{n.startMetrics, n.startProfiles, n.startDelivery, n.startCluster, n.startHTTP} {
-		if err := start(); err != nil {
+	awaitRoom := func() error { return n.awaitRoom(ctx) }
+	for _, start := range []func() error{
+		n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, n.startCluster, n.startHTTP,
+	} {
+		if err := start(); err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
@@ -63,6 +68,7 @@ type node struct {
 	flags    *serveFlags
 	log      *slog.Logger
 	clock    func() time.Time
+	space    func() (disk.Space, error) // of the data folder's disk
 	registry *prometheus.Registry
 	receive  *receivers
 	cluster  *cluster.Node
@@ -124,17 +130,23 @@ func (n *node) startDelivery() error {
 	return nil
 }
 
-// startCluster opens the node. The HTTP port is bound before, and served after: a port that is taken is no reason to
-// have joined a cluster, and others are told the port that was bound.
+// listen binds the HTTP port, before the node is opened: a port that is taken is no reason to have joined a cluster,
+// and others are told the port that was bound.
+func (n *node) listen() error {
+	var err error
+	if n.listener, err = net.Listen("tcp", n.flags.http); err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	n.onStop(func() error { return ignoreClosed(n.listener.Close()) })
+	return nil
+}
+
+// startCluster opens the node.
 func (n *node) startCluster() error {
 	cfg, err := n.flags.clusterConfig()
 	if err != nil {
 		return &usageError{err}
 	}
-	if n.listener, err = net.Listen("tcp", n.flags.http); err != nil {
-		return fmt.Errorf("--http: %w", err)
-	}
-	n.onStop(func() error { return ignoreClosed(n.listener.Close()) })
 	if cfg.HTTPAddr, err = advertised(n.flags.advertiseHTTP, n.listener.Addr()); err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
 )
 
 // serveFlags are a node's settings as they are given.
@@ -22,6 +23,7 @@ type serveFlags struct {
 	allowCIDRs, brokerCIDRs      []string
 	brokers                      string
 	maxClockOffset               time.Duration
+	minFreeDisk                  string
 	laneWindow                   uint32
 	logLevel, logFormat, pidFile string
 	pprof                        string
@@ -69,6 +71,9 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 		"publish to any broker at these addresses, without credentials; repeatable")
 	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
 		"a node whose clock is further from the others' leads nothing")
+	flags.StringVar(&f.minFreeDisk, "min-free-disk", "",
+		"with less room for its data the node leads only what nobody else can, and nothing new is\n"+
+			"scheduled there: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or 5% if that is less)")
 	flags.Uint32Var(&f.laneWindow, "lane-window", 0,
 		"attempts in flight per shard and receiver, at first: it adapts (default 16)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -94,6 +99,9 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 		return cfg, fmt.Errorf("--log-store %q: wal or boltdb", f.logStore)
 	}
 	var err error
+	if cfg.MinFreeDisk, err = disk.Parse(f.minFreeDisk); err != nil {
+		return cfg, fmt.Errorf("--min-free-disk: %w", err)
+	}
 	if cfg.Timing, err = cluster.ParseTiming(f.timing); err != nil {
 		return cfg, fmt.Errorf("--timing: %w", err)
 	}

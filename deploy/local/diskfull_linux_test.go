@@ -1,0 +1,200 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// smallDisk mounts a file system of that many MiB, which takes root.
+func smallDisk(t *testing.T, mib int) string {
+	t.Helper()
+	dir := t.TempDir()
+	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
+		t.Skipf("SKIPPED, a node with a full disk is NOT tested: mounting a tmpfs needs root: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			t.Errorf("unmounting %s: %v", dir, err)
+		}
+	})
+	return dir
+}
+
+// fill leaves at most so much room on a disk.
+func fill(t *testing.T, ballast string, leave uint64) {
+	t.Helper()
+	var st unix.Statfs_t
+	if err := unix.Statfs(filepath.Dir(ballast), &st); err != nil {
+		t.Fatal(err)
+	}
+	free := st.Bavail * uint64(st.Bsize)
+	if free <= leave {
+		return
+	}
+	f, err := os.OpenFile(ballast, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Write(make([]byte, free-leave)); err != nil && !errors.Is(err, unix.ENOSPC) {
+		t.Error(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNodeRunsOutOfRoom: a node whose disk fills gives its leaderships away; when it is full it ends; started again it
+// says why it waits, and goes on by itself when there is room. Nothing that was acknowledged is lost.
+func TestNodeRunsOutOfRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	disk := smallDisk(t, 96)
+	ballast := filepath.Join(disk, "ballast")
+	cluster := startReal(t, local.Config{
+		Binary: localtest.Build(t), DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "3"},
+		Places: []local.Place{{Data: filepath.Join(disk, "data"), Args: []string{"--min-free-disk", "32MiB"}}},
+	})
+	first, others := dial(t, cluster.URLs()[0]), dial(t, cluster.URLs()[1:]...)
+	tasks := 0
+	put := func(c *client.Client, payload int) {
+		t.Helper()
+		task := client.Task{
+			ID: fmt.Sprint("task-", tasks), Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", payload) + `"`)}
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+		tasks++
+	}
+	for range 30 {
+		put(first, 10)
+	}
+
+	fill(t, ballast, 20<<20)
+	until(t, "the node leads nothing", func() error { return leadsNothing(t, others, "node-1") })
+	for range 30 { // it is as useful as ever, and passes calls on
+		put(first, 10)
+	}
+
+	fill(t, ballast, 0)
+	until(t, "the node ends", func() error {
+		put(others, 200<<10)
+		if cluster.Nodes()[0].PID != 0 {
+			return fmt.Errorf("it runs after %d tasks", tasks)
+		}
+		return nil
+	})
+	readAll(t, others, tasks)
+
+	started := make(chan error, 1)
+	go func() { started <- cluster.StartNode(t.Context(), "node-1") }()
+	until(t, "it says why it waits", func() error { return waits(t, cluster.URLs()[0]) })
+	waiting := cluster.Nodes()[0].PID
+	put(others, 10)
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	if pid := cluster.Nodes()[0].PID; pid != waiting {
+		t.Errorf("it was process %d that waited, and %d runs", waiting, pid)
+	}
+	put(first, 10)
+	readAll(t, first, tasks)
+	until(t, "the replicas are equal", func() error { return equalReplicas(t, first) })
+}
+
+func until(t *testing.T, what string, holds func() error) {
+	t.Helper()
+	late := time.After(60 * time.Second)
+	for {
+		err := holds()
+		if err == nil {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("never: %s: %v", what, err)
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func leadsNothing(t *testing.T, c *client.Client, name string) error {
+	view, err := c.Cluster(t.Context())
+	if err != nil {
+		return err
+	}
+	for _, s := range view.Shards {
+		if node := view.Node(s.Leader); node == nil || node.Name == name {
+			return fmt.Errorf("shard %d is led by %q", s.ID, s.Leader)
+		}
+	}
+	for _, n := range view.Nodes {
+		if n.DiskLow != (n.Name == name) {
+			return fmt.Errorf("%s: low disk: %v", n.Name, n.DiskLow)
+		}
+	}
+	return nil
+}
+
+// waits: the node answers its health page with the reason, and any call so.
+func waits(t *testing.T, url string) error {
+	for _, path := range []string{"/healthz", "/readyz", "/v1/tasks/task-1"} {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "too little room") {
+			return fmt.Errorf("%s: %d %s", path, resp.StatusCode, body)
+		}
+	}
+	return nil
+}
+
+func equalReplicas(t *testing.T, c *client.Client) error {
+	view, err := c.Cluster(t.Context())
+	if err != nil {
+		return err
+	}
+	for _, s := range view.Shards {
+		for _, r := range s.Replicas {
+			if r.Diverged {
+				t.Fatalf("shard %d at %s has diverged", s.ID, r.Node)
+			}
+			if first := s.Replicas[0]; r.Hash == "" || r.Applied != first.Applied || r.Hash != first.Hash {
+				return fmt.Errorf("shard %d: %+v", s.ID, s.Replicas)
+			}
+		}
+	}
+	return nil
+}
