@@ -22,8 +22,8 @@
 //   - After an fsync that failed, what it could not write is taken for written, as on Linux: it is still read, no later
 //     fsync tries again, and a power loss drops it. Only writing it again helps.
 //
-// This is stricter than ext4, whose journal commits all steps in their order with the next fsync of anything. It is not as
-// strict as POSIX, which promises no name without an fsync of its folder; no journaling file system is.
+// This is stricter than ext4, whose journal commits all steps in their order with the next fsync of anything. It is not
+// as strict as POSIX, which promises no name without an fsync of its folder; no journaling file system is.
 //
 // # How it is mounted
 //
@@ -38,8 +38,8 @@
 // and mounts anew, so that nothing comes back from the kernel's cache.
 //
 // No fsync reaches the real disk, since only processes die here. On two cores, beside much else, that makes 15 800
-// writes of 4 KiB a second, each followed by fdatasync; a cluster of three nodes, all on that machine, took 3000 to 3400
-// schedules a second from 64 callers with these disks and 2600 to 3600 without.
+// writes of 4 KiB a second, each followed by fdatasync; a cluster of three nodes, all on that machine, took 3000 to
+// 3400 schedules a second from 64 callers with these disks and 2600 to 3600 without.
 //
 // # What it leaves to others
 //
@@ -49,7 +49,7 @@
 //
 // # Why not otherwise
 //
-// Not a block device under a real file system (dm-log-writes, dm-flakey): it would test one file system's reading of the
-// rules where this tests the rules, and those targets are missing in many kernels. Not an LD_PRELOAD: a Go binary calls
-// the kernel directly. Not a virtual machine per node: a power loss would take seconds.
+// Not a block device under a real file system (dm-log-writes, dm-flakey): it would test one file system's reading of
+// the rules where this tests the rules, and those targets are missing in many kernels. Not an LD_PRELOAD: a Go binary
+// calls the kernel directly. Not a virtual machine per node: a power loss would take seconds.
 package lossyfs

@@ -131,7 +131,5 @@ func (p *player) rest() (last int) {
 	return last
 }
 
-func (p *player) killed() bool {
-	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
-	return ok && status.Signaled()
-}
+// killed tells whether a signal has ended it.
+func (p *player) killed() bool { return p.cmd.ProcessState.ExitCode() < 0 }

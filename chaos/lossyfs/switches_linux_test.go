@@ -132,7 +132,7 @@ func TestKilledWhileSyncsHang(t *testing.T) {
 	check(t, p.cmd.Process.Kill())
 	d.Unstall()
 	_ = p.cmd.Wait()
-	if status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() {
+	if !p.killed() {
 		t.Errorf("it ended with %v", p.cmd.ProcessState)
 	}
 }
