@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/vitals"
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
@@ -35,7 +36,7 @@ func weatherStorm(t *testing.T, s *stage) {
 	awaitTaken(t, punctual, len(beside.due), time.Minute)
 	acc = s.account(t, beside, punctual.came())
 	acc.hold(t, "punctual tasks beside the storm", pick(time.Second, 20*time.Millisecond))
-	monitor.hold(t, vitals{memory: pick[int64](200<<20, 1200<<20), files: pick(2000, 5000)})
+	monitor.hold(t, vitals.Usage{Memory: pick[int64](200<<20, 1200<<20), Descriptors: pick(2000, 5000)})
 }
 
 // spreadStorm asks for jitter, and gets the tasks of one instant spread over the window.

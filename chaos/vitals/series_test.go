@@ -1,0 +1,78 @@
+package vitals
+
+import (
+	"encoding/xml"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// curve makes an hour of a quantity, a point every ten seconds.
+func curve(q Quantity, at func(minutes float64) float64) Series {
+	s := Series{Quantity: q, Node: "node-1"}
+	for t := time.Duration(0); t <= time.Hour; t += 10 * time.Second {
+		s.Points = append(s.Points, Point{t, at(t.Minutes())})
+	}
+	return s
+}
+
+func TestTrend(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	sawtooth := func(m float64) float64 { return 300 + 80*math.Mod(m, 7)/7 }
+	for name, c := range map[string]struct {
+		at   func(m float64) float64
+		flat bool
+	}{
+		"still":                           {func(float64) float64 { return 300 }, true},
+		"noise":                           {func(float64) float64 { return 300 + 60*rng.NormFloat64() }, true},
+		"sawtooth":                        {sawtooth, true},
+		"falling":                         {func(m float64) float64 { return 400 - 3*m }, true},
+		"warms up":                        {func(m float64) float64 { return 300 * min(1, m/12) }, true},
+		"wild points":                     {func(m float64) float64 { return 300 + 5000*math.Floor(rng.Float64()*1.1) }, true},
+		"grows by a megabyte a minute":    {func(m float64) float64 { return 300 + m }, false},
+		"sawtooth on a slope":             {func(m float64) float64 { return sawtooth(m) + m }, false},
+		"noise on a slope":                {func(m float64) float64 { return 300 + 30*rng.NormFloat64() + 1.5*m }, false},
+		"steps":                           {func(m float64) float64 { return 300 + 20*math.Floor(m/10) }, false},
+		"only its first third is growing": {func(m float64) float64 { return 300 + min(m, 20) }, true},
+	} {
+		if got := curve(Quantities()[0], c.at).Trend(); got.Flat() != c.flat || !got.Judged {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestTooLittleIsNotJudged(t *testing.T) {
+	s := curve(Quantities()[0], func(m float64) float64 { return 100 * m })
+	s.Points = s.Points[:fewest]
+	if got := s.Trend(); got.Judged || !got.Flat() {
+		t.Errorf("%+v", got)
+	}
+	if got := (Series{Quantity: Quantities()[0]}).Trend(); got.Judged {
+		t.Errorf("%+v", got)
+	}
+	if got := curve(Quantity{Name: processor}, func(m float64) float64 { return m }).Trend(); got.Judged || got.Growth < 39 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSVGIsOne(t *testing.T) {
+	all := []Series{curve(Quantities()[0], func(m float64) float64 { return m }), {Quantity: Quantities()[0], Node: "<x>"}}
+	for _, text := range []string{SVG(memory, all), SVG(memory, nil), SVG("<none>", all)} {
+		d := xml.NewDecoder(strings.NewReader(text))
+		for {
+			_, err := d.Token()
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%v in %s", err, text)
+			}
+		}
+	}
+	if !strings.Contains(SVG(memory, all), "polyline") {
+		t.Error("no curve")
+	}
+}

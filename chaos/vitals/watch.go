@@ -1,0 +1,125 @@
+package vitals
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// Watch is a watch on the nodes of a cluster.
+type Watch struct {
+	cluster *local.Cluster
+	client  *http.Client
+	began   time.Time
+	stop    context.CancelFunc
+	done    sync.WaitGroup
+
+	mu     sync.Mutex // guards what follows
+	series map[[2]string]*Series
+	spent  map[string]Point // processor seconds of each node, as of the last look
+}
+
+// tellTimeout is how long a node may take to tell its metrics.
+const tellTimeout = 2 * time.Second
+
+// Begin looks at every node now and then, until End.
+func Begin(cluster *local.Cluster, every time.Duration) *Watch {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &Watch{
+		cluster: cluster, client: &http.Client{Timeout: tellTimeout}, began: time.Now(), stop: stop,
+		series: map[[2]string]*Series{}, spent: map[string]Point{},
+	}
+	w.done.Go(func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			w.look(ctx)
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return w
+}
+
+// End ends the watch and returns what was seen: the series of each quantity, one a node.
+func (w *Watch) End() []Series {
+	w.stop()
+	w.done.Wait()
+	w.client.CloseIdleConnections()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []Series
+	for _, q := range Quantities() {
+		for _, n := range w.cluster.Nodes() {
+			if s := w.series[[2]string{q.Name, n.Name}]; s != nil {
+				all = append(all, *s)
+			}
+		}
+	}
+	return all
+}
+
+func (w *Watch) look(ctx context.Context) {
+	var nodes sync.WaitGroup
+	for _, n := range w.cluster.Nodes() {
+		if n.PID != 0 {
+			nodes.Go(func() { w.lookAt(ctx, n) })
+		}
+	}
+	nodes.Wait()
+}
+
+const mib = 1 << 20
+
+// lookAt looks at one node. What cannot be seen of it at the moment, because it has just ended, is paused or is cut off,
+// is a gap in its series.
+func (w *Watch) lookAt(ctx context.Context, n local.Node) {
+	if u, err := Of(n.PID); err == nil {
+		at := w.add(n.Name, memory, float64(u.Memory)/mib)
+		w.add(n.Name, descriptors, float64(u.Descriptors))
+		w.add(n.Name, threads, float64(u.Threads))
+		w.addProcessor(n.Name, at, u.Processor)
+	}
+	if bytes, err := size(n.Data); err == nil {
+		w.add(n.Name, disk, float64(bytes)/mib)
+	}
+	if says, err := told(ctx, w.client, n); err == nil {
+		w.add(n.Name, goroutines, says["go_goroutines"])
+		w.add(n.Name, heap, says["go_memstats_heap_inuse_bytes"]/mib)
+	}
+}
+
+// add adds a point, at the time since the watch began, which it returns.
+func (w *Watch) add(node, quantity string, value float64) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	key := [2]string{quantity, node}
+	s := w.series[key]
+	if s == nil {
+		known := Quantities()
+		i := slices.IndexFunc(known, func(q Quantity) bool { return q.Name == quantity })
+		s = &Series{Quantity: known[i], Node: node}
+		w.series[key] = s
+	}
+	at := time.Since(w.began)
+	s.Points = append(s.Points, Point{at, value})
+	return at
+}
+
+// addProcessor adds how many cores a node was on since the last look. A node that was started anew begins at nothing.
+func (w *Watch) addProcessor(node string, at time.Duration, seconds float64) {
+	w.mu.Lock()
+	last, known := w.spent[node]
+	w.spent[node] = Point{at, seconds}
+	w.mu.Unlock()
+	if known && seconds >= last.Value && at > last.At {
+		w.add(node, processor, (seconds-last.Value)/(at-last.At).Seconds())
+	}
+}
