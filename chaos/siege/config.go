@@ -40,6 +40,8 @@ type Config struct {
 
 	NoNetwork, NoDisks, NoClocks, NoMemory bool // skip the faults of these, and do without the stage that they need
 
+	Soak bool // load alone for as long as For says, in long rounds; the nodes' vitals must stay flat
+
 	Keep     bool      // also the records of rounds that held
 	Progress io.Writer // told about every round in a line; nil: nobody
 }
@@ -50,6 +52,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("siege: Binary and Dir must be given")
 	case c.For <= 0 && c.Rounds <= 0 && c.Round <= 0:
 		return c, errors.New("siege: one of For, Rounds and Round must be given")
+	}
+	if c.Soak {
+		c.Faults = []string{noFaults}
+		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoMemory = true, true, true, true
+		setDefault(&c.Strike, 5*time.Minute)
 	}
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
@@ -69,6 +76,11 @@ func (c Config) withDefaults() (Config, error) {
 		c.Progress = io.Discard
 	}
 	return c, nil
+}
+
+// lookEvery is how often the nodes' vitals are taken: some hundred times in a run.
+func (c Config) lookEvery() time.Duration {
+	return min(max(c.For/400, time.Second), 10*time.Second)
 }
 
 // limits are the usual ones, but for a node's start, which here is part of its coming back: several may start at once,

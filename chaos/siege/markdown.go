@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 )
 
-// Write writes report.md and report.json to a folder.
+// Write writes report.md, report.json and the curves to a folder.
 func (r *Report) Write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -24,6 +24,7 @@ func (r *Report) Write(dir string) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "report.json"), append(data, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o644),
+		r.draw(dir),
 	)
 }
 
@@ -41,6 +42,7 @@ func (r *Report) Markdown() string {
 	r.tellInvariants(say)
 	r.tellTolls(say)
 	r.tellCalls(say)
+	r.tellVitals(say)
 	r.tellSkipped(say)
 	r.tellFailed(say)
 	return b.String()
@@ -145,6 +147,9 @@ func (r *Report) Tell(out io.Writer) error {
 		if !round.OK {
 			fmt.Fprintf(&b, "  round %d: see %s; again: %s\n", round.N, round.Dir, r.replay(round))
 		}
+	}
+	for _, t := range r.swollen() {
+		fmt.Fprintf(&b, "  %s\n", growth(t))
 	}
 	for _, skipped := range r.Skipped {
 		fmt.Fprintf(&b, "  SKIPPED %s\n", skipped)

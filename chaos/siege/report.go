@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
 // Report is what came of a siege.
@@ -31,7 +33,11 @@ type Report struct {
 	Findings []check.Finding            `json:"findings"` // of all rounds together; breaches are told by the rounds
 	Breaches map[string]int             `json:"breaches"` // by invariant
 	Skipped  []Skipped                  `json:"skipped"`
+	Soak     bool                       `json:"soak,omitempty"`
+	Trends   []vitals.Trend             `json:"trends"` // of what the nodes took from the machine
 	Errors   int                        `json:"errors"` // lines of that level in the nodes' logs
+
+	series []vitals.Series
 }
 
 // RoundReport is what came of one round.
@@ -61,7 +67,7 @@ type CallCount struct {
 func newReport(cfg Config) *Report {
 	return &Report{
 		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Version: version(), Machine: machine(),
-		Began: time.Now(), Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
+		Began: time.Now(), Soak: cfg.Soak, Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
 	}
 }
 
@@ -89,8 +95,12 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK tells whether all rounds held. A siege without a round has shown nothing, and did not hold.
+// OK tells whether all rounds held, and in a soak whether the nodes' vitals stayed flat. A siege without a round has
+// shown nothing, and did not hold.
 func (r *Report) OK() bool {
+	if len(r.swollen()) > 0 {
+		return false
+	}
 	for _, round := range r.Rounds {
 		if !round.OK {
 			return false
@@ -130,7 +140,20 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%d faults of group %q (%s): %s", len(s.Faults), s.Group, strings.Join(s.Faults, ", "), s.Why)
 }
 
-func (r *Report) finish() { r.Took = time.Since(r.Began) }
+func (r *Report) finish() {
+	r.Took = time.Since(r.Began)
+	for _, s := range r.series {
+		r.Trends = append(r.Trends, s.Trend())
+	}
+}
+
+// swollen is what grew in a soak. In a siege nodes die and come back, and nothing can be said of it.
+func (r *Report) swollen() []vitals.Trend {
+	if !r.Soak {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(r.Trends), vitals.Trend.Flat)
+}
 
 // add adds a round.
 func (r *Report) add(round *RoundReport) {

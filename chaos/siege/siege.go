@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/vitals"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
@@ -42,7 +43,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := s.open(ctx, kinds); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
+	watch := vitals.Begin(s.stand.Cluster, cfg.lookEvery())
 	err = s.rounds(ctx)
+	s.report.series = watch.End()
 	s.report.finish()
 	return s.report, errors.Join(err, s.close())
 }

@@ -35,9 +35,10 @@ type Trend struct {
 func (t Trend) Flat() bool { return !t.Judged || t.Growth <= t.Bound }
 
 const (
-	warmUp     = 3   // of so many parts of a run the first one is for warming up
-	fewest     = 20  // points after that, or nothing is judged
-	mostPoints = 600 // that the slopes are taken of: their number is the square of it
+	warmUp     = 3                // of so many parts of a run the first one is for warming up
+	shortest   = 20 * time.Minute // that is judged after it: tombstones make memory grow for ten
+	fewest     = 20               // points in that time
+	mostPoints = 600              // that the slopes are taken of: their number is the square of it
 )
 
 // Trend judges a series.
@@ -53,8 +54,8 @@ func (s Series) Trend() Trend {
 	}
 	t.Median, t.Max = median(values), slices.Max(values)
 	t.Bound = s.Quantity.bound(t.Median)
-	t.Judged = s.Quantity.judged() && len(points) >= fewest
 	span := points[len(points)-1].At - points[0].At
+	t.Judged = s.Quantity.judged() && len(points) >= fewest && span >= shortest
 	t.Growth = slope(points) * span.Seconds()
 	return t
 }

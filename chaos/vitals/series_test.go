@@ -46,7 +46,7 @@ func TestTrend(t *testing.T) {
 
 func TestTooLittleIsNotJudged(t *testing.T) {
 	s := curve(Quantities()[0], func(m float64) float64 { return 100 * m })
-	s.Points = s.Points[:fewest]
+	s.Points = s.Points[:150]
 	if got := s.Trend(); got.Judged || !got.Flat() {
 		t.Errorf("%+v", got)
 	}

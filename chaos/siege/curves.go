@@ -1,0 +1,58 @@
+package siege
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/belfryhq/belfry/chaos/vitals"
+)
+
+// curve is the file of a quantity's picture.
+func curve(quantity string) string { return "curve-" + quantity + ".svg" }
+
+// draw writes the curves of what the nodes took from the machine, a file for each quantity.
+func (r *Report) draw(dir string) error {
+	var err error
+	for _, q := range vitals.Quantities() {
+		picture := vitals.SVG(q.Name, r.series)
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, curve(q.Name)), []byte(picture), 0o644))
+	}
+	return err
+}
+
+func (r *Report) tellVitals(say teller) {
+	if len(r.Trends) == 0 {
+		return
+	}
+	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew from " +
+		"then on.\n\n| | node | median | highest | growth | allowed | |\n| --- | --- | ---: | ---: | ---: | ---: | --- |")
+	for _, t := range r.Trends {
+		allowed, word := "–", ""
+		if t.Judged && r.Soak {
+			allowed, word = fmt.Sprintf("%.4g", t.Bound), "flat"
+		}
+		if r.Soak && !t.Flat() {
+			word = "**GROWS**"
+		}
+		say("| %s | %s | %.4g | %.4g | %+.3g | %s | %s |", measured(t), t.Node, t.Median, t.Max, t.Growth, allowed, word)
+	}
+	say("")
+	for _, q := range vitals.Quantities() {
+		say("![%s](%s)\n", q.Name, curve(q.Name))
+	}
+}
+
+func measured(t vitals.Trend) string {
+	if t.Unit == "" {
+		return t.Quantity
+	}
+	return t.Quantity + ", " + t.Unit
+}
+
+// growth tells of a trend that is not flat.
+func growth(t vitals.Trend) string {
+	return fmt.Sprintf("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth,
+		t.Median, t.Bound)
+}
