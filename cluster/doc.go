@@ -13,6 +13,7 @@
 //	router     id → slot → shard → leader, and trying again
 //	pull       due tasks, from all leaders to the consumers that wait here
 //	disk       how much room is left for the data
+//	verify     what is in a stopped node's data folder
 //	compare    this node's replicas against those elsewhere, all the time
 //
 // The rule between them: gossip hints, Raft decides. An address, a sign of life, a leader's name may come from gossip,

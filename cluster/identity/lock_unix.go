@@ -17,6 +17,19 @@ func lockFolder(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
+	return locked(dir, f)
+}
+
+// lockToLook is lockFolder without making or writing anything.
+func lockToLook(dir string) (*os.File, error) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	return locked(dir, f)
+}
+
+func locked(dir string, f *os.File) (*os.File, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		return nil, errors.Join(errInUse(dir, err), f.Close())
 	}

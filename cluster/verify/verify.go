@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// Report is what a data folder holds.
+type Report struct {
+	NodeID    string  `json:"node_id"`
+	ClusterID string  `json:"cluster_id"` // empty: it is in none yet
+	Groups    []Group `json:"groups"`     // the control group, which is 0, and the shards, by number
+}
+
+// Group is one Raft group's part of it.
+type Group struct {
+	Number uint32 `json:"shard"` // 0: the control group
+	Term   uint64 `json:"term"`
+	First  uint64 `json:"first_index"` // of the log; 0: it is empty
+	Last   uint64 `json:"last_index"`
+
+	Snapshot uint64 `json:"snapshot_index"` // of the newest one that is whole; 0: there is none
+
+	// Of a shard: the state after the last entry.
+	Applied  uint64         `json:"applied"`
+	Commands uint64         `json:"commands"`
+	Hash     string         `json:"hash"`
+	Tasks    map[string]int `json:"tasks"` // by state
+
+	Problems []string `json:"problems"`
+}
+
+// Sound tells whether nothing is wrong.
+func (r *Report) Sound() bool {
+	for _, g := range r.Groups {
+		if len(g.Problems) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Folder looks at a data folder. Copies are made in the folder temp, one group at a time; empty: the system's own. Its
+// error says that the folder cannot be looked at; what is wrong in it stands in the report.
+func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
+	id, err := identity.Inspect(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, id.Close()) }()
+	report = &Report{NodeID: id.NodeID(), ClusterID: id.ClusterID()}
+	for _, number := range id.Groups() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		group, err := lookAt(id.GroupDir(number), number, temp)
+		if err != nil {
+			return nil, fmt.Errorf("group %d: %w", number, err)
+		}
+		report.Groups = append(report.Groups, group)
+	}
+	return report, nil
+}
+
+// lookAt looks at one group, on a copy of what opening it would change.
+func lookAt(dir string, number uint32, temp string) (_ Group, err error) {
+	scratch, err := os.MkdirTemp(temp, "belfry-verify-")
+	if err != nil {
+		return Group{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if _, err := os.Stat(dir); err != nil {
+		gone := "the group has lived here, and its folder is gone: " + err.Error()
+		return Group{Number: number, Problems: []string{gone}}, nil
+	}
+	l := look{Group: Group{Number: number, Problems: []string{}}, state: stateOf(number)}
+	if err := mirror(dir, scratch); err != nil {
+		return Group{}, fmt.Errorf("making a copy to look at: %w", err)
+	}
+	l.readSnapshots(scratch)
+	l.readLog(scratch)
+	l.tell()
+	return l.Group, nil
+}
+
+func (l *look) wrong(format string, args ...any) {
+	l.Problems = append(l.Problems, fmt.Sprintf(format, args...))
+}
+
+func stateName(state int32) string {
+	return strings.ToLower(strings.TrimPrefix(fsmpb.State_name[state], "STATE_"))
+}

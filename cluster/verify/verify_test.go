@@ -1,0 +1,242 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+type nobody struct{}
+
+func (nobody) Deliver(context.Context, fsm.Attempt) fsm.Outcome { return fsm.Outcome{} }
+func (nobody) DeliverBatch(_ context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	return make([]fsm.Outcome, len(batch))
+}
+
+const tasks = 400
+
+// used makes the folder of a node that has run one shard until it had a snapshot, and more log.
+func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
+	t.Helper()
+	dir = t.TempDir()
+	id, err := identity.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
+	s, err := shard.Open(shard.Config{
+		ID: 1, NodeID: id.NodeID(), Dir: id.GroupDir(1), Replicas: []shard.Replica{{NodeID: id.NodeID()}},
+		Transport: transport, LogStore: kind, Deliver: nobody{}, SnapshotLog: 1, Timing: shard.Fast(),
+		Fatal: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range tasks {
+		schedule(t, s, fmt.Sprint("task-", i), 10)
+		if i == tasks/2 {
+			awaitSnapshot(t, s, id.GroupDir(1))
+		}
+	}
+	last = s.Status()
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := id.RecordOpened(1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Folder(t.Context(), dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "use") {
+		t.Errorf("a folder that is in use: %v", err)
+	}
+	if err := id.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, last
+}
+
+func schedule(t *testing.T, s *shard.Shard, id string, times int) {
+	t.Helper()
+	cmd := &fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec: &fsmpb.Spec{Payload: []byte(strings.Repeat(id, times))}, ReceivedAtMs: time.Now().UnixMilli(),
+		FireAtMs: time.Now().Add(time.Hour).UnixMilli(),
+	}}}
+	for {
+		err := s.Do(t.Context(), []*fsmpb.Command{cmd})[0].Err
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(10 * time.Millisecond): // it is being elected
+		case <-t.Context().Done():
+			t.Fatal(err)
+		}
+	}
+}
+
+func awaitSnapshot(t *testing.T, s *shard.Shard, dir string) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		if found, err := filepath.Glob(filepath.Join(dir, "snapshots", "*[0-9]")); err != nil || len(found) > 0 {
+			return
+		}
+		schedule(t, s, "task-0", 10_000) // a snapshot is due when the log has grown larger than the state
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-late:
+			t.Fatal("no snapshot")
+		}
+	}
+}
+
+// sums are the checksums of all files.
+func sums(t *testing.T, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		fmt.Fprintf(&out, "%s %x\n", path, sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func inspect(t *testing.T, dir string) Group {
+	t.Helper()
+	before, temp := sums(t, dir), t.TempDir()
+	report, err := Folder(t.Context(), dir, temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := sums(t, dir); after != before {
+		t.Errorf("files were changed:\n%s\n%s", before, after)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if len(report.Groups) != 1 {
+		t.Fatalf("%+v", report)
+	}
+	if report.Sound() != (len(report.Groups[0].Problems) == 0) {
+		t.Errorf("sound: %v: %+v", report.Sound(), report)
+	}
+	return report.Groups[0]
+}
+
+func TestSoundFolder(t *testing.T) {
+	for _, kind := range []logstore.Kind{logstore.WAL, logstore.BoltDB} {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			dir, last := used(t, kind)
+			g := inspect(t, dir)
+			if len(g.Problems) > 0 {
+				t.Fatalf("%q", g.Problems)
+			}
+			if g.Hash != fmt.Sprintf("%016x", last.Hash) || g.Applied != last.Applied || g.Commands != last.Commands {
+				t.Errorf("%+v, want %+v", g, last)
+			}
+			if g.Snapshot == 0 || g.Last < g.Snapshot || g.Term == 0 || g.Tasks["scheduled"] != tasks {
+				t.Errorf("%+v", g)
+			}
+		})
+	}
+}
+
+func TestDamage(t *testing.T) {
+	dir, _ := used(t, logstore.WAL)
+	group := filepath.Join(dir, "groups", "0001")
+	for _, tt := range []struct {
+		name, file string // a pattern
+		harm       func([]byte) []byte
+		says       string
+	}{
+		{"a snapshot", "snapshots/*/state.bin", flip("task-7"), "snapshot "},
+		{"an entry", "log/wal/*.wal", flip("task-380"), "log: "},
+		{"the votes are gone", "log/stable.db", nil, "log: "},
+		{"the segments' list is gone", "log/wal/*.db", nil, "log: "},
+		{"a snapshot's description", "snapshots/*/meta.json", func([]byte) []byte { return []byte("{") }, "snapshot "},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			copied := filepath.Join(t.TempDir(), "data")
+			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
+				t.Fatal(err)
+			}
+			files, err := filepath.Glob(filepath.Join(copied, "groups", "0001", tt.file))
+			if err != nil || len(files) == 0 {
+				t.Fatalf("%v, %v in %s", files, err, group)
+			}
+			harmed := 0
+			for _, file := range files {
+				harmed += spoil(t, file, tt.harm)
+			}
+			if harmed == 0 {
+				t.Fatal("nothing was harmed")
+			}
+			g := inspect(t, copied)
+			if !slices.ContainsFunc(g.Problems, func(p string) bool { return strings.Contains(p, tt.says) }) {
+				t.Errorf("%q", g.Problems)
+			}
+		})
+	}
+}
+
+// flip changes a byte in the last place where the text stands.
+func flip(text string) func([]byte) []byte {
+	return func(data []byte) []byte {
+		if i := bytes.LastIndex(data, []byte(text)); i >= 0 {
+			data[i] ^= 1
+		}
+		return data
+	}
+}
+
+func spoil(t *testing.T, file string, harm func([]byte) []byte) int {
+	t.Helper()
+	if harm == nil {
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		return 1
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := harm(bytes.Clone(data))
+	if bytes.Equal(bad, data) {
+		return 0
+	}
+	if err := os.WriteFile(file, bad, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return 1
+}
+
+func TestNoFolder(t *testing.T) {
+	for _, dir := range []string{t.TempDir(), "/does/not/exist"} {
+		if _, err := Folder(t.Context(), dir, ""); err == nil || !strings.Contains(err.Error(), dir) {
+			t.Errorf("%v", err)
+		}
+	}
+}
