@@ -63,3 +63,26 @@ func TestLeaderClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// TestClockIsSetWhileNothingIsDue sets all clocks ahead, as when a machine that had slept wakes up: what is due by the
+// clock then starts within a look at it, and not when it would have been due had the clock not been set.
+func TestClockIsSetWhileNothingIsDue(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newReplicas(t, nodes, nil).startAll()
+				defer c.close()
+				n := c.leader()
+				n.must(t, schedule("a", time.Now().Add(30*time.Minute)))
+				time.Sleep(10 * time.Minute)
+				for _, n := range c.nodes {
+					n.offset.set(time.Hour)
+				}
+				time.Sleep(n.cfg.Timing.ClockLook + time.Second)
+				if got := c.sink.of("a"); len(got) != 1 {
+					t.Errorf("%d attempts", len(got))
+				}
+			})
+		})
+	}
+}

@@ -89,7 +89,10 @@ func (t *ticker) untilAdvance(due int64) time.Duration {
 		return never
 	}
 	horizon := t.shard.latencies.horizon()
-	now, _ := t.shard.clock.now() // a jump is dealt with when the Advance is made
+	now, inOrder := t.shard.clock.now()
+	if !inOrder { // what is due is not known. The Advance will not be made, and the clock be looked into
+		return horizon/2 - time.Since(t.last)
+	}
 	wait := max(time.UnixMilli(due).Sub(now)-horizon, horizon/2-time.Since(t.last))
 	return min(wait, t.shard.cfg.Timing.ClockLook)
 }
