@@ -35,7 +35,8 @@ func (s *Shard) openRaft() error {
 	if s.stores, err = s.openStores(taken); err != nil {
 		return err
 	}
-	transport := wrapTransport(s.cfg.Transport, s.contacts, s.pacer, s.holdBack)
+	transport := transport{contacts: s.contacts, pacer: s.pacer, holdBack: s.holdBack, leadsIn: s.leadsIn}.wrap(
+		s.cfg.Transport)
 	err = s.bootstrap(taken, transport)
 	if err == nil {
 		err = s.startRaft(taken, transport)
@@ -102,6 +103,11 @@ func (s *Shard) startRaft(taken raft.SnapshotStore, transport raft.Transport) er
 	}
 	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, cache, s.stores.Stable(), taken, transport)
 	return err
+}
+
+// leadsIn tells whether Raft leads in that term, and goes on to.
+func (s *Shard) leadsIn(term uint64) bool {
+	return s.opened.Load() && !s.stopping.Load() && s.raft.State() == raft.Leader && s.raft.CurrentTerm() == term
 }
 
 func (s *Shard) raftConfig() *raft.Config {

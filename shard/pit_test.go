@@ -33,7 +33,7 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 		}
 	})
 	_, inmem := raft.NewInmemTransport("a")
-	full := wrapTransport(inmem, newContacts(), newPacer(0), func() bool { return false })
+	full := transport{}.wrap(inmem)
 	if _, ok := full.(raft.WithPreVote); !ok {
 		t.Error("pre-vote is lost")
 	}
@@ -46,7 +46,7 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 	if unwrapTransport(full) != raft.Transport(inmem) {
 		t.Error("not unwrapped")
 	}
-	if _, ok := wrapTransport(struct{ raft.Transport }{inmem}, newContacts(), newPacer(0), func() bool { return false }).(raft.WithPreVote); ok {
+	if _, ok := (transport{}).wrap(struct{ raft.Transport }{inmem}).(raft.WithPreVote); ok {
 		t.Error("pre-vote is claimed for a transport without")
 	}
 }

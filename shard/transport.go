@@ -2,6 +2,7 @@ package shard
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,19 +11,21 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport wraps the group's transport for four reasons.
+// transport wraps the group's transport for five reasons.
 //
 // It takes no heartbeat handler, so that heartbeats go through Raft's main loop like everything else. The fast path
 // runs on the transport's goroutine and may raise the term while the main loop, as leader, writes an entry: that entry
 // then carries a term that its author never led, and logs diverge (hashicorp/raft issue 695).
 //
 // It notes when each voter was last known to be in this leader's term: see contacts. It lets heartbeats leave together:
-// see pacer. And a replica that should not lead asks nobody for a vote as long as others may win one: see holdBack.
+// see pacer. A replica that should not lead asks nobody for a vote as long as others may win one: see holdBack. And
+// a leader tries again by itself to reach a follower: see replicate.
 type transport struct {
 	raft.Transport
 	contacts *contacts
 	pacer    *pacer
 	holdBack func() bool
+	leadsIn  func(term uint64) bool
 }
 
 // preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so that a wrapper
@@ -32,12 +35,13 @@ type preVoteTransport struct {
 	raft.WithPreVote
 }
 
-func wrapTransport(inner raft.Transport, c *contacts, p *pacer, holdBack func() bool) raft.Transport {
-	t := &transport{Transport: inner, contacts: c, pacer: p, holdBack: holdBack}
+// wrap makes one of a group's transport.
+func (t transport) wrap(inner raft.Transport) raft.Transport {
+	t.Transport = inner
 	if preVote, ok := inner.(raft.WithPreVote); ok {
-		return preVoteTransport{t, preVote}
+		return preVoteTransport{&t, preVote}
 	}
-	return t
+	return &t
 }
 
 // RequestPreVote comes before every election but one that the leader asked for. A longer timeout instead would not do:
@@ -59,7 +63,40 @@ func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if isHeartbeat(req) {
 		t.pacer.await()
+		return t.exchange(id, addr, req, resp)
 	}
+	return t.replicate(id, addr, req, resp)
+}
+
+const (
+	persistence = time.Minute
+	reachAgain  = 200 * time.Millisecond
+)
+
+var errBack = errors.New("the follower is back: what it lacks is to be looked up anew")
+
+// replicate tries again as long as this replica leads, a minute at most. Raft counts each failure, waits twice as long
+// after the next, up to ten seconds, and does not notice that heartbeats arrive again meanwhile: a follower that was
+// away for half a minute would get nothing for up to ten seconds after its return, and if another one fails then, the
+// group commits nothing although a majority is there. (After the minute Raft gets to see that the follower was removed.)
+//
+// A success that was waited for is told as a failure, so that Raft looks up what the follower lacks by now. It would
+// take the follower for up to date with what the request held, and send the rest at one request every half second.
+func (t *transport) replicate(id raft.ServerID, addr raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := t.exchange(id, addr, req, resp)
+	for began := time.Now(); err != nil && time.Since(began) < persistence && t.leadsIn(req.Term); {
+		<-time.After(reachAgain)
+		*resp = raft.AppendEntriesResponse{}
+		if err = t.exchange(id, addr, req, resp); err == nil && resp.Term <= req.Term {
+			return errBack
+		}
+	}
+	return err
+}
+
+func (t *transport) exchange(id raft.ServerID, addr raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	sent := t.contacts.stamp()
 	err := t.Transport.AppendEntries(id, addr, req, resp)
 	if err == nil && resp.Term == req.Term {
