@@ -34,6 +34,7 @@ type Config struct {
 
 	HeaderTimeout time.Duration // how long a connection may take to say what it is, TLS included; 0: 5 s
 	DialTimeout   time.Duration // also Raft's timeout for one exchange; 0: 5 s
+	Silence       time.Duration // how long what was sent may go unacknowledged before a connection is dead; 0: 2 s
 	MaxSilent     int           // connections that have not yet said what they are; 0: 1024
 	MaxConns      int           // of one kind: gRPC, gossip, each Raft group; 0: 512
 
@@ -47,6 +48,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DialTimeout == 0 {
 		c.DialTimeout = 5 * time.Second
+	}
+	if c.Silence == 0 {
+		c.Silence = 2 * time.Second
 	}
 	if c.MaxSilent == 0 {
 		c.MaxSilent = 1024

@@ -50,6 +50,9 @@ func Listen(cfg Config) (*Endpoint, error) {
 	if e.tcp, e.udp, err = bind(cfg.BindAddr); err != nil {
 		return nil, err
 	}
+	if err := endSilence(e.tcp, cfg.Silence); err != nil {
+		return nil, errors.Join(fmt.Errorf("peer port: %w", err), e.tcp.Close(), e.udp.Close())
+	}
 	e.addr = cfg.advertised(e.tcp.Addr().(*net.TCPAddr))
 	e.grpc = newRoom(e.tcp.Addr(), cfg.MaxConns)
 	e.gossip = newGossip(e)
@@ -65,11 +68,14 @@ func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("peer address to bind: %w", err)
 	}
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // which nodes never dial, and endSilence cannot be had with
 	for attempt := 1; ; attempt++ {
-		tcp, err := net.ListenTCP("tcp", want)
+		listener, err := plain.Listen(context.Background(), "tcp", want.String())
 		if err != nil {
 			return nil, nil, fmt.Errorf("peer port: %w", err)
 		}
+		tcp := listener.(*net.TCPListener)
 		bound := tcp.Addr().(*net.TCPAddr)
 		udp, err := net.ListenUDP("udp", &net.UDPAddr{IP: bound.IP, Port: bound.Port, Zone: bound.Zone})
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 )
 
 // NameSuffix ends the DNS name by which a certificate names a node: "n1" + NameSuffix. An authority may certify much
@@ -71,13 +72,23 @@ func (e *Endpoint) secure(conn net.Conn) (net.Conn, string, error) {
 	return secured, name, err
 }
 
+// connectTimeout has room for one packet that is lost. A packet that is sent to a node which cannot be reached is
+// repeated later and later, so it is better to begin anew: the node may be back.
+const connectTimeout = 1500 * time.Millisecond
+
 // dial is where every connection to another node gets its TLS.
 func (e *Endpoint) dial(ctx context.Context, target Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.DialTimeout)
 	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", target.Addr)
-	if err != nil || e.tls == nil {
-		return conn, err
+	conn, err := (&net.Dialer{Timeout: connectTimeout}).DialContext(ctx, "tcp", target.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := endSilence(conn.(*net.TCPConn), e.cfg.Silence); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	if e.tls == nil {
+		return conn, nil
 	}
 	secured := tls.Client(conn, e.tls.client(target.Name))
 	if err := secured.HandshakeContext(ctx); err != nil {

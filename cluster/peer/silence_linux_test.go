@@ -1,0 +1,40 @@
+package peer
+
+import (
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A connection to a node that has fallen silent dies soon, at either end.
+func TestSilentPeersAreGivenUp(t *testing.T) {
+	b := newBook()
+	one, two := listen(t, b, 1), listen(t, b, 2)
+	dialled, err := one.DialNode(t.Context(), nodeID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dialled.Close()
+	if _, err := io.WriteString(dialled, "PRI"); err != nil {
+		t.Fatal(err)
+	}
+	accepted := accept(t, two.GRPC()).(*tracked).Conn.(*prefixed).Conn
+	for name, conn := range map[string]net.Conn{"dialled": dialled, "accepted": accepted} {
+		raw, err := conn.(syscall.Conn).SyscallConn()
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = raw.Control(func(fd uintptr) {
+			got, err := unix.GetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT)
+			if want := int(one.cfg.Silence.Milliseconds()); got != want || want == 0 || err != nil {
+				t.Errorf("%s: %d ms, not %d: %v", name, got, want, err)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
