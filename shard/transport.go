@@ -78,7 +78,8 @@ var errBack = errors.New("the follower is back: what it lacks is to be looked up
 // replicate tries again as long as this replica leads, a minute at most. Raft counts each failure, waits twice as long
 // after the next, up to ten seconds, and does not notice that heartbeats arrive again meanwhile: a follower that was
 // away for half a minute would get nothing for up to ten seconds after its return, and if another one fails then, the
-// group commits nothing although a majority is there. (After the minute Raft gets to see that the follower was removed.)
+// group commits nothing although a majority is there. (After the minute Raft gets to see whether the follower was
+// removed.)
 //
 // A success that was waited for is told as a failure, so that Raft looks up what the follower lacks by now. It would
 // take the follower for up to date with what the request held, and send the rest at one request every half second.

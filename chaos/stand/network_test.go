@@ -44,6 +44,13 @@ func TestLeaderIsCutOff(t *testing.T) {
 		s.Network.Impair(leader, other, netlab.Quality{Cut: true})
 		s.Network.Impair(other, leader, netlab.Quality{Cut: true})
 	}
+	began := time.Now()
+	if err := schedule(t.Context(), s, others[0], "under-way", came.url); err != nil && !refused(err) {
+		t.Errorf("what was on its way to the leader was answered with %v", err)
+	}
+	if took := time.Since(began); took > underWay {
+		t.Errorf("what was on its way to the leader was answered after %v", took)
+	}
 	awaitWrite(t, s, others[0], "meanwhile", came.url)
 	came.await(t, "meanwhile")
 	if err := schedule(t.Context(), s, leader, "refused", came.url); !refused(err) {
@@ -57,6 +64,10 @@ func TestLeaderIsCutOff(t *testing.T) {
 	came.await(t, "after")
 	awaitEqualReplicas(t, s)
 }
+
+// underWay is how long a call may take that is on its way to a leader when that is cut off: until its connection is
+// given up, which takes two seconds. A call that nobody gives up waits for ten.
+const underWay = 6 * time.Second
 
 // refused tells whether an error is a 503 or a 504.
 func refused(err error) bool {
