@@ -22,6 +22,10 @@ const (
 func (r *Round) strikeAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Strike)
 	defer cancel()
+	if len(r.siege.kinds) == 0 {
+		<-ctx.Done() // the load has the time for itself
+		return nil
+	}
 	failed := make([]error, r.siege.cfg.Strikers)
 	var strikers sync.WaitGroup
 	for i := range failed {
@@ -35,7 +39,7 @@ func (r *Round) strikeAll(ctx context.Context) error {
 // strikeOn strikes one fault after the other. A fault has its own source of choices, so that how many of them it makes
 // does not change what comes after it.
 func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
-	for len(r.siege.kinds) > 0 && wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
+	for wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
 		kind := choose(rng, r.siege.kinds)
 		on := r.target(rand.New(rand.NewPCG(rng.Uint64(), 0)))
 		on.Hold = minHold + time.Duration(rng.Int64N(int64(maxHold-minHold)))
