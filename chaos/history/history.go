@@ -114,6 +114,7 @@ type Answer struct {
 	Error    string  `json:"error,omitempty"`
 
 	Misjudged bool `json:"misjudged,omitempty"` // the client called it not done, which it could not know
+	Resent    bool `json:"resent,omitempty"`    // the request went out more than once: this may repeat an earlier answer
 }
 
 // Arrival is one attempt as the receiver saw it, or one lease as its consumer got it.

@@ -71,6 +71,7 @@ func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
 // failed: a refusal that may be about a second sending says nothing about the first, unless it is one for good, which a
 // call that had happened would not get, for it would be known by its key.
 func judge(a *history.Answer, err error, sent int) history.Outcome {
+	a.Resent = sent > 1
 	if err == nil {
 		return history.OK
 	}
