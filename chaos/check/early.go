@@ -86,10 +86,13 @@ const (
 )
 
 // skewed is by how much a clock may have been off that decided something between two instants.
-func (x *Index) skewed(from, to history.Instant) time.Duration {
+func (x *Index) skewed(from, to history.Instant) time.Duration { return Skewed(x.h.Faults, from, to) }
+
+// Skewed is by how much faults may have moved a clock that decided something between two instants.
+func Skewed(faults []history.Fault, from, to history.Instant) time.Duration {
 	most := time.Duration(0)
-	for i := range x.h.Faults {
-		if f := &x.h.Faults[i]; f.Skew != 0 && f.Struck <= to && from <= healed(f).Add(clockTail) {
+	for i := range faults {
+		if f := &faults[i]; f.Skew != 0 && f.Struck <= to && from <= healed(f).Add(clockTail) {
 			most = max(most, min(f.Skew.Abs(), clockBound))
 		}
 	}

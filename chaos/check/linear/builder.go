@@ -1,0 +1,206 @@
+package linear
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// builder makes steps and events of the calls that change a task.
+type builder struct {
+	*partition
+	life    *life
+	ops     map[int64][]*history.Call // the tries of each
+	classes map[class]int             // of events, by place
+}
+
+// class is what makes two operations the same, beside when they were asked for. What carries a payload is its own.
+type class struct {
+	kind history.Kind
+	ask  history.Ask
+	n    int64
+}
+
+// add adds an operation with all its tries. Those that were known not to have happened for some passing reason are as
+// if they had not been made.
+func (b *builder) add(tries []*history.Call) {
+	var done, refused, open []*history.Call
+	for _, c := range tries {
+		switch {
+		case c.Outcome == history.OK:
+			done = append(done, c)
+		case c.Outcome != history.Failed:
+			open = append(open, c)
+		case aboutState(c.Answer.Status):
+			refused = append(refused, c)
+			if c.Answer.Resent { // only the last time that it went out was refused
+				open = append(open, c)
+			}
+		}
+	}
+	o := operation{n: tries[0].Op, kind: tries[0].Kind, ask: tries[0].Ask}
+	if o.settles() {
+		b.addSettles(o, slices.Concat(done, refused), open)
+		return
+	}
+	again := len(open) > 0 && b.others(o.n, open[0].Start) >= keysRemembered
+	b.addDone(o, done, open)
+	once := -1
+	switch {
+	case again:
+		b.addEvents(o, open, false)
+	case len(done) == 0 && len(open) > 0: // the first that happens is remembered by the others
+		once = b.addEvents(o, open[:1], len(refused) > 0)
+	}
+	for _, c := range refused {
+		b.addRefused(o, c, once)
+	}
+}
+
+// keysRemembered is how many calls a task remembers by their keys.
+const keysRemembered = 2
+
+func (o *operation) settles() bool {
+	switch o.kind {
+	case history.Ack, history.Nack, history.Extend, history.Release:
+		return true
+	}
+	return false
+}
+
+// aboutState: a refusal that tells something of the task. The others come from somewhere before it.
+func aboutState(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// others counts the other operations that may have come after an instant: so many keys may have been remembered since.
+func (b *builder) others(n int64, since history.Instant) int {
+	count := 0
+	for other, tries := range b.ops {
+		if other != n && slices.ContainsFunc(tries, func(c *history.Call) bool {
+			return c.Outcome != history.Failed && (c.End == 0 || c.Outcome != history.OK || c.End >= since)
+		}) {
+			count++
+		}
+	}
+	return count
+}
+
+// addDone adds the step of an operation that was done: begun with the first try that may have done it, over with the
+// first answer. Another number is of another doing.
+func (b *builder) addDone(o operation, done, open []*history.Call) {
+	begun := map[uint64]*step{}
+	for _, c := range done {
+		if x := begun[c.Answer.Revision]; x != nil {
+			x.start, x.end = min(x.start, c.Start), min(x.end, c.End)
+			continue
+		}
+		start := c.Start
+		for _, earlier := range open {
+			start = min(start, earlier.Start)
+		}
+		x := &step{
+			operation: o.asked(start), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
+		}
+		if c.Answer.Status == http.StatusCreated {
+			x.answer = created
+		}
+		b.told(x, len(done)+len(open) > 1 || c.Answer.Resent)
+		begun[x.number] = x
+		b.steps = append(b.steps, x)
+	}
+}
+
+// asked is the operation with the bounds that its delay has if it was asked for at that instant.
+func (o operation) asked(at history.Instant) operation {
+	if o.ask.Delay != 0 {
+		o.from = at.Add(o.ask.Delay)
+	}
+	return o
+}
+
+// told takes what the answer says. That of a repeat shows the payload of today, unless it is the operation's own.
+func (b *builder) told(x *step, repeated bool) {
+	a := &x.call.Answer
+	now := x.end.Add(b.skew + rounding)
+	switch {
+	case x.kind == history.Cancel:
+		var meant bool
+		if x.cancel, meant = outcomeOf(a.Cancel); !meant || x.cancel == none {
+			x.bad = "a cancel has no such outcome"
+		}
+		return
+	case x.kind != history.Fire:
+		x.changes = x.number != 0
+		if x.ask.Delay != 0 {
+			x.to = now.Add(x.ask.Delay)
+		}
+	default:
+		x.to = now.Add(horizon) // it may be ready so long before
+	}
+	if a.State != "" {
+		x.look(b.life, x.kind == history.Schedule || !repeated)
+	}
+}
+
+// rounding: the service keeps whole milliseconds.
+const rounding = time.Millisecond
+
+// addRefused adds a try that was refused for the task's state. A call whose key the task had known would not have been.
+func (b *builder) addRefused(o operation, c *history.Call, once int) {
+	x := &step{operation: o, call: c, start: c.Start, end: c.End, once: once}
+	switch c.Answer.Status {
+	case http.StatusNotFound:
+		x.answer = missing
+	case http.StatusPreconditionFailed:
+		x.answer = unmet
+	case http.StatusConflict:
+		x.answer = conflict
+		if c.Answer.State != "" {
+			x.look(b.life, false)
+		}
+	default:
+		x.bad = "no key was ever used for two calls"
+	}
+	b.steps = append(b.steps, x)
+}
+
+// addSettles adds what a consumer said of its lease. Each try counts for itself: there are no keys.
+func (b *builder) addSettles(o operation, answered, open []*history.Call) {
+	for _, c := range answered {
+		if c.Outcome == history.Failed {
+			b.addRefused(o, c, -1)
+			continue
+		}
+		b.steps = append(b.steps, &step{operation: o.asked(c.Start), call: c, start: c.Start, end: c.End, once: -1})
+	}
+	if len(open) > 0 {
+		b.addEvents(o, open, false)
+	}
+}
+
+// addEvents adds tries of unknown outcome, and returns their class. What carries a payload is one of its own, as is
+// what must be told from others.
+func (b *builder) addEvents(o operation, open []*history.Call, apart bool) int {
+	k := class{kind: o.kind, ask: o.ask}
+	if o.ask.Body != 0 || apart {
+		k.n = o.n
+	}
+	i, known := b.classes[k]
+	if !known && len(open) > 0 {
+		i = len(b.events)
+		b.classes[k] = i
+		b.events = append(b.events, event{operation: o.asked(open[0].Start)})
+	}
+	for _, c := range open {
+		b.events[i].starts = append(b.events[i].starts, c.Start)
+	}
+	slices.Sort(b.events[i].starts)
+	return i
+}

@@ -1,0 +1,203 @@
+package linear
+
+import (
+	"context"
+	"hash/maphash"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Limits are what a check is held to. A zero field is a default.
+type Limits struct {
+	Timeout time.Duration // for one id; default a minute
+	Skew    time.Duration // that the clocks of nodes may be apart from the history's, undisturbed; default 20 ms
+}
+
+func (l Limits) withDefaults() Limits {
+	if l.Timeout == 0 {
+		l.Timeout = time.Minute
+	}
+	if l.Skew == 0 {
+		l.Skew = 20 * time.Millisecond
+	}
+	return l
+}
+
+// Result is what a check found.
+type Result struct {
+	Finding   check.Finding
+	IDs       int
+	Calls     int // that have a place in the order
+	Grants    int // that arrived, and have one too
+	Open      int // calls of unknown outcome
+	Undecided int // ids for which the time ran out: no pass
+
+	failures []*failure
+}
+
+// Check tells whether the calls about each id are linearizable.
+func Check(h *history.History, limits Limits) Result {
+	limits = limits.withDefaults()
+	lives := livesOf(h)
+	found := judgeAll(lives, limits, h.Faults)
+	r := Result{IDs: len(lives), Finding: check.Finding{Invariant: "8", Promise: "calls about one id are linearizable"}}
+	longest := time.Duration(0)
+	for i := range found {
+		v := &found[i]
+		r.Calls, r.Grants, r.Open = r.Calls+v.calls, r.Grants+v.grants, r.Open+v.open
+		longest = max(longest, v.took)
+		if v.result != porcupine.Ok {
+			r.fail(v.explain(limits.Timeout, len(r.failures) < explained), v.result)
+		}
+	}
+	r.Finding.Figures = check.NewFigures("%d ids, %d calls and %d grants in order, %d calls of unknown outcome; "+
+		"%d ids not linearizable, %d not decided in time; one took %v at most",
+		r.IDs, r.Calls, r.Grants, r.Open, len(r.failures)-r.Undecided, r.Undecided, longest)
+	return r
+}
+
+func (r *Result) fail(f *failure, result porcupine.CheckResult) {
+	if result == porcupine.Unknown {
+		r.Undecided++
+	}
+	r.failures = append(r.failures, f)
+	r.Finding.Breaches = append(r.Finding.Breaches, f.breach)
+}
+
+// livesOf sorts a history out by id, in the order of first sight.
+func livesOf(h *history.History) []*life {
+	byID := map[string]*life{}
+	var all []*life
+	of := func(id string) *life {
+		l := byID[id]
+		if l == nil {
+			l = &life{id: id}
+			byID[id] = l
+			all = append(all, l)
+		}
+		return l
+	}
+	for i := range h.Calls {
+		l := of(h.Calls[i].ID)
+		l.calls = append(l.calls, &h.Calls[i])
+	}
+	for i := range h.Arrivals {
+		l := of(h.Arrivals[i].ID)
+		l.arrivals = append(l.arrivals, &h.Arrivals[i])
+	}
+	return all
+}
+
+// judgement is what came of one id.
+type judgement struct {
+	life      *life
+	partition *partition // nil if it passed
+	result    porcupine.CheckResult
+	took      time.Duration
+
+	calls, grants, open int
+}
+
+func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement {
+	all := make([]judgement, len(lives))
+	turns := make(chan int)
+	var judges sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		judges.Go(func() {
+			for i := range turns {
+				skew := limits.Skew + check.Skewed(faults, lives[i].first(), lives[i].last())
+				all[i] = judge(lives[i], skew, limits.Timeout)
+			}
+		})
+	}
+	for i := range lives {
+		turns <- i
+	}
+	close(turns)
+	judges.Wait()
+	return all
+}
+
+// judge searches for an order: first with little effort, which mostly finds one soon. That there is none only the
+// thorough search can tell.
+func judge(l *life, skew, timeout time.Duration) judgement {
+	began := time.Now()
+	p := newPartition(l, skew)
+	v := judgement{life: l, partition: p}
+	v.calls, v.grants, v.open = p.count()
+	ops, all := p.operations(), efforts()
+	for i, e := range all {
+		left := timeout - time.Since(began)
+		if i < len(all)-1 {
+			left /= 4
+		}
+		v.result = porcupine.CheckOperationsTimeout(p.model(e), ops, max(left, 1))
+		if v.result == porcupine.Ok {
+			v.partition = nil
+			break
+		}
+		if v.result == porcupine.Illegal && len(p.events) == 0 {
+			break
+		}
+	}
+	v.took = time.Since(began)
+	return v
+}
+
+// count tells how many calls and grants have a place in the order, and how many calls may have one.
+func (p *partition) count() (calls, grants, open int) {
+	for _, x := range p.steps {
+		if x.grant != nil {
+			grants++
+		} else {
+			calls++
+		}
+	}
+	for _, e := range p.events {
+		open += len(e.starts)
+	}
+	return calls, grants, open
+}
+
+// model is the partition as porcupine takes it.
+func (p *partition) model(e effort) porcupine.Model {
+	seed := maphash.MakeSeed()
+	take := func(ctx context.Context, from, what, _ any) (bool, any) {
+		before, x := from.(*set), what.(*step)
+		states := p.take(ctx, before, x, e)
+		return len(states) > 0, newSet(max(before.number, x.number), states, seed)
+	}
+	return porcupine.Model{
+		Init:        func() any { return start(seed) },
+		StepContext: take,
+		Step:        func(from, x, _ any) (bool, any) { return take(context.Background(), from, x, nil) },
+		Equal:       func(a, b any) bool { return a.(*set).equal(b.(*set)) },
+		Hash:        func(a any) uint64 { return a.(*set).sum },
+
+		DescribeOperation: func(x, _ any) string { return x.(*step).String() },
+		DescribeState:     func(s any) string { return p.describe(s.(*set)) },
+	}
+}
+
+// operations are the steps as porcupine takes them, each in a row with others that it does not overlap.
+func (p *partition) operations() []porcupine.Operation {
+	ops := make([]porcupine.Operation, len(p.steps))
+	var free []history.Instant // when each row is
+	for i, x := range p.steps {
+		row := slices.IndexFunc(free, func(end history.Instant) bool { return end < x.start })
+		if row < 0 {
+			row = len(free)
+			free = append(free, 0)
+		}
+		free[row] = x.end
+		ops[i] = porcupine.Operation{ClientId: row, Input: x, Call: int64(x.start), Return: int64(x.end)}
+	}
+	return ops
+}

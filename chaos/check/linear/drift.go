@@ -1,0 +1,129 @@
+package linear
+
+import "time"
+
+// horizon is how long before its due time a task may already be granted, by the contract.
+const horizon = 50 * time.Millisecond
+
+// drift gives what a task may have become by itself, the state as it is left out: one state for each phase (two where
+// it is ready, for it matters whether an attempt began), of as few changes as lead there, with bounds that hold for any
+// number of them.
+func (p *partition) drift(s state, yield func(state)) {
+	switch s.phase {
+	case absent:
+		return
+	case scheduled:
+		if s.fireAt != 0 {
+			s.after = max(s.after, s.fireAt.Add(-p.ahead))
+		}
+		yield(s.past().waits(ready))
+		p.driftDue(s, yield)
+	case ready:
+		p.driftDue(s, yield)
+	case retrying:
+		yield(s.past().waits(ready).began(s.attempts))
+		p.driftDue(s, yield)
+	case firing:
+		p.driftFiring(s, yield)
+	case cancelled, dead:
+		if s.phase == dead || s.outcome == wasStopped {
+			p.succeed(s, yield)
+		}
+	}
+	if p.long { // a tombstone may have gone
+		yield(state{rev: s.rev + 1, after: s.after, used: s.used})
+	}
+}
+
+// driftDue gives what becomes of a task whose next attempt is granted.
+func (p *partition) driftDue(s state, yield func(state)) {
+	granted := s.past().waits(firing).began(s.attempts + 1)
+	yield(granted)
+	p.giveBack(granted, yield)
+	yield(granted.past().ends(dead))
+	if !p.pulled {
+		yield(granted.past().waits(retrying))
+	}
+	if s.attempts > 0 {
+		p.succeed(s.began(s.attempts), yield)
+	} else {
+		p.succeed(granted, yield)
+	}
+}
+
+// giveBack gives the task whose grant ended without a verdict: its lease did, or the attempt was not begun and does not
+// count.
+func (p *partition) giveBack(s state, yield func(state)) {
+	back := s.attempts
+	if !s.arrived {
+		back--
+	}
+	next := s.past().waits(ready)
+	if back == 0 {
+		unbegun := next
+		unbegun.attempts, unbegun.counted = 0, true
+		yield(unbegun)
+	}
+	yield(next.began(max(back, 1)))
+}
+
+// driftFiring gives what becomes of a running attempt. That of a consumer ends by itself only with its lease.
+func (p *partition) driftFiring(s state, yield func(state)) {
+	if s.holder == consumer && s.leaseEnds != 0 {
+		s.after = max(s.after, s.leaseEnds.Add(-p.skew))
+	}
+	if s.outcome == wasStopped {
+		p.driftStopped(s, yield)
+		return
+	}
+	p.giveBack(s, yield)
+	yield(s.past().ends(dead).began(s.attempts))
+	if s.holder == consumer && s.arrived {
+		yield(s.past().waits(firing).began(s.attempts + 1))
+		return
+	}
+	yield(s.past().waits(firing).began(s.attempts))
+	if !p.pulled {
+		yield(s.past().waits(retrying).began(s.attempts))
+	}
+	p.succeed(s.leastBegun(), yield)
+}
+
+// driftStopped gives what becomes of the last attempt of a task that was cancelled meanwhile. Its grant may be renewed,
+// but no attempt begins under it.
+func (p *partition) driftStopped(s state, yield func(state)) {
+	end := s.past().ends(cancelled)
+	if !s.arrived {
+		end = end.began(max(s.attempts-1, 0))
+	}
+	yield(end)
+	if s.holder == consumer {
+		return
+	}
+	renewed := s.past()
+	renewed.fence = 0
+	yield(renewed)
+	if !s.arrived {
+		s = s.leastBegun()
+	}
+	p.succeed(s, yield)
+}
+
+// leastBegun is the running task with no more attempts than were surely begun: the last grant may be given back.
+func (s state) leastBegun() state {
+	if s.arrived {
+		return s.began(s.attempts)
+	}
+	return s.began(max(s.attempts-1, 1))
+}
+
+// succeed gives the task as delivered, by an attempt that runs or that had been given up. A consumer's success is a
+// call.
+func (p *partition) succeed(s state, yield func(state)) {
+	if !p.pulled && s.holder != consumer {
+		yield(s.past().ends(delivered))
+	}
+}
+
+// keepDone is how long a tombstone stays by default.
+const keepDone = 10 * time.Minute

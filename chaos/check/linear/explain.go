@@ -1,0 +1,178 @@
+package linear
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// explained is how many failures are explained; more of them would say no more.
+const explained = 10
+
+// failure is an id whose calls are not linearizable, or were not found to be in time.
+type failure struct {
+	breach    check.Breach
+	partition *partition // of the shortest prefix that fails; nil: it is not explained
+	info      porcupine.LinearizationInfo
+	open      []*history.Call // of that prefix
+}
+
+// explain finds the shortest prefix of a life that fails, and what could not be done after what. What is not found
+// linearizable in time may have a short prefix that certainly is not.
+func (v *judgement) explain(timeout time.Duration, fully bool) *failure {
+	f := &failure{breach: check.Breach{ID: v.life.id, At: v.partition.end()}}
+	if !fully {
+		f.breach.What = "not linearizable"
+		if v.result == porcupine.Unknown {
+			f.breach.What = "not decided in time"
+		}
+		return f
+	}
+	cut, at := v.shortest(timeout / shortening)
+	if last := judge(cut, v.partition.skew, timeout); last.result == porcupine.Illegal {
+		v.result = porcupine.Illegal
+	}
+	f.breach.At = at
+	f.partition, f.open = newPartition(cut, v.partition.skew), cut.open()
+	_, f.info = porcupine.CheckOperationsVerbose(f.partition.model(thorough()), f.partition.operations(), timeout)
+	f.breach.What = f.story(v.result, timeout)
+	return f
+}
+
+// shortening: a prefix has that part of the time of the whole.
+const shortening = 4
+
+// shortest is the shortest prefix that is not found linearizable, and its last instant. What holds up to an instant
+// holds up to all earlier ones: so halving finds it.
+func (v *judgement) shortest(timeout time.Duration) (*life, history.Instant) {
+	ends := v.partition.ends()
+	first := sort.Search(len(ends)-1, func(i int) bool {
+		return judge(v.life.until(ends[i]), v.partition.skew, timeout).result != porcupine.Ok
+	})
+	return v.life.until(ends[first]), ends[first]
+}
+
+// ends are the instants at which the steps were answered, in order.
+func (p *partition) ends() []history.Instant {
+	var ends []history.Instant
+	for _, x := range p.steps {
+		ends = append(ends, x.end)
+	}
+	slices.Sort(ends)
+	return slices.Compact(ends)
+}
+
+func (p *partition) end() history.Instant {
+	if ends := p.ends(); len(ends) > 0 {
+		return ends[len(ends)-1]
+	}
+	return 0
+}
+
+// open are the changing calls without an answer.
+func (l *life) open() []*history.Call {
+	var open []*history.Call
+	for _, c := range l.calls {
+		if c.Kind.Changes() && c.Outcome != history.OK && c.Outcome != history.Failed {
+			open = append(open, c)
+		}
+	}
+	return open
+}
+
+// story tells the longest order that was found, as what the task may be after it, and the steps that fit nowhere.
+func (f *failure) story(result porcupine.CheckResult, timeout time.Duration) string {
+	p := f.partition
+	order := f.longest()
+	seed := maphash.MakeSeed()
+	now := start(seed)
+	placed := map[*step]bool{}
+	for _, x := range order {
+		now = newSet(max(now.number, x.number), p.take(context.Background(), now, x, thorough()), seed)
+		placed[x] = true
+	}
+	var left []string
+	for _, x := range p.steps {
+		if !placed[x] {
+			left = append(left, x.String())
+		}
+	}
+	verdict := "not linearizable"
+	if result == porcupine.Unknown {
+		verdict = fmt.Sprintf("not decided within %v", timeout)
+	}
+	return fmt.Sprintf("%s: the shortest prefix of which that can be said has %d calls and grants, and %d calls of "+
+		"unknown outcome. After %d of them the task can be: %s. No way was found from there to: %s", verdict, len(p.steps),
+		len(f.open), len(order), p.describe(now), strings.Join(left, " | "))
+}
+
+// longest is the longest order that porcupine found.
+func (f *failure) longest() []*step {
+	var longest []*step
+	for _, partial := range f.info.PartialLinearizationsOperations()[0] {
+		if len(partial) <= len(longest) {
+			continue
+		}
+		longest = longest[:0]
+		for _, op := range partial {
+			longest = append(longest, op.Input.(*step))
+		}
+	}
+	return longest
+}
+
+// WriteHTML draws each failure that is explained, one file an id, and returns their paths.
+func (r *Result) WriteHTML(dir string) (paths []string, err error) {
+	for i, f := range r.failures {
+		if f.partition == nil {
+			continue
+		}
+		path := filepath.Join(dir, fmt.Sprintf("linear-%d-%s.html", i+1, fileName(f.partition.id)))
+		if failed := f.draw(path); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		paths = append(paths, path)
+	}
+	return paths, err
+}
+
+func fileName(id string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+}
+
+// draw writes porcupine's picture, with the calls of unknown outcome beside it.
+func (f *failure) draw(path string) (err error) {
+	var notes []porcupine.Annotation
+	for _, c := range f.open {
+		notes = append(notes, porcupine.Annotation{
+			Tag: "unknown outcome", Start: int64(c.Start), End: int64(f.breach.At), Description: asked(c),
+			Details: "it may happen at any time from here on, or never",
+		})
+	}
+	info := f.info
+	info.AddAnnotations(notes)
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return porcupine.Visualize(f.partition.model(thorough()), info, file) //nolint:misspell // its name
+}

@@ -1,0 +1,189 @@
+package linear
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// tight are limits for histories of a single clock.
+func tight() Limits { return Limits{Skew: 1} }
+
+// What a correct service answers is always found right, however it is called.
+func TestCorrectServicePasses(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		turns := rapid.IntRange(1, 150).Draw(rt, "turns")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
+		for range 20 {
+			h := simulate(rng.IntN, turns)
+			if r := Check(h, tight()); !r.Finding.OK() {
+				rt.Fatalf("%s\n%s", r.Finding.Breaches[0].What, tellAll(h))
+			}
+		}
+	})
+}
+
+// What is called by many at once for long, and often without an answer, is decided too.
+func TestHotIDsAreDecided(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	for range 10 {
+		h := simulateAs(rng.IntN, 1300, 1, 3)
+		if r := Check(h, tight()); !r.Finding.OK() {
+			t.Errorf("%d calls: %s", len(h.Calls), r.Finding.Breaches[0].What)
+		}
+	}
+}
+
+// lie is one answer altered.
+type lie struct {
+	name string
+	to   func(c *history.Call) bool // false: it has nothing to alter there
+	rate float64                    // of histories of its kind in which it is found at least
+}
+
+func lies() []lie {
+	ok := func(c *history.Call) bool { return c.Outcome == history.OK }
+	shown := func(c *history.Call) bool { return ok(c) && c.Answer.State != "" }
+	return []lie{
+		{"an older revision", func(c *history.Call) bool { c.Answer.Revision--; return shown(c) }, 0.45},
+		{"a revision of long ago", func(c *history.Call) bool { c.Answer.Revision /= 2; return shown(c) }, 0.7},
+		{"a later revision", func(c *history.Call) bool { c.Answer.Revision += 5; return shown(c) }, 0.65},
+		{"another state", func(c *history.Call) bool {
+			p, known := phaseOf(c.Answer.State)
+			c.Answer.State = (p%cancelled + 1).String()
+			return known && shown(c)
+		}, 0.7},
+		{"another due time", func(c *history.Call) bool { c.Answer.FireAt += 3; return shown(c) }, 0.6},
+		{"another's payload", func(c *history.Call) bool {
+			was := c.Answer.Wrote
+			c.Answer.Wrote, c.Answer.Body = 1, body(1)
+			return shown(c) && was > 1
+		}, 0.9},
+		{"an altered payload", func(c *history.Call) bool { c.Answer.Body++; return shown(c) && c.Answer.Wrote != 0 }, 0.9},
+		{"an attempt more", func(c *history.Call) bool { c.Answer.Attempts++; return shown(c) }, 0.9},
+		{"an attempt less", func(c *history.Call) bool { c.Answer.Attempts--; return shown(c) && c.Answer.Attempts >= 0 }, 0.8},
+		{"another thing replaced", func(c *history.Call) bool {
+			was := c.Answer.Previous
+			c.Answer.Previous = map[bool]string{true: "", false: "scheduled"}[was == "scheduled"]
+			return shown(c) && c.Kind == history.Schedule
+		}, 0.8},
+		{"another end", func(c *history.Call) bool {
+			was := c.Answer.Cancel
+			c.Answer.Cancel = map[bool]string{true: "stopped", false: "cancelled"}[was == "cancelled"]
+			return ok(c) && c.Kind == history.Cancel
+		}, 0.8},
+		{"not found", func(c *history.Call) bool {
+			was := c.Outcome
+			c.Outcome, c.Answer = history.Failed, history.Answer{Status: 404}
+			return was == history.OK && (c.Kind == history.Get || c.Kind.Changes())
+		}, 0.9},
+		{"refused", func(c *history.Call) bool {
+			was := c.Outcome
+			c.Outcome, c.Answer = history.Failed, history.Answer{Status: 409, State: "firing", Attempts: 1}
+			return was == history.OK && c.Kind == history.Patch
+		}, 0.6},
+		{"done after all", func(c *history.Call) bool {
+			was := c.Outcome
+			c.Outcome, c.Answer = history.OK, history.Answer{Status: 200}
+			return was == history.Failed && c.Ask.Fence != 0
+		}, 0.8},
+	}
+}
+
+// One answer altered is found: not always, for many an alteration is as possible as the truth, but mostly.
+func TestLiesAreFound(t *testing.T) {
+	for _, l := range lies() {
+		t.Run(l.name, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(1, 2))
+			told, found := 0, 0
+			for told < 150 {
+				h := simulate(rng.IntN, 120)
+				if !lieOnce(h, l, rng) {
+					continue
+				}
+				told++
+				if r := Check(h, tight()); !r.Finding.OK() {
+					found++
+				}
+			}
+			rate := float64(found) / float64(told)
+			t.Logf("%.1f %%", 100*rate)
+			if rate < l.rate {
+				t.Errorf("found in %d of %d histories", found, told)
+			}
+		})
+	}
+}
+
+// What little effort finds linearizable, the thorough search finds so too.
+func TestEffortsAgree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 6))
+	all := lies()
+	for range 150 {
+		h := simulate(rng.IntN, 80)
+		lieOnce(h, all[rng.IntN(len(all))], rng)
+		if len(h.Calls) == 0 {
+			continue
+		}
+		p := newPartition(livesOf(h)[0], 1)
+		want := porcupine.CheckOperationsTimeout(p.model(thorough()), p.operations(), time.Minute)
+		if v := judge(livesOf(h)[0], 1, time.Minute); v.result != want {
+			t.Errorf("%s, and thoroughly %s:\n%s", v.result, want, tellAll(h))
+		}
+	}
+}
+
+// What was read before is never read again once a newer revision was seen.
+func TestStaleReadsAreFound(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 5))
+	for told := 0; told < 100; {
+		h := simulate(rng.IntN, 120)
+		if !readStale(h) {
+			continue
+		}
+		told++
+		if r := Check(h, tight()); r.Finding.OK() {
+			t.Errorf("a stale read is not found in\n%s", tellAll(h))
+		}
+	}
+}
+
+// readStale gives the last read that it can an answer that was out of date when it began.
+func readStale(h *history.History) bool {
+	for i := len(h.Calls) - 1; i > 0; i-- {
+		c := &h.Calls[i]
+		if c.Kind != history.Get || c.Outcome != history.OK {
+			continue
+		}
+		newest := uint64(0)
+		for _, p := range h.Calls {
+			if p.Outcome == history.OK && p.End < c.Start {
+				newest = max(newest, p.Answer.Revision)
+			}
+		}
+		for _, p := range h.Calls[:i] {
+			if p.Kind == history.Get && p.Outcome == history.OK && p.Answer.Revision < newest {
+				c.Answer = p.Answer
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// lieOnce alters one answer, if there is one that can be altered so.
+func lieOnce(h *history.History, l lie, rng *rand.Rand) bool {
+	for _, i := range rng.Perm(len(h.Calls)) {
+		c := h.Calls[i]
+		if l.to(&c) {
+			h.Calls[i] = c
+			return true
+		}
+	}
+	return false
+}
