@@ -8,7 +8,7 @@
 //	lossyfs   disks that forget, fail and fill up
 //	stand     the cluster on that stage, as far as this machine has one
 //	faults    the kinds of faults; who leads what meanwhile
-//	check     the invariants, each a pure function of the history
+//	check     the invariants, each a pure function of the history; linear: porcupine, id by id
 //	verdict   what came of one round, with all that is known of what was broken
 //	siege     rounds of load and faults by a seed; the report
 //

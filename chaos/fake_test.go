@@ -61,6 +61,7 @@ type fakeTask struct {
 	Revision   uint64          `json:"revision"`
 	Shard      uint32          `json:"shard"`
 	Outcome    string          `json:"outcome,omitempty"`
+	Previous   string          `json:"previous,omitempty"` // in the answer to a schedule
 	Target     fakeTarget      `json:"target"`
 	Retry      fakeRetry       `json:"retry"`
 	Queue      string          `json:"queue"`
@@ -195,7 +196,9 @@ func (f *fake) change(in fields) reply {
 		return lie
 	}
 	r := f.apply(in)
-	f.keys[in.Key] = r
+	if r.status < 300 {
+		f.keys[in.Key] = r
+	}
 	return r
 }
 
@@ -206,7 +209,7 @@ func (f *fake) apply(in fields) reply {
 		return reply{http.StatusPreconditionFailed, nil}
 	case in.Op == "schedule":
 		return f.schedule(in)
-	case in.Op == "touch" && in.OrSchedule != nil && (t == nil || t.State != "scheduled"):
+	case in.Op == "touch" && in.OrSchedule != nil && (t == nil || t.begun()):
 		in.OrSchedule.ID = in.ID
 		return f.schedule(*in.OrSchedule)
 	case t == nil:
@@ -215,19 +218,36 @@ func (f *fake) apply(in fields) reply {
 		return f.cancel(t)
 	case in.Op == "fire" && t.State == "ready":
 		return reply{http.StatusOK, *t}
-	case t.State != "scheduled" && (t.State != "ready" || t.Attempts > 0):
-		return reply{http.StatusConflict, nil}
+	case in.Op == "fire" && t.State == "retrying":
+		t.Revision = f.count
+		f.retry(t, 0)
+		return reply{http.StatusOK, *t}
+	case t.begun():
+		return reply{http.StatusConflict, map[string]any{"state": t.State, "attempts": t.Attempts}}
 	}
 	t.Revision = f.count
 	if in.Payload != nil {
 		t.Payload = in.Payload
 	}
-	if due := in.due(); f.bug != forgetsTouch || f.count%3 > 0 {
+	due := in.due()
+	if in.Op == "fire" && t.FireAt.Before(due) {
+		due = t.FireAt
+	}
+	if f.bug != forgetsTouch || f.count%3 > 0 {
 		f.unready(t)
 		t.State = "scheduled"
 		f.arm(t, due)
 	}
 	return reply{http.StatusOK, *t}
+}
+
+// begun: an attempt of the occurrence was.
+func (t *fakeTask) begun() bool {
+	return t.State != "scheduled" && (t.State != "ready" || t.Attempts > 0)
+}
+
+func (t *fakeTask) finished() bool {
+	return t.State == "delivered" || t.State == "dead" || t.State == "cancelled"
 }
 
 func (in fields) due() time.Time {
@@ -243,9 +263,14 @@ func (f *fake) schedule(in fields) reply {
 		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry, Queue: in.Queue,
 		Revision: f.count, occurrence: f.count, WebhookID: fmt.Sprintf("w%d", f.count),
 	}
+	previous, status := "", http.StatusCreated
 	if old := f.tasks[in.ID]; old != nil {
 		old.armed++
 		f.unready(old)
+		previous = old.State
+		if !old.finished() {
+			status = http.StatusOK
+		}
 	}
 	f.tasks[in.ID] = t
 	t.FireAt = in.due()
@@ -254,7 +279,9 @@ func (f *fake) schedule(in fields) reply {
 		t.armed++
 		t.State = "delivered"
 	}
-	return reply{http.StatusCreated, *t}
+	shown := *t
+	shown.Previous = previous
+	return reply{status, shown}
 }
 
 func (f *fake) cancel(t *fakeTask) reply {
@@ -267,13 +294,13 @@ func (f *fake) cancel(t *fakeTask) reply {
 			t.armed++
 		}
 	case t.State == "firing":
-		t.Outcome = "stopped"
+		t.Outcome, t.Revision = "stopped", f.count
 	case t.State == "retrying", t.State == "ready":
 		f.unready(t)
 		t.armed++
 		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "stopped", f.count, nil
 	default:
-		t.Outcome = "already_fired"
+		return reply{http.StatusOK, map[string]string{"outcome": "already_fired"}}
 	}
 	return reply{http.StatusOK, map[string]string{"outcome": t.Outcome}}
 }
@@ -358,11 +385,17 @@ func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 	default:
 		t.State = "retrying"
 		if f.bug != neverRetries {
-			armed := t.armed
-			time.AfterFunc(retryIn, func() { f.fire(t, armed) })
+			f.retry(t, retryIn)
 		}
 	}
 	t.Revision = f.count
+}
+
+// retry attempts a task again after some time; f.mu is held.
+func (f *fake) retry(t *fakeTask, in time.Duration) {
+	t.armed++
+	armed := t.armed
+	time.AfterFunc(in, func() { f.fire(t, armed) })
 }
 
 func deliver(t *fakeTask, webhook string, attempt int, fence uint64, due time.Time, payload []byte) bool {

@@ -96,8 +96,13 @@ func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 	time.AfterFunc(time.Until(ends), func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if t.armed == armed && t.State == "firing" && t.fence == fence {
-			f.end(t, false, 0)
+		if t.armed != armed || t.State != "firing" || t.fence != fence {
+			return
+		}
+		f.count++
+		if f.end(t, false, time.Hour); t.State == "retrying" { // not even for a moment
+			t.armed++
+			f.makeReady(t)
 		}
 	})
 }
@@ -127,6 +132,7 @@ func (f *fake) settleLeases(body []byte) reply {
 	}
 	for _, e := range in.Extend {
 		add(e.Receipt, func(t *fakeTask) {
+			t.Revision = f.count
 			f.endLater(t, t.fence, time.Now().Add(durationOr(e.Lease, 0)+time.Millisecond))
 		})
 	}

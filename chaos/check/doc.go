@@ -19,6 +19,5 @@
 //
 // Invariant 10 (repeating tasks) has no check: the service has no repeating tasks yet.
 //
-// Not linearizability as a whole: that needs a search (porcupine) and comes beside these. The part of it that costs
-// nothing is here: revisions never go back in real time.
+// Not linearizability, invariant 8: that needs a search, and a model of a task. It is in package linear.
 package check

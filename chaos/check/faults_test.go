@@ -182,20 +182,6 @@ var faultCases = []example{
 		s.arrive("a", 101, 100, 1).Fence = 0
 	}, "no fence"},
 
-	{"fresh reads", Revisions, func(s *story) { s.schedule("a", 10, 100); s.get("a", 20, "scheduled", 11, 1) }, ""},
-	{"an old read", Revisions, func(s *story) {
-		s.schedule("a", 10, 100)
-		s.get("a", 20, "scheduled", 10, 1)
-	}, "shows 10"},
-	{"an old read beside the write", Revisions, func(s *story) {
-		s.schedule("a", 10, 100)
-		s.get("a", 12, "scheduled", 10, 1)
-	}, ""},
-	{"a write out of order", Revisions, func(s *story) {
-		s.schedule("a", 10, 100)
-		s.schedule("a", 20, 100).Answer.Revision = 3
-	}, "shows 3"},
-
 	{"finished for good", limited(Undead), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.arrive("a", 101, 100, 1)

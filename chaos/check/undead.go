@@ -1,6 +1,11 @@
 package check
 
-import "github.com/belfryhq/belfry/chaos/history"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 // Undead checks invariant 9: nothing rises from the dead. A finished task does not become an unfinished one by itself,
 // and what was delivered well before a fault is not delivered again after it.
@@ -87,4 +92,29 @@ func (t *task) revived(e, s sight) bool {
 		}
 	}
 	return false
+}
+
+// sight is a task as an answer showed it, at an instant between start and end.
+type sight struct {
+	n          int64
+	start, end history.Instant
+	state      string
+}
+
+// sights are all certain ones of a task, by start. (That they show nothing older than what was shown before them is a
+// part of invariant 8.)
+func (t *task) sights() []sight {
+	var all []sight
+	for _, r := range t.reads {
+		if r.Outcome == history.OK {
+			all = append(all, sight{r.Op, r.Start, r.End, r.Answer.State})
+		}
+	}
+	for _, o := range t.ops {
+		if o.outcome == history.OK && o.answer.Revision > 0 {
+			all = append(all, sight{o.n, o.start, o.end, o.answer.State})
+		}
+	}
+	slices.SortFunc(all, func(a, b sight) int { return cmp.Compare(a.start, b.start) })
+	return all
 }

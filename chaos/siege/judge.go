@@ -29,7 +29,8 @@ func (r *Round) judge() (*RoundReport, error) {
 		return report, os.RemoveAll(r.dir)
 	}
 	err = os.WriteFile(filepath.Join(r.dir, "verdict.txt"), []byte(v.String()), 0o644)
-	return report, errors.Join(err, r.siege.stand.SaveLogs(r.dir))
+	_, drawn := v.Linear.WriteHTML(r.dir)
+	return report, errors.Join(err, drawn, r.siege.stand.SaveLogs(r.dir))
 }
 
 func (r *Round) title() string {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/check/linear"
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
@@ -20,6 +21,7 @@ type Verdict struct {
 	Findings []check.Finding
 	Fates    check.Fates
 	Tolls    []check.Toll
+	Linear   linear.Result
 
 	index *check.Index
 }
@@ -29,8 +31,9 @@ func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	x := check.NewIndex(h)
 	v := &Verdict{
 		Title: title, Calls: len(h.Calls), Arrivals: len(h.Arrivals), Findings: check.All(x, limits),
-		Fates: check.FatesOf(x), Tolls: check.Tolls(x), index: x,
+		Fates: check.FatesOf(x), Tolls: check.Tolls(x), Linear: linear.Check(h, linear.Limits{}), index: x,
 	}
+	v.Findings = append(v.Findings, v.Linear.Finding)
 	if n := len(h.Calls); n > 0 {
 		v.Took = h.Calls[n-1].Start.Sub(h.Calls[0].Start)
 	}
