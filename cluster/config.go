@@ -40,6 +40,7 @@ type Config struct {
 	LogStore       logstore.Kind
 	Timing         shard.Timing // zero: shard.LAN
 	Policy         shard.Policy
+	Snapshots      Snapshots
 	Clock          func() time.Time // nil: time.Now
 	MaxClockOffset time.Duration    // 0: 250 ms
 
@@ -53,6 +54,13 @@ type Config struct {
 	// Fatal is called when the node cannot go on: a disk that failed, a command of a newer version. In production it ends
 	// the process. Required.
 	Fatal func(error)
+}
+
+// Snapshots says when shards take them; zero fields are shard.Config's defaults.
+type Snapshots struct {
+	Log  int64   // bytes of log that make one due,
+	Part float64 // if they are so large a part of the state
+	Tail uint64  // entries kept after one
 }
 
 const (

@@ -144,6 +144,9 @@ func (n *node) listen() error {
 // startCluster opens the node.
 func (n *node) startCluster() error {
 	cfg, err := n.flags.clusterConfig()
+	if err == nil {
+		err = tune(&cfg)
+	}
 	if err != nil {
 		return &usageError{err}
 	}

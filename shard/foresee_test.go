@@ -1,0 +1,30 @@
+package shard
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/flaw"
+)
+
+// A leader that has lost its followers starts nothing of what it only proposes; with the flaw it starts the first.
+func TestNothingStartsBeforeItsCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
+		defer c.close()
+		n := c.leader()
+		due := time.Now().Add(time.Second)
+		for i := range 10 {
+			n.must(t, schedule(fmt.Sprint(i), due))
+		}
+		time.Sleep(time.Until(due.Add(-100 * time.Millisecond)))
+		id := n.cfg.NodeID
+		c.cut(id)
+		time.Sleep(300 * time.Millisecond)
+		if got := len(c.sink.all()); got > 0 != flaw.FireBeforeCommit.On() {
+			t.Errorf("%d attempts", got)
+		}
+	})
+}
