@@ -39,6 +39,10 @@ chaos: ## break a cluster of real processes and judge it
 siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows
 	$(GO) run ./chaos/cmd/siege --for 10m
 
+.PHONY: flaws
+flaws: ## seed mistakes into nodes, and see each of them found
+	.ci/run flaws
+
 .PHONY: chaos-root
 chaos-root: ## the fault tests that need root: networks and disks that break
 	.ci/chaos-root

@@ -43,6 +43,7 @@ func processKinds() []Kind {
 			return s.pause(ctx, s.leader(ctx), time.Duration(1+s.Rand.Int64N(int64(shortPause))))
 		}),
 		kind(pauseAll, 2, func(ctx context.Context, s *striking) error { return s.pause(ctx, s.Stand.Names(), s.Hold) }),
+		kind(KillForlorn, 3, func(ctx context.Context, s *striking) error { return s.killForlorn(ctx) }),
 		kind(restart, 4, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.some(1)) }),
 		kind(rollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
 	}

@@ -25,9 +25,12 @@ type Config struct {
 	Seed   uint64
 	For    time.Duration // how long rounds are begun
 	Rounds int           // at most; 0: as many as For allows
-	Round  int           // only this one; 0: all
-	Faults []string      // names of groups or kinds that strike, and for which the stage is set; none: all
-	Plan   *Plan         // what each round does in place of strikers; nil: they strike. With none of Faults: a plain stage
+
+	// Stop is asked after each round whether it was the last one. Nil: others decide.
+	Stop   func(*RoundReport) bool
+	Round  int      // only this one; 0: all
+	Faults []string // names of groups or kinds that strike, and for which the stage is set; none: all
+	Plan   *Plan    // what each round does in place of strikers; nil: they strike. With none of Faults: a plain stage
 
 	Strikers  int           // faults at once; default 3
 	Strike    time.Duration // how long they strike in a round; default 40 s

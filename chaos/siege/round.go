@@ -178,9 +178,19 @@ func (r *Round) inspect(ctx context.Context) {
 	if err := faults.RecordReplicas(settle, r.siege.stand, r.rec); err != nil {
 		r.fail("%v", err)
 	}
-	if err := r.load.ReadAll(ctx, r.siege.cfg.Sample); err != nil {
+	reading := ctx
+	if r.hasFailed() {
+		reading = settle // a cluster that is not back would be asked for every task, in vain
+	}
+	if err := r.load.ReadAll(reading, r.siege.cfg.Sample); err != nil {
 		r.fail("%v", err)
 	}
+}
+
+func (r *Round) hasFailed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failed) > 0
 }
 
 // fail notes a breach that the record does not show.

@@ -77,6 +77,9 @@ func (s *siege) rounds(ctx context.Context) error {
 		if err := s.next(ctx, n); err != nil {
 			return err
 		}
+		if rounds := s.report.Rounds; s.cfg.Stop != nil && s.cfg.Stop(rounds[len(rounds)-1]) {
+			return nil
+		}
 	}
 	return nil
 }
