@@ -12,10 +12,11 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Now is the time by which this node goes in what it does for callers; see clocks.Clocks.
-func (n *Node) Now() time.Time {
+// Now is the time by which this node goes in what it does for callers, and whether it can be sure of it; see
+// clocks.Clocks.
+func (n *Node) Now() (_ time.Time, sure bool) {
 	if flaw.BlindClock.On() {
-		return n.cfg.Clock()
+		return n.cfg.Clock(), true
 	}
 	return n.clocks.Now()
 }

@@ -49,7 +49,7 @@ func (p *parser) lineCommand(d *draft) error {
 	case "schedule":
 		return p.asSchedule(d, false)
 	case "touch":
-		p.asTouch(d)
+		return p.asTouch(d)
 	case "cancel":
 		p.asCancel(d)
 	case "fire":

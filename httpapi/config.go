@@ -20,8 +20,10 @@ type Config struct {
 	Gatherer prometheus.Gatherer
 	// Registerer takes the server's own metrics. Nil: they are not registered anywhere.
 	Registerer prometheus.Registerer
-	Logger     *slog.Logger     // nil: discards
-	Now        func() time.Time // nil: time.Now
+	Logger     *slog.Logger // nil: discards
+	// Now is the time, and whether the node is sure of it: calls that count from now are refused while it is not. Nil:
+	// time.Now.
+	Now func() (now time.Time, sure bool)
 
 	RequestTimeout time.Duration // 10s: how long a call may wait for its commit or its read
 	BodyTimeout    time.Duration // 10s: how long a single call's body may take to arrive
@@ -72,7 +74,7 @@ func (c *Config) setDefaults() {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Now == nil {
-		c.Now = time.Now
+		c.Now = func() (time.Time, bool) { return time.Now(), true }
 	}
 }
 

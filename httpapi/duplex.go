@@ -24,7 +24,7 @@ type duplex struct {
 	body   io.Reader
 	out    io.Writer
 	conn   *http.ResponseController
-	read   time.Time    // when the lines in hand were read
+	read   arrival      // of the lines in hand
 	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
 }
 
@@ -122,7 +122,7 @@ func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
 		}
 		n, err := d.body.Read(f.room())
 		f.filled(n)
-		d.read = d.s.cfg.Now()
+		d.read = d.s.arrived()
 		if !each(f, line) {
 			return errCut
 		}

@@ -11,7 +11,7 @@ func testParser() *parser {
 	if err != nil {
 		panic(err)
 	}
-	return &parser{now: testNow, checkURL: s.cfg.CheckURL}
+	return &parser{now: arrival{testNow, true}, checkURL: s.cfg.CheckURL}
 }
 
 func lineHash(t *testing.T, text string) uint64 {
@@ -91,7 +91,7 @@ func TestCallHashForgivesWhatDoesNotMatter(t *testing.T) {
 		}
 	}
 	later := testParser()
-	later.now = testNow.Add(1e9)
+	later.now.at = testNow.Add(1e9)
 	later.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	l := later.batchLine([]byte(`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":1,` + aimed + `}`))
 	if l.cmd.Key.Call != base {

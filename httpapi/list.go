@@ -24,7 +24,7 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := parseList(query, s.cfg.Now())
+	q, err := parseList(query, s.arrived().at)
 	if err != nil {
 		return err
 	}

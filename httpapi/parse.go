@@ -12,8 +12,8 @@ import (
 
 // parser reads the bodies and lines of one request.
 type parser struct {
-	now         time.Time // the receipt, that a delay counts from
-	traceparent string    // of the request; empty: none
+	now         arrival
+	traceparent string // of the request; empty: none
 	checkURL    func(rawURL string) *fsm.FieldError
 }
 
@@ -124,16 +124,19 @@ func (p *parser) when(s *scanner, f field, plan *plan) error {
 		return err
 	}
 	if f == fieldFireAt {
-		plan.msg.FireAtMs, err = instantField("fire_at", text, p.now)
+		plan.msg.FireAtMs, err = instantField("fire_at", text, p.now.at)
 		return err
 	}
 	delay, err := spanField("delay", text)
+	if err == nil {
+		err = p.now.check()
+	}
 	if err != nil {
 		return err
 	}
 	plan.delayMs = ceilMs(delay)
 	plan.msg.DelayMs = &plan.delayMs
-	plan.msg.FireAtMs = ceilUnixMs(p.now.Add(delay))
+	plan.msg.FireAtMs = ceilUnixMs(p.now.at.Add(delay))
 	return nil
 }
 
@@ -159,10 +162,10 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 	if err := onePayload(seen); err != nil {
 		return err
 	}
-	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.Add(fsm.MaxDelay)) {
+	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.at.Add(fsm.MaxDelay)) {
 		return &fsm.FieldError{Field: "jitter", Detail: "reaches too far ahead", Limit: "100 years from now"}
 	}
-	plan.msg.ReceivedAtMs = p.now.UnixMilli()
+	plan.msg.ReceivedAtMs = p.now.at.UnixMilli()
 	plan.spec.Traceparent = p.traceparent
 	return p.checkSpec(&plan.spec)
 }

@@ -20,13 +20,17 @@ func (p *parser) asSchedule(d *draft, generated bool) error {
 }
 
 // asTouch makes the draft a touch. Its receipt is rounded up, since the new delay counts from it.
-func (p *parser) asTouch(d *draft) {
-	d.touch.ReceivedAtMs = ceilUnixMs(p.now)
+func (p *parser) asTouch(d *draft) error {
+	if err := p.now.check(); err != nil {
+		return err
+	}
+	d.touch.ReceivedAtMs = ceilUnixMs(p.now.at)
 	d.touch.DelayMs = d.order.schedule.msg.DelayMs
 	if d.order.instead != nil {
 		d.touch.OrSchedule = &d.order.instead.msg
 	}
 	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: &d.touch}
+	return nil
 }
 
 func (p *parser) asCancel(d *draft) {
@@ -45,7 +49,7 @@ func (p *parser) noLaterThan(s *scanner, t *fsmpb.Touch) error {
 		return err
 	}
 	if len(text) > 4 && text[4] == '-' {
-		at, err := instantField(name, text, p.now)
+		at, err := instantField(name, text, p.now.at)
 		t.NoLaterThanMs = &at
 		return err
 	}

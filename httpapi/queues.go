@@ -131,7 +131,7 @@ func (s *Server) listQueues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := parseList(query, s.cfg.Now())
+	q, err := parseList(query, s.arrived().at)
 	if err != nil {
 		return err
 	}

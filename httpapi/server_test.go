@@ -24,7 +24,7 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, fake: newFake()}
-	cfg := Config{Backend: h.fake, Now: func() time.Time { return testNow }}
+	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }}
 	for _, f := range change {
 		f(&cfg)
 	}

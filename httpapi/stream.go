@@ -212,7 +212,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 func (t *consumer) beat(context.Context) error {
 	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
 		buffer := t.s.buffers.get()
-		*buffer = append(appendInstant(append(*buffer, `{"heartbeat":`...), t.s.cfg.Now().UnixMilli()), "}\n"...)
+		*buffer = append(appendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
 		if !t.outbox.putIfEmpty(piece{data: buffer}) {
 			t.s.buffers.put(buffer)
 		}

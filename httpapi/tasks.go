@@ -60,8 +60,7 @@ func (s *Server) touch(c echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		p.asTouch(d)
-		return d.order, nil
+		return d.order, p.asTouch(d)
 	})
 }
 
@@ -129,7 +128,7 @@ func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 }
 
 func (s *Server) parser(r *http.Request) *parser {
-	return &parser{now: s.cfg.Now(), traceparent: traceparent(r.Header), checkURL: s.cfg.CheckURL}
+	return &parser{now: s.arrived(), traceparent: traceparent(r.Header), checkURL: s.cfg.CheckURL}
 }
 
 // commit carries out one command. Its error is a problem, or what problemOf makes one of.

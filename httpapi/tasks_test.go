@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -351,4 +352,38 @@ func TestTooManyCallsAtOnce(t *testing.T) {
 	close(leave)
 	<-done
 	h.call("GET", "/v1/tasks/a", "").mustProblem(t, 404, "")
+}
+
+// A node that does not know the time takes no call that counts from now, and all others.
+func TestNobodyCountsFromAnUnknownTime(t *testing.T) {
+	sure := true
+	h := newHarness(t, func(c *Config) { c.Now = func() (time.Time, bool) { return testNow, sure } })
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`)
+	sure = false
+	for _, c := range [][3]string{
+		{"PUT", "/v1/tasks/b", `{"delay":"1h"}`}, {"PATCH", "/v1/tasks/a", `{"delay":"1h"}`},
+		{"POST", "/v1/tasks/a/touch", `{}`}, {"POST", "/v1/tasks", `{"delay":"0s"}`},
+		{"POST", "/v1/tasks/b/touch", `{"or_schedule":{"delay":"1h"}}`},
+	} {
+		if p := h.call(c[0], c[1], c[2]).mustProblem(t, 503, ""); p["committed"] != "no" {
+			t.Errorf("%v: %v", c, p)
+		}
+	}
+	if len(h.fake.tasks) != 1 {
+		t.Errorf("%d tasks", len(h.fake.tasks))
+	}
+	later := testNow.Add(time.Hour).Format(time.RFC3339)
+	for _, c := range [][3]string{
+		{"PUT", "/v1/tasks/b", `{"fire_at":"` + later + `"}`}, {"PATCH", "/v1/tasks/a", `{"fire_at":"` + later + `"}`},
+		{"POST", "/v1/tasks/a/fire", ""}, {"DELETE", "/v1/tasks/a", ""}, {"GET", "/v1/tasks/a", ""},
+	} {
+		if a := h.call(c[0], c[1], c[2]); a.StatusCode >= 300 {
+			t.Errorf("%v: %d %s", c, a.StatusCode, a.text)
+		}
+	}
+	batch := h.call("POST", "/v1/batch", `{"op":"schedule","id":"c","delay":"1h"}`+"\n"+`{"op":"schedule","id":"d","fire_at":"`+
+		later+`"}`, "Content-Type", ndjsonType)
+	if !strings.Contains(batch.text, `"status":503`) || !strings.Contains(batch.text, `"status":201`) {
+		t.Error(batch.text)
+	}
 }

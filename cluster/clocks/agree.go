@@ -92,6 +92,12 @@ func (c *Clocks) Near(node string) bool {
 // median is how far the median of all clocks is ahead of this one. Of less than three it is not known: nobody could say
 // which of two is right.
 func (c *Clocks) median(now reading) (_ time.Duration, known bool) {
+	offsets := c.offsets(now)
+	return middle(offsets), len(offsets) > 2
+}
+
+// offsets are how far the clocks that are known are ahead of this one, itself included, in order.
+func (c *Clocks) offsets(now reading) []time.Duration {
 	offsets := []time.Duration{0} // this node's own
 	c.mu.Lock()
 	for _, h := range c.peers {
@@ -101,6 +107,10 @@ func (c *Clocks) median(now reading) (_ time.Duration, known bool) {
 	}
 	c.mu.Unlock()
 	slices.Sort(offsets)
-	low, high := offsets[(len(offsets)-1)/2], offsets[len(offsets)/2]
-	return low + (high-low)/2, len(offsets) > 2
+	return offsets
+}
+
+func middle(sorted []time.Duration) time.Duration {
+	low, high := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
+	return low + (high-low)/2
 }

@@ -17,26 +17,33 @@ type corrections struct {
 type correction struct {
 	lead time.Duration // of the own clock, when that was found out: it has been set if it is another one now
 	by   time.Duration
+	sure bool // enough clocks were known to say so
+	at   time.Time
 }
 
 // steady: a lead that has changed by less is that of a clock that is kept right little by little.
 const steady = 10 * time.Millisecond
 
+// unsureFor is how long it stands that nothing is known, before a call asks again.
+const unsureFor = 100 * time.Millisecond
+
 func (c *correction) holds(now reading) bool {
-	return c != nil && (now.lead-c.lead).Abs() <= steady
+	return c != nil && (now.lead-c.lead).Abs() <= steady && (c.sure || time.Since(c.at) < unsureFor)
 }
 
 // Now is the time to go by: this node's wall clock, or, while that is further than the bound from the median of the
 // clocks that are known, the median's time. So a call that says `delay` gets what it means also through a node whose
-// clock is wrong. When the clock was set it asks the others before it answers, for a moment.
-func (c *Clocks) Now() time.Time {
+// clock is wrong. When the clock was set, and until it has been compared, it asks the others before it answers, for a
+// moment. It is not sure while no other clock is known, though there are others, or only one, and that one is apart:
+// what is told from then on may be wrong by anything.
+func (c *Clocks) Now() (_ time.Time, sure bool) {
 	now := c.own.read()
 	known := c.corrections.last.Load()
 	if !known.holds(now) {
 		known = c.askAgain()
 		now = c.own.read()
 	}
-	return now.wall.Add(known.by)
+	return now.wall.Add(known.by), known.sure
 }
 
 // Apart tells whether this clock is further than the bound from the median of all that are known, and how far.
@@ -67,10 +74,21 @@ func (c *Clocks) round(ctx context.Context) *correction {
 	peers := c.cfg.Peers()
 	c.forgetOthers(peers)
 	c.measureAll(ctx, peers)
-	found := &correction{lead: before.lead}
-	if median, known := c.median(before); known && median.Abs() > c.cfg.MaxOffset {
-		found.by = median
-	}
+	found := &correction{lead: before.lead, at: time.Now()}
+	found.by, found.sure = c.compare(before, len(peers))
 	c.corrections.last.Store(found)
 	return found
+}
+
+// compare says by how much this clock is to be corrected, and whether enough of so many nodes are known for that. Of
+// two clocks that are apart nobody can say which is right; two that are near bear each other out.
+func (c *Clocks) compare(now reading, nodes int) (by time.Duration, sure bool) {
+	offsets := c.offsets(now)
+	switch median := middle(offsets); {
+	case len(offsets) > 2 && median.Abs() > c.cfg.MaxOffset:
+		return median, true
+	case len(offsets) == 2:
+		return 0, (offsets[1] - offsets[0]) <= c.cfg.MaxOffset
+	}
+	return 0, len(offsets) > 2 || nodes <= 1
 }

@@ -31,6 +31,12 @@ func (r *room) silence(nodes ...string) {
 	}
 }
 
+func (r *room) speak(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.silent, node)
+}
+
 func (r *room) clock(node string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +81,7 @@ func TestOwnClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -2 * time.Second, 2 * time.Second, time.Hour} {
 		enter(t, func(t *testing.T, r *room, c *Clocks) {
 			r.set("self", by)
-			if off := time.Until(c.Now()); off.Abs() > 10*time.Millisecond {
+			if off := time.Until(told(c)); off.Abs() > 10*time.Millisecond {
 				t.Errorf("set by %v, it goes by a time that is off by %v", by, off)
 			}
 			if got, apart := c.Apart(); !apart || (got+by).Abs() > 10*time.Millisecond {
@@ -88,7 +94,7 @@ func TestOwnClockIsSet(t *testing.T) {
 			if by, apart := c.Apart(); apart {
 				t.Errorf("set right again, it is still apart by %v", by)
 			}
-			if off := time.Until(c.Now()); off != 0 {
+			if off := time.Until(told(c)); off != 0 {
 				t.Errorf("set right again, it goes by a time that is off by %v", off)
 			}
 		})
@@ -101,7 +107,7 @@ func TestMonotonicClockStoodStill(t *testing.T) {
 		for _, n := range []string{"self", "a", "b"} {
 			r.set(n, time.Hour)
 		}
-		if off := time.Until(c.Now()); off < time.Hour {
+		if off := time.Until(told(c)); off < time.Hour {
 			t.Errorf("it goes by a time that is off by %v", off-time.Hour)
 		}
 		if by, apart := c.Apart(); apart {
@@ -117,7 +123,7 @@ func TestMonotonicClockStoodStill(t *testing.T) {
 func TestSmallOffsetsAreLeftAlone(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.set("self", 200*time.Millisecond)
-		if off := time.Until(c.Now()); off != 200*time.Millisecond {
+		if off := time.Until(told(c)); off != 200*time.Millisecond {
 			t.Errorf("it goes by a time that is off by %v", off)
 		}
 		asked := r.asked
@@ -160,11 +166,64 @@ func TestAloneItTrustsItsClock(t *testing.T) {
 		r.silence("a", "b")
 		time.Sleep(freshFor + time.Second) // of the bubble's clock
 		r.set("self", time.Hour)
-		if off := time.Until(c.Now()); off < time.Hour-time.Second {
+		if off := time.Until(told(c)); off < time.Hour-time.Second {
 			t.Errorf("it goes by a time that is off by %v", off)
 		}
 		if by, apart := c.Apart(); apart {
 			t.Errorf("apart by %v", by)
 		}
 	})
+}
+
+// told is the time that a node goes by, sure or not.
+func told(c *Clocks) time.Time {
+	now, _ := c.Now()
+	return now
+}
+
+// A node that has not compared its clock says so, and one of two that are apart does not know which is right. It is
+// sure as soon as it can be, without a round of its own in between.
+func TestNotSureUntilCompared(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		if _, sure := c.Now(); !sure {
+			t.Error("three clocks agree, and it is not sure")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{ahead: map[string]time.Duration{"self": -time.Hour}, silent: map[string]bool{"a": true, "b": true}}
+		c := Start(Config{
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
+			Peers: func() []string { return []string{"self", "a", "b"} },
+		})
+		defer c.Close()
+		for _, speaks := range []string{"", "a"} {
+			r.speak(speaks)
+			time.Sleep(unsureFor)
+			if _, sure := c.Now(); sure {
+				t.Errorf("sure of a clock that is an hour off, with %q to compare it with", speaks)
+			}
+		}
+		r.speak("b")
+		time.Sleep(unsureFor)
+		if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
+			t.Errorf("with two others that agree: off by %v, sure %v", time.Until(now), sure)
+		}
+	})
+}
+
+// Two that are near each other are enough, and one alone that has no others.
+func TestSureOfFew(t *testing.T) {
+	for _, others := range [][]string{{"a"}, {"a", "b"}, {}} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &room{ahead: map[string]time.Duration{"a": 100 * time.Millisecond}, silent: map[string]bool{"b": true}}
+			c := Start(Config{
+				Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
+				Peers: func() []string { return append([]string{"self"}, others...) },
+			})
+			defer c.Close()
+			if _, sure := c.Now(); !sure {
+				t.Errorf("not sure beside %v", others)
+			}
+		})
+	}
 }
