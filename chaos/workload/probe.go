@@ -3,11 +3,11 @@ package workload
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 // Probe writes to every one of the shards all the time, until the context ends, so that the record shows when each
 // takes a write. The writes touch tasks that are due long after the run, and that are cancelled in the end.
 func (l *Load) Probe(ctx context.Context, shards int) error {
-	ids, err := l.placeProbes(ctx, shards)
-	defer l.removeProbes(context.WithoutCancel(ctx), ids)
+	ids, tried, err := l.placeProbes(ctx, shards)
+	defer l.removeProbes(context.WithoutCancel(ctx), tried)
 	if err != nil {
 		return err
 	}
@@ -36,36 +36,38 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 const probeIDs = 8
 
 // placeProbes schedules tasks until every shard holds enough: only the answer says where an id went. What a cluster that
-// is being broken does not take is left out. The context's end is no error: there is nobody left to probe for.
-func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, err error) {
+// is being broken does not take is left out. The context's end is no error: there is nobody left to probe for. Those
+// that were tried are told too: a task of which nobody knows may come in an hour.
+func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, tried []string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	ids = map[uint32][]string{}
-	for i, left := 0, shards*probeIDs; left > 0; i++ {
-		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, i)
+	for left := shards * probeIDs; left > 0; {
+		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, len(tried))
+		tried = append(tried, id)
 		answer, ok := l.new(ctx, rng, id, task{delay: probeDelay})
 		switch {
 		case ctx.Err() != nil:
-			return ids, nil
+			return ids, tried, nil
+		case !ok && final(history.Failed, answer):
+			return ids, tried, fmt.Errorf("placing %s: %s", id, answer.Error)
+		case len(tried) > 100*shards*probeIDs:
+			return ids, tried, fmt.Errorf("%d ids fell on only %d of %d shards", len(tried), len(ids), shards)
 		case !ok:
 			continue
-		case i > 100*shards*probeIDs:
-			return ids, fmt.Errorf("%d ids fell on only %d of %d shards", i, len(ids), shards)
 		}
 		if len(ids[answer.Shard]) < probeIDs {
 			left--
 		}
 		ids[answer.Shard] = append(ids[answer.Shard], id)
 	}
-	return ids, nil
+	return ids, tried, nil
 }
 
 // removeProbes cancels them, so that they do not come in a later run on the same cluster.
-func (l *Load) removeProbes(ctx context.Context, ids map[uint32][]string) {
+func (l *Load) removeProbes(ctx context.Context, ids []string) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
-	for _, shard := range slices.Sorted(maps.Keys(ids)) {
-		for _, id := range ids[shard] {
-			l.cancelNow(ctx, rng, id)
-		}
+	for _, id := range ids {
+		l.cancelNow(ctx, rng, id)
 	}
 }
 

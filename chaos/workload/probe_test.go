@@ -1,0 +1,51 @@
+package workload
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Shards that take no write for longer than a call is repeated are probed when they do, and what may have been
+// scheduled meanwhile is cancelled in the end.
+func TestProbesOutlastAnOutage(t *testing.T) {
+	var puts atomic.Int64
+	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPut && puts.Add(1) <= 3 {
+			w.WriteHeader(http.StatusGatewayTimeout)
+			return
+		}
+		_, _ = fmt.Fprintf(w, `{"revision":4,"shard":%d,"outcome":"cancelled"}`, puts.Load()%2+1)
+	}, Config{RetryFor: time.Nanosecond})
+	ids, tried, err := l.placeProbes(t.Context(), 2)
+	if err != nil || len(ids) != 2 || len(ids[1]) < probeIDs || len(ids[2]) < probeIDs {
+		t.Fatalf("%v, %v", ids, err)
+	}
+	l.removeProbes(t.Context(), tried)
+	h := rec.History()
+	open, cancelled := map[string]bool{}, map[string]bool{}
+	for _, c := range h.Calls {
+		open[c.ID] = open[c.ID] || c.Outcome == history.Unknown
+		cancelled[c.ID] = cancelled[c.ID] || c.Kind == history.Cancel
+	}
+	for id := range open {
+		if !cancelled[id] {
+			t.Errorf("%s is left behind", id)
+		}
+	}
+	if !open[tried[0]] {
+		t.Error("there was no outage")
+	}
+}
+
+func TestRefusedProbesAreTold(t *testing.T) {
+	l, _ := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }, Config{})
+	if err := l.Probe(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "placing") {
+		t.Error(err)
+	}
+}
