@@ -13,7 +13,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 )
 
-// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round.
+// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round; a soak lasts an hour if none
+// is.
 type Config struct {
 	Binary string   // of belfry
 	Dir    string   // data, logs, records, the report
@@ -50,6 +51,9 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
+	if c.Soak && c.Rounds <= 0 && c.Round <= 0 {
+		setDefault(&c.For, time.Hour)
+	}
 	switch {
 	case c.Binary == "" || c.Dir == "":
 		return c, errors.New("siege: Binary and Dir must be given")

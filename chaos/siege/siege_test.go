@@ -111,6 +111,10 @@ func TestConfig(t *testing.T) {
 	if err != nil || !slices.Equal(cfg.Faults, []string{noFaults}) || cfg.Nodes != 3 {
 		t.Errorf("%+v, %v", cfg, err)
 	}
+	cfg, err = (Config{Binary: "b", Dir: "d", Soak: true}).withDefaults()
+	if err != nil || cfg.For != time.Hour || !slices.Equal(cfg.Faults, []string{noFaults}) {
+		t.Errorf("a soak: %+v, %v", cfg, err)
+	}
 }
 
 // report is one of two rounds, of which the second broke invariant 1.
