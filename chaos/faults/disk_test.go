@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
@@ -29,9 +30,7 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
-	if err := lossyfs.Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, lossyfs.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Disks: true,
 	})

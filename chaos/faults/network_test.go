@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
@@ -27,9 +28,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
-	if err := netlab.Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, netlab.Supported)
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Network: true,
 	})

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
 // BenchmarkSyncedWrite is what a log does all the time: 4 KiB written and synced.
 func BenchmarkSyncedWrite(b *testing.B) {
-	if err := Supported(); err != nil {
-		b.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(b, Supported)
 	dir := b.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), 1)
 	if err != nil {

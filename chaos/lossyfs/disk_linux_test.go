@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
 // mounted mounts a disk for one test, or skips it loudly.
 func mounted(t *testing.T, seed uint64) *Disk {
 	t.Helper()
-	if err := Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, Supported)
 	dir := t.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
 // The nodes' own log store, in both kinds: preallocated segments, a database, files that are replaced, all with syncs of
@@ -14,11 +16,10 @@ func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")
 	}
-	if err := Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, Supported)
 	program := filepath.Join(t.TempDir(), "logstore")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program, "github.com/belfryhq/belfry/shard/logstore")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program,
+		"github.com/belfryhq/belfry/shard/logstore")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -20,13 +20,13 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
 func open(t testing.TB, hosts ...string) *Network {
 	t.Helper()
-	if err := Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, Supported)
 	n, err := New(Config{Hosts: hosts, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -268,9 +268,7 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 		fmt.Printf("open %s\n", n.block.interfaceOf(1))
 		select {}
 	}
-	if err := Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, Supported)
 	helper := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledHarnessLeavesNothing$")
 	helper.Env = append(os.Environ(), helperVar+"=1")
 	helper.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/chaos/lossyfs"
+	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
@@ -13,9 +14,7 @@ func TestPowerLossOfAllNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
-	if err := lossyfs.Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, lossyfs.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Disks: true,
 	})

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/chaos/roottest"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
@@ -20,9 +21,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
-	if err := netlab.Supported(); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	roottest.Need(t, netlab.Supported)
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Network: true,
 	})
