@@ -96,7 +96,8 @@ type Ask struct {
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
-	Fence      uint64        `json:"fence,omitempty"` // of the lease that a consumer settles or extends
+	Expires    bool          `json:"expires,omitempty"` // what is not begun in time shall become a dead letter
+	Fence      uint64        `json:"fence,omitempty"`   // of the lease that a consumer settles or extends
 }
 
 // Answer is what came back. Which fields are set depends on the call.

@@ -44,5 +44,5 @@
 //	BELFRY_SIM=long BELFRY_SIM_FOR=10m go test ./chaos/sim -v     one whole run after the other, from BELFRY_SIM_SEED on
 //	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one, with what its nodes logged
 //
-// Seeded mistakes (tag chaos, fsm/flaw) are caught within the runs that TestFlawsAreCaught states.
+// Four of the seeded mistakes (tag chaos, fsm/flaw) are caught within the runs that TestFlawsAreCaught states.
 package sim

@@ -70,7 +70,9 @@ func (l *load) operation(kind history.Kind, id string, ask history.Ask) operatio
 }
 
 func (l *load) schedule(id string, t task) operation {
-	o := l.operation(history.Schedule, id, history.Ask{IfAbsent: t.ifAbsent, IfRevision: t.ifRevision})
+	o := l.operation(history.Schedule, id, history.Ask{
+		IfAbsent: t.ifAbsent, IfRevision: t.ifRevision, Expires: t.expires > 0,
+	})
 	s := l.plan(o.what.Op, t)
 	o.cmd.Op = &fsmpb.Command_Schedule{Schedule: s}
 	if o.what.Ask.Delay = t.delay; !t.fireAt.IsZero() {

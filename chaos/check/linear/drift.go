@@ -17,10 +17,13 @@ func (p *partition) drift(s state, yield func(state)) {
 			s.after = max(s.after, s.fireAt.Add(-p.ahead))
 		}
 		yield(s.past().waits(ready))
+		s.expire(yield)
 		p.driftDue(s, yield)
 	case ready:
+		s.expire(yield)
 		p.driftDue(s, yield)
 	case retrying:
+		s.expire(yield)
 		yield(s.past().waits(ready).began(s.attempts))
 		p.driftDue(s, yield)
 	case firing:
@@ -32,6 +35,13 @@ func (p *partition) drift(s state, yield func(state)) {
 	}
 	if p.long { // a tombstone may have gone
 		yield(state{rev: s.rev + 1, after: s.after, used: s.used})
+	}
+}
+
+// expire gives a task that was not begun in time.
+func (s state) expire(yield func(state)) {
+	if s.expires {
+		yield(s.past().ends(dead))
 	}
 }
 

@@ -81,6 +81,7 @@ func (o *operation) schedulesHere(s state) bool {
 
 func (o *operation) schedule(s state) result {
 	next := state{phase: scheduled, rev: s.rev, counted: true, wrote: o.payload(), after: s.after, used: s.used}
+	next.expires = o.ask.Expires
 	r := result{next: o.dueIn(next), changed: true, previous: s.phase}
 	if s.phase == absent || s.phase.tombstone() {
 		r.answer = created

@@ -37,6 +37,17 @@ func attemptRules() []rule {
 			},
 		},
 		{
+			"only a task with an expiry dies without an attempt",
+			func(s *story) {
+				s.schedule(0, 1, 90).Ask.Expires = true
+				s.get(100, in("dead", 0, task(4, 90, 1)))
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.get(100, in("dead", 0, task(4, 90, 1)))
+			},
+		},
+		{
 			"an arrival has its grant before it",
 			func(s *story) {
 				s.schedule(0, 1, 90)

@@ -87,6 +87,7 @@ type state struct {
 	fireAt history.Instant
 	known  bool
 
+	expires bool  // it may become a dead letter without an attempt
 	wrote   int64 // the operation whose payload it carries; 0: it carries none
 	outcome outcome
 
