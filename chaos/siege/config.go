@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 )
 
-// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round; a soak lasts an hour if none
-// is.
+// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round; a soak lasts an hour if
+// none is.
 type Config struct {
 	Binary string   // of belfry
 	Dir    string   // data, logs, records, the report

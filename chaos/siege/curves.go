@@ -26,8 +26,8 @@ func (r *Report) tellVitals(say teller) {
 	if len(r.Trends) == 0 {
 		return
 	}
-	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew from " +
-		"then on.\n\n| | node | median | highest | growth | allowed | |\n| --- | --- | ---: | ---: | ---: | ---: | --- |")
+	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew " +
+		"from then on.\n\n| | node | median | highest | growth | allowed | |\n| --- | --- | ---: | ---: | ---: | ---: | --- |")
 	for _, t := range r.Trends {
 		allowed, word := "–", ""
 		if t.Judged && r.Soak {

@@ -73,8 +73,9 @@ func (p plot) axes(b *strings.Builder, title string) {
 
 func (p plot) curve(b *strings.Builder, s Series, i int) {
 	colour := colours[i%len(colours)]
-	fmt.Fprintf(b, "<text x=\"%d\" y=\"16\" text-anchor=\"end\" fill=\"%s\">%s</text>\n<polyline fill=\"none\" stroke=\"%s\" points=\"",
-		width-right-70*i, colour, html.EscapeString(s.Node), colour)
+	fmt.Fprintf(b, "<text x=\"%d\" y=\"16\" text-anchor=\"end\" fill=\"%s\">%s</text>\n",
+		width-right-70*i, colour, html.EscapeString(s.Node))
+	fmt.Fprintf(b, "<polyline fill=\"none\" stroke=\"%s\" points=\"", colour)
 	for _, at := range s.Points {
 		fmt.Fprintf(b, "%.1f,%.1f ", p.x(at.At.Seconds()), p.y(at.Value))
 	}

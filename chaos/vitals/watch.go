@@ -78,8 +78,8 @@ func (w *Watch) look(ctx context.Context) {
 
 const mib = 1 << 20
 
-// lookAt looks at one node. What cannot be seen of it at the moment, because it has just ended, is paused or is cut off,
-// is a gap in its series.
+// lookAt looks at one node. What cannot be seen of it at the moment, because it has just ended, is paused or is cut
+// off, is a gap in its series.
 func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 	if u, err := Of(n.PID); err == nil {
 		at := w.add(n.Name, memory, float64(u.Memory)/mib)

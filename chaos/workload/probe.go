@@ -35,8 +35,8 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 // probeIDs is how many tasks of a shard take turns, so that none is called too often to be judged.
 const probeIDs = 8
 
-// placeProbes schedules tasks until every shard holds enough: only the answer says where an id went. What a cluster that
-// is being broken does not take is left out. The context's end is no error: there is nobody left to probe for. Those
+// placeProbes schedules tasks until every shard holds enough: only the answer says where an id went. What a cluster
+// that is being broken does not take is left out. The context's end is no error: there is nobody left to probe for. Those
 // that were tried are told too: a task of which nobody knows may come in an hour.
 func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, tried []string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))

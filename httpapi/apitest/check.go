@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,7 +54,9 @@ func (a *API) checkDocumented(
 	}
 	kind := header.Get("Content-Type")
 	input := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: request, PathParams: parameters, Route: route},
+		RequestValidationInput: &openapi3filter.RequestValidationInput{
+			Request: request, PathParams: parameters, Route: route,
+		},
 		Status:                 status, Header: header,
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
@@ -80,6 +83,9 @@ func checkLines(body []byte) error {
 	return nil
 }
 
+// passing are the refusals that say when to come again.
+var passing = []int{http.StatusTooManyRequests, http.StatusServiceUnavailable}
+
 func checkProblem(r Request, status int, header http.Header, body []byte) error {
 	if r.Method == http.MethodHead {
 		return nil
@@ -96,7 +102,7 @@ func checkProblem(r Request, status int, header http.Header, body []byte) error 
 		return fmt.Errorf("%d says that it is %d: %s", status, p.Status, body)
 	case strings.HasSuffix(p.Type, ":invalid-field") && p.Field == "":
 		return fmt.Errorf("%d names no field: %s", status, body)
-	case (status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable) && header.Get("Retry-After") == "":
+	case slices.Contains(passing, status) && header.Get("Retry-After") == "":
 		return errors.New("no Retry-After")
 	}
 	return nil

@@ -45,7 +45,8 @@ func twiceTheField(_ *rapid.T, r *Request) string {
 
 // otherType puts a value of another type in the place of a string.
 func otherType(t *rapid.T, r *Request) string {
-	other := rapid.SampledFrom([]string{"0", "-1", "null", "true", "[]", "{}", `""`, `"\ud800"`, "1e1000"}).Draw(t, "other")
+	others := []string{"0", "-1", "null", "true", "[]", "{}", `""`, `"\ud800"`, "1e1000"}
+	other := rapid.SampledFrom(others).Draw(t, "other")
 	r.Body = strings.Replace(r.Body, `:"`, ":"+other+`,"x":"`, 1)
 	return "another type"
 }
@@ -96,7 +97,8 @@ func noType(t *rapid.T, r *Request) string {
 }
 
 func longHeader(t *rapid.T, r *Request) string {
-	r.Header = append(r.Header, [2]string{"Idempotency-Key", strings.Repeat("k", rapid.IntRange(0, 600).Draw(t, "length"))})
+	key := strings.Repeat("k", rapid.IntRange(0, 600).Draw(t, "length"))
+	r.Header = append(r.Header, [2]string{"Idempotency-Key", key})
 	return "long key"
 }
 

@@ -15,8 +15,8 @@ var (
 var usual = map[string][]string{
 	"id": names, "queue": names[:3], "prefix": {"", "a", "order-"}, "label": {"tenant:acme", "a:", "x:y:z"},
 	"fire_at": instants, "due_before": instants, "no_later_than": {"1h", instants[0]},
-	"delay": durations, "jitter": durations, "expires_after": durations, "min_backoff": durations, "max_backoff": durations,
-	"keep_done": durations, "keep_dead": durations, "timeout": {"1s", "15s", "10m", "1ms"},
+	"delay": durations, "jitter": durations, "expires_after": durations,
+	"min_backoff": durations, "max_backoff": durations, "keep_done": durations, "keep_dead": durations, "timeout": {"1s", "15s", "10m", "1ms"},
 	"lease": {"100ms", "30s", "12h"}, "wait": {"0s", "1ms", "5ms"},
 	"url":              {"https://shop.example/close", "http://127.0.0.1:9000/", "nats://n:4222/subject", "ftp://x/"},
 	"content_type":     {"application/json", "text/plain; charset=utf-8"},

@@ -77,7 +77,8 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
 	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
-	f.BoolVar(&cfg.Soak, "soak", false, "load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
+	f.BoolVar(&cfg.Soak, "soak", false,
+		"load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd
