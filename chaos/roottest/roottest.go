@@ -1,5 +1,6 @@
 // Package roottest decides whether tests run that need root and the kernel's help. They run only when they are asked
-// for by BELFRY_CHAOS_ROOT, as make chaos-root does: they make networks and mounts, and want the machine for themselves.
+// for by BELFRY_CHAOS_ROOT, as make chaos-root does: they make networks and mounts, and want the machine for
+// themselves.
 package roottest
 
 import (

@@ -27,7 +27,8 @@ func (r *Report) tellVitals(say teller) {
 		return
 	}
 	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew " +
-		"from then on.\n\n| | node | median | highest | growth | allowed | |\n| --- | --- | ---: | ---: | ---: | ---: | --- |")
+		"from then on.\n\n| | node | median | highest | growth | allowed | |\n" +
+		"| --- | --- | ---: | ---: | ---: | ---: | --- |")
 	for _, t := range r.Trends {
 		allowed, word := "–", ""
 		if t.Judged && r.Soak {

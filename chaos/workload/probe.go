@@ -36,8 +36,8 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 const probeIDs = 8
 
 // placeProbes schedules tasks until every shard holds enough: only the answer says where an id went. What a cluster
-// that is being broken does not take is left out. The context's end is no error: there is nobody left to probe for. Those
-// that were tried are told too: a task of which nobody knows may come in an hour.
+// that is being broken does not take is left out. The context's end is no error: there is nobody left to probe for.
+// Those that were tried are told too: a task of which nobody knows may come in an hour.
 func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, tried []string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	ids = map[uint32][]string{}

@@ -16,9 +16,9 @@ const (
 	offsetBytes  = 8
 )
 
-// wallClock is off by what the file says that BELFRY_CLOCK_OFFSET_FILE names: eight bytes, nanoseconds to be added to the
-// machine's clock, as a signed number in the machine's byte order. The file is mapped, so that who writes the eight bytes
-// at once sets the clock at that instant. The monotonic clock goes on as it does, and so do the timers.
+// wallClock is off by what the file says that BELFRY_CLOCK_OFFSET_FILE names: eight bytes, nanoseconds to be added to
+// the machine's clock, as a signed number in the machine's byte order. The file is mapped, so that who writes the eight
+// bytes at once sets the clock at that instant. The monotonic clock goes on as it does, and so do the timers.
 func wallClock() (func() time.Time, error) {
 	path := os.Getenv(clockFileVar)
 	if path == "" {

@@ -57,7 +57,7 @@ func (a *API) checkDocumented(
 		RequestValidationInput: &openapi3filter.RequestValidationInput{
 			Request: request, PathParams: parameters, Route: route,
 		},
-		Status:                 status, Header: header,
+		Status: status, Header: header,
 		Options: &openapi3filter.Options{
 			IncludeResponseStatus: true,
 			ExcludeResponseBody:   !strings.Contains(kind, "json") || strings.Contains(kind, "ndjson"),

@@ -7,6 +7,6 @@
 // is mostly drawn.
 //
 // What it finds: answers that nobody documented, a 500, a 4xx without a problem, a refusal that names no field, a
-// panic. What it leaves to its caller: whether anything was done that should not have been, and the server itself, which
-// may be a handler in the test or a cluster of real nodes.
+// panic. What it leaves to its caller: whether anything was done that should not have been, and the server itself,
+// which may be a handler in the test or a cluster of real nodes.
 package apitest
