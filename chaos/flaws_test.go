@@ -147,7 +147,8 @@ func (s seeded) play(t *testing.T, binary string, env ...string) *siege.Report {
 	report, err := siege.Run(t.Context(), siege.Config{
 		Binary: binary, Dir: folder(t, s.flaw), Env: append(env, s.env...), Shards: 2, PerSecond: 120, Seed: seed(t), Keep: os.Getenv(keepVar) != "", Rounds: s.runs, Stop: s.found,
 		Faults: stage, MaxDelay: 1500 * time.Millisecond, Drain: s.drain(), Sample: 300, Limits: flawLimits(),
-		Plan: &siege.Plan{Name: s.flaw, Quiet: s.quiet, Play: s.strike},
+		Progress: t.Output(),
+		Plan:     &siege.Plan{Name: s.flaw, Quiet: s.quiet, Play: s.strike},
 	})
 	if err != nil {
 		t.Fatal(err)

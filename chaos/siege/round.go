@@ -125,7 +125,10 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	return nil
 }
 
+// startLoad starts the load. Stopping it lets it end what it has begun, unless the cluster is not back, which would be
+// asked again and again in vain.
 func (r *Round) startLoad(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	var load sync.WaitGroup
 	load.Go(func() { r.load.Run(ctx, ended) })
@@ -135,7 +138,12 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	}
 	return func() {
 		close(ended)
-		if load.Wait(); failed != nil {
+		if r.hasFailed() {
+			cancel()
+		}
+		load.Wait()
+		cancel()
+		if failed != nil {
 			r.fail("%v", failed)
 		}
 	}

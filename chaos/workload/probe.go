@@ -63,8 +63,11 @@ func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]st
 	return ids, tried, nil
 }
 
-// removeProbes cancels them, so that they do not come in a later run on the same cluster.
+// removeProbes cancels them, so that they do not come in a later run on the same cluster. One that is dead is not asked
+// for each of them in turn until the time is up.
 func (l *Load) removeProbes(ctx context.Context, ids []string) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.RetryFor)
+	defer cancel()
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	for _, id := range ids {
 		l.cancelNow(ctx, rng, id)
