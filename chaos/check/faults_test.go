@@ -49,6 +49,22 @@ var faultCases = []example{
 		s.fault(history.KillLeader, 1100, 1900, 2000)
 		s.arrive("a", 1800, 100, 1)
 	}, ""},
+	{"taken over by a leader that died before it started it", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.schedule("b", 1500, 90000) // the shard takes a write, so what had not been granted anew is settled
+		s.fault(history.KillLeader, 3000, 3900, 4000)
+		s.arrive("a", 3800, 100, 1)
+	}, ""},
+	{"taken over by a leader that had long started it", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.schedule("b", 1500, 90000)
+		s.fault(history.KillLeader, 9000, 9900, 10000)
+		s.arrive("a", 9800, 100, 1)
+	}, "came again"},
 	{"repeated though it was long settled", limited(Repeats), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.arrive("a", 101, 100, 1)

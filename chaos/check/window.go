@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -62,6 +63,9 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		}
 	}
 	x.addDeaf(all)
+	for _, ws := range all {
+		slices.SortStableFunc(ws, func(a, b window) int { return cmp.Compare(a.from, b.from) })
+	}
 	for _, shard := range slices.Sorted(maps.Keys(all)) {
 		all[0] = append(all[0], all[shard]...)
 	}
@@ -158,20 +162,28 @@ func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 	return min(calm, proven.Add(took))
 }
 
-// explain are the windows of a shard that may have made a of p.
+// explain are the windows of a shard that may have made a of p: those that began before its outcome was committed, and
+// those that began before what these granted anew had come to an end. A leader may die before it starts what it took
+// over, and the next one takes it over from it.
 func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	var found []*window
-	settled := o.settledAt(shard, p)
+	open := o.settledAt(shard, p) // until then an attempt may be under way
 	for i := range o.windows[shard] {
 		w := &o.windows[shard][i]
-		to, until := w.to, settled
+		to, until := w.to, open
 		if a.Fence < p.Fence {
 			to = w.late
 		}
 		if w.deaf {
 			until = answeredAt(p).Add(transit)
 		}
-		if until >= w.from && a.At >= w.from && a.At <= to {
+		if until < w.from {
+			continue
+		}
+		if !w.deaf {
+			open = max(open, w.to)
+		}
+		if a.At >= w.from && a.At <= to {
 			found = append(found, w)
 		}
 	}
