@@ -67,9 +67,10 @@ type fakeTask struct {
 	Queue      string          `json:"queue"`
 	WebhookID  string          `json:"webhook_id"`
 	occurrence uint64
-	armed      int    // how often it was; only the last of its timers may fire it
-	fence      uint64 // of its lease; 0: no consumer has it
-	acked      uint64 // the fence under which it was acknowledged
+	armed      int             // how often it was; only the last of its timers may fire it
+	fence      uint64          // of its lease; 0: no consumer has it
+	acked      uint64          // the fence under which it was acknowledged
+	carried    json.RawMessage // what it had when it was cancelled
 }
 
 type fakeTarget struct {
@@ -289,6 +290,7 @@ func (f *fake) cancel(t *fakeTask) reply {
 	case t.Outcome != "":
 	case t.State == "scheduled", t.State == "ready" && t.Attempts == 0:
 		f.unready(t)
+		t.carried = t.Payload
 		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "cancelled", f.count, nil
 		if f.bug != forgetsStop {
 			t.armed++
@@ -332,7 +334,7 @@ func (f *fake) fire(t *fakeTask, armed int) {
 	t.Attempts++
 	fence, payload, webhook := f.count, t.Payload, t.WebhookID
 	if t.State == "cancelled" {
-		payload = f.bodyOf(t)
+		payload = t.carried
 	} else {
 		t.State, t.Revision = "firing", f.count
 	}
@@ -352,16 +354,6 @@ func (f *fake) fire(t *fakeTask, armed int) {
 		ok = deliver(t, webhook, attempt, fence, due, payload)
 	}
 	f.settle(t, ok)
-}
-
-// bodyOf is what a cancelled task carried, which is remembered by its answers.
-func (f *fake) bodyOf(t *fakeTask) json.RawMessage {
-	for _, r := range f.keys {
-		if known, ok := r.body.(fakeTask); ok && known.ID == t.ID && known.Payload != nil {
-			return known.Payload
-		}
-	}
-	return nil
 }
 
 func (f *fake) settle(t *fakeTask, ok bool) {
