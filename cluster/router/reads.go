@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -107,7 +108,7 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
 	var none T
 	s := t.shards
-	if stale {
+	if stale || flaw.StaleRead.On() {
 		s = t.anyReplica
 	}
 	shards := s()
