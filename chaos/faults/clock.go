@@ -106,7 +106,7 @@ func (s *clockStrike) set(ctx context.Context, nodes []string, by time.Duration)
 	}
 	defer end()
 	clock.Set(by)
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	return nil
 }
 
@@ -157,11 +157,11 @@ func (s *clockStrike) setInPause(ctx context.Context, nodes []string, by time.Du
 	if err := s.Stand.Pause(nodes...); err != nil {
 		return err
 	}
-	wait(ctx, s.Hold/2)
+	Wait(ctx, s.Hold/2)
 	clock.Set(by)
 	if err := s.Stand.Resume(nodes...); err != nil {
 		return err
 	}
-	wait(ctx, s.Hold/2)
+	Wait(ctx, s.Hold/2)
 	return nil
 }

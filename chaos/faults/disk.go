@@ -71,7 +71,7 @@ func (s *diskStrike) lose(nodes []string) error {
 			s.Stand.Disks[n].Stall()
 			defer s.Stand.Disks[n].Unstall()
 		}
-		wait(context.Background(), time.Duration(s.Rand.Int64N(int64(maxStuck))))
+		Wait(context.Background(), time.Duration(s.Rand.Int64N(int64(maxStuck))))
 	}
 	return stand.Together(nodes, func(n string) error {
 		killed := make(chan error, 1)
@@ -101,7 +101,7 @@ func (s *diskStrike) powerLoss(ctx context.Context, nodes []string) error {
 	if err := s.lose(nodes); err != nil {
 		return err
 	}
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	return s.start(fault, nodes)
 }
@@ -127,7 +127,7 @@ func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
 		if err := s.Stand.Start(nodes...); err != nil {
 			return err
 		}
-		if !wait(ctx, life) {
+		if !Wait(ctx, life) {
 			break
 		}
 		if err := s.lose(nodes); err != nil {
@@ -150,7 +150,7 @@ func (s *diskStrike) slow(ctx context.Context, nodes []string) error {
 	for _, n := range nodes {
 		s.Stand.Disks[n].SlowSync(delay)
 	}
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	for _, n := range nodes {
 		s.Stand.Disks[n].SlowSync(0)
@@ -233,7 +233,7 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	for _, n := range nodes {
 		s.Stand.Disks[n].Stall()
 	}
-	wait(ctx, hangs)
+	Wait(ctx, hangs)
 	waited := map[string]time.Duration{}
 	for _, n := range nodes {
 		waited[n] = s.Stand.Disks[n].Unstall()
@@ -263,7 +263,7 @@ func (s *diskStrike) full(ctx context.Context, nodes []string) error {
 	s.awaitDeath(ctx, nodes, s.Hold)
 	if down := s.dead(nodes); again && len(down) > 0 {
 		err = s.Stand.Start(down...)
-		wait(ctx, s.Hold/2)
+		Wait(ctx, s.Hold/2)
 		err = errors.Join(err, s.Stand.Kill(down...))
 	}
 	s.Recorder.Mending(fault)
@@ -292,7 +292,7 @@ func (s *diskStrike) awaitDeath(ctx context.Context, nodes []string, most time.D
 	defer cancel()
 	for {
 		alive = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !s.Stand.Runs(n) })
-		if len(alive) == 0 || !wait(ctx, deathPoll) {
+		if len(alive) == 0 || !Wait(ctx, deathPoll) {
 			return alive
 		}
 	}

@@ -89,7 +89,7 @@ func writing(t *testing.T, c *client.Client) *writer {
 	w := &writer{cancel: cancel}
 	t.Cleanup(w.stop)
 	w.done.Go(func() {
-		for i := 0; wait(ctx, 5*time.Millisecond); i++ {
+		for i := 0; Wait(ctx, 5*time.Millisecond); i++ {
 			id := fmt.Sprintf("task-%d", i)
 			_, err := c.Schedule(ctx, client.Task{ID: id, FireAt: time.Now().Add(time.Hour),
 				Target: &client.Target{URL: "http://127.0.0.1:1/"}})

@@ -76,11 +76,11 @@ func TestTermsAreSeen(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	if !wait(ctx, 0) {
+	if !Wait(ctx, 0) {
 		t.Error("no time passed, and yet it did not come back in time")
 	}
 	cancel()
-	if wait(ctx, time.Hour) {
+	if Wait(ctx, time.Hour) {
 		t.Error("it waited")
 	}
 }

@@ -30,14 +30,14 @@ func (s *striking) killForlorn(ctx context.Context) error {
 	if err := s.Stand.Kill(others...); err != nil {
 		return err
 	}
-	wait(ctx, forlorn)
+	Wait(ctx, forlorn)
 	if err := s.Stand.Kill(leader...); err != nil {
 		return err
 	}
 	if err := s.Stand.Start(others...); err != nil {
 		return err
 	}
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	return s.start(fault, leader)
 }

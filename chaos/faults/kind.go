@@ -50,8 +50,8 @@ type Target struct {
 	Shard    uint32 // whose leader is meant, by kinds that strike leaders; 0: Rand chooses
 }
 
-// wait returns after d, with false if the context ended first.
-func wait(ctx context.Context, d time.Duration) bool {
+// Wait returns after d, with false if the context ended first.
+func Wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()
 	select {

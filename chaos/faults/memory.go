@@ -44,7 +44,7 @@ func (s *striking) squeeze(ctx context.Context, nodes []string) error {
 	for _, n := range nodes {
 		failed = append(failed, s.Stand.Memories[n].Squeeze(room))
 	}
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	for _, n := range nodes {
 		failed = append(failed, s.Stand.Memories[n].Release())

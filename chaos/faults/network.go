@@ -75,7 +75,7 @@ func (s *striking) damage(ctx context.Context, d damage) error {
 	hold := s.stretched()
 	fault := s.strike(ctx, d.nodes, "%s, for %v", d.detail, hold.Round(time.Millisecond))
 	lift, err := d.do(s.Stand.Network)
-	wait(ctx, hold)
+	Wait(ctx, hold)
 	s.Recorder.Mending(fault)
 	err = errors.Join(err, lift())
 	s.Recorder.Mended(fault)
@@ -98,9 +98,9 @@ func (s *striking) flap(ctx context.Context, d damage) error {
 	var failed error
 	for _, span := range spans {
 		lift, err := d.do(s.Stand.Network)
-		wait(ctx, span.cut)
+		Wait(ctx, span.cut)
 		failed = errors.Join(failed, err, lift())
-		if !wait(ctx, span.whole) {
+		if !Wait(ctx, span.whole) {
 			break
 		}
 	}

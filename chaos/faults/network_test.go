@@ -70,7 +70,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 		if err == nil && len(leaders) == 2 {
 			return
 		}
-		if !wait(soon, 50*time.Millisecond) {
+		if !Wait(soon, 50*time.Millisecond) {
 			t.Fatalf("leaders: %v, %v", leaders, err)
 		}
 	}

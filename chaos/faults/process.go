@@ -125,7 +125,7 @@ func (s *striking) kill(ctx context.Context, nodes []string) error {
 	if err := s.Stand.Kill(nodes...); err != nil {
 		return err
 	}
-	wait(ctx, s.Hold)
+	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	return s.start(fault, nodes)
 }
@@ -163,7 +163,7 @@ func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
 		if err := s.Stand.Start(nodes...); err != nil {
 			return err
 		}
-		if !wait(ctx, life) {
+		if !Wait(ctx, life) {
 			break
 		}
 		if err := s.Stand.Kill(nodes...); err != nil {
@@ -185,7 +185,7 @@ func (s *striking) pause(ctx context.Context, nodes []string, hold time.Duration
 	if err := s.Stand.Pause(nodes...); err != nil {
 		return err
 	}
-	wait(ctx, hold)
+	Wait(ctx, hold)
 	s.Recorder.Mending(fault)
 	if err := s.Stand.Resume(nodes...); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *striking) restart(ctx context.Context, nodes []string) error {
 		if err := s.Stand.Terminate(n); err != nil {
 			return err
 		}
-		wait(ctx, down)
+		Wait(ctx, down)
 		if err := s.Stand.Start(n); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ type leadership struct {
 }
 
 func (w *watch) poll(ctx context.Context, c *client.Client) {
-	for wait(ctx, pollEvery) {
+	for Wait(ctx, pollEvery) {
 		view, err := c.Cluster(ctx)
 		if err != nil {
 			continue // it is down, or stopped: others are asked too
@@ -134,7 +134,7 @@ func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder)
 			return fmt.Errorf("reading the replicas' positions: %w", err)
 		}
 		now := replicasOf(view)
-		if equal(now) && slices.Equal(now, before) || !wait(ctx, pollEvery) {
+		if equal(now) && slices.Equal(now, before) || !Wait(ctx, pollEvery) {
 			for _, r := range now {
 				rec.Replica(r)
 			}

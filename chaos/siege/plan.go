@@ -29,7 +29,7 @@ func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 		if err == nil && len(leaders) == r.siege.cfg.Shards {
 			return leaders, nil
 		}
-		if !wait(ctx, tryAgain) {
+		if !faults.Wait(ctx, tryAgain) {
 			return nil, errors.Join(errors.New("not all shards have leaders"), err, ctx.Err())
 		}
 	}
@@ -59,7 +59,7 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !wait(ctx, tryAgain) {
+		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !faults.Wait(ctx, tryAgain) {
 			return r.defied(kind, err)
 		}
 	}
@@ -67,20 +67,8 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 
 // Pause lets the round go on for a while without a blow.
 func (r *Round) Pause(ctx context.Context, d time.Duration) error {
-	if !wait(ctx, d) {
+	if !faults.Wait(ctx, d) {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// wait returns after d, with false if the context ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

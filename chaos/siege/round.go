@@ -111,7 +111,7 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	stop := func() {}
 	if !plan.Quiet {
 		stop = r.startLoad(whole)
-		wait(ctx, headStart)
+		faults.Wait(ctx, headStart)
 	}
 	defer stop()
 	err := plan.Play(ctx, r)
@@ -121,7 +121,7 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	if err := errors.Join(err, r.heal(whole)); err != nil {
 		return err
 	}
-	wait(whole, aftermath)
+	faults.Wait(whole, aftermath)
 	return nil
 }
 

@@ -39,13 +39,13 @@ func (r *Round) strikeAll(ctx context.Context) error {
 // strikeOn strikes one fault after the other. A fault has its own source of choices, so that how many of them it makes
 // does not change what comes after it.
 func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
-	for wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
+	for faults.Wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
 		kind := choose(rng, r.siege.kinds)
 		on := r.target(rand.New(rand.NewPCG(rng.Uint64(), 0)))
 		on.Hold = minHold + time.Duration(rng.Int64N(int64(maxHold-minHold)))
 		switch err := kind.Strike(ctx, on); {
 		case errors.Is(err, faults.ErrBusy):
-			wait(ctx, busyWait)
+			faults.Wait(ctx, busyWait)
 		case err != nil:
 			if err := r.defied(kind.Name, err); err != nil {
 				return err

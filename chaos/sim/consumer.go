@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -33,10 +34,10 @@ func (l *load) consume(ctx context.Context, rng *rand.Rand) {
 		for _, of := range leases {
 			l.world.wg.Go(func() { l.treat(of) })
 		}
-		if !ok && !sleep(ctx, l.world.cfg.pace.heartbeat/4) {
+		if !ok && !wire.Sleep(ctx, l.world.cfg.pace.heartbeat/4) {
 			return
 		}
-		if rng.IntN(10) == 0 && !sleep(ctx, between(rng, span(time.Second, l.world.cfg.pace.maxDelay/4))) {
+		if rng.IntN(10) == 0 && !wire.Sleep(ctx, between(rng, span(time.Second, l.world.cfg.pace.maxDelay/4))) {
 			return
 		}
 	}
@@ -79,7 +80,7 @@ func (l *load) leases(asked history.Instant, tasks []*fsmpb.Task) []lease {
 		body := decode(t.Spec.Payload)
 		all[i] = lease{history.Arrival{
 			At: at, ID: t.Id, WebhookID: t.WebhookId, Attempt: int(t.Attempts), Fence: t.Fence, Due: instant(t.FireAtMs),
-			Body: fingerprint(t.Spec.Payload), Wrote: body.Op,
+			Body: history.Fingerprint(t.Spec.Payload), Wrote: body.Op,
 			Pulled: true, Shard: t.Shard, Asked: asked, LeaseEnds: instant(t.LeaseEndMs),
 		}, t.Occurrence, body}
 		l.world.rec.Arrive(all[i].Arrival)

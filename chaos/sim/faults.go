@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/wire"
 )
 
 // kind is a kind of fault. strike breaks something at once and says what and how to mend it; nothing it does waits.
@@ -112,9 +113,9 @@ func (c *conductor) crashLoop(rng *rand.Rand, hold time.Duration) (history.Fault
 	n.crash()
 	return f, c.beside(hold, func(ctx context.Context) {
 		for range times {
-			sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
+			wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
 			n.start()
-			sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
+			wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
 			n.crash()
 		}
 		n.start()
@@ -139,7 +140,7 @@ func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, fun
 					_ = r.shard.Transfer(ctx, to.name) // what fails changes nothing
 				}
 			}
-			if !sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/4) {
+			if !wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/4) {
 				return
 			}
 		}

@@ -271,7 +271,7 @@ func (p *process) tell(node string, c shard.Change) {
 // keepTime gives leaderships away while this node's clock is apart from the others'.
 func (p *process) keepTime() {
 	look := max(5*time.Second, p.world.cfg.pace.heartbeat)
-	for sleep(p.host.Life(), look) {
+	for wire.Sleep(p.host.Life(), look) {
 		if _, apart := p.clocks.Apart(); !apart || !p.host.Gate() {
 			continue
 		}

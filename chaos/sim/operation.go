@@ -78,7 +78,7 @@ func (l *load) schedule(id string, t task) operation {
 	if o.what.Ask.Delay = t.delay; !t.fireAt.IsZero() {
 		o.what.Ask.FireAt = instant(s.FireAtMs)
 	}
-	o.what.Ask.Body = fingerprint(s.Spec.Payload)
+	o.what.Ask.Body = history.Fingerprint(s.Spec.Payload)
 	switch {
 	case t.ifAbsent:
 		o.cmd.Condition = &fsmpb.Condition{Absent: true}
@@ -106,7 +106,7 @@ func (l *load) touch(id string, delay time.Duration, orSchedule bool) operation 
 	touch := &fsmpb.Touch{ReceivedAtMs: ceilMs(time.Now()), DelayMs: proto.Int64(delay.Milliseconds())}
 	if orSchedule {
 		touch.OrSchedule = l.plan(o.what.Op, task{delay: delay})
-		o.what.Ask.Body = fingerprint(touch.OrSchedule.Spec.Payload)
+		o.what.Ask.Body = history.Fingerprint(touch.OrSchedule.Spec.Payload)
 	}
 	o.cmd.Op = &fsmpb.Command_Touch{Touch: touch}
 	return o
@@ -120,7 +120,7 @@ func (l *load) patch(id string, delay time.Duration, swap bool) operation {
 	}
 	if swap {
 		patch.Payload = &fsmpb.Payload{Data: payload{Op: o.what.Op}.encode()}
-		o.what.Ask.Body = fingerprint(patch.Payload.Data)
+		o.what.Ask.Body = history.Fingerprint(patch.Payload.Data)
 	}
 	o.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
 	return o
@@ -211,7 +211,7 @@ func shown(t *fsmpb.Task) history.Answer {
 	}
 	return history.Answer{
 		Revision: t.Revision, Shard: t.Shard, State: stateName(t.State), FireAt: instant(t.FireAtMs),
-		Attempts: int(t.Attempts), Body: fingerprint(t.Spec.GetPayload()), Wrote: decode(t.Spec.GetPayload()).Op,
+		Attempts: int(t.Attempts), Body: history.Fingerprint(t.Spec.GetPayload()), Wrote: decode(t.Spec.GetPayload()).Op,
 		Cancel: cancelName(t.Outcome),
 	}
 }

@@ -3,12 +3,12 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/fsm"
 )
 
@@ -34,16 +34,6 @@ func decode(body []byte) payload {
 		return payload{}
 	}
 	return p
-}
-
-// fingerprint is a body's hash; 0 stands for none.
-func fingerprint(body []byte) uint64 {
-	if len(body) == 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	h.Write(body)
-	return h.Sum64()
 }
 
 // receiver stands for all receivers.
@@ -86,7 +76,7 @@ func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	w := d.p.world
 	d.p.beginsRightly(a)
 	down, deaf, slow, there, back := w.receiver.moods()
-	if !sleep(ctx, there) {
+	if !wire.Sleep(ctx, there) {
 		return fsm.Outcome{Error: "timeout"}
 	}
 	if down {
@@ -99,7 +89,8 @@ func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	heard := !deaf && time.Until(end) > hold+back
 	arrival := history.Arrival{
 		At: w.rec.Now(), ID: a.Task.Id, WebhookID: a.Task.WebhookId, Attempt: int(a.Task.Attempts), Fence: a.Task.Fence,
-		Due: history.At(time.UnixMilli(a.Task.FireAtMs)), Body: fingerprint(a.Task.Spec.Payload), Wrote: body.Op, Held: hold,
+		Due: history.At(time.UnixMilli(a.Task.FireAtMs)), Body: history.Fingerprint(a.Task.Spec.Payload),
+		Wrote: body.Op, Held: hold,
 	}
 	if heard {
 		arrival.Answer = status
@@ -109,7 +100,7 @@ func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 		<-ctx.Done()
 		return fsm.Outcome{Error: "timeout"}
 	}
-	if !sleep(ctx, hold+back) || !d.p.host.Gate() {
+	if !wire.Sleep(ctx, hold+back) || !d.p.host.Gate() {
 		return fsm.Outcome{Error: "timeout"}
 	}
 	return outcomeOf(status)

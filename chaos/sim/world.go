@@ -111,21 +111,7 @@ func (w *World) rng(part string, n int) *rand.Rand {
 }
 
 // sleep passes time, and tells whether the world goes on.
-func (w *World) sleep(d time.Duration) bool { return sleep(w.ctx, d) }
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func (w *World) sleep(d time.Duration) bool { return wire.Sleep(w.ctx, d) }
 
 // noteTerm records who leads.
 func (w *World) noteTerm(shard uint32, term uint64, leader string) {

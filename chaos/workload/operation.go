@@ -47,7 +47,7 @@ func (l *Load) build(id string, op int64, t task) client.Task {
 }
 
 func ask(t client.Task) history.Ask {
-	return history.Ask{FireAt: ceil(t.FireAt), Delay: t.Delay, Body: fingerprint(t.Payload)}
+	return history.Ask{FireAt: ceil(t.FireAt), Delay: t.Delay, Body: history.Fingerprint(t.Payload)}
 }
 
 // ceil rounds as the service does.
@@ -91,7 +91,7 @@ func (l *Load) patch(id string, delay time.Duration, swap bool) operation {
 		change.Payload = payload{Op: op}.encode()
 	}
 	what := history.Call{Op: op, Kind: history.Patch, ID: id,
-		Ask: history.Ask{Delay: delay, Body: fingerprint(change.Payload)}}
+		Ask: history.Ask{Delay: delay, Body: history.Fingerprint(change.Payload)}}
 	return operation{what: what, send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
 		return seen(c.Patch(ctx, id, change, client.WithKey(key)))
 	}}
@@ -105,7 +105,7 @@ func (l *Load) touch(id string, delay time.Duration, or *task) operation {
 	if or != nil {
 		want := l.build(id, op, *or)
 		touch.OrSchedule = &want
-		what.Ask.OrSchedule, what.Ask.Body = true, fingerprint(want.Payload)
+		what.Ask.OrSchedule, what.Ask.Body = true, history.Fingerprint(want.Payload)
 	}
 	return operation{
 		what: what,
@@ -158,7 +158,7 @@ func seen(t *client.Task, err error) (history.Answer, error) {
 	}
 	return history.Answer{
 		Revision: t.Revision, Shard: t.Shard, State: string(t.State), Previous: string(t.Previous),
-		FireAt: history.At(t.FireAt), Attempts: t.Attempts, Body: fingerprint(t.Payload), Wrote: decode(t.Payload).Op,
+		FireAt: history.At(t.FireAt), Attempts: t.Attempts, Body: history.Fingerprint(t.Payload), Wrote: decode(t.Payload).Op,
 		Cancel: string(t.Outcome),
 	}, nil
 }

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"encoding/json"
-	"hash/fnv"
 )
 
 // payload is what a task carries.
@@ -30,14 +29,4 @@ func decode(body []byte) payload {
 		return payload{}
 	}
 	return p
-}
-
-// fingerprint is the hash of a body, by which bodies are compared; 0 stands for none.
-func fingerprint(body []byte) uint64 {
-	if len(body) == 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	h.Write(body)
-	return h.Sum64()
 }

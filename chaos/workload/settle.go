@@ -25,7 +25,7 @@ func (l *Load) leases(asked history.Instant, given []client.Leased) []lease {
 		p := decode(g.Payload)
 		arrivals[i] = history.Arrival{
 			At: got, ID: g.ID, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence, Due: history.At(g.FireAt),
-			Body: fingerprint(g.Payload), Wrote: p.Op,
+			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
 			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
 		}
 		all[i] = lease{arrivals[i], p, g.Receipt}

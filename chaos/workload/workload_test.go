@@ -235,7 +235,7 @@ func TestPayload(t *testing.T) {
 	if got := decode([]byte("what?")); got != (payload{}) {
 		t.Errorf("%+v", got)
 	}
-	if fingerprint(nil) != 0 || fingerprint(p.encode()) == 0 {
+	if history.Fingerprint(nil) != 0 || history.Fingerprint(p.encode()) == 0 {
 		t.Error("only no body has no fingerprint")
 	}
 }

@@ -32,7 +32,7 @@ func Dial[Req, Rep any](ctx context.Context, from *Host, to string, patience tim
 	there := from.net.pass(from.name, to, false)
 	switch {
 	case there.lost:
-		if !sleep(ctx, patience) {
+		if !Sleep(ctx, patience) {
 			return nil, context.Cause(ctx)
 		}
 		return nil, ErrTimeout
@@ -73,11 +73,11 @@ func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Ho
 		}
 		p := from.net.pass(from.name, to.name, false)
 		if p.lost {
-			sleep(ctx, patience)
+			Sleep(ctx, patience)
 			end(fmt.Errorf("%w: %w", errBroken, ErrTimeout))
 			return
 		}
-		if !sleep(ctx, p.delay) || !to.Gate() {
+		if !Sleep(ctx, p.delay) || !to.Gate() {
 			return
 		}
 		select {
@@ -88,8 +88,8 @@ func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Ho
 	}
 }
 
-// sleep passes time, and tells whether ctx goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep passes time, and tells whether ctx goes on.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
 	}
