@@ -1,0 +1,56 @@
+package subject
+
+import (
+	"context"
+	"time"
+)
+
+// What some callers can do.
+type (
+	// BatchScheduler schedules many tasks in one call. Without error all are acknowledged.
+	BatchScheduler interface {
+		ScheduleBatch(ctx context.Context, tasks []Task) error
+	}
+
+	// Canceller takes back a task that is not yet due. A task that is not there is an error.
+	Canceller interface {
+		Cancel(ctx context.Context, id string) error
+	}
+
+	// BatchCanceller takes back many in one call. Without error all are cancelled.
+	BatchCanceller interface {
+		CancelBatch(ctx context.Context, ids []string) error
+	}
+
+	// Toucher makes a task due again later, as a heartbeat does.
+	Toucher interface {
+		Touch(ctx context.Context, id string, due time.Time) error
+	}
+
+	// Consumer receives due tasks and acknowledges them until the context ends, which is no error. It calls got at once
+	// when a task is there, with the instant at which it was, before it acknowledges; got is safe for concurrent use.
+	Consumer interface {
+		Consume(ctx context.Context, got func(id string, at time.Time)) error
+	}
+)
+
+// What some services can do.
+type (
+	// Pusher sends the tasks that are scheduled from now on to a URL when they are due, as an HTTP POST a task whose
+	// header ce-subject is the task's id. Without it they are consumed.
+	Pusher interface {
+		PushTo(url string) error
+	}
+
+	// Killer kills all processes of the service with SIGKILL, and starts them again on the same data. Restart returns as
+	// soon as the processes are started; calls may fail for a while. Callers made before are then closed and made anew.
+	Killer interface {
+		KillAll() error
+		Restart(ctx context.Context) error
+	}
+
+	// LeaderKiller kills with SIGKILL the process that leads, or the one that leads most.
+	LeaderKiller interface {
+		KillLeader() error
+	}
+)
