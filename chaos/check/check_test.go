@@ -100,6 +100,24 @@ func TestForgottenKeyOfABatch(t *testing.T) {
 	}
 }
 
+// Tries of which none was ever answered may have happened twice, too.
+func TestForgottenKeyOfUnansweredTries(t *testing.T) {
+	for others := range 3 {
+		s := &story{}
+		first := *s.scheduleAs("a", 0, 3, 100, history.Unknown)
+		for i := range others {
+			s.call(history.Call{Kind: history.Cancel, ID: "a"}, 1+int64(i), 3, history.Unknown, history.Answer{})
+		}
+		again := history.Call{Op: first.Op, Kind: first.Kind, ID: "a", Ask: first.Ask}
+		s.call(again, 50, 53, history.Unknown, history.Answer{})
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 202, 100, 1).WebhookID = "another"
+		if f := OneBody(NewIndex(&s.h)); f.OK() != (others >= remembered) {
+			t.Errorf("beside %d others: %v", others, f.Breaches)
+		}
+	}
+}
+
 func TestLateness(t *testing.T) {
 	s := &story{}
 	for i := range int64(100) {

@@ -184,7 +184,7 @@ const remembered = 2
 func (t *task) finish() {
 	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	for _, o := range t.ops {
-		if o.outcome != history.OK || !o.open {
+		if !o.open || o.tries < 2 {
 			continue
 		}
 		later := 0
