@@ -97,8 +97,8 @@ func (n *Node) open() error {
 	}
 	n.serve()
 	n.clocks = clocks.Start(clocks.Config{
-		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.alivePeers, Ask: n.askTime, MaxOffset: n.cfg.MaxClockOffset,
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.alivePeers, Alone: n.isAlone, Ask: n.askTime,
+		MaxOffset: n.cfg.MaxClockOffset, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.workers.Go(n.run)
 	n.workers.Go(func() { n.comparer.Run(n.ctx) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clocks"
@@ -24,6 +25,14 @@ func (n *Node) Now() (_ time.Time, sure bool) {
 func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
+}
+
+// isAlone tells whether this node is all of its cluster. A log that is read again after a restart registers nodes one by
+// one, and places shards on them after that.
+func (n *Node) isAlone() bool {
+	state := n.state()
+	unplaced := func(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
+	return len(state.Nodes) == 1 && !slices.ContainsFunc(state.Shards, unplaced)
 }
 
 // clockAgrees compares this node's clock with the voters'.

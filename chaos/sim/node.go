@@ -96,7 +96,8 @@ func (n *Node) begin() *process {
 		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull,
 	})
 	p.clocks = clocks.Start(clocks.Config{
-		Self: n.name, Clock: n.clock.now, Peers: p.peers, Ask: p.askTime, Interval: max(time.Second, w.cfg.pace.heartbeat/2),
+		Self: n.name, Clock: n.clock.now, Peers: p.peers, Alone: func() bool { return len(w.nodes) == 1 }, Ask: p.askTime,
+		Interval: max(time.Second, w.cfg.pace.heartbeat/2),
 	})
 	n.process = p
 	return p

@@ -29,7 +29,10 @@ import (
 type Config struct {
 	Self  string // node id
 	Clock func() time.Time
-	Peers func() []string // nodes to ask regularly; self may be among them
+	Peers func() []string // nodes to ask regularly, those that live; self may be among them
+	// Alone tells whether this node knows that its cluster has no other. That none is heard of does not say so: this
+	// node may be cut off.
+	Alone func() bool
 	// Ask returns when the other node received the question and when it answered, both on its own clock.
 	Ask        func(ctx context.Context, node string) (received, answered time.Time, err error)
 	MaxOffset  time.Duration // 0: 250 ms

@@ -57,7 +57,7 @@ func TestBestSampleUntilContradicted(t *testing.T) {
 // clocksOf runs a node among others with such offsets; a node without one does not answer.
 func clocksOf(offsets map[string]time.Duration, peers ...string) *Clocks {
 	return Start(Config{
-		Self: "self", Clock: time.Now, Peers: func() []string { return append(peers, "self") },
+		Self: "self", Clock: time.Now, Peers: func() []string { return append(peers, "self") }, Alone: notAlone,
 		Ask: func(ctx context.Context, node string) (time.Time, time.Time, error) {
 			offset, ok := offsets[node]
 			if !ok {
@@ -119,7 +119,7 @@ func TestNodesThatLeftAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gone atomic.Bool
 		clocks := Start(Config{
-			Self: "self", Clock: time.Now,
+			Self: "self", Clock: time.Now, Alone: notAlone,
 			Peers: func() []string {
 				if gone.Load() {
 					return nil

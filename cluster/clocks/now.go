@@ -75,14 +75,14 @@ func (c *Clocks) round(ctx context.Context) *correction {
 	c.forgetOthers(peers)
 	c.measureAll(ctx, peers)
 	found := &correction{lead: before.lead, at: time.Now()}
-	found.by, found.sure = c.compare(before, len(peers))
+	found.by, found.sure = c.compare(before)
 	c.corrections.last.Store(found)
 	return found
 }
 
-// compare says by how much this clock is to be corrected, and whether enough of so many nodes are known for that. Of
-// two clocks that are apart nobody can say which is right; two that are near bear each other out.
-func (c *Clocks) compare(now reading, nodes int) (by time.Duration, sure bool) {
+// compare says by how much this clock is to be corrected, and whether enough clocks are known for that. Of two that are
+// apart nobody can say which is right; two that are near bear each other out.
+func (c *Clocks) compare(now reading) (by time.Duration, sure bool) {
 	offsets := c.offsets(now)
 	switch median := middle(offsets); {
 	case len(offsets) > 2 && median.Abs() > c.cfg.MaxOffset:
@@ -90,5 +90,5 @@ func (c *Clocks) compare(now reading, nodes int) (by time.Duration, sure bool) {
 	case len(offsets) == 2:
 		return 0, (offsets[1] - offsets[0]) <= c.cfg.MaxOffset
 	}
-	return 0, len(offsets) > 2 || nodes <= 1
+	return 0, len(offsets) > 2 || c.cfg.Alone()
 }

@@ -63,7 +63,7 @@ func enter(t *testing.T, test func(t *testing.T, r *room, c *Clocks)) {
 		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
 		c := Start(Config{
 			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
-			Peers: func() []string { return []string{"self", "a", "b"} },
+			Peers: func() []string { return []string{"self", "a", "b"} }, Alone: notAlone,
 		})
 		defer c.Close()
 		time.Sleep(time.Second / 2) // of the bubble's clock
@@ -193,7 +193,7 @@ func TestNotSureUntilCompared(t *testing.T) {
 		r := &room{ahead: map[string]time.Duration{"self": -time.Hour}, silent: map[string]bool{"a": true, "b": true}}
 		c := Start(Config{
 			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
-			Peers: func() []string { return []string{"self", "a", "b"} },
+			Peers: func() []string { return []string{"self", "a", "b"} }, Alone: notAlone,
 		})
 		defer c.Close()
 		for _, speaks := range []string{"", "a"} {
@@ -211,6 +211,40 @@ func TestNotSureUntilCompared(t *testing.T) {
 	})
 }
 
+func notAlone() bool { return false }
+
+// A node that is cut off from the moment of its start hears of no other. That makes it not the only one: when its clock
+// is set meanwhile, it must not count from it.
+func TestCutOffIsNotAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
+		peers := []string{"self"}
+		c := Start(Config{
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask, Alone: notAlone,
+			Peers: func() []string {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				return peers
+			},
+		})
+		defer c.Close()
+		for _, ahead := range []time.Duration{0, time.Hour} {
+			r.set("self", ahead)
+			time.Sleep(2 * time.Second) // of the bubble's clock, for a round
+			if _, sure := c.Now(); sure {
+				t.Errorf("sure of a clock that is %v ahead, having heard of nobody", ahead)
+			}
+		}
+		r.mu.Lock()
+		peers = []string{"self", "a", "b"}
+		r.mu.Unlock()
+		time.Sleep(unsureFor)
+		if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
+			t.Errorf("with two others that agree: off by %v, sure %v", time.Until(now), sure)
+		}
+	})
+}
+
 // Two that are near each other are enough, and one alone that has no others.
 func TestSureOfFew(t *testing.T) {
 	for _, others := range [][]string{{"a"}, {"a", "b"}, {}} {
@@ -219,6 +253,7 @@ func TestSureOfFew(t *testing.T) {
 			c := Start(Config{
 				Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
 				Peers: func() []string { return append([]string{"self"}, others...) },
+				Alone: func() bool { return len(others) == 0 },
 			})
 			defer c.Close()
 			if _, sure := c.Now(); !sure {
