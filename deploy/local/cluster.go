@@ -112,7 +112,7 @@ func (c *Cluster) launch(m *member) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.process, m.PID, m.ending = p, p.pid(), ""
+	m.process, m.PID, m.ending = p, p.PID(), ""
 	c.tell(Event{Node: m.Name, Kind: Started, PID: m.PID})
 	c.watch.Go(func() { c.await(m, p) })
 	return p, writePID(m.Dir, m.PID)
@@ -171,9 +171,9 @@ func (c *Cluster) othersThan(m *member) []string {
 
 // await sees a process end, and starts the node again if that is wanted.
 func (c *Cluster) await(m *member, p *process) {
-	<-p.done
+	<-p.Done()
 	c.mu.Lock()
-	event := Event{Node: m.Name, Kind: m.ending, PID: m.PID, Err: p.err}
+	event := Event{Node: m.Name, Kind: m.ending, PID: m.PID, Err: p.Err()}
 	if event.Kind == "" {
 		event.Kind = Died
 	}
@@ -303,13 +303,13 @@ func (c *Cluster) signal(name string, sig os.Signal, ending Kind) (*process, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if m.process == nil || m.process.ended() {
+	if m.process == nil || m.process.Ended() {
 		return nil, fmt.Errorf("%s does not run", name)
 	}
 	if ending != "" {
 		m.ending = ending
 	}
-	return m.process, m.process.cmd.Process.Signal(sig)
+	return m.process, m.process.Signal(sig)
 }
 
 func (c *Cluster) member(name string) (*member, error) {
@@ -327,7 +327,7 @@ func (c *Cluster) end(name string, sig syscall.Signal, kind Kind) error {
 	if err != nil {
 		return err
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err // a paused process would not hear the signal
 	}
 	grace := time.NewTimer(c.cfg.Grace)
@@ -338,7 +338,7 @@ func (c *Cluster) end(name string, sig syscall.Signal, kind Kind) error {
 	case <-grace.C:
 	}
 	c.say("%s has not stopped within %v: killed", name, c.cfg.Grace)
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	<-p.gone
@@ -367,5 +367,5 @@ func (c *Cluster) Stop() {
 func (c *Cluster) running(m *member) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return m.process != nil && !m.process.ended()
+	return m.process != nil && !m.process.Ended()
 }

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/belfryhq/belfry/deploy/child"
 )
 
 const readyPoll = 20 * time.Millisecond
@@ -18,8 +20,9 @@ func awaitReady(ctx context.Context, node Node, p *process) error {
 	said := "nothing"
 	for {
 		select {
-		case <-p.done:
-			return fmt.Errorf("%s died before it was ready; the end of %s:\n%s", node.Name, logPath(node.Dir), logTail(node.Dir))
+		case <-p.Done():
+			log := logPath(node.Dir)
+			return fmt.Errorf("%s died before it was ready; the end of %s:\n%s", node.Name, log, child.LogTail(log))
 		case <-ctx.Done():
 			return fmt.Errorf("%s is not ready (%w); it last said: %s; its log: %s",
 				node.Name, ctx.Err(), said, logPath(node.Dir))

@@ -1,9 +1,9 @@
-package local
+package child
 
 import "syscall"
 
-// childAttr: a process group of its own, so that Ctrl-C at a terminal reaches the parent alone, which then stops the
+// attr: a process group of its own, so that Ctrl-C at a terminal reaches the parent alone, which then stops the
 // children in order; and SIGKILL, which a paused child heeds too, when the parent dies.
-func childAttr() *syscall.SysProcAttr {
+func attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -1,0 +1,100 @@
+package child
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func shell(t *testing.T, script string) *Child {
+	t.Helper()
+	c, err := Start(Config{Command: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.SignalGroup(syscall.SIGKILL) })
+	return c
+}
+
+func wait(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal(what)
+	}
+}
+
+func TestOutputGoesToTheEndOfTheLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	for _, word := range []string{"first", "second"} {
+		c, err := Start(Config{Command: []string{"sh", "-c", "echo $WORD; echo from $PWD >&2"}, Dir: filepath.Dir(log),
+			Env: []string{"WORD=" + word}, Log: log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wait(t, "it does not end", c.Done())
+		if c.Err() != nil || !c.Ended() {
+			t.Errorf("ended %t, %v", c.Ended(), c.Err())
+		}
+	}
+	dir := filepath.Dir(log)
+	if got, want := LogTail(log), "first\nfrom "+dir+"\nsecond\nfrom "+dir; got != want {
+		t.Errorf("log %q, want %q", got, want)
+	}
+}
+
+func TestLogTailIsShort(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, []byte(strings.Repeat("x", 10_000)+"end\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := LogTail(log); len(got) != tailBytes-1 || !strings.HasSuffix(got, "xend") {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := LogTail(log + "-not"); !strings.Contains(got, "no such file") {
+		t.Errorf("said %q", got)
+	}
+}
+
+func TestDeathIsTold(t *testing.T) {
+	c := shell(t, "exit 3")
+	wait(t, "it does not end", c.Done())
+	if c.Err() == nil || !strings.Contains(c.Err().Error(), "3") {
+		t.Errorf("ended with %v", c.Err())
+	}
+	if err := c.SignalGroup(syscall.SIGTERM); err != nil {
+		t.Errorf("nobody is left: %v", err)
+	}
+	if _, err := Start(Config{Command: []string{"/does/not/exist"}, Log: filepath.Join(t.TempDir(), "log")}); err == nil {
+		t.Error("nothing was started, and no error")
+	}
+}
+
+// What a child has started ends with its group, though it does not wait for it.
+func TestGroupEndsWhole(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The grandchild holds the pipe open for writing: it has ended when the pipe has.
+	c := shell(t, "sleep 1000 > "+fifo+" & wait")
+	pipe, err := os.OpenFile(fifo, os.O_RDONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = pipe.Close() }()
+	if err := c.SignalGroup(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	wait(t, "it does not end", c.Done())
+	if err := pipe.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := pipe.Read(make([]byte, 1)); n != 0 || os.IsTimeout(err) {
+		t.Errorf("the grandchild lives on: %v", err)
+	}
+}
