@@ -9,7 +9,7 @@ import (
 type Task struct {
 	ID      string    // unique in a run; of letters, digits and dashes
 	Due     time.Time // in whole milliseconds
-	Payload []byte    // JSON, of exactly the size that the workload says. It may be shared by many tasks: not to be changed
+	Payload []byte    // JSON, of exactly the size that the workload says; shared by many tasks, so not to be changed
 }
 
 // Subject is a service that can be measured.

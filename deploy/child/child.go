@@ -81,8 +81,8 @@ func (c *Child) Err() error { return c.err }
 // Signal sends it a signal; os.ErrProcessDone if it has ended.
 func (c *Child) Signal(sig os.Signal) error { return c.cmd.Process.Signal(sig) }
 
-// SignalGroup sends a signal to it and to all that it started and that stayed in its group. That nobody is left there is
-// no error.
+// SignalGroup sends a signal to it and to all that it started and that stayed in its group. That nobody is left there
+// is no error.
 func (c *Child) SignalGroup(sig syscall.Signal) error {
 	if err := syscall.Kill(-c.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signalling the group of process %d: %w", c.PID(), err)

@@ -1,0 +1,135 @@
+package subject
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// fileThere is ready once the child has made a file.
+func fileThere(path string) func(context.Context) error {
+	return func(context.Context) error {
+		_, err := os.Stat(path)
+		return err
+	}
+}
+
+func run(t *testing.T, script string) *Process {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	p, err := Run(ctx, Command{
+		Args: []string{"sh", "-c", script}, Env: []string{"GREETING=hello"}, Dir: dir, Ready: fileThere(dir + "/ready"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Kill() })
+	return p
+}
+
+func TestProcessRunsUntilItIsStopped(t *testing.T) {
+	p := run(t, `trap 'echo bye; exit 0' TERM; echo $GREETING; touch ready; while :; do sleep 0.01; done`)
+	if len(p.PIDs()) != 1 {
+		t.Fatalf("processes %v", p.PIDs())
+	}
+	if err := p.Launch(); err == nil || !strings.Contains(err.Error(), "runs already") {
+		t.Errorf("started twice: %v", err)
+	}
+	if err := p.Stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if p.PIDs() != nil {
+		t.Errorf("processes %v after it was stopped", p.PIDs())
+	}
+	said, err := os.ReadFile(p.Log())
+	if err != nil || string(said) != "hello\nbye\n" {
+		t.Errorf("log %q, %v", said, err)
+	}
+}
+
+func TestKilledProcessIsStartedAgain(t *testing.T) {
+	p := run(t, `touch ready; sleep 1000 & wait`)
+	before := p.PIDs()
+	if err := p.Kill(); err != nil || p.PIDs() != nil {
+		t.Fatalf("%v, %v", p.PIDs(), err)
+	}
+	if err := p.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := p.PIDs(); len(after) != 1 || after[0] == before[0] {
+		t.Errorf("process %v, was %v", after, before)
+	}
+}
+
+func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
+	p := run(t, `sleep 1000 & echo $! > ready.new; mv ready.new ready`)
+	<-p.child.Done() // by itself, and its own child lives
+	data, err := os.ReadFile(filepath.Join(p.command.Dir, "ready"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Stop(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); alive(strings.TrimSpace(string(data))); {
+		if time.Now().After(deadline) {
+			t.Fatalf("process %s is left behind", data)
+		}
+	}
+}
+
+// alive tells whether a process runs; one that nobody waited for yet does not.
+func alive(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	return err == nil && !strings.Contains(string(stat), ") Z ")
+}
+
+func TestRunTellsWhyItFailed(t *testing.T) {
+	never := func(context.Context) error { return errors.New("it says nothing") }
+	tests := []struct {
+		name, script, want string
+	}{
+		{"death", "echo I was not meant to live; exit 3", "I was not meant to live"},
+		{"time", "sleep 1000", "it says nothing"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			command := Command{Args: []string{"sh", "-c", tt.script}, Dir: t.TempDir(), Ready: never}
+			p, err := Run(ctx, command)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || p.PIDs() != nil {
+				t.Errorf("processes %v, error %v", p.PIDs(), err)
+			}
+		})
+	}
+	if _, err := Run(t.Context(), Command{Args: []string{"/does/not/exist"}, Dir: t.TempDir()}); err == nil {
+		t.Error("nothing runs, and no error")
+	}
+}
+
+func TestAddrs(t *testing.T) {
+	addrs, err := FreeAddrs(3)
+	if err != nil || len(addrs) != 3 || addrs[0] == addrs[1] || addrs[1] == addrs[2] {
+		t.Fatalf("addresses %v, %v", addrs, err)
+	}
+	if err := Answers(addrs[0])(t.Context()); err == nil {
+		t.Error("nobody listens, and it answers")
+	}
+	l, err := net.Listen("tcp", addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := Answers(addrs[0])(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
