@@ -40,6 +40,7 @@ type op struct {
 	ask     *history.Ask
 	start   history.Instant // of the first try that may have done it; of the first, if all failed
 	end     history.Instant // when it was first answered for certain; Forever: it never was
+	last    history.Instant // when the last try was answered, or given up
 	outcome history.Outcome // OK, Failed or Unknown
 	answer  *history.Answer // of the first try that succeeded
 	tries   int
@@ -120,6 +121,7 @@ var noAnswer history.Answer
 // try adds what one more call of the operation came to.
 func (o *op) try(c *history.Call) {
 	o.tries++
+	o.last = max(o.last, c.End)
 	if o.outcome == history.Failed && c.Outcome != history.Failed {
 		o.start = c.Start
 	}

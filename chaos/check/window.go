@@ -143,10 +143,11 @@ type failovers struct {
 	limits  Limits
 	windows map[uint32][]window
 	writes  map[uint32][]*op
+	waits   backlogs
 }
 
 func (x *Index) failovers(limits Limits) failovers {
-	return failovers{x, limits, x.windows(limits), x.writesByShard()}
+	return failovers{x, limits, x.windows(limits), x.writesByShard(), x.backlogs()}
 }
 
 // settledAt is when the outcome of an arrival was committed at the latest: a while after its answer in calm, or, in
@@ -164,7 +165,7 @@ func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 
 // explain are the windows of a shard that may have made a of p: those that began before its outcome was committed, and
 // those that began before what these granted anew had come to an end. A leader may die before it starts what it took
-// over, and the next one takes it over from it.
+// over, and the next one takes it over from it; and what it granted anew may have to wait like everything else.
 func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	var found []*window
 	open := o.settledAt(shard, p) // until then an attempt may be under way
@@ -183,7 +184,7 @@ func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 		if !w.deaf {
 			open = max(open, w.to)
 		}
-		if a.At >= w.from && a.At <= to {
+		if a.At >= w.from && (a.At <= to || a.At.Add(-o.waits.before(shard, a.At)) <= to) {
 			found = append(found, w)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// bulkAtOnce is how many batches may wait for their answers: those for a shard without a leader must not keep the
-// others back.
-const bulkAtOnce = 24
+// bulkAtOnce is how many batches may wait for their answers: most have a line for the shard that is without a leader
+// just now, and wait for it.
+const bulkAtOnce = 36
 
 // The pauses between tries of the bulk are long: each try of hundreds of lines is hundreds of records.
 const (
