@@ -53,4 +53,19 @@ type (
 	LeaderKiller interface {
 		KillLeader() error
 	}
+
+	// LeaderStopper stops the process that leads most as an operator does for an upgrade, and returns when it is gone.
+	LeaderStopper interface {
+		StopLeader() error
+	}
+
+	// Queuer makes a caller whose tasks go to a queue of this name, and which consumes from it alone.
+	Queuer interface {
+		QueueCaller(ctx context.Context, queue string) (Caller, error)
+	}
 )
+
+// Versioned is a subject that knows its version.
+type Versioned interface {
+	Version() string
+}

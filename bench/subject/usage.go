@@ -13,36 +13,42 @@ import (
 	"time"
 )
 
-// Usage is what processes use of the machine, those included that they have started.
+// Usage is what a process uses of the machine, and those that it has started.
 type Usage struct {
 	RSS int64         // bytes
 	CPU time.Duration // since they began, of descendants that have ended too
 }
 
-// UsageOf reads the usage of processes and their descendants from /proc; elsewhere than on Linux it is an error.
-// What a descendant shares with others counts to it in proportion (PSS), so that a server that forks is not counted many
-// times.
-func UsageOf(pids ...int) (Usage, error) {
-	var sum Usage
+// UsageOf reads the usage of each of some processes from /proc, with that of its descendants; elsewhere than on Linux it
+// is an error. What a descendant shares with others counts to it in proportion (PSS), so that a server that forks is not
+// counted many times.
+func UsageOf(pids ...int) ([]Usage, error) {
 	children, err := childrenByParent()
 	if err != nil {
-		return sum, err
+		return nil, err
 	}
-	for _, pid := range pids {
-		rss, err := field(pid, "status", "VmRSS:")
-		if err != nil {
-			return sum, err
+	all := make([]Usage, len(pids))
+	for i, pid := range pids {
+		if all[i], err = usageOf(pid, descendants(children, pid)); err != nil {
+			return nil, err
 		}
-		cpu, err := cpuOf(pid)
-		if err != nil {
+	}
+	return all, nil
+}
+
+func usageOf(pid int, descendants []int) (Usage, error) {
+	rss, err := field(pid, "status", "VmRSS:")
+	if err != nil {
+		return Usage{}, err
+	}
+	cpu, err := cpuOf(pid)
+	if err != nil {
+		return Usage{}, err
+	}
+	sum := Usage{RSS: rss, CPU: cpu}
+	for _, descendant := range descendants {
+		if err := sum.addDescendant(descendant); err != nil {
 			return sum, err
-		}
-		sum.RSS += rss
-		sum.CPU += cpu
-		for _, descendant := range descendants(children, pid) {
-			if err := sum.addDescendant(descendant); err != nil {
-				return sum, err
-			}
 		}
 	}
 	return sum, nil

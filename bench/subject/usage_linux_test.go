@@ -8,12 +8,18 @@ import (
 	"time"
 )
 
-func TestUsageOfThisProcess(t *testing.T) {
-	const size = 64 << 20
-	before, err := UsageOf(os.Getpid())
+func usage(t *testing.T, pid int) Usage {
+	t.Helper()
+	all, err := UsageOf(pid)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all[0]
+}
+
+func TestUsageOfThisProcess(t *testing.T) {
+	const size = 64 << 20
+	before := usage(t, os.Getpid())
 	ballast := make([]byte, size)
 	for i := range ballast {
 		ballast[i] = 1
@@ -21,10 +27,7 @@ func TestUsageOfThisProcess(t *testing.T) {
 	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
 		ballast[0]++
 	}
-	after, err := UsageOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := usage(t, os.Getpid())
 	if grown := after.RSS - before.RSS; grown < size/2 || grown > 4*size {
 		t.Errorf("%d bytes were touched, and RSS grew by %d", size, grown)
 	}
@@ -46,14 +49,7 @@ func TestUsageCountsDescendants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; {
-		own, err := UsageOf(worker)
-		if err != nil {
-			t.Fatal(err)
-		}
-		both, err := UsageOf(p.PIDs()...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		own, both := usage(t, worker), usage(t, p.PIDs()[0])
 		if both.CPU >= own.CPU && own.CPU > 0 && both.RSS > 0 {
 			return
 		}
