@@ -19,10 +19,13 @@ type Usage struct {
 	CPU time.Duration // since they began, of descendants that have ended too
 }
 
-// UsageOf reads the usage of each of some processes from /proc, with that of its descendants; elsewhere than on Linux it
-// is an error. What a descendant shares with others counts to it in proportion (PSS), so that a server that forks is not
-// counted many times.
+// UsageOf reads the usage of each of some processes from /proc, with that of its descendants; elsewhere than on Linux
+// it is an error. What a descendant shares with others counts to it in proportion (PSS), so that a server that forks is
+// not counted many times.
 func UsageOf(pids ...int) ([]Usage, error) {
+	if len(pids) == 0 {
+		return nil, nil
+	}
 	children, err := childrenByParent()
 	if err != nil {
 		return nil, err

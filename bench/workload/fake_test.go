@@ -1,0 +1,231 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// fake is a service in memory whose faults are exact. It can do everything unless it is told that it cannot.
+type fake struct {
+	latency time.Duration                                    // of each call
+	late    func(task subject.Task) time.Duration            // how late a task arrives; nil: not at all
+	loses   func(task subject.Task) bool                     // nil: none
+	repeats func(task subject.Task) bool                     // nil: none
+	stalls  func(since time.Time) (until time.Time, ok bool) // calls between these wait; nil: none
+	outage  time.Duration                                    // how long it does nothing after its leader is gone
+	pids    []int                                            // its processes
+	plain   bool                                             // its callers can only schedule
+
+	mu    sync.Mutex
+	tasks map[string]*held
+	due   chan subject.Task
+	url   string
+	down  atomic.Int64 // unix ns until which it is down
+	calls atomic.Int64
+	ended atomic.Int64 // callers that were closed
+}
+
+// held is a task and its timer.
+type held struct {
+	subject.Task
+	timer *time.Timer
+}
+
+func (f *fake) Name() string             { return "fake" }
+func (f *fake) Promise() subject.Promise { return subject.Promise{Nodes: 1, Fsync: subject.FsyncNone} }
+func (f *fake) Missing() string          { return "" }
+
+func (f *fake) Start(context.Context, string) (subject.Service, error) {
+	f.tasks, f.due = map[string]*held{}, make(chan subject.Task, 1<<20)
+	if f.plain {
+		return &plainService{f}, nil
+	}
+	return f, nil
+}
+
+func (f *fake) Caller(context.Context) (subject.Caller, error) { return &fakeCaller{f}, nil }
+func (f *fake) QueueCaller(context.Context, string) (subject.Caller, error) {
+	return &fakeCaller{f}, nil
+}
+func (f *fake) PIDs() []int             { return f.pids }
+func (f *fake) PushTo(url string) error { f.url = url; return nil }
+
+func (f *fake) Stop() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.tasks {
+		t.timer.Stop()
+	}
+	return nil
+}
+
+// KillAll leaves it down until Restart.
+func (f *fake) KillAll() error {
+	f.down.Store(1<<63 - 1)
+	return nil
+}
+
+func (f *fake) Restart(context.Context) error {
+	f.down.Store(time.Now().Add(f.outage).UnixNano())
+	return nil
+}
+
+func (f *fake) KillLeader() error { return f.Restart(context.Background()) }
+func (f *fake) StopLeader() error { return f.Restart(context.Background()) }
+
+var errDown = errors.New("connection refused")
+
+// call is what every call costs.
+func (f *fake) call(ctx context.Context) error {
+	f.calls.Add(1)
+	if time.Now().UnixNano() < f.down.Load() {
+		return errDown
+	}
+	until := time.Now().Add(f.latency)
+	if f.stalls != nil {
+		if end, ok := f.stalls(time.Now()); ok {
+			until = end
+		}
+	}
+	return sleepUntil(ctx, until)
+}
+
+func (f *fake) put(task subject.Task) {
+	late := time.Duration(0)
+	if f.late != nil {
+		late = f.late(task)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if t := f.tasks[task.ID]; t != nil {
+		t.timer.Stop()
+	}
+	t := &held{Task: task}
+	t.timer = time.AfterFunc(time.Until(task.Due.Add(late)), func() { f.fire(t) })
+	f.tasks[task.ID] = t
+}
+
+func (f *fake) fire(t *held) {
+	if up := time.Unix(0, f.down.Load()); time.Now().Before(up) {
+		if f.down.Load() == 1<<63-1 {
+			up = time.Now().Add(time.Millisecond)
+		}
+		f.mu.Lock() // which put holds until there is a timer
+		defer f.mu.Unlock()
+		t.timer.Reset(time.Until(up))
+		return
+	}
+	if f.loses != nil && f.loses(t.Task) {
+		return
+	}
+	f.due <- t.Task
+	if f.repeats != nil && f.repeats(t.Task) {
+		f.due <- t.Task
+	}
+	if f.url != "" {
+		go f.push()
+	}
+}
+
+func (f *fake) push() {
+	task := <-f.due
+	req, err := http.NewRequest(http.MethodPost, f.url, strings.NewReader(string(task.Payload)))
+	if err != nil {
+		panic(err)
+	}
+	req.Header.Set("ce-subject", task.ID)
+	if resp, err := http.DefaultClient.Do(req); err == nil {
+		_ = resp.Body.Close()
+	}
+}
+
+func (f *fake) take(id string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := f.tasks[id]
+	if t == nil || !t.timer.Stop() {
+		return errors.New("there is no task " + id)
+	}
+	delete(f.tasks, id)
+	return nil
+}
+
+type fakeCaller struct{ *fake }
+
+func (c *fakeCaller) Close() error {
+	c.ended.Add(1)
+	return nil
+}
+
+func (c *fakeCaller) Schedule(ctx context.Context, task subject.Task) error {
+	return c.ScheduleBatch(ctx, []subject.Task{task})
+}
+
+func (c *fakeCaller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error {
+	if err := c.call(ctx); err != nil {
+		return err
+	}
+	for _, task := range tasks {
+		c.put(task)
+	}
+	return nil
+}
+
+func (c *fakeCaller) Cancel(ctx context.Context, id string) error {
+	return c.CancelBatch(ctx, []string{id})
+}
+
+func (c *fakeCaller) CancelBatch(ctx context.Context, ids []string) error {
+	if err := c.call(ctx); err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := c.take(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *fakeCaller) Touch(ctx context.Context, id string, due time.Time) error {
+	if err := c.call(ctx); err != nil {
+		return err
+	}
+	if err := c.take(id); err != nil {
+		return err
+	}
+	c.put(subject.Task{ID: id, Due: due})
+	return nil
+}
+
+func (c *fakeCaller) Consume(ctx context.Context, got func(string, time.Time)) error {
+	for {
+		if time.Now().UnixNano() < c.down.Load() {
+			return errDown
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case task := <-c.due:
+			got(task.ID, time.Now())
+		}
+	}
+}
+
+// plainService is a fake that can only be scheduled to.
+type plainService struct{ f *fake }
+
+func (s *plainService) Caller(context.Context) (subject.Caller, error) {
+	return plainCaller{&fakeCaller{s.f}}, nil
+}
+func (s *plainService) PIDs() []int { return nil }
+func (s *plainService) Stop() error { return s.f.Stop() }
+
+type plainCaller struct{ subject.Caller }

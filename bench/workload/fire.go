@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// firing is so many tasks that are due evenly over a time.
+type firing struct {
+	tasks int
+	over  time.Duration // 0: in one millisecond
+	push  bool          // by webhook, else consumed
+}
+
+// fired is what came of a firing.
+type fired struct {
+	*ledger
+	first time.Time // the first due instant
+}
+
+// fire schedules the tasks beforehand, and measures from the first due instant until the last one has arrived. Due
+// instants are in no order.
+func (r *run) fire(ctx context.Context, f firing) (*fired, error) {
+	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
+	stop, err := r.arrivals(ctx, f.push, out.got)
+	if err != nil {
+		return nil, err
+	}
+	err = r.fireTo(ctx, f, out)
+	if stopped := stop(); stopped != nil {
+		err = stopped // it says why nothing arrived
+	}
+	return out, err
+}
+
+func (r *run) fireTo(ctx context.Context, f firing, out *fired) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.scheduleAhead(ctx, load, f, out); err != nil {
+		return err
+	}
+	if err := sleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
+		return err
+	}
+	stop := r.meter()
+	defer stop()
+	return out.wait(ctx, out.first.Add(f.over+r.sizes.Patience))
+}
+
+// readBefore is how long before the first due instant the meter is read, which takes its time.
+const readBefore = 50 * time.Millisecond
+
+// scheduleAhead lays down the due instants, and schedules all before the first one.
+func (r *run) scheduleAhead(ctx context.Context, load *loader, f firing, out *fired) error {
+	if err := r.layAhead(ctx, load, f, out); err != nil {
+		return err
+	}
+	_, err := r.scheduleLaid(ctx, load, out)
+	return err
+}
+
+// layAhead lays down the due instants, so far off that all can be scheduled before.
+func (r *run) layAhead(ctx context.Context, load *loader, f firing, out *fired) error {
+	lead, err := load.lead(ctx, f.tasks, newPayload(r.sizes.Payload))
+	if err != nil {
+		return err
+	}
+	out.first = time.Now().Add(lead).Truncate(time.Millisecond)
+	f.layDown(out.ledger, out.first)
+	return nil
+}
+
+func (r *run) scheduleLaid(ctx context.Context, load *loader, out *fired) (driven, error) {
+	payload := newPayload(r.sizes.Payload)
+	took, err := load.load(ctx, len(out.due), func(i int) subject.Task {
+		return subject.Task{ID: out.ids.id(i), Due: out.dueOf(i), Payload: payload}
+	})
+	if err != nil {
+		return took, fmt.Errorf("scheduling: %w", err)
+	}
+	ahead := time.Until(out.first)
+	r.say("scheduled %d tasks in %v, the first of them due %v later", len(out.due), took.elapsed, ahead)
+	if ahead <= 0 {
+		return took, errLoadTooSlow
+	}
+	return took, nil
+}
+
+// layDown spreads the due instants evenly, in whole milliseconds, in a random order that is always the same.
+func (f firing) layDown(l *ledger, first time.Time) {
+	order := rand.New(rand.NewPCG(1, 2)).Perm(f.tasks)
+	for i, place := range order {
+		offset := time.Duration(float64(f.over) * float64(place) / float64(f.tasks))
+		l.setDue(i, first.Add(offset.Truncate(time.Millisecond)))
+	}
+}
+
+// latenessFigures are those of setLateness.
+func latenessFigures() []figure.Kind {
+	return append(latencyKinds("", "late"),
+		figure.Kind{Key: "p99.9", Title: "late p99.9", Unit: "ms"},
+		figure.Kind{Key: "early", Title: "early"},
+		figure.Kind{Key: "lost", Title: "lost"},
+		figure.Kind{Key: "repeats", Title: "came again"},
+	)
+}
+
+func (r *run) setLateness(f *fired) {
+	p := f.punctuality(nil)
+	r.setLatencies("", p.lateness)
+	if len(p.lateness) > 0 {
+		r.set("p99.9", milliseconds(quantileOf(p.lateness, 0.999)))
+	}
+	r.set("early", float64(p.early))
+	r.set("lost", float64(p.lost))
+	r.set("repeats", float64(f.repeats.Load()))
+	r.say("%d arrived, %d of them early, %d came again, %d did not arrive",
+		len(p.lateness), p.early, f.repeats.Load(), p.lost)
+}
+
+func lateness(s Sizes) Workload {
+	f := firing{tasks: s.LatenessTasks, over: s.LatenessOver}
+	return latenessOf("lateness", fmt.Sprintf("pulled, %d tasks due within %v", f.tasks, f.over), f)
+}
+
+func latenessWebhook(s Sizes) Workload {
+	f := firing{tasks: s.WebhookTasks, over: s.WebhookOver, push: true}
+	title := fmt.Sprintf("webhooks, %.0f a second", perSecond(f.tasks, f.over))
+	return latenessOf("lateness-webhook", title, f)
+}
+
+func latenessOf(name, title string, f firing) Workload {
+	return Workload{Name: name, Title: title, Figures: latenessFigures(), run: func(ctx context.Context, r *run) error {
+		f, err := r.fire(ctx, f)
+		if err != nil {
+			return err
+		}
+		r.setLateness(f)
+		return nil
+	}}
+}
+
+func burst(s Sizes) Workload {
+	return burstOf("burst", "pulled", firing{tasks: s.BurstTasks})
+}
+
+func burstWebhook(s Sizes) Workload {
+	return burstOf("burst-webhook", "webhooks", firing{tasks: s.BurstTasks, push: true})
+}
+
+// burstOf is how long it takes until all have arrived that are due in one millisecond.
+func burstOf(name, how string, f firing) Workload {
+	figures := append([]figure.Kind{
+		{Key: "drained", Title: "drained after", Unit: "ms"},
+		{Key: "rate", Title: "a second", Unit: "/s", Higher: true},
+	}, latenessFigures()...)
+	title := fmt.Sprintf("%d due in one millisecond, %s", f.tasks, how)
+	return Workload{Name: name, Title: title, Figures: figures, run: func(ctx context.Context, r *run) error {
+		f, err := r.fire(ctx, f)
+		if err != nil {
+			return err
+		}
+		r.setLateness(f)
+		_, last := f.span()
+		if f.missing.Load() == 0 {
+			r.set("drained", milliseconds(last.Sub(f.first)))
+			r.set("rate", perSecond(len(f.due), last.Sub(f.first)))
+		}
+		return nil
+	}}
+}

@@ -1,0 +1,195 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// growth is what a schedule and a fire cost the service while more and more tasks are pending.
+func growth(s Sizes) Workload {
+	figures := []figure.Kind{
+		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
+	}
+	for _, n := range s.Pending {
+		figures = append(figures, costFigures(n, fmt.Sprintf("with %d pending", n))...)
+	}
+	return Workload{Name: "growth", Title: "growing number of pending tasks", Figures: figures, run: playGrowth}
+}
+
+// costFigures are those of a probe at a size.
+func costFigures(size int, at string) []figure.Kind {
+	return []figure.Kind{
+		{Key: fmt.Sprintf("schedule_%d", size), Title: "schedule " + at, Unit: "µs"},
+		{Key: fmt.Sprintf("rate_%d", size), Title: "schedules " + at, Unit: "/s", Higher: true},
+		{Key: fmt.Sprintf("fire_%d", size), Title: "fire " + at, Unit: "µs"},
+		{Key: fmt.Sprintf("late_%d", size), Title: "late p99 " + at, Unit: "ms"},
+	}
+}
+
+func playGrowth(ctx context.Context, r *run) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	consumers, err := r.callers(ctx, r.sizes.Consumers)
+	if err != nil {
+		return err
+	}
+	if _, err := able[subject.Consumer](consumers[0], "be consumed from"); err != nil {
+		return err
+	}
+	stop := r.meter()
+	there := 0
+	var costs []cost
+	for _, pending := range r.sizes.Pending {
+		payload := newPayload(r.sizes.Payload)
+		if _, err := load.load(ctx, pending-there, farOff(newIDs(), payload)); err != nil {
+			return fmt.Errorf("up to %d pending: %w", pending, err)
+		}
+		there = pending
+		c, err := r.probe(ctx, load.callers, consumers)
+		if err != nil {
+			return fmt.Errorf("with %d pending: %w", pending, err)
+		}
+		r.setCost(pending, c)
+		r.say("with %d pending %v", pending, c)
+		costs = append(costs, c)
+	}
+	stop()
+	r.setGrowth(costs)
+	return nil
+}
+
+// cost is what a task costs all processes of the service in processor time.
+type cost struct {
+	schedule, fire time.Duration
+	rate           float64       // schedules a second
+	late           time.Duration // 99 % of the tasks are not later
+}
+
+func (c cost) String() string {
+	return fmt.Sprintf("a schedule costs %v and a fire %v; %.0f schedules a second, 99 %% not later than %v",
+		c.schedule, c.fire, c.rate, c.late)
+}
+
+func (r *run) setCost(size int, c cost) {
+	r.set(fmt.Sprintf("schedule_%d", size), float64(c.schedule)/1e3)
+	r.set(fmt.Sprintf("rate_%d", size), c.rate)
+	r.set(fmt.Sprintf("fire_%d", size), float64(c.fire)/1e3)
+	r.set(fmt.Sprintf("late_%d", size), milliseconds(c.late))
+}
+
+// setGrowth notes how the last cost compares to the first, where a cost is known.
+func (r *run) setGrowth(costs []cost) {
+	first, last := costs[0], costs[len(costs)-1]
+	if first.schedule > 0 && first.fire > 0 {
+		r.set("schedule_growth", float64(last.schedule)/float64(first.schedule))
+		r.set("fire_growth", float64(last.fire)/float64(first.fire))
+	}
+}
+
+// probeSpread is within which the tasks of a probe are due.
+const probeSpread = 2 * time.Second
+
+// probe schedules and fires some tasks, each caller and consumer those of its own queue if they have one.
+func (r *run) probe(ctx context.Context, callers, consumers []subject.Caller) (cost, error) {
+	f := firing{tasks: r.sizes.Probe, over: probeSpread}
+	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
+	stop, err := consumeBy(ctx, consumers, out.got)
+	if err != nil {
+		return cost{}, err
+	}
+	c, err := r.probeTo(ctx, callers, f, out)
+	if stopped := stop(); stopped != nil {
+		err = stopped
+	}
+	return c, err
+}
+
+func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, out *fired) (cost, error) {
+	load := &loader{callers: callers} // single tasks: their cost is what is asked for
+	if err := r.layAhead(ctx, load, f, out); err != nil {
+		return cost{}, err
+	}
+	begun := r.read()
+	took, err := r.scheduleLaid(ctx, load, out)
+	if err != nil {
+		return cost{}, err
+	}
+	scheduled := r.read()
+	if err := sleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
+		return cost{}, err
+	}
+	waited := r.read()
+	if err := out.wait(ctx, out.first.Add(f.over+r.sizes.Patience)); err != nil {
+		return cost{}, err
+	}
+	done := r.read()
+	p := out.punctuality(nil)
+	if p.lost > 0 {
+		return cost{}, fmt.Errorf("%d of %d tasks did not arrive", p.lost, f.tasks)
+	}
+	n := time.Duration(f.tasks)
+	return cost{
+		schedule: scheduled.since(begun).ServiceCPU / n, fire: done.since(waited).ServiceCPU / n,
+		rate: perSecond(f.tasks, took.elapsed), late: quantileOf(p.lateness, 0.99),
+	}, nil
+}
+
+// growthQueues is what a schedule and a fire cost while the tasks are spread over more and more queues.
+func growthQueues(s Sizes) Workload {
+	figures := []figure.Kind{
+		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
+	}
+	for _, n := range s.Queues {
+		figures = append(figures, costFigures(n, fmt.Sprintf("with %d queues", n))...)
+	}
+	return Workload{Name: "growth-queues", Title: "growing number of queues", Figures: figures, run: playGrowthQueues}
+}
+
+func playGrowthQueues(ctx context.Context, r *run) error {
+	queuer, err := able[subject.Queuer](r.service, "keep queues apart")
+	if err != nil {
+		return err
+	}
+	stop := r.meter()
+	var costs []cost
+	for _, queues := range r.sizes.Queues {
+		callers, err := r.queueCallers(ctx, queuer, queues, max(queues, r.sizes.Callers))
+		if err != nil {
+			return err
+		}
+		consumers, err := r.queueCallers(ctx, queuer, queues, max(queues, r.sizes.Consumers))
+		if err != nil {
+			return err
+		}
+		c, err := r.probe(ctx, callers, consumers)
+		if err != nil {
+			return fmt.Errorf("with %d queues: %w", queues, err)
+		}
+		r.setCost(queues, c)
+		r.say("with %d queues %v", queues, c)
+		costs = append(costs, c)
+	}
+	stop()
+	r.setGrowth(costs)
+	return nil
+}
+
+// queueCallers makes callers of so many queues in turn.
+func (r *run) queueCallers(ctx context.Context, queuer subject.Queuer, queues, n int) ([]subject.Caller, error) {
+	callers := make([]subject.Caller, n)
+	for i := range callers {
+		caller, err := queuer.QueueCaller(ctx, fmt.Sprintf("bench-%d", i%queues))
+		if err != nil {
+			return nil, err
+		}
+		callers[i] = caller
+		r.opened = append(r.opened, caller)
+	}
+	return callers, nil
+}

@@ -1,0 +1,112 @@
+package workload
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// ledger holds when each task is due, and takes down when it arrives. Arrivals may be noted concurrently; the due
+// instant of a task is set before it can arrive.
+type ledger struct {
+	ids     ids
+	due     []atomic.Int64 // unix ns
+	arrived []atomic.Int64 // unix ns of the first arrival; 0: none yet
+
+	repeats   atomic.Int64 // arrivals after the first
+	strangers atomic.Int64 // arrivals of what was not scheduled here
+	missing   atomic.Int64
+	whole     chan struct{} // closed when none is missing
+}
+
+func newLedger(p ids, n int) *ledger {
+	l := &ledger{ids: p, due: make([]atomic.Int64, n), arrived: make([]atomic.Int64, n), whole: make(chan struct{})}
+	l.missing.Store(int64(n))
+	return l
+}
+
+func (l *ledger) setDue(i int, due time.Time) { l.due[i].Store(due.UnixNano()) }
+
+func (l *ledger) dueOf(i int) time.Time { return time.Unix(0, l.due[i].Load()) }
+
+// got notes an arrival.
+func (l *ledger) got(id string, at time.Time) {
+	i, ok := l.ids.index(id)
+	switch {
+	case !ok || i >= len(l.due):
+		l.strangers.Add(1)
+	case !l.arrived[i].CompareAndSwap(0, at.UnixNano()):
+		l.repeats.Add(1)
+	case l.missing.Add(-1) == 0:
+		close(l.whole)
+	}
+}
+
+// arrivedAt is when a task arrived; zero if it has not.
+func (l *ledger) arrivedAt(i int) time.Time {
+	if ns := l.arrived[i].Load(); ns != 0 {
+		return time.Unix(0, ns)
+	}
+	return time.Time{}
+}
+
+// wait returns when all have arrived or the instant has come; the context's error if it ends before.
+func (l *ledger) wait(ctx context.Context, until time.Time) error {
+	limit := time.NewTimer(time.Until(until))
+	defer limit.Stop()
+	select {
+	case <-l.whole:
+		return nil
+	case <-limit.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// punctuality is how late tasks were.
+type punctuality struct {
+	lateness []time.Duration // of those that arrived, sorted; negative ones were early
+	early    int
+	lost     int // have not arrived
+}
+
+// punctuality counts those of the tasks that a filter takes; nil takes all.
+func (l *ledger) punctuality(of func(i int) bool) punctuality {
+	var p punctuality
+	for i := range l.due {
+		if of != nil && !of(i) {
+			continue
+		}
+		at := l.arrived[i].Load()
+		if at == 0 {
+			p.lost++
+			continue
+		}
+		late := time.Duration(at - l.due[i].Load())
+		if late < 0 {
+			p.early++
+		}
+		p.lateness = append(p.lateness, late)
+	}
+	slices.Sort(p.lateness)
+	return p
+}
+
+// span is when the first and the last arrived; zero if none has.
+func (l *ledger) span() (first, last time.Time) {
+	for i := range l.arrived {
+		at := l.arrivedAt(i)
+		if at.IsZero() {
+			continue
+		}
+		if first.IsZero() || at.Before(first) {
+			first = at
+		}
+		if at.After(last) {
+			last = at
+		}
+	}
+	return first, last
+}

@@ -1,0 +1,59 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// loader schedules many tasks before what is measured, in the fastest way that the subject has.
+type loader struct {
+	callers []subject.Caller
+	batch   int // tasks in a call; 0: the subject takes one at a time
+}
+
+func (r *run) loader(ctx context.Context) (*loader, error) {
+	callers, err := r.callers(ctx, r.sizes.Callers)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{callers: callers}
+	if _, ok := callers[0].(subject.BatchScheduler); ok {
+		l.batch = r.sizes.Batch
+	}
+	return l, nil
+}
+
+// load schedules n tasks and returns when all are acknowledged.
+func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task) (driven, error) {
+	if l.batch == 0 {
+		return drive(ctx, l.callers, n, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+			return c.Schedule(ctx, task(i))
+		})
+	}
+	calls := (n + l.batch - 1) / l.batch
+	return drive(ctx, l.callers, calls, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+		return c.(subject.BatchScheduler).ScheduleBatch(ctx, batchOf(task, i*l.batch, min(n, (i+1)*l.batch)))
+	})
+}
+
+// leadSample is the part of the tasks by which it is found out how long all of them take.
+const leadSample = 50
+
+// lead tells how long before the first due instant it is time to begin to schedule n tasks: twice what a sample of far
+// off tasks promises, and a second.
+func (l *loader) lead(ctx context.Context, n int, payload []byte) (time.Duration, error) {
+	sample := n/leadSample + 2*len(l.callers)*max(1, l.batch)
+	sample = min(sample, n)
+	took, err := l.load(ctx, sample, farOff(newIDs(), payload))
+	if err != nil {
+		return 0, fmt.Errorf("scheduling a sample: %w", err)
+	}
+	return 2*took.elapsed*time.Duration(n)/time.Duration(sample) + time.Second, nil
+}
+
+// errLoadTooSlow says that what was meant to be there when the first task is due was not.
+var errLoadTooSlow = errors.New("not all tasks were scheduled when the first was due")

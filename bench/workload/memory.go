@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+func memory(s Sizes) Workload {
+	return memoryOf("memory", s.MemoryTasks, s.Payload)
+}
+
+func memorySmall(s Sizes) Workload {
+	return memoryOf("memory-small", s.MemoryTasks, s.SmallPayload)
+}
+
+// memoryOf is what pending tasks cost in memory: that of each process, and what it grew by, a task.
+func memoryOf(name string, tasks, payload int) Workload {
+	return Workload{
+		Name: name, Title: fmt.Sprintf("%d pending, ids of %d bytes, payloads of %d", tasks, len(newIDs().id(0)), payload),
+		Figures: []figure.Kind{
+			{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
+			{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
+			{Key: "task", Title: "a task, largest process", Unit: "B"},
+		},
+		run: func(ctx context.Context, r *run) error { return r.memory(ctx, tasks, payload) },
+	}
+}
+
+var errNoProcess = errors.New("the subject has no process on this machine")
+
+func (r *run) someProcesses() (map[int]subject.Usage, error) {
+	all, err := r.processes()
+	if err == nil && len(all) == 0 {
+		err = errNoProcess
+	}
+	return all, err
+}
+
+func (r *run) memory(ctx context.Context, tasks, payload int) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := r.someProcesses()
+	if err != nil {
+		return err
+	}
+	stop := r.meter()
+	took, err := load.load(ctx, tasks, farOff(newIDs(), newPayload(payload)))
+	stop()
+	if err != nil {
+		return err
+	}
+	if err := sleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
+		return err
+	}
+	after, err := r.someProcesses()
+	if err != nil {
+		return err
+	}
+	var largest, all, growth int64
+	for pid, usage := range after {
+		largest, all = max(largest, usage.RSS), all+usage.RSS
+		growth = max(growth, usage.RSS-before[pid].RSS)
+	}
+	r.set("rss", megabytes(largest))
+	r.set("rss_all", megabytes(all))
+	r.set("task", float64(growth)/float64(tasks))
+	r.say("%d tasks scheduled in %v; %v later the largest of %d processes has %.0f MB", tasks, took.elapsed,
+		r.sizes.Settle, len(after), megabytes(largest))
+	return nil
+}
+
+// megabytes are 10⁶ bytes each.
+func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
+
+// idle is what a service costs that has nothing to do.
+func idle(s Sizes) Workload {
+	return Workload{
+		Name: "idle", Title: fmt.Sprintf("idle for %v", s.IdleFor),
+		Figures: []figure.Kind{
+			{Key: "cpu", Title: "of a core, busiest process", Unit: "%"},
+			{Key: "cpu_all", Title: "of a core, all processes", Unit: "%"},
+			{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
+		},
+		run: playIdle,
+	}
+}
+
+func playIdle(ctx context.Context, r *run) error {
+	if err := sleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
+		return err
+	}
+	before, err := r.someProcesses()
+	if err != nil {
+		return err
+	}
+	stop, began := r.meter(), time.Now()
+	if err := sleepUntil(ctx, began.Add(r.sizes.IdleFor)); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	stop()
+	after, err := r.someProcesses()
+	if err != nil {
+		return err
+	}
+	var busiest, all, largest float64
+	for pid, usage := range after {
+		share := 100 * float64(usage.CPU-before[pid].CPU) / float64(took)
+		busiest, all, largest = max(busiest, share), all+share, max(largest, megabytes(usage.RSS))
+	}
+	r.set("cpu", busiest)
+	r.set("cpu_all", all)
+	r.set("rss", largest)
+	r.say("%d processes idle for %v", len(after), took)
+	return nil
+}

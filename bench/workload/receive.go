@@ -1,0 +1,57 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// receive lets the service push what is scheduled from now on to a receiver that answers at once. The function that it
+// returns closes it.
+func (r *run) receive(ctx context.Context, got got) (stop func() error, err error) {
+	pusher, err := able[subject.Pusher](r.service, "send webhooks")
+	if err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{Handler: receiver(got), ReadHeaderTimeout: time.Minute}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(listener) }()
+	stop = func() error {
+		err := server.Close() // it has nothing to lose
+		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+		return err
+	}
+	if err := pusher.PushTo("http://" + listener.Addr().String() + "/"); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return stop, nil
+}
+
+func receiver(got got) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got(r.Header.Get("Ce-Subject"), time.Now())
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	})
+}
+
+// arrivals starts consumers, or the receiver of webhooks. The function that it returns ends them.
+func (r *run) arrivals(ctx context.Context, push bool, got got) (stop func() error, err error) {
+	if push {
+		return r.receive(ctx, got)
+	}
+	return r.consume(ctx, r.sizes.Consumers, got)
+}

@@ -1,0 +1,94 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// run is one workload on its way.
+type run struct {
+	service subject.Service
+	sizes   Sizes
+	say     func(format string, args ...any)
+	opened  []subject.Caller // to be closed before the service stops
+
+	values map[string]float64
+	usage  figure.Usage
+}
+
+// callers makes callers that live as long as the run.
+func (r *run) callers(ctx context.Context, n int) ([]subject.Caller, error) {
+	callers := make([]subject.Caller, n)
+	for i := range callers {
+		caller, err := r.service.Caller(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("caller %d of %d: %w", i+1, n, err)
+		}
+		callers[i] = caller
+		r.opened = append(r.opened, caller)
+	}
+	return callers, nil
+}
+
+// closeCallers closes them all. What goes wrong with it has no say in the figures, which are there by now.
+func (r *run) closeCallers() {
+	failed := 0
+	for _, caller := range r.opened {
+		if err := caller.Close(); err != nil {
+			if failed++; failed == 1 {
+				r.say("closing a caller: %v", err)
+			}
+		}
+	}
+	r.opened = nil
+}
+
+// set notes a figure.
+func (r *run) set(key string, value float64) { r.values[key] = value }
+
+// setLatencies notes the middle and the end of latencies in milliseconds, under keys that begin with the prefix.
+func (r *run) setLatencies(prefix string, sorted []time.Duration) {
+	for key, quantile := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
+		if len(sorted) > 0 {
+			r.set(prefix+key, milliseconds(quantileOf(sorted, quantile)))
+		}
+	}
+}
+
+// latencyKinds are the figures of setLatencies.
+func latencyKinds(prefix, title string) []figure.Kind {
+	return []figure.Kind{
+		{Key: prefix + "p50", Title: title + " p50", Unit: "ms"},
+		{Key: prefix + "p99", Title: title + " p99", Unit: "ms"},
+		{Key: prefix + "max", Title: title + " max", Unit: "ms"},
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// perSecond is a rate; 0 if no time has passed.
+func perSecond(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// sleepUntil returns at the instant or, with the context's error, when the context ends.
+func sleepUntil(ctx context.Context, at time.Time) error {
+	if time.Until(at) <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

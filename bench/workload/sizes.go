@@ -1,0 +1,83 @@
+package workload
+
+import "time"
+
+// Sizes are the sizes of all workloads.
+type Sizes struct {
+	Payload     int `json:"payload"`      // bytes
+	Callers     int `json:"callers"`      // at once
+	ManyCallers int `json:"many_callers"` // at once, in the workload with many
+	Batch       int `json:"batch"`        // tasks in a call
+	Consumers   int `json:"consumers"`
+
+	ScheduleFor   time.Duration `json:"schedule_for_ns"`
+	ScheduleTasks int           `json:"schedule_tasks"` // at most
+
+	SteadyRate int           `json:"steady_rate"` // tasks a second, each due a second later
+	SteadyFor  time.Duration `json:"steady_for_ns"`
+
+	LatenessTasks int           `json:"lateness_tasks"`
+	LatenessOver  time.Duration `json:"lateness_over_ns"` // due within
+	WebhookTasks  int           `json:"webhook_tasks"`
+	WebhookOver   time.Duration `json:"webhook_over_ns"` // due within
+	Patience      time.Duration `json:"patience_ns"`     // for what is still missing after the last due instant
+
+	BurstTasks  int `json:"burst_tasks"` // due in one millisecond
+	CancelTasks int `json:"cancel_tasks"`
+
+	TouchIDs   int           `json:"touch_ids"`
+	TouchDelay time.Duration `json:"touch_delay_ns"` // how long after a touch a task is due
+	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
+
+	MemoryTasks  int           `json:"memory_tasks"`
+	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
+	Settle       time.Duration `json:"settle_ns"`     // before memory or idle cost is read
+
+	RestartTasks int `json:"restart_tasks"`
+
+	FailoverRate   int           `json:"failover_rate"`   // tasks due a second
+	FailoverWrites int           `json:"failover_writes"` // tasks scheduled a second
+	FailoverFor    time.Duration `json:"failover_for_ns"`
+
+	IdleFor time.Duration `json:"idle_for_ns"`
+
+	Pending []int `json:"pending"` // the workload of growth measures with so many pending tasks, one after the other
+	Probe   int   `json:"probe"`   // tasks that it schedules and lets fire each time
+	Queues  []int `json:"queues"`  // and with so many queues
+}
+
+// Full are the sizes of the published figures, but for 10 million pending tasks, which not every machine can hold.
+func Full() Sizes {
+	return Sizes{
+		Payload: 200, Callers: 64, ManyCallers: 512, Batch: 100, Consumers: 4,
+		ScheduleFor: 10 * time.Second, ScheduleTasks: 3_000_000,
+		SteadyRate: 10_000, SteadyFor: 15 * time.Second,
+		LatenessTasks: 100_000, LatenessOver: 10 * time.Second,
+		WebhookTasks: 50_000, WebhookOver: 10 * time.Second, Patience: 30 * time.Second,
+		BurstTasks: 50_000, CancelTasks: 50_000,
+		TouchIDs: 10_000, TouchDelay: 5 * time.Second, TouchFor: 20 * time.Second,
+		MemoryTasks: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
+		RestartTasks: 100_000,
+		FailoverRate: 2000, FailoverWrites: 500, FailoverFor: 12 * time.Second,
+		IdleFor: 30 * time.Second,
+		Pending: []int{10_000, 100_000, 1_000_000}, Probe: 20_000, Queues: []int{1, 10, 100},
+	}
+}
+
+// Quick are sizes that show that everything works, and figures that are not worth much, in a minute or two.
+func Quick() Sizes {
+	s := Full()
+	s.Callers, s.ManyCallers = 16, 64
+	s.ScheduleFor, s.ScheduleTasks = time.Second, 20_000
+	s.SteadyRate, s.SteadyFor = 500, 2*time.Second
+	s.LatenessTasks, s.LatenessOver = 2000, time.Second
+	s.WebhookTasks, s.WebhookOver, s.Patience = 1000, time.Second, 10*time.Second
+	s.BurstTasks, s.CancelTasks = 2000, 2000
+	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 2*time.Second
+	s.MemoryTasks, s.Settle = 20_000, time.Second
+	s.RestartTasks = 2000
+	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 200, 50, 5*time.Second
+	s.IdleFor = 2 * time.Second
+	s.Pending, s.Probe, s.Queues = []int{1000, 5000}, 1000, []int{1, 10}
+	return s
+}

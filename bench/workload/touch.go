@@ -1,0 +1,172 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// touch is heartbeats: tasks that are made due again later before they are due, again and again. A few fall silent
+// halfway, and these alone may arrive, when they were last told to.
+func touch(s Sizes) Workload {
+	return Workload{
+		Name:    "touch",
+		Title:   fmt.Sprintf("heartbeats of %d ids, due %v after the last", s.TouchIDs, s.TouchDelay),
+		Figures: touchFigures(),
+		run: func(ctx context.Context, r *run) error {
+			h := newHeartbeats(r.sizes)
+			stop, err := r.consume(ctx, r.sizes.Consumers, h.got)
+			if err != nil {
+				return err
+			}
+			err = r.beat(ctx, h)
+			if stopped := stop(); stopped != nil {
+				err = stopped
+			}
+			return err
+		},
+	}
+}
+
+func touchFigures() []figure.Kind {
+	kinds := append(callFigures("touched a second"), figure.Kind{Key: "false", Title: "arrived though touched"})
+	kinds = append(kinds, latencyKinds("silent_", "the silent late")...)
+	return append(kinds,
+		figure.Kind{Key: "early", Title: "of the silent, early"}, figure.Kind{Key: "lost", Title: "of the silent, lost"})
+}
+
+// silentPart is the part of the heartbeats that fall silent: one in so many.
+const silentPart = 100
+
+// heartbeats are tasks that are touched, the first of them only until half of the time is over.
+type heartbeats struct {
+	silent, beating *ledger
+	delay           time.Duration
+	half            time.Time // from here on the silent ones are
+}
+
+func newHeartbeats(s Sizes) *heartbeats {
+	silent := (s.TouchIDs + silentPart - 1) / silentPart
+	return &heartbeats{
+		silent: newLedger(newIDs(), silent), beating: newLedger(newIDs(), s.TouchIDs-silent), delay: s.TouchDelay,
+	}
+}
+
+func (h *heartbeats) len() int { return len(h.silent.due) + len(h.beating.due) }
+
+// of is the ledger of the i-th task, and its place there.
+func (h *heartbeats) of(i int) (*ledger, int) {
+	if i < len(h.silent.due) {
+		return h.silent, i
+	}
+	return h.beating, i - len(h.silent.due)
+}
+
+func (h *heartbeats) got(id string, at time.Time) {
+	if _, ok := h.silent.ids.index(id); ok {
+		h.silent.got(id, at)
+		return
+	}
+	h.beating.got(id, at)
+}
+
+// next is the instant that a touch now asks for.
+func (h *heartbeats) next() time.Time { return time.Now().Add(h.delay).Truncate(time.Millisecond) }
+
+// task is the i-th as it is first scheduled.
+func (h *heartbeats) task(payload []byte) func(i int) subject.Task {
+	return func(i int) subject.Task {
+		l, k := h.of(i)
+		l.setDue(k, h.next())
+		return subject.Task{ID: l.ids.id(k), Due: l.dueOf(k), Payload: payload}
+	}
+}
+
+func (r *run) beat(ctx context.Context, h *heartbeats) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	touchers, err := h.touchers(load.callers)
+	if err != nil {
+		return err
+	}
+	if _, err := load.load(ctx, h.len(), h.task(newPayload(r.sizes.Payload))); err != nil {
+		return err
+	}
+	h.half = time.Now().Add(r.sizes.TouchFor / 2)
+	stop := r.meter()
+	d, err := drive(ctx, touchers, unlimitedCalls, r.sizes.TouchFor, func(ctx context.Context, t *toucher, _ int) error {
+		return t.touchNext(ctx)
+	})
+	stop()
+	if err != nil {
+		return err
+	}
+	r.setCalls(d, d.done)
+	arrived := len(h.beating.punctuality(nil).lateness)
+	r.set("false", float64(arrived))
+	if err := h.silent.wait(ctx, h.half.Add(h.delay+r.sizes.Patience)); err != nil {
+		return err
+	}
+	silent := h.silent.punctuality(nil)
+	r.setLatencies("silent_", silent.lateness)
+	r.set("early", float64(silent.early))
+	r.set("lost", float64(silent.lost))
+	r.say("%d touches of %d ids in %v; %d arrived though touched; of %d that fell silent %d did not arrive, %d were early",
+		d.done, h.len(), d.elapsed, arrived, len(h.silent.due), silent.lost, silent.early)
+	return nil
+}
+
+// unlimitedCalls is the number of operations of a loop that ends with its time.
+const unlimitedCalls = int(^uint(0) >> 1)
+
+// toucher touches its own tasks in turn.
+type toucher struct {
+	subject.Toucher
+	heartbeats *heartbeats
+	tasks      []int
+	turn       int
+}
+
+// touchers shares the tasks out to the callers.
+func (h *heartbeats) touchers(callers []subject.Caller) ([]*toucher, error) {
+	touchers := make([]*toucher, min(len(callers), h.len()))
+	for k := range touchers {
+		can, err := able[subject.Toucher](callers[k], "touch")
+		if err != nil {
+			return nil, err
+		}
+		touchers[k] = &toucher{Toucher: can, heartbeats: h}
+		for i := k; i < h.len(); i += len(touchers) {
+			touchers[k].tasks = append(touchers[k].tasks, i)
+		}
+	}
+	return touchers, nil
+}
+
+var errNothingToTouch = errors.New("all tasks have arrived though they were touched in time")
+
+// touchNext touches the next task that has not fallen silent. One that came due before its turn is out of the play.
+func (t *toucher) touchNext(ctx context.Context) error {
+	h := t.heartbeats
+	for range len(t.tasks) {
+		l, k := h.of(t.tasks[t.turn%len(t.tasks)])
+		t.turn++
+		if !l.arrivedAt(k).IsZero() || l == h.silent && time.Now().After(h.half) {
+			continue
+		}
+		due := h.next()
+		if err := t.Touch(ctx, l.ids.id(k), due); err == nil {
+			l.setDue(k, due)
+			return nil
+		} else if time.Now().Before(l.dueOf(k)) {
+			return err
+		}
+	}
+	return errNothingToTouch
+}

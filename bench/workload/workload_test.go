@@ -1,0 +1,307 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// sizes are so small that every figure can be told beforehand.
+func sizes() Sizes {
+	s := Quick()
+	s.Callers, s.ManyCallers, s.Batch, s.Consumers = 4, 8, 10, 2
+	s.ScheduleFor, s.ScheduleTasks = time.Second, 100_000
+	s.SteadyRate, s.SteadyFor = 100, 2*time.Second
+	s.LatenessTasks, s.LatenessOver = 100, time.Second
+	s.WebhookTasks, s.WebhookOver = 50, 100*time.Millisecond
+	s.BurstTasks, s.CancelTasks = 200, 200
+	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 4*time.Second
+	s.RestartTasks = 100
+	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 100, 20, 5030*time.Millisecond
+	s.Pending, s.Probe = []int{100, 200}, 50
+	return s
+}
+
+func named(t *testing.T, name string) Workload {
+	t.Helper()
+	all := All(sizes())
+	i := slices.IndexFunc(all, func(w Workload) bool { return w.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no workload %q", name)
+	}
+	return all[i]
+}
+
+// measure runs a workload against a fake in simulated time.
+func measure(t *testing.T, name string, f *fake) figure.Measured {
+	t.Helper()
+	var m figure.Measured
+	w := named(t, name)
+	synctest.Test(t, func(t *testing.T) {
+		m = w.Measure(t.Context(), f, sizes(), t.TempDir(), func(s string) { t.Log(s) })
+	})
+	return m
+}
+
+// expect compares figures. Those that are not wanted may be anything.
+func expect(t *testing.T, m figure.Measured, want map[string]float64) {
+	t.Helper()
+	if m.Failed != "" || m.Cannot != "" {
+		t.Fatalf("failed %q, cannot %q", m.Failed, m.Cannot)
+	}
+	for key, value := range want {
+		if got, ok := m.Values[key]; !ok || math.Abs(got-value) > 1e-6*math.Abs(value) {
+			t.Errorf("%s is %v, want %v; all: %v", key, got, value, m.Values)
+		}
+	}
+}
+
+// ordinal is which of its set a task is.
+func ordinal(task subject.Task) int {
+	i, ok := ids(task.ID[:len(task.ID)-idDigits]).index(task.ID)
+	if !ok {
+		panic(task.ID)
+	}
+	return i
+}
+
+func TestScheduleIsAClosedLoop(t *testing.T) {
+	latencies := map[string]float64{"p50": 2, "p99": 2, "max": 2}
+	for name, rate := range map[string]float64{
+		"schedule": 4 * 500, "schedule-many": 8 * 500, "schedule-batch": 4 * 500 * 10,
+	} {
+		m := measure(t, name, &fake{latency: 2 * time.Millisecond})
+		expect(t, m, latencies)
+		expect(t, m, map[string]float64{"rate": rate})
+		if m.Usage.Elapsed != time.Second {
+			t.Errorf("%s: measured for %v", name, m.Usage.Elapsed)
+		}
+	}
+}
+
+func TestCancelIsAClosedLoop(t *testing.T) {
+	expect(t, measure(t, "cancel", &fake{latency: time.Millisecond}), map[string]float64{"rate": 4000, "max": 1})
+	expect(t, measure(t, "cancel-batch", &fake{latency: time.Millisecond}), map[string]float64{"rate": 40_000, "max": 1})
+}
+
+// One task in a hundred is 7 ms late, all others 3 ms.
+func TestLatenessIsThatOfTheService(t *testing.T) {
+	f := &fake{latency: time.Millisecond, late: func(task subject.Task) time.Duration {
+		if ordinal(task) == 42 {
+			return 7 * time.Millisecond
+		}
+		return 3 * time.Millisecond
+	}}
+	expect(t, measure(t, "lateness", f), map[string]float64{
+		"p50": 3, "p99": 3, "p99.9": 7, "max": 7, "early": 0, "lost": 0, "repeats": 0,
+	})
+}
+
+func TestEarlyLostAndRepeatedAreCounted(t *testing.T) {
+	every := func(n int) func(subject.Task) bool {
+		return func(task subject.Task) bool { return ordinal(task)%n == 0 }
+	}
+	f := &fake{
+		loses: every(50), repeats: every(20),
+		late: func(task subject.Task) time.Duration {
+			if ordinal(task)%10 == 3 {
+				return -time.Millisecond
+			}
+			return 0
+		},
+	}
+	// Of 100 tasks 0 and 50 are lost, 0, 20, 40, 60 and 80 are to be repeated.
+	expect(t, measure(t, "lateness", f), map[string]float64{"early": 10, "lost": 2, "repeats": 4, "p50": 0})
+}
+
+// A service that stands still for a second is not asked less meanwhile: what was meant to be scheduled in that time counts
+// from when it was meant.
+func TestWaitingIsNotHidden(t *testing.T) {
+	var from time.Time
+	f := &fake{latency: time.Millisecond}
+	f.stalls = func(at time.Time) (time.Time, bool) {
+		if from.IsZero() {
+			from = at.Add(2 * time.Second) // the load begins a second after this first call
+		}
+		end := from.Add(500 * time.Millisecond)
+		return end, !at.Before(from) && at.Before(end)
+	}
+	expect(t, measure(t, "steady", f), map[string]float64{
+		"ack_p50": 1, "ack_p99": 479, "ack_max": 499, // 100 a second: ten milliseconds less each
+		"max": 0, "lost": 0,
+	})
+}
+
+func TestBurst(t *testing.T) {
+	f := &fake{late: func(task subject.Task) time.Duration {
+		return time.Duration(ordinal(task)+1) * 100 * time.Microsecond // one after the other
+	}}
+	expect(t, measure(t, "burst", f), map[string]float64{"drained": 20, "rate": 10_000, "p50": 10, "max": 20, "lost": 0})
+	f = &fake{loses: func(task subject.Task) bool { return ordinal(task) == 7 }}
+	m := measure(t, "burst", f)
+	expect(t, m, map[string]float64{"lost": 1})
+	if _, ok := m.Values["drained"]; ok {
+		t.Error("it was drained though one is lost")
+	}
+}
+
+// Heartbeats that go on do not arrive; of 200 the two that fall silent do, 4 ms late.
+func TestTouch(t *testing.T) {
+	f := &fake{latency: time.Millisecond, late: func(subject.Task) time.Duration { return 4 * time.Millisecond }}
+	expect(t, measure(t, "touch", f), map[string]float64{
+		"rate": 4000, "false": 0, "silent_p50": 4, "silent_max": 4, "early": 0, "lost": 0,
+	})
+	// Calls that take a second each: no task is touched in time, and each arrives a second after it was scheduled.
+	m := measure(t, "touch", &fake{latency: time.Second})
+	if m.Failed == "" && m.Values["false"] < 100 {
+		t.Errorf("failed %q, values %v", m.Failed, m.Values)
+	}
+}
+
+func TestRestart(t *testing.T) {
+	f := &fake{outage: 300 * time.Millisecond}
+	expect(t, measure(t, "restart", f), map[string]float64{"first": 300, "last": 300, "early": 0, "lost": 0, "repeats": 0})
+	f = &fake{outage: 300 * time.Millisecond, loses: func(task subject.Task) bool { return ordinal(task)%50 == 0 }}
+	expect(t, measure(t, "restart", f), map[string]float64{"lost": 2})
+}
+
+// The leader is gone at 1509 ms, for 700 ms. The first task after that is due at 1510 ms, the first that it cannot have
+// handed out at 1560 ms. The first write is meant for 1550 ms, tried every 10 ms, and takes one.
+func TestFailover(t *testing.T) {
+	f := &fake{latency: time.Millisecond, outage: 700 * time.Millisecond}
+	m := measure(t, "failover", f)
+	expect(t, m, map[string]float64{"late": 699, "fires": 649 + 50, "writes": 660 + 1, "early": 0, "lost": 0, "repeats": 0})
+}
+
+func TestWhatASubjectCannotDo(t *testing.T) {
+	for name, want := range map[string]string{
+		"schedule-batch": "cannot schedule by batches", "lateness": "cannot be consumed from",
+		"lateness-webhook": "cannot send webhooks", "burst": "cannot be consumed from", "cancel": "cannot cancel",
+		"cancel-batch": "cannot cancel by batches", "touch": "cannot be consumed from",
+		"restart": "cannot be killed and started again", "failover": "cannot lose its leader",
+		"handover": "cannot let its leader stop", "growth": "cannot be consumed from",
+		"growth-queues": "cannot keep queues apart", "steady": "cannot be consumed from",
+	} {
+		f := &fake{plain: true}
+		m := measure(t, name, f)
+		if m.Cannot != want || m.Failed != "" || m.Values != nil {
+			t.Errorf("%s: %+v", name, m)
+		}
+		if name != "cancel-batch" && name != "cancel" && f.calls.Load() > 0 {
+			t.Errorf("%s: %d calls before it was found out", name, f.calls.Load())
+		}
+	}
+	expect(t, measure(t, "schedule", &fake{plain: true, latency: time.Millisecond}), map[string]float64{"rate": 4000})
+}
+
+// Webhooks come over a real connection, so their lateness is real.
+func TestWebhooks(t *testing.T) {
+	for _, name := range []string{"lateness-webhook", "burst-webhook"} {
+		f := &fake{latency: time.Millisecond}
+		m := named(t, name).Measure(t.Context(), f, sizes(), t.TempDir(), func(string) {})
+		expect(t, m, map[string]float64{"early": 0, "lost": 0, "repeats": 0})
+		if m.Values["max"] <= 0 {
+			t.Errorf("%s: late %v", name, m.Values)
+		}
+	}
+}
+
+// broken is a subject of which something fails.
+type broken struct {
+	*fake
+	start, stop error
+}
+
+func (b *broken) Start(ctx context.Context, dir string) (subject.Service, error) {
+	service, err := b.fake.Start(ctx, dir)
+	return &brokenService{service, b}, errors.Join(err, b.start)
+}
+
+type brokenService struct {
+	subject.Service
+	b *broken
+}
+
+func (s *brokenService) Stop() error { return errors.Join(s.Service.Stop(), s.b.stop) }
+
+func TestFailuresAreReported(t *testing.T) {
+	down := &fake{}
+	down.down.Store(1<<63 - 1)
+	for want, s := range map[string]subject.Subject{
+		"connection refused":    down,
+		"starting: no port":     &broken{fake: &fake{}, start: errors.New("no port")},
+		"stopping: still there": &broken{fake: &fake{latency: time.Millisecond}, stop: errors.New("still there")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := named(t, "schedule").Measure(t.Context(), s, sizes(), t.TempDir(), func(string) {})
+			if !strings.Contains(m.Failed, want) || m.Values != nil {
+				t.Errorf("failed %q, want %q; values %v", m.Failed, want, m.Values)
+			}
+		})
+	}
+}
+
+// A run that is interrupted says so, and its callers are closed.
+func TestInterrupt(t *testing.T) {
+	f := &fake{latency: time.Millisecond}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("time is up"))
+		defer cancel()
+		m := named(t, "schedule").Measure(ctx, f, sizes(), t.TempDir(), func(string) {})
+		if !strings.Contains(m.Failed, "time is up") {
+			t.Errorf("failed %q", m.Failed)
+		}
+	})
+	if n := f.ended.Load(); n != 4 {
+		t.Errorf("%d of 4 callers were closed", n)
+	}
+}
+
+func TestGrowthMeasuresAtEachSize(t *testing.T) {
+	m := measure(t, "growth", &fake{latency: time.Millisecond})
+	expect(t, m, map[string]float64{"rate_100": 50. / 0.013, "rate_200": 50. / 0.013, "late_100": 0})
+	m = measure(t, "growth-queues", &fake{latency: time.Millisecond})
+	expect(t, m, map[string]float64{"rate_1": 50. / 0.013, "rate_10": 50. / 0.005})
+}
+
+func TestMemoryAndIdleNeedProcesses(t *testing.T) {
+	for _, name := range []string{"memory", "idle"} {
+		if m := measure(t, name, &fake{}); !strings.Contains(m.Failed, "no process") {
+			t.Errorf("%s: %+v", name, m)
+		}
+		m := measure(t, name, &fake{pids: []int{os.Getpid()}})
+		if rss := m.Values["rss"]; rss < 1 || rss > 10_000 {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+}
+
+// Every figure that a workload gives is one that it has told.
+func TestFiguresAreTold(t *testing.T) {
+	for _, w := range All(sizes()) {
+		if strings.Contains(w.Name, "webhook") || w.Name == "handover" {
+			continue // not in simulated time
+		}
+		m := measure(t, w.Name, &fake{latency: time.Millisecond, pids: []int{os.Getpid()}})
+		if m.Failed != "" || m.Cannot != "" {
+			t.Errorf("%s: %+v", w.Name, m)
+		}
+		if len(m.Values) != len(w.Figures) && w.Name != "growth-queues" && w.Name != "growth" {
+			t.Errorf("%s gives %d figures of %d: %v", w.Name, len(m.Values), len(w.Figures), m.Values)
+		}
+		for key := range m.Values {
+			if !slices.ContainsFunc(w.Figures, func(k figure.Kind) bool { return k.Key == key }) {
+				t.Errorf("%s gives %q, which it has not told", w.Name, key)
+			}
+		}
+	}
+}
