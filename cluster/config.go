@@ -63,10 +63,12 @@ type Snapshots struct {
 	Tail uint64  // entries kept after one
 }
 
+// MaxShards is how many a cluster may have: each costs a dozen goroutines and its share of idle heartbeats.
+const MaxShards = 256
+
 const (
 	defaultShards      = 12
 	defaultReplication = 3
-	maxShards          = 256 // each costs a dozen goroutines and its share of idle heartbeats
 	maxNameBytes       = 63
 	maxAddrBytes       = 120 // two of them, and the rest, fit into what gossip carries
 )
@@ -134,8 +136,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("a cluster is formed by 1, 3 or 5 nodes, not %d; later ones join it", c.BootstrapExpect)
 	case c.BootstrapExpect == 1 && len(c.Join) > 0:
 		return errors.New("a node that forms a cluster alone has nobody to join: leave out the one or the other")
-	case c.Shards < 1 || c.Shards > maxShards:
-		return fmt.Errorf("%d shards: 1 to %d", c.Shards, maxShards)
+	case c.Shards < 1 || c.Shards > MaxShards:
+		return fmt.Errorf("%d shards: 1 to %d", c.Shards, MaxShards)
 	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
 		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
 	}

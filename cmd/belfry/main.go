@@ -55,7 +55,7 @@ func newRoot() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	add("run", newServe(), newLocal(), newDemo(), newListen(), newVerify())
+	add("run", newServe(), newLocal(), newDemo(), newListen(), newVerify(), newPlan())
 	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newQueue(), newLease(), newSettle(),
 		newAck(), newDead(), newCluster())
 	root.AddCommand(newVersion())

@@ -1,0 +1,90 @@
+package capacity
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// warnings are what the figures alone do not say.
+func (p Plan) warnings(c Costs) []string {
+	var told []string
+	warn := func(when bool, format string, args ...any) {
+		if when {
+			told = append(told, fmt.Sprintf(format, args...))
+		}
+	}
+	w, f := p.Workload, p.Facts
+	warn(p.Nodes > formable, "This build keeps replicas only on the nodes that formed the cluster, %d at most: a "+
+		"cluster of %d nodes cannot be run yet.%s", formable, p.Nodes, p.asMany(c))
+	warn(p.Nodes > tried, "Clusters of more than %d nodes were not thought through.", tried)
+	warn(p.Nodes <= formable && p.Shards != fewShards, "Shards cannot be added later: give --shards %d when the cluster "+
+		"is formed.", p.Shards)
+	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
+	warn(w.Replication == 5, "serve has no flag for five replicas yet.")
+	warn(w.Replication == 1 && p.Nodes > 1, "serve has no flag for one replica on several nodes yet.")
+	warn(w.Zones > 1 && p.Nodes != w.Zones, "Replicas are placed without regard to zones: a lost zone may take two of a "+
+		"shard's three. Only a cluster with one node in each zone survives it for sure.")
+	warn(f.KeepDone < w.KeepDone.Seconds()*0.99, "What has ended is kept for about %s rather than %s: more of it does "+
+		"not fit into a tenth of a node's memory. A call that is repeated later than that schedules again.",
+		Duration(f.KeepDone), Duration(w.KeepDone.Seconds()))
+	warn(f.LogCapped, "Snapshots are written one at a time, at %.0f MB/s, so that a log gets longer than the state "+
+		"before its turn comes; disk space and restarts are worked out with that.", c.of(snapshotRate)/1e6)
+	warn(f.Restart > 300, "A node that starts again needs about %s to read its tasks. Restart one at a time.",
+		Duration(f.Restart))
+	warn(f.Syncs > p.Machine.Syncs, "With a quick disk the log would be synced %.0f times a second on each node. At %.0f "+
+		"entries get larger instead, and a commit takes longer than %v.", f.Syncs, p.Machine.Syncs,
+		time.Duration(c.of(commitSeconds)*float64(time.Second)))
+	warn(f.Idle.CPU > 0.25, "Heartbeats and clocks alone take %.2f of a core of each node.", f.Idle.CPU)
+	return told
+}
+
+// asMany is how the load can be carried by several clusters of as many nodes as this build can form.
+func (p Plan) asMany(c Costs) string {
+	for _, clusters := range []int{2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100} {
+		w := p.Workload
+		w.Tasks, w.Rate, w.Fires = w.Tasks/float64(clusters), w.Rate/float64(clusters), w.Fires/float64(clusters)
+		if part, err := smallest(w, p.Machine, c, formable); err == nil {
+			return fmt.Sprintf(" Today %d clusters of %d nodes with %d shards carry it, %d nodes in all, if callers choose the "+
+				"cluster by the task's id.", clusters, part.Nodes, part.Shards, clusters*part.Nodes)
+		}
+	}
+	return ""
+}
+
+// commands are what to run on each node, the first as an example; none, if today's build cannot run the plan.
+func (p Plan) commands() []string {
+	switch {
+	case p.Nodes > formable, p.Nodes > 1 && p.Workload.Replication != 3:
+		return nil
+	case p.Nodes == 1:
+		return []string{p.serve()}
+	}
+	others := make([]string, 0, p.Nodes)
+	for i := 1; i < p.Nodes; i++ {
+		others = append(others, fmt.Sprintf("node-%d:8500", i+1))
+	}
+	return []string{p.serve() + " --http :8400 --peer :8500" +
+		" --peer-cert node.pem --peer-key node.key --peer-ca ca.pem --gossip-key-file gossip.key" +
+		fmt.Sprintf(" --bootstrap-expect %d --name node-1 --join %s", p.Nodes, strings.Join(others, ","))}
+}
+
+func (p Plan) serve() string {
+	return fmt.Sprintf("belfry serve --data /var/lib/belfry --shards %d", p.Shards)
+}
+
+// Duration is a number of seconds for people.
+func Duration(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%.1f days", d.Hours()/24)
+	case d >= 10*time.Minute:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	case d >= 10*time.Second:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
+}

@@ -1,0 +1,306 @@
+package capacity
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+const start = 1_700_000_000_000
+
+// sample is some thousand tasks of one size. They are of a few slots, so that these are as full as with millions.
+type sample struct{ id, payload int }
+
+const (
+	sampled      = 20_000
+	sampledSlots = 64
+)
+
+// ids are so many numbers that fall on the slots.
+func (s sample) ids() []string {
+	var ids []string
+	for i := 0; len(ids) < sampled; i++ {
+		if id := fmt.Sprintf("%0*d", s.id, i); fsm.Slot("", id) < sampledSlots {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (s sample) schedule(i int, id string) *fsmpb.Command {
+	delay := int64(48 * 3600 * 1000)
+	return &fsmpb.Command{
+		Id: id, Key: &fsmpb.Key{Hash: uint64(i) * 7919, Call: uint64(i) * 104729},
+		Answer: fsmpb.Answer_ANSWER_TASK,
+		Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+			FireAtMs: start + delay, DelayMs: &delay, ReceivedAtMs: start,
+			Spec: &fsmpb.Spec{
+				Queue: "orders", Target: &fsmpb.Target{Url: "https://shop.example/close"},
+				Payload: bytes.Repeat([]byte("x"), s.payload),
+			},
+		}},
+	}
+}
+
+// settled is the end of a webhook's attempt as its leader puts it into the log.
+func (s sample) settled(g fsm.Grant) *fsmpb.Command {
+	return &fsmpb.Command{
+		Namespace: g.Namespace, Id: g.ID,
+		Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+			Fence: g.Fence, Occurrence: g.Occurrence, Verdict: fsmpb.Verdict_VERDICT_DELIVERED, Node: "htkoal4an3srz5am",
+			StartedAtMs: g.StartMs, KeepUntilMs: g.StartMs + 600_000,
+		}},
+	}
+}
+
+func advance() *fsmpb.Command {
+	return &fsmpb.Command{Op: &fsmpb.Command_Advance{Advance: &fsmpb.Advance{
+		ToMs: start + 48*3600*1000, Max: 2048, Policy: policy(),
+	}}}
+}
+
+func policy() *fsmpb.Policy {
+	return &fsmpb.Policy{
+		Window: sampled, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5051, MaxAttempts: 10,
+		KeepUntilMs: start + 49*3600*1000, TombstoneBytes: 1 << 40, HorizonMs: 51,
+	}
+}
+
+// apply has commands applied in entries, and returns what they took in the log and what was granted.
+func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int, grants []fsm.Grant) {
+	t.Helper()
+	const batch = 100
+	for at := 0; at < len(commands); at += batch {
+		entry := &fsmpb.Entry{Commands: commands[at:min(at+batch, len(commands))]}
+		logged += proto.Size(entry)
+		entry.Version, entry.AtMs = fsm.CommandVersion, start
+		data, err := proto.Marshal(entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applied, err := m.Apply(data, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		grants = append(grants, applied.Grants...)
+	}
+	return logged, grants
+}
+
+// counted is what a sample's task takes.
+type counted struct{ memory, log, snapshot, settle, tombstone float64 }
+
+// pending is what tasks take until they are due.
+func (s sample) pending(t *testing.T) float64 {
+	t.Helper()
+	m := fsm.New(1)
+	var schedules []*fsmpb.Command
+	for i, id := range s.ids() {
+		schedules = append(schedules, s.schedule(i, id))
+	}
+	empty := m.Counts().Bytes
+	apply(t, m, schedules)
+	return float64(m.Counts().Bytes-empty) / sampled
+}
+
+// life takes tasks to their ends.
+func (s sample) life(t *testing.T) counted {
+	t.Helper()
+	m := fsm.New(1)
+	var schedules, advances, settles []*fsmpb.Command
+	for i, id := range s.ids() {
+		schedules = append(schedules, s.schedule(i, id))
+	}
+	per := func(n int) float64 { return float64(n) / sampled }
+	var of counted
+	empty := m.Counts().Bytes
+	logged, _ := apply(t, m, schedules)
+	of.log, of.memory = per(logged), per(int(m.Counts().Bytes-empty))
+	of.snapshot = per(snapshotBytes(t, m))
+	for range sampled/2048 + 1 {
+		advances = append(advances, advance())
+	}
+	_, grants := apply(t, m, append([]*fsmpb.Command{{Op: &fsmpb.Command_Takeover{
+		Takeover: &fsmpb.Takeover{Origin: 1, Policy: policy()},
+	}}}, advances...))
+	for _, g := range grants {
+		settles = append(settles, s.settled(g))
+	}
+	logged, _ = apply(t, m, settles)
+	if n := m.Counts().ByState[fsmpb.State_STATE_DELIVERED]; n != sampled {
+		t.Fatalf("%d of %d were delivered", n, sampled)
+	}
+	of.settle, of.tombstone = per(logged), per(int(m.Counts().Bytes-empty))
+	return of
+}
+
+func snapshotBytes(t *testing.T, m *fsm.Machine) int {
+	t.Helper()
+	s := m.Snapshot()
+	defer s.Release()
+	n, err := s.WriteTo(io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(n)
+}
+
+// near holds a cost against what was counted just now.
+func near(t *testing.T, c Costs, id costID, got, tolerance float64) {
+	t.Helper()
+	want := c.of(id)
+	t.Logf("%-18s %8.1f   (counted %.1f)", c[id].Name, want, got)
+	if math.Abs(got-want) > tolerance*want {
+		t.Errorf("%s is %g %s in costs.go, and %.1f was counted just now: write that down there",
+			c[id].Name, want, c[id].Unit, got)
+	}
+}
+
+const tolerated = 0.1
+
+func TestBytesOfTasks(t *testing.T) {
+	t.Parallel()
+	c := Measured()
+	empty := sample{id: 24}.life(t)
+	near(t, c, scheduleLog, empty.log-24, tolerated)
+	near(t, c, fireLog, empty.settle-24, tolerated)
+	near(t, c, taskSnapshot, empty.snapshot-24, tolerated)
+	near(t, c, tombstoneMemory, empty.tombstone, tolerated)
+	long := sample{id: 60}.pending(t)
+	near(t, c, longIDMemory, long-empty.memory-60*c.of(blobRounding), 0.8) // a slot's size is a step
+	sizes, rounding := []int{40, 100, 200, 300, 450, 700, 1000, 1500, 2200}, 0.0
+	for _, payload := range sizes {
+		bytes := sample{id: 24, payload: payload}.pending(t)
+		rounding += (bytes - empty.memory) / float64(payload) / float64(len(sizes))
+		if want := c.taskBytes(Workload{Payload: payload, ID: 24}); math.Abs(bytes-want) > tolerated*want {
+			t.Errorf("with a payload of %d a task takes %.1f bytes, and %.1f by costs.go", payload, bytes, want)
+		}
+	}
+	near(t, c, blobRounding, rounding, 0.05)
+}
+
+// TestBytesOfKeys tells a task's key from the task.
+func TestBytesOfKeys(t *testing.T) {
+	t.Parallel()
+	m, without := fsm.New(1), fsm.New(1)
+	s := sample{id: 24}
+	var keyed, plain []*fsmpb.Command
+	for i, id := range s.ids() {
+		keyed, plain = append(keyed, s.schedule(i, id)), append(plain, s.schedule(i, id))
+		plain[i].Key = nil
+	}
+	empty := m.Counts().Bytes
+	apply(t, m, keyed)
+	apply(t, without, plain)
+	c := Measured()
+	near(t, c, taskMemory, float64(without.Counts().Bytes-empty)/sampled, tolerated)
+	near(t, c, keyMemory, float64(m.Counts().Bytes-without.Counts().Bytes)/sampled, tolerated)
+}
+
+// TestBytesOfEntries writes an entry to a log, and sends one.
+func TestBytesOfEntries(t *testing.T) {
+	t.Parallel()
+	c := Measured()
+	data, err := proto.Marshal(&fsmpb.Entry{
+		Version: fsm.CommandVersion, AtMs: start, Commands: []*fsmpb.Command{advance()},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores, err := logstore.Open(logstore.Config{Dir: t.TempDir(), Fatal: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := stores.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	before := stores.Bytes()
+	log := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: data, AppendedAt: time.UnixMilli(start)}
+	if err := stores.Log().StoreLog(log); err != nil {
+		t.Fatal(err)
+	}
+	near(t, c, entryLog, float64(stores.Bytes()-before), tolerated)
+	near(t, c, entryNetwork, exchanged(t, &raft.AppendEntriesRequest{
+		RPCHeader: header(), Term: 12, PrevLogEntry: 123456, PrevLogTerm: 12, LeaderCommitIndex: 123456,
+		Entries: []*raft.Log{log},
+	}), tolerated)
+	near(t, c, beatNetwork, exchanged(t, &raft.AppendEntriesRequest{RPCHeader: header(), Term: 12}), tolerated)
+}
+
+func header() raft.RPCHeader {
+	const node = "htkoal4an3srz5am"
+	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(node), Addr: []byte(node)}
+}
+
+// packetHead is what IPv4 and TCP with time stamps add to what is sent at once; each exchange is two packets, and the
+// answer's acknowledgement.
+const packetHead = 20 + 32
+
+// exchanged is the bytes of a request of Raft and its answer, both ways, on a network.
+func exchanged(t *testing.T, request *raft.AppendEntriesRequest) float64 {
+	t.Helper()
+	conn := &countingConn{}
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := raft.NetworkTransportConfig{Stream: tcp{listen, conn}, MaxPool: 1, Timeout: 10 * time.Second}
+	transport := raft.NewNetworkTransportWithConfig(&quiet)
+	defer transport.Close()
+	go func() {
+		for rpc := range transport.Consumer() {
+			rpc.Respond(&raft.AppendEntriesResponse{RPCHeader: header(), Term: 12, LastLog: 123456, Success: true}, nil)
+		}
+	}()
+	var answer raft.AppendEntriesResponse
+	for range 2 { // the first one dials
+		conn.bytes = 0
+		if err := transport.AppendEntries("", raft.ServerAddress(listen.Addr().String()), request, &answer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return float64(conn.bytes + 3*packetHead)
+}
+
+// tcp is a raft.StreamLayer.
+type tcp struct {
+	net.Listener
+	conn *countingConn
+}
+
+func (t tcp) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+	var err error
+	t.conn.Conn, err = net.DialTimeout("tcp", string(address), timeout)
+	return t.conn, err
+}
+
+// countingConn counts what goes both ways; it is read and written by one goroutine.
+type countingConn struct {
+	net.Conn
+	bytes int
+}
+
+func (c *countingConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	c.bytes += n
+	return n, err
+}
+
+func (c *countingConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.bytes += n
+	return n, err
+}

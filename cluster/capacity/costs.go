@@ -1,0 +1,195 @@
+package capacity
+
+// Cost is one measured number.
+type Cost struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	What  string  `json:"what"`
+	How   string  `json:"how"` // what measures it again
+	On    string  `json:"on"`
+}
+
+// Costs are all of them, by costID.
+type Costs [costCount]Cost
+
+// of is a cost's value.
+func (c *Costs) of(id costID) float64 { return c[id].Value }
+
+// costID names a cost. "A task" is one with a queue, a target that other tasks share, a delay, and an id of at most 24
+// bytes; bytes of payload, and of longer ids, are added.
+type costID int
+
+const (
+	// Memory of one replica.
+	taskMemory costID = iota
+	keyMemory
+	longIDMemory
+	blobRounding
+	tombstoneMemory
+	groupMemory
+	nodeMemory
+	garbage
+	// Disk and network.
+	scheduleLog
+	fireLog
+	entryLog
+	taskSnapshot
+	entryNetwork
+	beatNetwork
+	pingNetwork
+	requestNetwork
+	lineNetwork
+	webhookNetwork
+	pullNetwork
+	// Processor.
+	requestCPU
+	lineCPU
+	scheduleLeadCPU
+	scheduleFollowCPU
+	entryLeadCPU
+	entryFollowCPU
+	webhookCPU
+	pullLeadCPU
+	pullServeCPU
+	fireFollowCPU
+	snapshotCPU
+	idleCPU
+	beatCPU
+	pingCPU
+	restoreCPU
+	// What one shard or one disk can do.
+	commitSeconds
+	shardCommands
+	snapshotRate
+
+	costCount
+)
+
+// Where and when. Repeat what a line names, and write down what comes out.
+const (
+	byTest  = "go test ./cluster/capacity -run TestBytes -v"
+	byParts = "go run ./bench/cmd/parts"
+	exact   = "counted, not timed: the same on every machine; 2026-11-22"
+	byHand  = "2 cores of an AMD EPYC (virtual), which ran three nodes and the load; 2026-11-22"
+)
+
+// Measured are the costs that plans are made with. This is the only place where they stand.
+func Measured() Costs {
+	return Costs{
+		taskMemory: {"task_memory", 96, "bytes",
+			"a pending task: record, index entry, head of its blob",
+			byTest, exact},
+		keyMemory: {"key_memory", 49, "bytes",
+			"the idempotency key of the call, as our clients send it",
+			byTest, exact},
+		longIDMemory: {"long_id_memory", 9, "bytes",
+			"an id of more than 24 bytes, beside its bytes",
+			byTest, exact},
+		blobRounding: {"blob_rounding", 1.04, "times",
+			"payload, and ids of more than 24 bytes, rounded up to slots",
+			byTest, exact},
+		tombstoneMemory: {"tombstone_memory", 252, "bytes",
+			"a delivered task that is kept for keep_done",
+			byTest, exact},
+		groupMemory: {"group_memory", 0.9e6, "bytes",
+			"a replica without tasks: goroutines, log cache, connections",
+			byParts, byHand},
+		nodeMemory: {"node_memory", 60e6, "bytes",
+			"a node without replicas and load",
+			byParts, byHand},
+		garbage: {"garbage", 1.04, "times",
+			"of the live heap, what the collector lets gather, and holes",
+			byParts, byHand},
+
+		scheduleLog: {"schedule_log", 87, "bytes",
+			"a schedule in the log, beside id and payload",
+			byTest, exact},
+		fireLog: {"fire_log", 57, "bytes",
+			"the settle of a task, beside its id; the Advance is in the entry",
+			byTest, exact},
+		entryLog: {"entry_log", 102, "bytes",
+			"an entry on disk, beside its commands: an Advance, raft's head, checksum",
+			byTest, exact},
+		taskSnapshot: {"task_snapshot", 134, "bytes",
+			"a task in a snapshot, beside id and payload",
+			byTest, exact},
+		entryNetwork: {"entry_network", 520, "bytes",
+			"an entry on its way to a follower and the answer, beside its commands",
+			byTest, exact},
+		beatNetwork: {"beat_network", 391, "bytes",
+			"a heartbeat and its answer, with the heads of TCP and IP",
+			byTest, exact},
+		pingNetwork: {"ping_network", 900, "bytes",
+			"a question for the time and its answer, over gRPC and TLS",
+			byTest, exact},
+		requestNetwork: {"request_network", 700, "bytes",
+			"an HTTP request for one task and its answer, beside id and payload",
+			byTest, exact},
+		lineNetwork: {"line_network", 150, "bytes",
+			"a line of a batch and its answer, beside id and payload",
+			byTest, exact},
+		webhookNetwork: {"webhook_network", 1100, "bytes",
+			"a webhook and its answer, beside the payload",
+			byTest, exact},
+		pullNetwork: {"pull_network", 900, "bytes",
+			"a task on its way to a consumer, and its receipt back, beside the payload",
+			byTest, exact},
+
+		requestCPU: {"request_cpu", 60, "µs",
+			"an HTTP request, at the node that takes it",
+			byParts, byHand},
+		lineCPU: {"line_cpu", 12, "µs",
+			"a schedule there: parsing, forwarding, answering",
+			byParts, byHand},
+		scheduleLeadCPU: {"schedule_lead_cpu", 8, "µs",
+			"a schedule at its leader",
+			byParts, byHand},
+		scheduleFollowCPU: {"schedule_follow_cpu", 3, "µs",
+			"a schedule at a follower",
+			byParts, byHand},
+		entryLeadCPU: {"entry_lead_cpu", 150, "µs",
+			"an entry at its leader",
+			byParts, byHand},
+		entryFollowCPU: {"entry_follow_cpu", 100, "µs",
+			"an entry at a follower",
+			byParts, byHand},
+		webhookCPU: {"webhook_cpu", 120, "µs",
+			"a fire by webhook at the leader, its settle included",
+			byParts, byHand},
+		pullLeadCPU: {"pull_lead_cpu", 20, "µs",
+			"a fire to a consumer at the leader, its settle included",
+			byParts, byHand},
+		pullServeCPU: {"pull_serve_cpu", 20, "µs",
+			"the same at the node that serves the consumer",
+			byParts, byHand},
+		fireFollowCPU: {"fire_follow_cpu", 4, "µs",
+			"a fire at a follower: Advance and settle",
+			byParts, byHand},
+		snapshotCPU: {"snapshot_cpu", 8000, "µs/MB",
+			"writing a snapshot",
+			byTest, byHand},
+		idleCPU: {"idle_cpu", 2000, "µs/s",
+			"a node that does nothing, beside heartbeats and pings",
+			byParts, byHand},
+		beatCPU: {"beat_cpu", 170, "µs",
+			"a heartbeat, or an empty append, at each of its two ends",
+			byParts, byHand},
+		pingCPU: {"ping_cpu", 150, "µs",
+			"a gRPC question and answer at each of its two ends",
+			byParts, byHand},
+		restoreCPU: {"restore_cpu", 2, "µs",
+			"a task that is read from a snapshot when a node starts",
+			byTest, byHand},
+
+		commitSeconds: {"commit_seconds", 0.001, "s",
+			"an entry from its proposal until it is applied, unloaded",
+			"go test ./shard -bench Do/replicas=3/callers=1/batch=1$", byHand},
+		shardCommands: {"shard_commands", 40000, "1/s",
+			"commands that one shard commits, one a call",
+			"go test ./shard -bench Do/replicas=3/callers=512/batch=1$", byHand},
+		snapshotRate: {"snapshot_rate", 30e6, "bytes/s",
+			"snapshots written at the pace that leaves the disk to the log",
+			byTest, byHand},
+	}
+}

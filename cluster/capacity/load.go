@@ -1,0 +1,216 @@
+package capacity
+
+import "github.com/belfryhq/belfry/shard"
+
+// What the code fixes.
+const (
+	inlineID       = 24       // bytes of an id in its record
+	snapshotLeast  = 32 << 20 // bytes of log that make a snapshot due, if the state is smaller
+	snapshotsKept  = 2
+	segmentBytes   = 8 << 20 // of a log's files, at least
+	logCached      = 32      // entries that a replica keeps in memory
+	pendingBytes   = 16 << 20
+	entryCommands  = 1024 // in one entry at most,
+	entryBytes     = 128 << 10
+	recordBytes    = 128 // of a task, copied when it changes while a snapshot is written
+	advances       = 100 // a second and shard at most, for as long as something comes due
+	tombstonesPart = 0.1 // of the memory limit, for the tombstones of all replicas together
+)
+
+// perShard is what one shard is asked for and holds.
+type perShard struct {
+	tasks, tombstones        float64
+	asked                    float64 // tombstones that keep_done asks for
+	schedules, fires, cancel float64 // a second
+	entries                  float64 // a second
+	commandBytes             float64 // a second, in the log, without what each entry adds
+	log                      float64 // bytes a second
+	state, snapshot          float64 // bytes
+}
+
+func (c *Costs) perShard(w Workload, m Machine, of shape) perShard {
+	shards := float64(of.shards())
+	s := perShard{tasks: w.Tasks / shards, schedules: w.Rate / shards, fires: w.Fires / shards,
+		cancel: w.cancels() / shards}
+	s.asked = (s.fires + s.cancel) * w.KeepDone.Seconds()
+	tombstone := c.of(tombstoneMemory) + c.longID(w)
+	s.tombstones = min(s.asked, m.Memory*tombstonesPart/float64(of.replicas())/tombstone)
+	s.state = s.tasks*c.taskBytes(w) + s.tombstones*tombstone
+	head := c.of(taskSnapshot) + float64(w.ID)
+	s.snapshot = s.tasks*(head+float64(w.Payload)) + s.tombstones*head
+	s.entries = c.entries(s.commands() + min(s.fires, advances))
+	s.commandBytes = s.schedules*(c.of(scheduleLog)+float64(w.ID+w.Payload)) +
+		(s.fires+s.cancel)*(c.of(fireLog)+float64(w.ID))
+	s.log = s.commandBytes + s.entries*c.of(entryLog)
+	return s
+}
+
+func (s perShard) commands() float64 { return s.schedules + s.fires + s.cancel }
+
+// entries: what comes while one is being committed is the next, so that there are never more than one in the time of a
+// commit.
+func (c *Costs) entries(wanted float64) float64 { return wanted / (1 + wanted*c.of(commitSeconds)) }
+
+// taskBytes is what a pending task takes in the memory of each replica.
+func (c *Costs) taskBytes(w Workload) float64 {
+	return c.of(taskMemory) + c.of(keyMemory) + c.of(blobRounding)*float64(w.Payload) + c.longID(w)
+}
+
+func (c *Costs) longID(w Workload) float64 {
+	if w.ID <= inlineID {
+		return 0
+	}
+	return c.of(longIDMemory) + c.of(blobRounding)*float64(w.ID)
+}
+
+// Part is one of the things that a resource is spent on.
+type Part struct {
+	What  string  `json:"what"`
+	Value float64 `json:"value"`
+}
+
+func sum(parts []Part) float64 {
+	total := 0.0
+	for _, p := range parts {
+		total += p.Value
+	}
+	return total
+}
+
+// node is the busiest node, on an ordinary day or after a loss.
+type node struct {
+	costs    *Costs
+	work     Workload
+	shard    perShard
+	nodes    float64 // that are there
+	leads    float64 // shards
+	replicas float64
+	copies   float64 // of each shard
+	idle     Idle
+}
+
+func (c *Costs) nodeOf(w Workload, m Machine, s shape, lost int, leads float64) node {
+	n := node{
+		costs: c, work: w, shard: c.perShard(w, m, s), nodes: float64(s.nodes - lost), leads: leads,
+		replicas: float64(s.replicas()), copies: float64(s.copies()),
+	}
+	n.idle = c.Idle(Cluster{
+		Nodes: s.nodes, Leaders: leads, Replicas: n.replicas, Copies: s.copies(), Peers: 2 * (s.copies() - 1),
+		Timing: shard.LAN(),
+	})
+	return n
+}
+
+func (n node) follows() float64 { return n.replicas - n.leads }
+
+func (n node) memory() []Part {
+	c, s := n.costs, n.shard
+	grown := c.of(garbage)
+	tasks := s.tasks * c.taskBytes(n.work)
+	writing := s.snapshot / c.of(snapshotRate) // seconds
+	return []Part{
+		{"tasks", n.replicas * tasks * grown},
+		{"tombstones", n.replicas * (s.state - tasks) * grown},
+		{"snapshot being written", s.tasks*recordBytes + writing*(s.fires+s.cancel)*float64(n.work.Payload)},
+		{"calls that wait", n.leads * pendingBytes},
+		{"groups and their log caches", n.replicas * (c.of(groupMemory) + logCached*n.entrySize())},
+		{"the process", c.of(nodeMemory)},
+	}
+}
+
+// entrySize is the bytes of an ordinary entry.
+func (n node) entrySize() float64 {
+	if n.shard.entries == 0 {
+		return 0
+	}
+	return min(n.shard.log/n.shard.entries, entryBytes)
+}
+
+// cpu is in cores.
+func (n node) cpu() []Part {
+	c, s, w := n.costs, n.shard, n.work
+	calls := (w.Rate + w.cancels()) / n.nodes
+	pulled := 1 - w.Webhooks
+	parts := []Part{
+		{"calls taken and passed on", calls * (c.of(requestCPU)/w.Batch + c.of(lineCPU))},
+		{"schedules as leader", n.leads * (s.schedules + s.cancel) * c.of(scheduleLeadCPU)},
+		{"schedules as follower", n.follows() * (s.schedules + s.cancel) * c.of(scheduleFollowCPU)},
+		{"entries as leader", n.leads * s.entries * c.of(entryLeadCPU)},
+		{"entries as follower", n.follows() * s.entries * c.of(entryFollowCPU)},
+		{"webhooks", n.leads * s.fires * w.Webhooks * c.of(webhookCPU)},
+		{"tasks pulled", n.leads*s.fires*pulled*c.of(pullLeadCPU) + w.Fires*pulled/n.nodes*c.of(pullServeCPU)},
+		{"fires as follower", n.follows() * s.fires * c.of(fireFollowCPU)},
+		{"snapshots", n.snapshots() / 1e6 * c.of(snapshotCPU)},
+	}
+	for i := range parts {
+		parts[i].Value /= 1e6
+	}
+	return append(parts, Part{"heartbeats and clocks", n.idle.CPU})
+}
+
+// network is in bytes a second, each way: what some send, others get.
+func (n node) network() []Part {
+	c, s, w := n.costs, n.shard, n.work
+	task := float64(w.ID + w.Payload)
+	calls := (w.Rate + w.cancels()) / n.nodes
+	pulled := 1 - w.Webhooks
+	return []Part{
+		{"calls", calls * (task + c.of(lineNetwork) + c.of(requestNetwork)/w.Batch)},
+		{"calls passed on", calls * (n.nodes - 1) / n.nodes * (task + c.of(lineNetwork))},
+		{"replication", n.leads * (n.copies - 1) * (s.commandBytes + s.entries*c.of(entryNetwork))},
+		{"webhooks", n.leads * s.fires * w.Webhooks * (task + c.of(webhookNetwork))},
+		{"tasks pulled", (n.leads*s.fires + w.Fires/n.nodes) * pulled * (task + c.of(pullNetwork))},
+		{"heartbeats and clocks", n.idle.Bytes},
+	}
+}
+
+// snapshots is how many bytes of them are written a second: about as many as of the log, since a snapshot is due when
+// as much log has been written as the state is large; and no more than their pace allows.
+func (n node) snapshots() float64 {
+	share := (n.costs.of(taskSnapshot) + float64(n.work.ID+n.work.Payload)) / n.costs.taskBytes(n.work)
+	return min(n.replicas*n.shard.log*share, n.costs.of(snapshotRate))
+}
+
+// diskWrite is in bytes a second.
+func (n node) diskWrite() []Part {
+	return []Part{{"log", n.replicas * n.shard.log}, {"snapshots", n.snapshots()}}
+}
+
+// logLength is how long a shard's log gets before it is cut: one snapshot is written at a time, so that a shard waits
+// until all others on the node have had theirs.
+func (n node) logLength() float64 {
+	round := n.replicas * n.shard.snapshot / n.costs.of(snapshotRate)
+	return max(snapshotLeast, n.shard.state) + n.shard.log*round
+}
+
+func (n node) diskSpace() []Part {
+	return []Part{
+		{"logs", n.replicas * (n.logLength() + segmentBytes)},
+		{"snapshots", (n.replicas*snapshotsKept + 1) * n.shard.snapshot},
+	}
+}
+
+// syncs is how many fsyncs a second the log cannot do without: with entries half as large as they may get.
+func (n node) syncs() []Part {
+	if n.shard.commands() == 0 {
+		return []Part{{"entries", 0}}
+	}
+	size := n.shard.commandBytes / n.shard.commands()
+	fullest := max(1, min(entryCommands, entryBytes/size)/2)
+	return []Part{{"entries", n.replicas * n.shard.commands() / fullest}}
+}
+
+// syncsWanted is how many there are when the disk is quick.
+func (n node) syncsWanted() float64 { return n.replicas * n.shard.entries }
+
+// restart is how many seconds a node that starts again takes to have its tasks back: replicas are read one after the
+// other, and then catch up side by side.
+func (n node) restart(m Machine) float64 {
+	c, s := n.costs, n.shard
+	seconds := n.replicas * (s.tasks + s.tombstones) * c.of(restoreCPU) / 1e6
+	if s.log > 0 {
+		each := s.schedules*c.of(scheduleFollowCPU) + (s.fires+s.cancel)*c.of(fireFollowCPU)
+		seconds += n.replicas * n.logLength() / s.log * each / max(1, min(m.Cores, n.replicas)) / 1e6
+	}
+	return seconds
+}

@@ -1,0 +1,196 @@
+package capacity
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Limits of the code, and of what is sensible.
+const (
+	MaxShards  = 256 // of a cluster
+	mostGroups = 64  // replicas of one process; the library is made for tens
+	mostNodes  = MaxShards
+	fewShards  = 12       // of a small cluster: serve's default
+	fewLeads   = 4        // shards that each node leads at least, so that several share what a lost one led
+	shardBlobs = 12 << 30 // bytes of payloads and targets in one shard; its addresses end at 16 GiB
+	formable   = 5        // nodes that may form a cluster, and hold its replicas
+	tried      = 50       // nodes that a cluster was thought through for
+)
+
+// target is the part of a resource that a plan uses, on an ordinary day and after a loss.
+type target struct{ usual, lost float64 }
+
+var targets = map[string]target{
+	Memory:        {0.80, 0.80},
+	CPU:           {0.50, 0.75},
+	Network:       {0.50, 0.75},
+	DiskWrite:     {0.50, 0.75},
+	DiskSpace:     {0.70, 0.70},
+	Syncs:         {0.50, 0.75},
+	ShardCommands: {0.50, 0.50},
+	ShardMemory:   {1, 1},
+	Groups:        {1, 1},
+}
+
+// Resources.
+const (
+	Memory        = "memory"
+	CPU           = "processor"
+	Network       = "network"
+	DiskWrite     = "disk writes"
+	DiskSpace     = "disk space"
+	Syncs         = "fsyncs"
+	ShardCommands = "commands a shard"
+	ShardMemory   = "memory a shard"
+	Groups        = "replicas a node"
+)
+
+// Need is what the busiest node, or the busiest shard, takes of one resource.
+type Need struct {
+	Resource string  `json:"resource"`
+	Unit     string  `json:"unit"`
+	Usual    float64 `json:"usual"`
+	Lost     float64 `json:"lost"`  // after a node, or a zone, is lost
+	Have     float64 `json:"have"`  // of the machine, or of a shard
+	Allow    float64 `json:"allow"` // of that for an ordinary day,
+	AllowOf  float64 `json:"allow_lost"`
+	Parts    []Part  `json:"parts"` // of an ordinary day
+}
+
+// Share is how much of what is allowed is used; a plan holds while it is at most 1.
+func (n Need) Share() float64 { return max(n.Usual/n.Allow, n.Lost/n.AllowOf) }
+
+func need(resource, unit string, have float64, usual, lost []Part) Need {
+	t := targets[resource]
+	return Need{
+		Resource: resource, Unit: unit, Usual: sum(usual), Lost: sum(lost), Have: have,
+		Allow: have * t.usual, AllowOf: have * t.lost, Parts: usual,
+	}
+}
+
+// Plan is how many nodes a load needs, and why.
+type Plan struct {
+	Workload Workload `json:"workload"`
+	Machine  Machine  `json:"machine"`
+	Nodes    int      `json:"nodes"`
+	Shards   int      `json:"shards"`
+	Leads    int      `json:"leads"`    // shards that each node leads
+	Replicas int      `json:"replicas"` // that each holds
+	Lost     int      `json:"lost"`     // nodes that may be lost at once
+	Needs    []Need   `json:"needs"`    // the one that limits first
+	Facts    Facts    `json:"facts"`
+	Warnings []string `json:"warnings"`
+	Serve    []string `json:"serve"` // what to run on the first node; none, if today's build cannot run the plan
+}
+
+// Facts are what follows from a plan.
+type Facts struct {
+	TaskBytes   float64 `json:"task_bytes"`   // in the memory of each replica
+	Wait        float64 `json:"wait"`         // seconds that a task waits on average
+	KeepDone    float64 `json:"keep_done"`    // seconds that what has ended is really kept
+	Entries     float64 `json:"entries"`      // a second and shard
+	Syncs       float64 `json:"syncs"`        // a second and node, when the disk is quick
+	Restart     float64 `json:"restart"`      // seconds until a node that starts again has its tasks back
+	Memory      float64 `json:"memory"`       // bytes, of all nodes together
+	DiskSpace   float64 `json:"disk_space"`   // the same
+	Idle        Idle    `json:"idle"`         // of one node
+	Inheritance float64 `json:"inheritance"`  // shards that the busiest node leads after a loss
+	LogCapped   bool    `json:"log_capped"`   // snapshots cannot keep up: logs get longer than states
+	PerSchedule float64 `json:"per_schedule"` // µs of processor that a schedule and its fire cost, over all nodes
+}
+
+// Make returns the smallest plan for the load.
+func Make(w Workload, m Machine, c Costs) (Plan, error) {
+	if err := errors.Join(w.Validate(), m.Validate()); err != nil {
+		return Plan{}, err
+	}
+	p, err := smallest(w, m, c, mostNodes)
+	if err != nil {
+		return Plan{}, err
+	}
+	p.Warnings = p.warnings(c)
+	p.Serve = p.commands()
+	return p, nil
+}
+
+// smallest tries one number of nodes after the other.
+func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
+	last := Need{Resource: Groups}
+	for nodes := 1; nodes <= most; nodes++ {
+		if !possible(nodes, w.Replication) {
+			continue
+		}
+		for _, s := range shapes(nodes, w.Replication) {
+			if usual := c.nodeOf(w, m, s, 0, float64(s.perNode)); !fits(needs(m, c, usual, usual)) {
+				last = needs(m, c, usual, usual)[0]
+				continue // and no look at what is left after a loss, which takes longer
+			}
+			p, err := evaluate(w, m, c, s)
+			if err != nil {
+				return Plan{}, err
+			}
+			if p.Fits() {
+				return p, nil
+			}
+			last = p.Needs[0]
+		}
+	}
+	return Plan{}, fmt.Errorf("no plan: even with %d nodes %s", most, last.complaint())
+}
+
+// shapes are those worth a try: few shards first, and no more replicas than a process should hold.
+func shapes(nodes, replication int) []shape {
+	var shapes []shape
+	for perNode := leastLeads(nodes); perNode <= MaxShards/nodes; perNode++ {
+		s := shape{nodes: nodes, replication: replication, perNode: perNode}
+		if s.replicas() > mostGroups {
+			break
+		}
+		shapes = append(shapes, s)
+	}
+	return shapes
+}
+
+// possible: one node alone, or three, or five, form a cluster, and more may join. With fewer than the replicas wanted
+// there would be fewer replicas.
+func possible(nodes, replication int) bool {
+	return nodes >= replication && nodes != 2 && nodes != 4
+}
+
+// leastLeads is how many shards each node leads at least.
+func leastLeads(nodes int) int {
+	return max(1, min(max(fewLeads, (fewShards+nodes-1)/nodes), MaxShards/nodes))
+}
+
+func (n Need) complaint() string {
+	return fmt.Sprintf("%s would be too little: %.3g %s are needed, %.3g are there, of which %.3g are for an ordinary day",
+		n.Resource, n.Usual, n.Unit, n.Have, n.Allow)
+}
+
+// Fits tells whether nothing is used beyond what is allowed.
+func (p Plan) Fits() bool { return fits(p.Needs) }
+
+func fits(sorted []Need) bool { return sorted[0].Share() <= 1 }
+
+// Check works the plan's load out anew, for its numbers of nodes and shards.
+func (p Plan) Check(c Costs) (Plan, error) {
+	return evaluate(p.Workload, p.Machine, c,
+		shape{nodes: p.Nodes, replication: p.Workload.Replication, perNode: p.Shards / p.Nodes})
+}
+
+// evaluate is the load of one shape, the resource that is used most first.
+func evaluate(w Workload, m Machine, c Costs, s shape) (Plan, error) {
+	lost := s.lost(w.Zones)
+	after, err := s.leadersAfter(lost)
+	if err != nil {
+		return Plan{}, err
+	}
+	usual := c.nodeOf(w, m, s, 0, float64(s.perNode))
+	left := c.nodeOf(w, m, s, lost, after)
+	p := Plan{
+		Workload: w, Machine: m, Nodes: s.nodes, Shards: s.shards(), Leads: s.perNode, Replicas: s.replicas(), Lost: lost,
+		Needs: needs(m, c, usual, left),
+	}
+	p.Facts = p.facts(c, usual, left)
+	return p, nil
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/cluster/capacity"
+)
+
+// planFlags are a load and a machine as they are given.
+type planFlags struct {
+	tasks, rate, fires, payload, id string
+	memory, disk, write, network    string
+	load                            capacity.Workload
+	machine                         capacity.Machine
+	json, costs                     bool
+}
+
+func newPlan() *cobra.Command {
+	f := planFlags{load: capacity.DefaultWorkload(), machine: capacity.DefaultMachine()}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Work out how many nodes and shards a load needs, and what limits",
+		Long: `Work out how many nodes and shards a load needs, and what limits.
+
+A plan is the fewest nodes that carry the busiest hour with room to spare, also while one of them is lost. What a task
+or an entry costs was measured: --costs lists it all, with how and where. Numbers may be written as 200k, 1.5M or 1e9,
+sizes as 300, 2KiB or 64GiB.`,
+		Example: `  belfry plan --tasks 10M --rate 5k
+  belfry plan --tasks 1e9 --rate 200k --payload 300 --node-memory 128GiB --node-cores 32`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runPlan(cmd, &f) },
+	}
+	f.addFlags(cmd)
+	return cmd
+}
+
+func (f *planFlags) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.tasks, "tasks", "1M", "tasks pending at once")
+	flags.StringVar(&f.rate, "rate", "1k", "schedules a second")
+	flags.StringVar(&f.fires, "fires", "", "fires a second; the rest is cancelled (default: as many as --rate)")
+	flags.StringVar(&f.payload, "payload", "200", "size of a payload")
+	flags.StringVar(&f.id, "id", "24", "size of an id")
+	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks, "share of the fires that are pushed to webhooks; "+
+		"consumers pull the others")
+	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "tasks that a call carries, on average")
+	flags.DurationVar(&f.load.KeepDone, "keep-done", f.load.KeepDone, "how long what has ended is remembered")
+	flags.IntVar(&f.load.Replication, "replication", f.load.Replication, "replicas of each task: 1, 3 or 5")
+	flags.IntVar(&f.load.Zones, "zones", f.load.Zones, "be ready to lose one of so many zones, rather than one node")
+	flags.StringVar(&f.memory, "node-memory", "64GiB", "memory of a node")
+	flags.Float64Var(&f.machine.Cores, "node-cores", f.machine.Cores, "cores of a node")
+	flags.StringVar(&f.disk, "disk", "1TiB", "disk of a node")
+	flags.StringVar(&f.write, "disk-write", "400MB", "bytes a second that its disk can write")
+	flags.Float64Var(&f.machine.Syncs, "syncs", f.machine.Syncs, "fsyncs a second that it can do")
+	flags.StringVar(&f.network, "network", "1.25GB", "bytes a second that its network carries, each way")
+	flags.BoolVar(&f.json, "json", false, "print JSON")
+	flags.BoolVar(&f.costs, "costs", false, "print what was measured, and nothing else")
+}
+
+func runPlan(cmd *cobra.Command, f *planFlags) error {
+	costs := capacity.Measured()
+	if f.costs {
+		return show(cmd.OutOrStdout(), f.json, costs[:], func(out textTable) { showCosts(out, costs) })
+	}
+	if err := f.parse(); err != nil {
+		return &usageError{err}
+	}
+	plan, err := capacity.Make(f.load, f.machine, costs)
+	if err != nil {
+		return &usageError{err}
+	}
+	return show(cmd.OutOrStdout(), f.json, plan, func(out textTable) { showPlan(out, plan) })
+}
+
+// parse reads the flags that are quantities.
+func (f *planFlags) parse() error {
+	if f.fires == "" {
+		f.fires = f.rate
+	}
+	var payload, id float64
+	for _, q := range []struct {
+		flag, text string
+		read       func(string) (float64, error)
+		into       *float64
+	}{
+		{"--tasks", f.tasks, capacity.ParseCount, &f.load.Tasks},
+		{"--rate", f.rate, capacity.ParseCount, &f.load.Rate},
+		{"--fires", f.fires, capacity.ParseCount, &f.load.Fires},
+		{"--payload", f.payload, capacity.ParseBytes, &payload},
+		{"--id", f.id, capacity.ParseBytes, &id},
+		{"--node-memory", f.memory, capacity.ParseBytes, &f.machine.Memory},
+		{"--disk", f.disk, capacity.ParseBytes, &f.machine.Disk},
+		{"--disk-write", f.write, capacity.ParseBytes, &f.machine.DiskWrite},
+		{"--network", f.network, capacity.ParseBytes, &f.machine.Network},
+	} {
+		var err error
+		if *q.into, err = q.read(q.text); err != nil {
+			return fmt.Errorf("%s: %w", q.flag, err)
+		}
+	}
+	f.load.Payload, f.load.ID = int(payload), int(id)
+	return nil
+}

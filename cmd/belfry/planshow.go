@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/belfryhq/belfry/cluster/capacity"
+)
+
+// textTable is a table in memory, to which writing does not fail.
+type textTable struct{ *tabwriter.Writer }
+
+func (t textTable) line(format string, args ...any) {
+	_, _ = fmt.Fprintf(t.Writer, format+"\n", args...)
+}
+
+// show prints v as JSON, or as a table.
+func show(out io.Writer, asJSON bool, v any, human func(textTable)) error {
+	if asJSON {
+		data, err := json.MarshalIndent(v, "", "  ")
+		if err == nil {
+			_, err = fmt.Fprintf(out, "%s\n", data)
+		}
+		return err
+	}
+	var text strings.Builder
+	table := textTable{tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)}
+	human(table)
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func showCosts(out textTable, costs capacity.Costs) {
+	for _, c := range costs {
+		out.line("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
+		out.line("\t\t%s", c.How)
+		out.line("\t\t%s", c.On)
+	}
+}
+
+func showPlan(out textTable, p capacity.Plan) {
+	w, m, f := p.Workload, p.Machine, p.Facts
+	out.line("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
+		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
+	out.line("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
+		waits(f.Wait))
+	out.line("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
+		size(m.Disk))
+	out.line("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
+		p.Leads, p.Replicas, inherits(p))
+	out.line("limit\t%s, at %s of what is allowed", p.Needs[0].Resource, percent(p.Needs[0].Share()))
+	out.line("")
+	showNeeds(out, p)
+	out.line("")
+	out.line("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
+		size(f.DiskSpace), f.PerSchedule)
+	out.line("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
+		messages(f.Idle), f.Idle.Beats, f.Idle.Control, 100*f.Idle.CPU)
+	out.line("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
+	showAdvice(out, p)
+}
+
+func showAdvice(out textTable, p capacity.Plan) {
+	for _, text := range p.Warnings {
+		out.line("")
+		for i, line := range wrap(text, 100) {
+			out.line("%s\t%s", [2]string{"note"}[min(i, 1)], line)
+		}
+	}
+	for i, command := range p.Serve {
+		if i == 0 {
+			out.line("")
+		}
+		out.line("run\t%s", command)
+	}
+}
+
+func showNeeds(out textTable, p capacity.Plan) {
+	lost := "-"
+	if p.Lost > 0 {
+		lost = fmt.Sprintf("%d LOST", p.Lost)
+	}
+	out.line("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF WHAT IS ALLOWED\tMOSTLY", lost)
+	for _, n := range p.Needs {
+		after := quantity(n.Unit, n.Lost)
+		if p.Lost == 0 {
+			after = "-"
+		}
+		out.line("%s\t%s\t%s\t%s\t%s\t%s", n.Resource, quantity(n.Unit, n.Usual), after, quantity(n.Unit, n.Have),
+			percent(n.Share()), mostly(n.Parts))
+	}
+}
+
+// mostly names the parts that make up most.
+func mostly(parts []capacity.Part) string {
+	if len(parts) < 2 {
+		return ""
+	}
+	total := 0.0
+	for _, p := range parts {
+		total += p.Value
+	}
+	byValue := func(a, b capacity.Part) int { return cmp.Compare(b.Value, a.Value) }
+	sorted := slices.SortedStableFunc(slices.Values(parts), byValue)
+	var named []string
+	for _, p := range sorted[:min(3, len(sorted))] {
+		if share := p.Value / total; share >= 0.05 {
+			named = append(named, fmt.Sprintf("%s %s", p.What, percent(share)))
+		}
+	}
+	return strings.Join(named, ", ")
+}
+
+func messages(i capacity.Idle) float64 {
+	return i.Beats + i.Appends + i.Control + i.Clocks + i.Compares + i.Gossip
+}
+
+func inherits(p capacity.Plan) string {
+	if p.Lost == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; with %s lost one leads %.1f", many(float64(p.Lost), "node"), p.Facts.Inheritance)
+}
+
+func waits(s float64) string {
+	if s == 0 {
+		return ""
+	}
+	return "; it waits " + capacity.Duration(s) + " on average"
+}
+
+func quantity(unit string, v float64) string {
+	switch unit {
+	case "bytes":
+		return size(v)
+	case "bytes/s":
+		return count(v/1e6) + " MB/s"
+	case "cores":
+		return significant(v) + " cores"
+	case "1/s":
+		return count(v) + "/s"
+	}
+	return significant(v)
+}
+
+func size(bytes float64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
+	i := 0
+	for ; bytes >= 1024 && i < len(units)-1; i++ {
+		bytes /= 1024
+	}
+	return significant(bytes) + " " + units[i]
+}
+
+// count is a number with its thousands apart.
+func count(n float64) string {
+	if n < 100 {
+		return significant(n)
+	}
+	digits := fmt.Sprintf("%.0f", n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// significant is a number with three digits that count.
+func significant(n float64) string {
+	if n == 0 {
+		return "0"
+	}
+	decimals := max(0, 2-int(math.Floor(math.Log10(math.Abs(n)))))
+	text := fmt.Sprintf("%.*f", min(decimals, 4), n)
+	if strings.Contains(text, ".") {
+		text = strings.TrimRight(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+func percent(share float64) string {
+	if share > 0 && share < 0.005 {
+		return "< 1 %"
+	}
+	return fmt.Sprintf("%.0f %%", 100*share)
+}
+
+func many(n float64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return count(n) + " " + thing + "s"
+}
+
+// wrap cuts a text into lines.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
