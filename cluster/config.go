@@ -39,7 +39,8 @@ type Config struct {
 	Deliver        shard.Deliverer
 	LogStore       logstore.Kind
 	Timing         shard.Timing // zero: shard.LAN
-	Policy         shard.Policy
+	Policy         shard.Policy // its bound on tombstones is not looked at:
+	TombstoneBytes int64        // all tombstones of this node's replicas together; 0: no bound
 	Snapshots      Snapshots
 	Clock          func() time.Time // nil: time.Now
 	MaxClockOffset time.Duration    // 0: 250 ms

@@ -93,7 +93,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
-		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.cfg.Policy,
+		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: h.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 	})
@@ -101,6 +101,20 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		return nil, errors.Join(err, transport.Close())
 	}
 	return opened, nil
+}
+
+// policyOf is the policy of the replicas here. Each has its part of what tombstones may take on this node: there may be
+// more or fewer replicas than this node's settings say shards, which are those of a new cluster.
+func (n *Node) policyOf(state *clusterpb.ControlState) shard.Policy {
+	here := 0
+	for _, s := range state.Shards {
+		if slices.Contains(s.Replicas, n.ID()) {
+			here++
+		}
+	}
+	policy := n.cfg.Policy
+	policy.TombstoneBytes = n.cfg.TombstoneBytes / int64(max(here, 1))
+	return policy
 }
 
 func replicas(s *clusterpb.Shard) []shard.Replica {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// tombstoneBytes is how much a shard may spend on the memory of what has ended: all of them together a tenth of what
-// the node may use. 0, no bound, where that cannot be found out.
-func tombstoneBytes(shards int) int64 { return memoryLimit() / 10 / int64(max(shards, 1)) }
+// tombstoneShare: what has ended may take a tenth of the memory that the node may use. Where that cannot be found out
+// there is no bound.
+const tombstoneShare = 10
 
 // memoryLimit is GOMEMLIMIT if that is set, else the control group's limit, else the machine's memory; 0: not known.
 func memoryLimit() int64 {

@@ -89,7 +89,7 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
 	}
 	cfg.Policy.Window = f.laneWindow
-	cfg.Policy.TombstoneBytes = tombstoneBytes(f.shards)
+	cfg.TombstoneBytes = memoryLimit() / tombstoneShare
 	switch f.logStore {
 	case "wal":
 		cfg.LogStore = "wal"
