@@ -1,0 +1,72 @@
+package belfry
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// single calls one node over one connection, a task a call.
+type single struct {
+	service *service
+	base    string // of its node's tasks
+	http    *http.Client
+}
+
+// newSingle spreads the callers over the nodes.
+func newSingle(s *service) *single {
+	node := int(s.made.Add(1)) % len(s.urls)
+	return &single{service: s, base: s.urls[node] + "/v1/tasks/", http: &http.Client{
+		Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true},
+	}}
+}
+
+// Close closes its connection.
+func (c *single) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Schedule is a PUT.
+func (c *single) Schedule(ctx context.Context, task subject.Task) error {
+	body := make([]byte, 0, len(task.Payload)+100)
+	body = append(body, `{"fire_at":"`...)
+	body = task.Due.UTC().AppendFormat(body, time.RFC3339Nano)
+	body = append(body, '"')
+	if target := c.service.target.Load(); target != nil {
+		body = fmt.Appendf(body, `,"target":{"url":%q}`, target.URL)
+	}
+	body = append(append(append(body, `,"payload":`...), task.Payload...), '}')
+	return c.call(ctx, http.MethodPut, task.ID, body)
+}
+
+// Cancel is a DELETE.
+func (c *single) Cancel(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, id, nil)
+}
+
+func (c *single) call(ctx context.Context, method, id string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+id, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
+		return fmt.Errorf("%s %s: %s: %s", method, id, resp.Status, answer)
+	}
+	return nil
+}

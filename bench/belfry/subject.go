@@ -1,0 +1,190 @@
+package belfry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// Nodes is how many processes form the cluster.
+const Nodes = 3
+
+// Config says which Belfry is measured and how it is called.
+type Config struct {
+	Name   string   // in the tables
+	Binary string   // of belfry
+	Args   []string // further arguments of each node's serve; none: a user's defaults
+	Single bool     // by single HTTP calls, else through the Go client
+}
+
+// Belfry is a subject.
+type Belfry struct{ cfg Config }
+
+// New makes the subject.
+func New(cfg Config) *Belfry { return &Belfry{cfg} }
+
+// Name is how it stands in the tables.
+func (b *Belfry) Name() string { return b.cfg.Name }
+
+// Promise is that of a quorum with synchronous writes.
+func (b *Belfry) Promise() subject.Promise {
+	return subject.Promise{Nodes: Nodes, Replicated: true, Fsync: subject.FsyncEachWrite}
+}
+
+// Missing is nothing: the binary is built from this module.
+func (b *Belfry) Missing() string { return "" }
+
+// Start starts the cluster and returns when every shard has a leader.
+func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error) {
+	cluster, err := local.Start(ctx, local.Config{
+		Nodes: Nodes, DataDir: dir, Binary: b.cfg.Binary, ExtraArgs: b.cfg.Args,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &service{cfg: b.cfg, cluster: cluster, urls: cluster.URLs()}
+	s.client, err = client.New(client.Config{Addrs: s.urls})
+	if err == nil {
+		err = s.awaitLeaders(ctx)
+	}
+	if err != nil {
+		cluster.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// service is a running cluster.
+type service struct {
+	cfg     Config
+	cluster *local.Cluster
+	urls    []string
+	client  *client.Client
+	target  atomic.Pointer[client.Target] // of the tasks scheduled from now on; nil: they are consumed
+	made    atomic.Int64                  // callers
+}
+
+const leadersPoll = 20 * time.Millisecond
+
+func (s *service) awaitLeaders(ctx context.Context) error {
+	poll := time.NewTicker(leadersPoll)
+	defer poll.Stop()
+	for {
+		view, err := s.client.Cluster(ctx)
+		if err == nil && led(view) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not every shard has a leader: %w", errors.Join(ctx.Err(), err))
+		case <-poll.C:
+		}
+	}
+}
+
+func led(view *client.Cluster) bool {
+	for _, shard := range view.Shards {
+		if shard.Leader == "" {
+			return false
+		}
+	}
+	return len(view.Shards) > 0
+}
+
+// Caller calls in the way of the subject.
+func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
+	if s.cfg.Single {
+		return newSingle(s), nil
+	}
+	return s.QueueCaller(ctx, defaultQueue)
+}
+
+const defaultQueue = "default"
+
+// QueueCaller calls through the client, for tasks of a queue.
+func (s *service) QueueCaller(_ context.Context, queue string) (subject.Caller, error) {
+	return &caller{service: s, queue: queue}, nil
+}
+
+// PIDs are those of the nodes that run.
+func (s *service) PIDs() []int {
+	var pids []int
+	for _, node := range s.cluster.Nodes() {
+		if node.PID != 0 {
+			pids = append(pids, node.PID)
+		}
+	}
+	return pids
+}
+
+// Stop stops the nodes in order.
+func (s *service) Stop() error {
+	s.cluster.Stop()
+	return nil
+}
+
+// PushTo makes the URL the target of the tasks that are scheduled from now on.
+func (s *service) PushTo(url string) error {
+	s.target.Store(&client.Target{URL: url})
+	return nil
+}
+
+// KillAll kills all nodes at once.
+func (s *service) KillAll() error {
+	var group errgroup.Group
+	for _, node := range s.cluster.Nodes() {
+		group.Go(func() error { return s.cluster.Kill(node.Name) })
+	}
+	return group.Wait()
+}
+
+// Restart starts the nodes that do not run.
+func (s *service) Restart(context.Context) error {
+	for _, node := range s.cluster.Nodes() {
+		if node.PID != 0 {
+			continue
+		}
+		if err := s.cluster.Launch(node.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// KillLeader kills the node that leads the most shards.
+func (s *service) KillLeader() error { return s.withLeader(s.cluster.Kill) }
+
+// StopLeader stops the node that leads the most shards.
+func (s *service) StopLeader() error { return s.withLeader(s.cluster.Terminate) }
+
+// leaderLimit is how long it may take to find out who leads.
+const leaderLimit = 5 * time.Second
+
+func (s *service) withLeader(do func(name string) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaderLimit)
+	defer cancel()
+	view, err := s.client.Cluster(ctx)
+	if err != nil {
+		return err
+	}
+	leads := map[string]int{}
+	most := ""
+	for _, shard := range view.Shards {
+		if leads[shard.Leader]++; leads[shard.Leader] > leads[most] {
+			most = shard.Leader
+		}
+	}
+	node := view.Node(most)
+	if node == nil {
+		return fmt.Errorf("nobody leads: %+v", view.Shards)
+	}
+	return do(node.Name)
+}
