@@ -63,6 +63,14 @@ fuzz: ## fuzz every target for long, and keep what reaches new code
 bench: ## run the benchmarks
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: benchstat
+benchstat: ## compare the benchmarks with those of BASE, a commit; BENCH is a pattern, PKG are folders
+	.ci/benchstat "$(or $(BASE),HEAD)" "$(or $(BENCH),.)" $(PKG)
+
+.PHONY: bench-compare
+bench-compare: ## measure Belfry and its peers side by side, into bench/
+	$(GO) run ./bench/cmd/bench --out bench
+
 .PHONY: ci
 ci: ## everything that must hold before a change is taken
 	.ci/run

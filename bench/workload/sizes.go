@@ -20,7 +20,7 @@ type Sizes struct {
 	LatenessOver  time.Duration `json:"lateness_over_ns"` // due within
 	WebhookTasks  int           `json:"webhook_tasks"`
 	WebhookOver   time.Duration `json:"webhook_over_ns"` // due within
-	Patience      time.Duration `json:"patience_ns"`     // for what is still missing after the last due instant
+	Patience      time.Duration `json:"patience_ns"`     // for what is overdue; longer than leases are
 
 	BurstTasks  int `json:"burst_tasks"` // due in one millisecond
 	CancelTasks int `json:"cancel_tasks"`
@@ -53,7 +53,7 @@ func Full() Sizes {
 		ScheduleFor: 10 * time.Second, ScheduleTasks: 3_000_000,
 		SteadyRate: 10_000, SteadyFor: 15 * time.Second,
 		LatenessTasks: 100_000, LatenessOver: 10 * time.Second,
-		WebhookTasks: 50_000, WebhookOver: 10 * time.Second, Patience: 30 * time.Second,
+		WebhookTasks: 50_000, WebhookOver: 10 * time.Second, Patience: time.Minute,
 		BurstTasks: 50_000, CancelTasks: 50_000,
 		TouchIDs: 10_000, TouchDelay: 5 * time.Second, TouchFor: 20 * time.Second,
 		MemoryTasks: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
@@ -71,7 +71,7 @@ func Quick() Sizes {
 	s.ScheduleFor, s.ScheduleTasks = time.Second, 20_000
 	s.SteadyRate, s.SteadyFor = 500, 2*time.Second
 	s.LatenessTasks, s.LatenessOver = 2000, time.Second
-	s.WebhookTasks, s.WebhookOver, s.Patience = 1000, time.Second, 10*time.Second
+	s.WebhookTasks, s.WebhookOver = 1000, time.Second
 	s.BurstTasks, s.CancelTasks = 2000, 2000
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 2*time.Second
 	s.MemoryTasks, s.Settle = 20_000, time.Second

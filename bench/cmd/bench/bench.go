@@ -1,0 +1,161 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/report"
+	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/bench/workload"
+)
+
+// bench is a run on its way.
+type bench struct {
+	options   *options
+	out       io.Writer
+	dir       string // the services' data, each in a folder of its own
+	subjects  []entry
+	workloads []workload.Workload
+	run       report.Run
+}
+
+func newBench(cmd *cobra.Command, o *options, workloads []workload.Workload) (*bench, error) {
+	dir, err := os.MkdirTemp(o.dir, "belfry-bench-")
+	if err != nil {
+		return nil, err
+	}
+	b := &bench{options: o, out: cmd.OutOrStdout(), dir: dir, workloads: workloads}
+	if err := b.prepare(cmd.Context()); err != nil {
+		b.clean()
+		return nil, err
+	}
+	return b, nil
+}
+
+func (b *bench) prepare(ctx context.Context) (err error) {
+	binary := b.options.binary
+	if binary == "" {
+		if binary, err = build(ctx, b.dir); err != nil {
+			return err
+		}
+	}
+	b.run = report.Run{Commit: commit(ctx), Date: time.Now(), Rounds: b.options.rounds}
+	if b.run.Machine, err = machine(b.dir); err != nil {
+		return err
+	}
+	if b.run.Sizes, err = json.Marshal(b.options.sizes); err != nil {
+		return err
+	}
+	for _, w := range b.workloads {
+		b.run.Workloads = append(b.run.Workloads, report.Workload{Name: w.Name, Title: w.Title, Figures: w.Figures})
+	}
+	for _, e := range chosen(entries(binary), b.options.subjects) {
+		b.take(e)
+	}
+	if len(b.subjects) == 0 {
+		return errors.New("there is no service to measure; see --list")
+	}
+	return nil
+}
+
+// take takes a subject in, or says loudly what it lacks.
+func (b *bench) take(e entry) {
+	about := report.Subject{Name: e.subject.Name(), Promise: e.subject.Promise(), Missing: e.subject.Missing()}
+	if versioned, ok := e.subject.(subject.Versioned); ok && about.Missing == "" {
+		about.Version = versioned.Version()
+	}
+	b.run.Subjects = append(b.run.Subjects, about)
+	if about.Missing != "" {
+		b.say("*** NOT MEASURED: %s: %s ***", about.Name, about.Missing)
+		return
+	}
+	b.subjects = append(b.subjects, e)
+}
+
+func (b *bench) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(b.out, format+"\n", args...) // nobody to tell that nobody can be told
+}
+
+// rounds measures everything as often as was asked for: in each round every workload meets all subjects in turn, so
+// that what changes on the machine meanwhile changes for all.
+func (b *bench) rounds(ctx context.Context) error {
+	for round := 1; round <= b.options.rounds; round++ {
+		for _, w := range b.workloads {
+			for i, e := range b.subjects {
+				if !e.takes(w.Name) {
+					continue
+				}
+				b.say("--- round %d of %d, %s: %s", round, b.options.rounds, w.Name, e.subject.Name())
+				m, err := b.measure(ctx, w, e.subject, fmt.Sprintf("%d-%s-%d", round, w.Name, i))
+				if err != nil {
+					return err
+				}
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+				m.Round = round
+				b.run.Measured = append(b.run.Measured, m)
+				b.told(w, m)
+			}
+		}
+	}
+	return nil
+}
+
+// workloadLimit is how long one workload may take with one subject.
+const workloadLimit = 20 * time.Minute
+
+// measure measures in a folder that is gone afterwards.
+func (b *bench) measure(
+	ctx context.Context, w workload.Workload, s subject.Subject, name string,
+) (m figure.Measured, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, workloadLimit, fmt.Errorf("not done within %v", workloadLimit))
+	defer cancel()
+	dir := filepath.Join(b.dir, name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return m, err
+	}
+	m = w.Measure(ctx, s, b.options.sizes, dir, func(said string) { b.say("    %s", said) })
+	if b.options.keep {
+		return m, nil
+	}
+	return m, os.RemoveAll(dir)
+}
+
+// told prints the figures of one measurement.
+func (b *bench) told(w workload.Workload, m figure.Measured) {
+	switch {
+	case m.Cannot != "":
+		b.say("    %s", m.Cannot)
+	case m.Failed != "":
+		b.say("    FAILED: %s", m.Failed)
+	}
+	for _, kind := range w.Figures {
+		if value, ok := m.Values[kind.Key]; ok {
+			b.say("    %-32s %s %s", kind.Title, strconv.FormatFloat(value, 'f', -1, 64), kind.Unit)
+		}
+	}
+	if share, ok := m.Usage.LoadShare(); ok {
+		b.say("    the load used %.0f %% of the processor time that both used", 100*share)
+	}
+}
+
+func (b *bench) clean() {
+	if b.options.keep {
+		b.say("data and logs: %s", b.dir)
+		return
+	}
+	if err := os.RemoveAll(b.dir); err != nil {
+		b.say("%v", err)
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/bench/report"
+	"github.com/belfryhq/belfry/bench/workload"
+)
+
+// Every figure that the report shows or holds a goal for is one that a workload gives.
+func TestReportShowsWhatWorkloadsGive(t *testing.T) {
+	run := report.Run{}
+	for _, w := range workload.All(workload.Full()) {
+		run.Workloads = append(run.Workloads, report.Workload{Name: w.Name, Title: w.Title, Figures: w.Figures})
+	}
+	if unknown := run.Unknown(); len(unknown) > 0 {
+		t.Errorf("no workload gives %v", unknown)
+	}
+	if unknown := (&report.Run{}).Unknown(); len(unknown) == 0 {
+		t.Error("without workloads everything is unknown")
+	}
+}
+
+func TestQuickKeepsWhatIsGiven(t *testing.T) {
+	o := options{sizes: workload.Full()}
+	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
+	flags.IntVar(&o.rounds, "rounds", 3, "")
+	sizeFlags(flags, &o.sizes)
+	if err := flags.Parse([]string{"--cancel-tasks", "77", "--pending", "5,50", "--touch-for", "9s"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.makeQuick(flags); err != nil {
+		t.Fatal(err)
+	}
+	s, quick := o.sizes, workload.Quick()
+	if s.CancelTasks != 77 || len(s.Pending) != 2 || s.Pending[1] != 50 || s.TouchFor != 9*time.Second {
+		t.Errorf("sizes %+v", s)
+	}
+	if s.BurstTasks != quick.BurstTasks || o.rounds != 1 {
+		t.Errorf("%d rounds, sizes %+v", o.rounds, s)
+	}
+}
+
+func TestChoice(t *testing.T) {
+	all := entries("")
+	if all[0].subject.Name() != report.Client {
+		t.Errorf("others are compared to %q", all[0].subject.Name())
+	}
+	if got := chosen(all, []string{"PUT a"}); len(got) != 1 || got[0].subject.Name() != report.Single {
+		t.Errorf("chosen %v", got)
+	}
+	if all[1].takes("lateness") || !all[1].takes("schedule") || !all[0].takes("lateness") {
+		t.Error("single calls are measured by schedules and cancels")
+	}
+	o := options{sizes: workload.Quick(), workloads: []string{"idle", "burst"}}
+	if got, err := o.chosenWorkloads(); err != nil || len(got) != 2 || got[1].Name != "burst" {
+		t.Errorf("chosen %v, %v", got, err)
+	}
+	o.workloads = []string{"idel"}
+	if _, err := o.chosenWorkloads(); err == nil {
+		t.Error("a workload that is not there was chosen")
+	}
+}
+
+func TestMachine(t *testing.T) {
+	m, err := machine(t.TempDir())
+	if err != nil || m.Cores < 1 || m.Fsync <= 0 || m.CPU == "" || m.OS == "" || m.FileSystem == "" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}

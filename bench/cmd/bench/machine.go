@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/report"
+)
+
+// machine describes this machine and the disk on which a folder lies. What cannot be found out is said to be unknown.
+func machine(dir string) (report.Machine, error) {
+	fsync, err := fsyncCost(dir)
+	return report.Machine{
+		CPU: cpuModel(), Cores: runtime.NumCPU(), MemoryMB: memoryMB(), OS: system(), Go: runtime.Version(),
+		FileSystem: fileSystem(dir), Fsync: fsync,
+	}, err
+}
+
+const unknown = "unknown"
+
+func cpuModel() string {
+	if model := procField("/proc/cpuinfo", "model name"); model != "" {
+		return model
+	}
+	return runtime.GOARCH
+}
+
+func memoryMB() int64 {
+	kB, err := strconv.ParseInt(strings.TrimSuffix(procField("/proc/meminfo", "MemTotal"), " kB"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kB << 10 / 1e6
+}
+
+// procField is the first value of this name in a file of /proc; empty if there is none.
+func procField(path, name string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(data)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+func system() string {
+	release, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return runtime.GOOS
+	}
+	return runtime.GOOS + " " + strings.TrimSpace(string(release))
+}
+
+// fileSystem is the type of the file system of a folder.
+func fileSystem(dir string) string {
+	out, err := exec.Command("df", "-PT", dir).Output()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if err != nil || len(lines) < 2 {
+		return unknown
+	}
+	fields := strings.Fields(lines[len(lines)-1])
+	if len(fields) < 2 {
+		return unknown
+	}
+	if fields[1] == "tmpfs" || fields[1] == "ramfs" {
+		return fields[1] + " (MEMORY: an fsync costs nothing there)"
+	}
+	return fields[1]
+}
+
+// fsyncCost is what it costs in the middle to append 4 KiB to a file and sync it.
+func fsyncCost(dir string) (cost time.Duration, err error) {
+	const tries = 200
+	path := filepath.Join(dir, "fsync")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(path)) }()
+	page := make([]byte, 4<<10)
+	costs := make([]time.Duration, tries)
+	for i := range costs {
+		began := time.Now()
+		if _, err := file.Write(page); err != nil {
+			return 0, err
+		}
+		if err := file.Sync(); err != nil {
+			return 0, err
+		}
+		costs[i] = time.Since(began)
+	}
+	slices.Sort(costs)
+	return costs[tries/2], nil
+}
+
+// commit is what git has checked out, with a mark if it was changed since.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	if err != nil {
+		return unknown
+	}
+	return strings.TrimSpace(string(out))
+}

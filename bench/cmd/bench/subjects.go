@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/bench/belfry"
+	"github.com/belfryhq/belfry/bench/report"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// entry is a subject, and the workloads that it is measured by.
+type entry struct {
+	subject   subject.Subject
+	workloads []string // nil: all
+}
+
+func (e entry) takes(workload string) bool {
+	return e.workloads == nil || slices.Contains(e.workloads, workload)
+}
+
+// entries are all subjects, the one first that others are compared to.
+func entries(binary string) []entry {
+	all := []entry{
+		{subject: belfry.New(belfry.Config{Name: report.Client, Binary: binary})},
+		{
+			subject:   belfry.New(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
+			workloads: []string{"schedule", "schedule-many", "cancel"},
+		},
+	}
+	for _, peer := range peers() {
+		all = append(all, entry{subject: peer})
+	}
+	return all
+}
+
+// chosen are the subjects whose name has one of the words in it.
+func chosen(all []entry, words []string) []entry {
+	if len(words) == 0 {
+		return all
+	}
+	var kept []entry
+	for _, e := range all {
+		name := strings.ToLower(e.subject.Name())
+		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, strings.ToLower(w)) }) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+const program = "github.com/belfryhq/belfry/cmd/belfry"
+
+// build builds belfry as users get it.
+func build(ctx context.Context, dir string) (string, error) {
+	binary := filepath.Join(dir, "belfry")
+	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, program).CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("building belfry: %w\n%s", err, strings.TrimSpace(string(out)))
+	}
+	return binary, nil
+}

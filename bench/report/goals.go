@@ -1,0 +1,85 @@
+package report
+
+import "fmt"
+
+// Names of the two ways to call Belfry, as goals and tables have them.
+const (
+	Client = "Belfry, Go client"
+	Single = "Belfry, one PUT a task"
+)
+
+// goal is what Belfry is to reach. The median over the rounds must be within the limit.
+type goal struct {
+	column
+	subject string
+	least   bool // the limit is the least, else the most
+	limit   float64
+}
+
+// goals are those of the project. They hold for the full sizes, on two cores that also carry the load.
+var goals = []goal{
+	{column{"schedule", "rate"}, Client, true, 45_000},
+	{column{"schedule-many", "rate"}, Client, true, 170_000},
+	{column{"schedule-batch", "rate"}, Client, true, 300_000},
+	{column{"schedule", "rate"}, Single, true, 18_000},
+	{column{"schedule-many", "rate"}, Single, true, 30_000},
+	{column{"lateness", "p50"}, Client, false, 0.5},
+	{column{"lateness", "p99"}, Client, false, 2},
+	{column{"lateness", "max"}, Client, false, 10},
+	{column{"lateness", "early"}, Client, false, 0},
+	{column{"lateness-webhook", "p50"}, Client, false, 1},
+	{column{"lateness-webhook", "p99"}, Client, false, 5},
+	{column{"lateness-webhook", "max"}, Client, false, 20},
+	{column{"lateness-webhook", "early"}, Client, false, 0},
+	{column{"steady", "ack_max"}, Client, false, 50},
+	{column{"burst", "drained"}, Client, false, 150},
+	{column{"burst-webhook", "rate"}, Client, true, 20_000},
+	{column{"cancel", "rate"}, Client, true, 45_000},
+	{column{"cancel-batch", "rate"}, Client, true, 250_000},
+	{column{"memory", "rss"}, Client, false, 350},
+	{column{"memory-small", "task"}, Client, false, 195},
+	{column{"restart", "first"}, Client, false, 1000},
+	{column{"restart", "lost"}, Client, false, 0},
+	{column{"failover", "fires"}, Client, false, 1000},
+	{column{"failover", "writes"}, Client, false, 1000},
+	{column{"failover-webhook", "fires"}, Client, false, 1000},
+	{column{"handover", "late"}, Client, false, 50},
+	{column{"idle", "cpu"}, Client, false, 2},
+	{column{"idle", "rss"}, Client, false, 60},
+	{column{"growth", "schedule_growth"}, Client, false, flat},
+	{column{"growth", "fire_growth"}, Client, false, flat},
+	{column{"growth-queues", "schedule_growth"}, Client, false, flat},
+	{column{"growth-queues", "fire_growth"}, Client, false, flat},
+}
+
+// flat is by how much the cost of a task may grow from the smallest to the largest size: as much as runs of one size
+// differ.
+const flat = 1.3
+
+// verdict says whether a goal is met by what was measured.
+func (g goal) verdict(c cell) string {
+	switch {
+	case !c.present:
+		return "not run"
+	case !c.known():
+		return "**missed**: nothing was measured"
+	case g.least && c.median() >= g.limit, !g.least && c.median() <= g.limit:
+		return "met"
+	}
+	return "**missed**"
+}
+
+func (g goal) demand(unit string) string {
+	sign := "≤"
+	if g.least {
+		sign = "≥"
+	}
+	return fmt.Sprintf("%s %s%s", sign, number(g.limit, unit), spaced(unit))
+}
+
+func spaced(unit string) string {
+	if unit == "" || unit[0] == '/' {
+		return unit
+	}
+	return " " + unit
+}

@@ -1,0 +1,191 @@
+package report
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+var update = flag.Bool("update", false, "write what is made as what is wanted")
+
+const peer = "A <peer> & co"
+
+// fixed is a run whose tables can be worked out by hand.
+func fixed() *Run {
+	rate := figure.Kind{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
+	late := func(key string) figure.Kind { return figure.Kind{Key: key, Title: "late " + key, Unit: "ms"} }
+	run := &Run{
+		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Rounds: 3,
+		Machine: Machine{CPU: "Some CPU", Cores: 2, MemoryMB: 24_000, OS: "linux 6.1", Go: "go1.26", FileSystem: "ext4",
+			Fsync: 48_300 * time.Nanosecond},
+		Sizes: json.RawMessage(`{}`),
+		Subjects: []Subject{
+			{Name: Client, Promise: subject.Promise{Nodes: 3, Replicated: true, Fsync: subject.FsyncEachWrite}},
+			{Name: peer, Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncNone}},
+			{Name: "Broken", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachSecond}},
+			{Name: "Absent", Missing: "absent-server:\n  apt-get install absent"},
+		},
+		Workloads: []Workload{
+			{Name: "schedule", Title: "64 callers", Figures: []figure.Kind{rate}},
+			{Name: "schedule-batch", Title: "batches of 100", Figures: []figure.Kind{rate}},
+			{Name: "lateness", Title: "pulled",
+				Figures: []figure.Kind{late("p50"), late("p99"), late("max"), {Key: "early", Title: "early"}}},
+		},
+	}
+	for round := 1; round <= 3; round++ {
+		run.Measured = append(run.Measured, fixedRound(round)...)
+	}
+	return run
+}
+
+func fixedRound(round int) []figure.Measured {
+	nth := func(values ...float64) float64 { return values[round-1] }
+	used := func(load, service time.Duration) figure.Usage {
+		return figure.Usage{Elapsed: time.Second, LoadCPU: load, ServiceCPU: service}
+	}
+	all := []figure.Measured{
+		{Workload: "schedule", Subject: Client, Values: map[string]float64{"rate": nth(44_000, 50_000, 48_400)},
+			Usage: used(time.Second, 3*time.Second)},
+		{Workload: "schedule", Subject: peer, Values: map[string]float64{"rate": nth(96_800, 90_000, 120_000)},
+			Usage: used(2*time.Second, time.Second)},
+		{Workload: "schedule", Subject: "Broken", Failed: "starting: it died:\n\tno room"},
+		{Workload: "schedule-batch", Subject: Client, Values: map[string]float64{"rate": 250_000}},
+		{Workload: "schedule-batch", Subject: peer, Cannot: "cannot schedule by batches"},
+		{Workload: "lateness", Subject: Client,
+			Values: map[string]float64{"p50": 0.41234, "p99": 1.9, "max": nth(9, 12, 11), "early": 0}},
+		{Workload: "lateness", Subject: peer, Values: map[string]float64{"p50": 3430, "p99": 5211, "max": 5414, "early": 110}},
+	}
+	if round == 2 {
+		all[6].Values, all[6].Failed = nil, "timed out" // one round of three
+	}
+	for i := range all {
+		all[i].Round = round
+	}
+	return all
+}
+
+// golden compares what is made with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}
+
+func TestReportIsMadeOfItsFileAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := fixed().Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Read(filepath.Join(dir, "results.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"RESULTS.md", "results.json", "schedule.svg", "lateness.svg"} {
+		made, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden(t, name, string(made))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "burst.svg")); !os.IsNotExist(err) {
+		t.Errorf("a picture of what was not run: %v", err)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	for _, tt := range []struct {
+		value float64
+		unit  string
+		want  string
+	}{
+		{0, "ms", "0"}, {0.04567, "ms", "0.0457"}, {9.5, "ms", "9.5"}, {123.4, "ms", "123"}, {5414, "ms", "5414"},
+		{870.4, "/s", "870"}, {9949, "/s", "9949"}, {45_123, "/s", "45.1k"}, {300_000, "/s", "300k"},
+		{110, "", "110"}, {1.04321, "", "1.04"}, {0.5, "%", "0.5"}, {-0.25, "ms", "-0.25"},
+	} {
+		if got := number(tt.value, tt.unit); got != tt.want {
+			t.Errorf("%v %s is written %q, want %q", tt.value, tt.unit, got, tt.want)
+		}
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for want, values := range map[float64][]float64{0: nil, 1: {1}, 1.5: {1, 2}, 2: {1, 2, 9}} {
+		if got := median(values); got != want {
+			t.Errorf("median of %v is %v, want %v", values, got, want)
+		}
+	}
+}
+
+// Each column, each goal and each picture is of a figure that some workload may give: a typo would show nothing.
+func TestGoalsAndTablesAgree(t *testing.T) {
+	shown := map[column]bool{}
+	for _, table := range tables {
+		for _, c := range table.columns {
+			shown[c] = true
+		}
+	}
+	for _, g := range goals {
+		if !shown[g.column] {
+			t.Errorf("the goal of %v is in no table", g.column)
+		}
+	}
+}
+
+func TestGoalsAreJudged(t *testing.T) {
+	least, most := goal{least: true, limit: 10}, goal{limit: 10}
+	for _, tt := range []struct {
+		goal goal
+		cell cell
+		want string
+	}{
+		{least, cell{present: true, values: []float64{10}}, "met"},
+		{least, cell{present: true, values: []float64{9.9}}, "**missed**"},
+		{most, cell{present: true, values: []float64{10}}, "met"},
+		{most, cell{present: true, values: []float64{1, 10.1, 11}}, "**missed**"},
+		{most, cell{present: true}, "**missed**: nothing was measured"},
+		{most, cell{}, "not run"},
+	} {
+		if got := tt.goal.verdict(tt.cell); got != tt.want {
+			t.Errorf("%+v of %+v: %q, want %q", tt.goal, tt.cell, got, tt.want)
+		}
+	}
+}
+
+func TestScale(t *testing.T) {
+	even := newScale([]bar{{"a", 50}, {"b", 100}})
+	if a, b := even.width(50), even.width(100); a*2 != b || even.logarithmic {
+		t.Errorf("lengths %v and %v", a, b)
+	}
+	wide := newScale([]bar{{"a", 0.5}, {"b", 5}, {"c", 5000}, {"d", 0}})
+	a, b, c := wide.width(0.5), wide.width(5), wide.width(5000)
+	if !wide.logarithmic || a <= shortestBar || b <= a || c <= b || wide.width(0) != shortestBar {
+		t.Errorf("%+v: lengths %v, %v, %v", wide, a, b, c)
+	}
+	if !strings.Contains(fmt.Sprint(wide.note()), "logarithmic") {
+		t.Error("it is not said")
+	}
+}

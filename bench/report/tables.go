@@ -1,0 +1,47 @@
+package report
+
+// column is a figure of a workload in a table.
+type column struct {
+	workload, key string
+}
+
+// table is one of the report's tables. A picture shows its first column if it has a file name.
+type table struct {
+	title   string
+	picture string
+	columns []column
+}
+
+// tables are those of the report.
+var tables = []table{
+	{"Acknowledged schedules a second", "schedule",
+		[]column{{"schedule", "rate"}, {"schedule-many", "rate"}, {"schedule-batch", "rate"}}},
+	{"How long an acknowledgement takes, in ms", "",
+		[]column{{"schedule", "p50"}, {"schedule", "p99"}, {"schedule", "max"}, {"schedule-many", "p99"}}},
+	{"Lateness, pulled, in ms", "lateness",
+		[]column{{"lateness", "p50"}, {"lateness", "p99"}, {"lateness", "max"}, {"lateness", "early"}, {"lateness", "lost"}}},
+	{"Lateness, webhooks, in ms", "",
+		[]column{{"lateness-webhook", "p50"}, {"lateness-webhook", "p99"}, {"lateness-webhook", "max"},
+			{"lateness-webhook", "early"}, {"lateness-webhook", "lost"}}},
+	{"Scheduling and firing at a fixed rate, in ms", "",
+		[]column{{"steady", "ack_p50"}, {"steady", "ack_p99"}, {"steady", "ack_max"}, {"steady", "p99"}, {"steady", "max"},
+			{"steady", "early"}}},
+	{"Burst", "burst",
+		[]column{{"burst", "drained"}, {"burst", "early"}, {"burst", "lost"}, {"burst-webhook", "rate"},
+			{"burst-webhook", "lost"}}},
+	{"Cancelled a second", "cancel", []column{{"cancel", "rate"}, {"cancel-batch", "rate"}}},
+	{"Heartbeats", "touch",
+		[]column{{"touch", "rate"}, {"touch", "false"}, {"touch", "silent_p50"}, {"touch", "silent_max"},
+			{"touch", "early"}, {"touch", "lost"}}},
+	{"Memory", "memory",
+		[]column{{"memory", "rss"}, {"memory", "rss_all"}, {"memory", "task"}, {"memory-small", "task"}}},
+	{"Killed whole and started again", "restart",
+		[]column{{"restart", "first"}, {"restart", "last"}, {"restart", "lost"}, {"restart", "repeats"}}},
+	{"Leader killed", "failover",
+		[]column{{"failover", "fires"}, {"failover", "writes"}, {"failover", "late"}, {"failover", "lost"},
+			{"failover-webhook", "fires"}, {"failover-webhook", "writes"}}},
+	{"Leader stopped in order", "", []column{{"handover", "late"}, {"handover", "writes"}, {"handover", "lost"}}},
+	{"Idle", "", []column{{"idle", "cpu"}, {"idle", "cpu_all"}, {"idle", "rss"}}},
+	{"Growth, in processor time of all processes", "", []column{{"growth", "schedule_growth"}, {"growth", "fire_growth"},
+		{"growth-queues", "schedule_growth"}, {"growth-queues", "fire_growth"}}},
+}
