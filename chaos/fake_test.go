@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,6 +120,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/batch":
 		f.batch(w, body)
 		return
+	case r.URL.Path == "/v1/tasks":
+		answer(w, f.list(r.URL.Query()))
+		return
 	case strings.HasSuffix(call, "/lease"):
 		answer(w, f.lease(r.Context(), strings.TrimSuffix(call, "/lease"), body))
 		return
@@ -163,6 +167,23 @@ func (f *fake) batch(w http.ResponseWriter, body []byte) {
 		}
 		_ = json.NewEncoder(w).Encode(line) // the caller may be gone
 	}
+}
+
+// list answers which tasks are in one of the states, and due before an instant.
+func (f *fake) list(q url.Values) reply {
+	before, err := time.Parse(time.RFC3339Nano, q.Get("due_before"))
+	if err != nil {
+		return reply{http.StatusBadRequest, nil}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := []fakeTask{}
+	for _, t := range f.tasks {
+		if slices.Contains(q["state"], t.State) && t.FireAt.Before(before) {
+			found = append(found, *t)
+		}
+	}
+	return reply{http.StatusOK, map[string]any{"tasks": found}}
 }
 
 func (f *fake) get(id string, otherReplica bool) reply {

@@ -76,7 +76,7 @@ func playFake(ctx context.Context, b bug) (*verdict.Verdict, error) {
 	load.Run(ctx, nil)
 	drain, cancel := context.WithTimeout(ctx, 6*time.Second)
 	defer cancel()
-	load.Drain(drain, time.Minute, 1000)
+	load.Drain(drain, time.Minute)
 	err = load.ReadAll(ctx, 1000)
 	return verdict.Of(string(b), rec.History(), check.DefaultLimits()), errors.Join(err, receiver.Close())
 }

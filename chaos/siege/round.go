@@ -176,7 +176,7 @@ const soon = 10 * time.Minute
 func (r *Round) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
 	defer cancel()
-	r.load.Drain(ctx, soon, r.siege.cfg.Sample)
+	r.load.Drain(ctx, soon)
 }
 
 // inspect reads what is left, of a cluster at rest.

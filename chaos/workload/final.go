@@ -4,53 +4,40 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/client"
 )
 
 const (
-	finalPoll    = 200 * time.Millisecond
+	finalPoll    = 500 * time.Millisecond
 	finalTimeout = 10 * time.Second // of one read
+	finalPage    = 1000
 	readers      = 16
-	manyReads    = 1000
 )
 
-// Drain waits until every id that was called has come to rest: it is finished, absent, or due later than soon from
-// now. It returns how many had not when the context ended. Of ids whose end the record shows it looks at sample only.
-func (l *Load) Drain(ctx context.Context, soon time.Duration, sample int) int {
-	busy := l.unexplained(sample)
-	for len(busy) > manyReads && wait(ctx, time.Second) { // most come by themselves, and the record shows it
-		before := len(busy)
-		if busy = l.unexplained(sample); len(busy) >= before {
-			break
-		}
-	}
-	for {
-		busy = l.stillBusy(ctx, busy, soon)
-		if len(busy) == 0 || !wait(ctx, finalPoll) {
-			return len(busy)
-		}
+// Drain waits until every task of the load has come to rest: it is finished, absent, or due later than soon from now;
+// or until the context ends.
+func (l *Load) Drain(ctx context.Context, soon time.Duration) {
+	for node := 0; l.isBusy(ctx, node%len(l.cfg.Nodes), soon) && wait(ctx, finalPoll); node++ {
 	}
 }
 
-func (l *Load) stillBusy(ctx context.Context, ids []string, soon time.Duration) []string {
-	var mu sync.Mutex
-	var busy []string
-	l.each(ids, func(rng *rand.Rand, id string) {
-		outcome, a := l.caller.call(ctx, l.anyNode(rng), finalTimeout, l.get(id))
-		absent := a.Status == http.StatusNotFound
-		later := outcome == history.OK && a.FireAt > l.cfg.Recorder.Now().Add(soon)
-		if absent || outcome == history.OK && finished(a.State) || later {
-			return
+// isBusy asks one node whether a task has not come to rest. A node that does not tell leaves it open.
+func (l *Load) isBusy(ctx context.Context, node int, soon time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
+	defer cancel()
+	for page, err := range l.caller.clients[node].Pages(ctx, client.Filter{
+		States: []client.State{client.Scheduled, client.Ready, client.Firing, client.Retrying},
+		Prefix: l.cfg.Prefix, DueBefore: l.cfg.Recorder.Now().Add(soon).Time(), PageSize: finalPage,
+	}) {
+		if err != nil || len(page) > 0 {
+			return true
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		busy = append(busy, id)
-	})
-	return busy
+	}
+	return false
 }
 
 // ReadAll is the last thing of a run, when the cluster is whole and at rest: it reads every id once for certain, and
