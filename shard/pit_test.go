@@ -211,6 +211,56 @@ func TestStuckLeader(t *testing.T) {
 	})
 }
 
+// slowReads is a log on a disk that is slow to read.
+type slowReads struct {
+	*raft.InmemStore
+	each time.Duration
+}
+
+func (s slowReads) GetLog(index uint64, l *raft.Log) error {
+	time.Sleep(s.each) // of the bubble's clock
+	return s.InmemStore.GetLog(index, l)
+}
+
+type slowStores struct {
+	memStores
+	log slowReads
+}
+
+func (s slowStores) Log() raft.LogStore { return s.log }
+
+// TestLongLogIsNotStuck: a node that takes longer to apply its log again after a restart than a leader may stand still
+// is not given up, as long as it gets on.
+func TestLongLogIsNotStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 1, nil)
+		c.tune = func(cfg *Config) { cfg.Timing.Stuck = 10 * time.Second }
+		c.startAll()
+		defer c.close()
+		const entries = 1000
+		for i := range entries {
+			c.leader().must(t, schedule(fmt.Sprint("a-", i), time.Now().Add(24*time.Hour)))
+		}
+		n := c.nodes["n1"]
+		c.kill("n1")
+		c.tune = func(cfg *Config) {
+			cfg.Timing.Stuck = 10 * time.Second
+			cfg.Stores = func() (Stores, error) {
+				return slowStores{*n.stores, slowReads{n.stores.InmemStore, 100 * time.Millisecond}}, nil
+			}
+		}
+		began := time.Now()
+		c.start("n1")
+		c.next(n, nil)
+		if len(c.fatals) > 0 {
+			t.Errorf("given up after %v: %v", time.Since(began), <-c.fatals)
+		}
+		if took := time.Since(began); took < 2*n.cfg.Timing.Stuck {
+			t.Errorf("applying the log took only %v: this shows nothing", took)
+		}
+	})
+}
+
 // TestEveryNotice feeds the watch what Raft might: many changes while nobody has time, and two wins in a row.
 func TestEveryNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -139,10 +139,10 @@ func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Co
 
 // commit proposes an entry until Raft takes it, and waits for what becomes of it.
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
-	stuck := time.NewTimer(p.shard.cfg.Timing.Stuck)
-	defer stuck.Stop()
+	limit := newStandstill(p.shard.applier, p.shard.cfg.Timing.Stuck)
+	defer limit.timer.Stop()
 	for {
-		got, err := p.commitOnce(e, stuck)
+		got, err := p.commitOnce(e, limit)
 		if !refusedForNow(err) {
 			return got, err
 		}
@@ -150,8 +150,10 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 			return applied{}, errEnded
 		}
 		select {
-		case <-stuck.C:
-			p.stuck(err)
+		case <-limit.timer.C:
+			if limit.isReached() {
+				p.stuck(err)
+			}
 		default:
 		}
 	}
@@ -159,7 +161,7 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 
 // commitOnce is the only place that proposes. It waits in another goroutine, because Raft never answers an entry that
 // was committed but not yet applied when it was shut down.
-func (p *proposer) commitOnce(e *entry, stuck *time.Timer) (applied, error) {
+func (p *proposer) commitOnce(e *entry, limit *standstill) (applied, error) {
 	future := make(chan raft.ApplyFuture, 1)
 	go func() {
 		f := p.shard.raft.Apply(e.data, 0)
@@ -175,8 +177,10 @@ func (p *proposer) commitOnce(e *entry, stuck *time.Timer) (applied, error) {
 			return f.Response().(applied), nil
 		case <-p.shard.raftDown:
 			return applied{}, raft.ErrRaftShutdown
-		case <-stuck.C:
-			p.stuck(nil)
+		case <-limit.timer.C:
+			if limit.isReached() {
+				p.stuck(nil)
+			}
 		}
 	}
 }
@@ -184,7 +188,7 @@ func (p *proposer) commitOnce(e *entry, stuck *time.Timer) (applied, error) {
 // stuck gives the group up: a leader that keeps its followers but commits nothing would keep the shard from working for
 // ever (hashicorp/raft issue 696 is one way to get there).
 func (p *proposer) stuck(last error) {
-	err := fmt.Errorf("shard %d: as leader of term %d this node has committed nothing for %v",
+	err := fmt.Errorf("shard %d: as leader of term %d (0: not taken over yet) this node has committed nothing for %v",
 		p.shard.cfg.ID, p.lead.term.Load(), p.shard.cfg.Timing.Stuck)
 	if last != nil {
 		err = fmt.Errorf("%w: %w", err, last)
