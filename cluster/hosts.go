@@ -39,17 +39,38 @@ func newHosts(n *Node) *hosts {
 func (h *hosts) follow(ctx context.Context, g *control.Group) {
 	for {
 		state, changed := g.Watch()
-		for _, s := range state.Shards {
-			if ctx.Err() == nil && slices.Contains(s.Replicas, h.node.ID()) && !h.has(s.Id) {
-				h.open(state, s)
-				h.node.setStandings()
-			}
-		}
+		h.openPlaced(ctx, state)
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// opensAtOnce is how many replicas are opened at the same time. Each waits for its disk, and then reads its snapshot on
+// one core; more than these would take memory for reading, and take cores from those that run.
+const opensAtOnce = 4
+
+// openPlaced opens what a state places here and does not run yet.
+func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
+	room := make(chan struct{}, opensAtOnce)
+	var opening sync.WaitGroup
+	defer opening.Wait()
+	for _, s := range state.Shards {
+		if !slices.Contains(s.Replicas, h.node.ID()) || h.has(s.Id) {
+			continue
+		}
+		select {
+		case room <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		opening.Go(func() {
+			defer func() { <-room }()
+			h.open(state, s)
+			h.node.setStandings()
+		})
 	}
 }
 
