@@ -3,11 +3,8 @@ package fsm
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"runtime"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -69,6 +66,17 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
+// BenchmarkScheduleFull is what the Go client sends: see BenchmarkMemory.
+func BenchmarkScheduleFull(b *testing.B) {
+	m := benchMachine(b, 1_000_000)
+	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchFullSchedule(1_000_000 + i) })
+	b.ReportAllocs()
+	b.ResetTimer()
+	for _, data := range entries {
+		benchApply(b, m, data)
+	}
+}
+
 func BenchmarkCancel(b *testing.B) {
 	m := benchMachine(b, max(1_000_000, b.N))
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command {
@@ -78,39 +86,5 @@ func BenchmarkCancel(b *testing.B) {
 	b.ResetTimer()
 	for _, data := range entries {
 		benchApply(b, m, data)
-	}
-}
-
-// BenchmarkMemory reports what a pending task takes, all in, and what the collector and a snapshot cost beside them.
-func BenchmarkMemory(b *testing.B) {
-	const n = 1_000_000
-	for b.Loop() {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		m := New(0)
-		for i := 0; i < n; i += 1000 {
-			for _, data := range benchEntries(1000, func(j int) *fsmpb.Command { return benchSchedule(i + j) }) {
-				benchApply(b, m, data)
-			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "bytes/task")
-		began := time.Now()
-		runtime.GC()
-		b.ReportMetric(float64(time.Since(began).Microseconds())/1000, "ms/gc")
-		began = time.Now()
-		snapshot := m.Snapshot()
-		b.ReportMetric(float64(time.Since(began).Microseconds()), "µs/freeze")
-		began = time.Now()
-		size, err := snapshot.WriteTo(io.Discard)
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(float64(time.Since(began).Milliseconds()), "ms/write")
-		b.ReportMetric(float64(size)/n, "snapshot-bytes/task")
-		snapshot.Release()
-		runtime.KeepAlive(m)
 	}
 }
