@@ -30,14 +30,29 @@ const (
 	coldHasDelay
 	coldHasExtra
 	coldAsBytes
+	coldFarCreated
 )
 
-// appendTo writes c: flags, 6 bytes of created, occurrence, the parts that the flags name, payload.
+// Created takes five bytes, in milliseconds since the beginning of 2020. Outside of the 34 years from then on it takes
+// six, in Unix milliseconds.
+const (
+	coldEpoch = 1_577_836_800_000
+	coldYears = 1 << 40
+)
+
+// appendTo writes c: flags, created, occurrence, the parts that the flags name, payload.
 func (c *cold) appendTo(b []byte) []byte {
 	at := len(b)
-	b = append(b, 0)
-	b = append(b, byte(c.created), byte(c.created>>8), byte(c.created>>16),
-		byte(c.created>>24), byte(c.created>>32), byte(c.created>>40))
+	v := uint64(c.created - coldEpoch)
+	far := v >= coldYears // if it is before, too
+	if far {
+		v = uint64(c.created)
+	}
+	b = append(b, 0, byte(v), byte(v>>8), byte(v>>16), byte(v>>24), byte(v>>32))
+	if far {
+		b[at] |= coldFarCreated
+		b = append(b, byte(v>>40))
+	}
 	b = binary.AppendUvarint(b, c.occurrence)
 	if c.id != "" {
 		b[at] |= coldHasID
@@ -73,8 +88,13 @@ func appendSized[T string | []byte](b []byte, s T) []byte {
 func readCold(b []byte) cold {
 	flags := b[0]
 	c := cold{delay: noDelay, asBytes: flags&coldAsBytes != 0}
-	c.created = int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32 | int64(b[6])<<40
-	in := coldReader{b[7:]}
+	c.created = int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32
+	if flags&coldFarCreated != 0 {
+		c.created |= int64(b[6]) << 40
+	} else {
+		c.created += coldEpoch
+	}
+	in := afterCreated(b)
 	c.occurrence = in.uvarint()
 	if flags&coldHasID != 0 {
 		c.namespace, c.id = string(in.sized()), string(in.sized())
@@ -95,12 +115,19 @@ func readCold(b []byte) cold {
 	return c
 }
 
+func afterCreated(b []byte) coldReader {
+	if b[0]&coldFarCreated != 0 {
+		return coldReader{b[7:]}
+	}
+	return coldReader{b[6:]}
+}
+
 // coldIs tells whether the blob holds this id; it allocates nothing.
 func coldIs(b []byte, namespace, id string) bool {
 	if b[0]&coldHasID == 0 {
 		return false
 	}
-	in := coldReader{b[7:]}
+	in := afterCreated(b)
 	in.uvarint()
 	return string(in.sized()) == namespace && string(in.sized()) == id
 }
@@ -110,7 +137,7 @@ func coldQueue(b []byte) uint32 {
 	if b[0]&coldHasQueue == 0 {
 		return 0
 	}
-	in := coldReader{b[7:]}
+	in := afterCreated(b)
 	in.uvarint()
 	if b[0]&coldHasID != 0 {
 		in.sized()
