@@ -137,7 +137,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	a.countQueue(r, &c)
 	a.sum += m.digest(h) + m.digestCold(r, &c)
 	if r.keys != 0 {
-		a.sum += m.digestKeys(r, m.keysOf(r))
+		a.sum += m.digestKeys(r, m.keysOf(nil, r))
 	}
 	if r.waits {
 		a.waiting++

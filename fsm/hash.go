@@ -113,23 +113,24 @@ func (s *state) digestCold(r *record, c *cold) uint64 {
 	return d.sum()
 }
 
-func (s *state) digestKeys(r *record, keys *fsmpb.Remembered) uint64 {
+func (s *state) digestKeys(r *record, keys []remembered) uint64 {
 	d := digester{}
 	d.uint(s.idDigest(r))
-	for _, k := range keys.Keys {
-		d.uint(k.Key.GetHash())
-		d.uint(k.Key.GetCall())
-		d.uint(uint64(k.Code))
-		d.uint(k.Revision)
-		d.uint(uint64(k.Previous))
-		d.uint(uint64(k.Outcome))
-		d.uint(uint64(k.State))
-		d.uint(uint64(k.Attempts))
-		d.int(k.FireAtMs)
-		d.int(k.CreatedAtMs)
-		d.uint(k.Occurrence)
-		d.int(k.NextAttemptAtMs)
-		d.string(k.LastError)
+	for i := range keys {
+		k := &keys[i]
+		d.uint(k.hash)
+		d.uint(k.call)
+		d.uint(uint64(k.code))
+		d.uint(k.revision)
+		d.uint(uint64(k.previous))
+		d.uint(uint64(k.outcome))
+		d.uint(uint64(k.state))
+		d.uint(uint64(k.attempts))
+		d.int(k.fireAt)
+		d.int(k.created)
+		d.uint(k.occurrence)
+		d.int(k.next)
+		d.string(k.lastError)
 	}
 	return d.sum()
 }

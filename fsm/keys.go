@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"cmp"
-	"fmt"
 
 	"google.golang.org/protobuf/proto"
 
@@ -18,13 +17,14 @@ func (m *Machine) recall(h handle, c *fsmpb.Command) *fsmpb.Result {
 	if h == 0 || c.Key == nil {
 		return nil
 	}
-	for _, k := range m.keysOf(m.tasks.Read(h)).Keys {
+	var kept [keysRemembered]remembered
+	for _, k := range m.keysOf(kept[:0], m.tasks.Read(h)) {
 		switch {
-		case k.Key.GetHash() != c.Key.Hash:
-		case k.Key.GetCall() != c.Key.Call:
+		case k.hash != c.Key.Hash:
+		case k.call != c.Key.Call:
 			return &fsmpb.Result{Code: fsmpb.Code_CODE_KEY_REUSED, Revision: m.revisionOf(h)}
 		default:
-			return m.repeat(h, k, c)
+			return m.repeat(h, &k, c)
 		}
 	}
 	return nil
@@ -32,18 +32,18 @@ func (m *Machine) recall(h handle, c *fsmpb.Command) *fsmpb.Result {
 
 // repeat gives the remembered answer again. What a schedule set is taken from the repeated call, which is the same one;
 // what the service set, from memory. The other calls say only a part of the task: the rest of it is today's.
-func (m *Machine) repeat(h handle, k *fsmpb.RememberedKey, c *fsmpb.Command) *fsmpb.Result {
-	result := &fsmpb.Result{Code: k.Code, Revision: k.Revision, Previous: k.Previous, Outcome: k.Outcome, Repeated: true}
+func (m *Machine) repeat(h handle, k *remembered, c *fsmpb.Command) *fsmpb.Result {
+	result := &fsmpb.Result{Code: k.code, Revision: k.revision, Previous: k.previous, Outcome: k.outcome, Repeated: true}
 	m.answer(result, h, c.Answer)
 	if t := result.Task; t != nil {
 		if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
 			t.Spec = proto.CloneOf(specOrEmpty(op.Schedule))
 			t.Spec.Queue = cmp.Or(t.Spec.Queue, DefaultQueue)
 		}
-		t.Revision, t.State, t.Attempts = k.Revision, k.State, k.Attempts
-		t.FireAtMs, t.CreatedAtMs = k.FireAtMs, k.CreatedAtMs
-		t.NextAttemptAtMs, t.Outcome, t.LastError = k.NextAttemptAtMs, 0, k.LastError
-		t.Occurrence = cmp.Or(k.Occurrence, k.Revision)
+		t.Revision, t.State, t.Attempts = k.revision, k.state, k.attempts
+		t.FireAtMs, t.CreatedAtMs = k.fireAt, k.created
+		t.NextAttemptAtMs, t.Outcome, t.LastError = k.next, 0, k.lastError
+		t.Occurrence = cmp.Or(k.occurrence, k.revision)
 		t.WebhookId = webhookID(m.origin, t.Occurrence)
 	}
 	return result
@@ -55,44 +55,56 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 		return
 	}
 	r := m.tasks.Read(h)
-	keys := m.keysOf(r).Keys
+	var kept [keysRemembered + 1]remembered
+	keys := m.keysOf(kept[:0], r)
 	if len(keys) >= keysRemembered {
 		keys = keys[len(keys)-keysRemembered+1:]
 	}
 	c := readCold(m.blobs.Get(r.cold))
-	k := &fsmpb.RememberedKey{
-		Key:         key,
-		Code:        result.Code,
-		Revision:    result.Revision,
-		Previous:    result.Previous,
-		Outcome:     result.Outcome,
-		State:       fsmpb.State(r.state),
-		FireAtMs:    m.fireAtOf(r),
-		CreatedAtMs: c.created,
+	k := remembered{
+		hash:     key.Hash,
+		call:     key.Call,
+		code:     result.Code,
+		revision: result.Revision,
+		previous: result.Previous,
+		outcome:  result.Outcome,
+		state:    fsmpb.State(r.state),
+		fireAt:   m.fireAtOf(r),
+		created:  c.created,
 	}
 	if c.occurrence != result.Revision {
-		k.Occurrence = c.occurrence
+		k.occurrence = c.occurrence
 	}
 	if r.progress != 0 && result.Outcome == 0 {
-		m.rememberProgress(k, r)
+		m.rememberProgress(&k, r)
 	}
-	m.setKeys(h, &fsmpb.Remembered{Keys: append(keys[:len(keys):len(keys)], k)})
+	m.setKeys(h, append(keys, k))
 }
 
-func (s *state) rememberProgress(k *fsmpb.RememberedKey, r *record) {
+func (s *state) rememberProgress(k *remembered, r *record) {
 	p := s.progress.Read(r.progress)
 	h := readHistory(s.blob(p.history))
-	k.Attempts, k.LastError = p.attempts, h.lastError
+	k.attempts, k.lastError = p.attempts, h.lastError
 	if r.is(fsmpb.State_STATE_RETRYING) {
-		k.NextAttemptAtMs = r.Due()
+		k.next = r.Due()
 	}
 }
 
-func (s *state) setKeys(h handle, keys *fsmpb.Remembered) {
+// setKeys replaces what a task remembers.
+func (s *state) setKeys(h handle, keys []remembered) {
 	s.dropKeys(h)
 	r := s.tasks.Write(h)
-	r.keys = s.blobs.Put(mustMarshal(keys))
+	s.putKeys(r, keys)
 	s.sum += s.digestKeys(r, keys)
+}
+
+func (s *state) putKeys(r *record, keys []remembered) {
+	c := readCold(s.blobs.Get(r.cold))
+	s.scratch = s.scratch[:0]
+	for i := range keys {
+		s.scratch = keys[i].appendTo(s.scratch, &c)
+	}
+	r.keys = s.blobs.Put(s.scratch)
 }
 
 func (s *state) dropKeys(h handle) {
@@ -100,15 +112,17 @@ func (s *state) dropKeys(h handle) {
 	if r.keys == 0 {
 		return
 	}
-	s.sum -= s.digestKeys(r, s.keysOf(r))
+	var kept [keysRemembered]remembered
+	s.sum -= s.digestKeys(r, s.keysOf(kept[:0], r))
 	s.blobs.Free(r.keys)
 	s.tasks.Write(h).keys = 0
 }
 
-func (s *state) keysOf(r *record) *fsmpb.Remembered {
-	var keys fsmpb.Remembered
-	if err := proto.Unmarshal(s.blob(r.keys), &keys); err != nil {
-		panic(fmt.Sprintf("fsm: remembered keys of this process cannot be read: %v", err))
+// keysOf appends what a task remembers to keys.
+func (s *state) keysOf(keys []remembered, r *record) []remembered {
+	if r.keys == 0 {
+		return keys
 	}
-	return &keys
+	c := readCold(s.blobs.Get(r.cold))
+	return readKeys(keys, s.blobs.Get(r.keys), &c)
 }

@@ -130,10 +130,18 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 		m.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
 		m.tasks.Write(h).waits = true
 	}
-	if t.Remembered != nil {
-		m.setKeys(h, t.Remembered)
+	if keys := t.Remembered.GetKeys(); len(keys) > 0 {
+		m.restoreKeys(h, keys)
 	}
 	return h, nil
+}
+
+func (m *Machine) restoreKeys(h handle, messages []*fsmpb.RememberedKey) {
+	var keys []remembered
+	for _, k := range messages {
+		keys = append(keys, rememberedOf(k))
+	}
+	m.setKeys(h, keys)
 }
 
 func (m *Machine) checkSnapshotTask(t *fsmpb.SnapshotTask) error {

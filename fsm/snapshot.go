@@ -2,7 +2,6 @@ package fsm
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 
 	"google.golang.org/protobuf/encoding/protodelim"
@@ -117,7 +116,7 @@ func (s *Snapshot) task(r *record) *fsmpb.SnapshotTask {
 		s.addProgress(out, r)
 	}
 	if r.keys != 0 {
-		out.Remembered = s.remembered(r)
+		out.Remembered = s.remembered(r, &c)
 	}
 	return out
 }
@@ -132,10 +131,10 @@ func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
 	out.Order = p.order
 }
 
-func (s *Snapshot) remembered(r *record) *fsmpb.Remembered {
+func (s *Snapshot) remembered(r *record, c *cold) *fsmpb.Remembered {
 	var keys fsmpb.Remembered
-	if err := proto.Unmarshal(s.blobs.Get(r.keys), &keys); err != nil {
-		panic(fmt.Sprintf("fsm: remembered keys of this process cannot be read: %v", err))
+	for _, k := range readKeys(nil, s.blobs.Get(r.keys), c) {
+		keys.Keys = append(keys.Keys, k.message())
 	}
 	return &keys
 }

@@ -60,15 +60,22 @@ func (s *state) dropCold(r *record) {
 	s.blobs.Free(r.cold)
 }
 
-// replaceCold gives a task another blob. The new one takes its shared values before the old one lets go of them.
+// replaceCold gives a task another blob. The new one takes its shared values before the old one lets go of them. The
+// keys are written anew, since they lean on the blob.
 func (s *state) replaceCold(h handle, c *cold) {
 	r := s.tasks.Write(h)
 	if r.idLen == 0 {
 		c.namespace, c.id = s.idOf(r)
 	}
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
 	ref := s.putCold(r, c)
 	s.dropCold(r)
 	r.cold = ref
+	if len(keys) > 0 {
+		s.blobs.Free(r.keys)
+		s.putKeys(r, keys)
+	}
 }
 
 // rewriteCold replaces a task's blob by a changed copy of it, shared values staying as they are.
