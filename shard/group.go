@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/shard/logcache"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
 	"github.com/belfryhq/belfry/shard/snapshots"
@@ -17,8 +18,8 @@ import (
 
 // How Raft is set up. Entries are large, so that what counts entries is small.
 const (
-	raftAppendEntries = 32 // in one request: at most about 4 MiB
-	raftLogCache      = 32 // entries kept in memory for followers that are a little behind
+	raftAppendEntries = 32                // in one request: at most about 4 MiB
+	raftLogCache      = 2 * maxEntryBytes // of the newest entries kept in memory, for followers
 	raftNever         = 365 * 24 * time.Hour
 	snapshotsKept     = 2
 )
@@ -97,11 +98,9 @@ func (s *Shard) bootstrap(taken raft.SnapshotStore, transport raft.Transport) er
 }
 
 func (s *Shard) startRaft(taken raft.SnapshotStore, transport raft.Transport) error {
-	cache, err := raft.NewLogCache(raftLogCache, s.stores.Log())
-	if err != nil {
-		return err
-	}
-	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, cache, s.stores.Stable(), taken, transport)
+	log := logcache.New(s.stores.Log(), raftLogCache)
+	var err error
+	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, log, s.stores.Stable(), taken, transport)
 	return err
 }
 

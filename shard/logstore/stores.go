@@ -115,7 +115,7 @@ func openLog(f folder, cfg Config, g *guard) (backend, error) {
 	return log, nil
 }
 
-// Log is the group's log. It is a raft.MonotonicLogStore; wrap it only in what forwards that, as raft.LogCache does.
+// Log is the group's log. It is a raft.MonotonicLogStore; wrap it only in what forwards that, as logcache does.
 func (s *Stores) Log() raft.LogStore { return s.log }
 
 // Stable holds the group's term and vote.

@@ -7,6 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/shard/logcache"
 )
 
 func TestParseKind(t *testing.T) {
@@ -36,12 +38,9 @@ func TestOpenRefusesBadConfig(t *testing.T) {
 
 func TestLogIsMonotonicAsItsKind(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
-		cache, err := raft.NewLogCache(16, mustOpen(t, Config{Dir: t.TempDir(), Kind: kind}).Log())
-		if err != nil {
-			t.Fatal(err)
-		}
+		cache := logcache.New(mustOpen(t, Config{Dir: t.TempDir(), Kind: kind}).Log(), 1<<10)
 		if got, want := cache.IsMonotonic(), kind == WAL; got != want {
-			t.Errorf("behind raft's cache IsMonotonic is %v, want %v", got, want)
+			t.Errorf("behind the cache IsMonotonic is %v, want %v", got, want)
 		}
 	})
 }

@@ -1,0 +1,96 @@
+package logcache
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// Cache is a raft.LogStore over another one, and a raft.MonotonicLogStore if that is one.
+type Cache struct {
+	raft.LogStore
+	limit int64
+
+	mu      sync.RWMutex
+	entries []*raft.Log // with neighbouring indexes, the oldest first
+	bytes   int64       // of entries; over limit only if there is but one
+}
+
+var _ raft.MonotonicLogStore = (*Cache)(nil)
+
+// entryOverhead is about what an entry takes beside its data.
+const entryOverhead = 128
+
+// New returns a cache of so many bytes. The newest entry is kept however large it is.
+func New(store raft.LogStore, limit int64) *Cache { return &Cache{LogStore: store, limit: limit} }
+
+// IsMonotonic is the store's.
+func (c *Cache) IsMonotonic() bool {
+	store, ok := c.LogStore.(raft.MonotonicLogStore)
+	return ok && store.IsMonotonic()
+}
+
+// GetLog reads an entry.
+func (c *Cache) GetLog(index uint64, entry *raft.Log) error {
+	c.mu.RLock()
+	found := c.find(index)
+	c.mu.RUnlock()
+	if found == nil {
+		return c.LogStore.GetLog(index, entry)
+	}
+	*entry = *found
+	return nil
+}
+
+// find returns the entry of an index, nil if it is not here.
+func (c *Cache) find(index uint64) *raft.Log {
+	if len(c.entries) == 0 || index < c.entries[0].Index || index-c.entries[0].Index >= uint64(len(c.entries)) {
+		return nil
+	}
+	return c.entries[index-c.entries[0].Index]
+}
+
+// StoreLog writes an entry.
+func (c *Cache) StoreLog(entry *raft.Log) error { return c.StoreLogs([]*raft.Log{entry}) }
+
+// StoreLogs writes entries, and keeps them if that has succeeded: a leader must not send what it may not have.
+func (c *Cache) StoreLogs(entries []*raft.Log) error {
+	if err := c.LogStore.StoreLogs(entries); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, e := range entries {
+		c.add(e)
+	}
+	return nil
+}
+
+func (c *Cache) add(e *raft.Log) {
+	if n := len(c.entries); n > 0 && c.entries[n-1].Index+1 != e.Index {
+		c.clear() // it does not follow: the log was cut in between
+	}
+	c.entries = append(c.entries, e)
+	c.bytes += bytesOf(e)
+	drop := 0
+	for ; c.bytes > c.limit && drop < len(c.entries)-1; drop++ {
+		c.bytes -= bytesOf(c.entries[drop])
+	}
+	if drop > 0 {
+		n := copy(c.entries, c.entries[drop:])
+		clear(c.entries[n:])
+		c.entries = c.entries[:n]
+	}
+}
+
+// DeleteRange forgets everything: what is deleted is old, and here is nearly nothing.
+func (c *Cache) DeleteRange(first, last uint64) error {
+	c.mu.Lock()
+	c.clear()
+	c.mu.Unlock()
+	return c.LogStore.DeleteRange(first, last)
+}
+
+func (c *Cache) clear() { c.entries, c.bytes = nil, 0 }
+
+func bytesOf(e *raft.Log) int64 { return int64(len(e.Data)+len(e.Extensions)) + entryOverhead }

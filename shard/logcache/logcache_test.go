@@ -1,0 +1,124 @@
+package logcache
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"pgregory.net/rapid"
+)
+
+// countingStore counts reads, and fails writes when it is told to.
+type countingStore struct {
+	*raft.InmemStore
+	reads  int
+	broken error
+}
+
+func (s *countingStore) GetLog(index uint64, entry *raft.Log) error {
+	s.reads++
+	return s.InmemStore.GetLog(index, entry)
+}
+
+func (s *countingStore) StoreLogs(entries []*raft.Log) error {
+	if s.broken != nil {
+		return s.broken
+	}
+	return s.InmemStore.StoreLogs(entries)
+}
+
+func (s *countingStore) IsMonotonic() bool { return true }
+
+func entries(first, last uint64, size int, mark byte) []*raft.Log {
+	var all []*raft.Log
+	for i := first; i <= last; i++ {
+		data := make([]byte, size)
+		for j := range data {
+			data[j] = mark
+		}
+		all = append(all, &raft.Log{Index: i, Term: uint64(mark), Data: data})
+	}
+	return all
+}
+
+// Whatever is written, cut and read, the cache answers as the store does, and holds no more than it may.
+func TestCacheAnswersAsTheStore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit = 2000
+		plain := raft.NewInmemStore()
+		c := New(&countingStore{InmemStore: raft.NewInmemStore()}, limit)
+		next, mark := uint64(1), byte(0)
+		t.Repeat(map[string]func(*rapid.T){
+			"append": func(t *rapid.T) {
+				mark++
+				n, size := rapid.Uint64Range(1, 5).Draw(t, "n"), rapid.IntRange(0, 1500).Draw(t, "size")
+				for _, s := range []raft.LogStore{plain, c} {
+					if err := s.StoreLogs(entries(next, next+n-1, size, mark)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				next += n
+			},
+			"cut": func(t *rapid.T) { // the tail, as before entries of another leader, or the head
+				from, to := rapid.Uint64Range(1, next).Draw(t, "from"), next
+				if rapid.Bool().Draw(t, "head") {
+					from, to = 1, rapid.Uint64Range(1, next).Draw(t, "to")
+				} else {
+					next = from
+				}
+				for _, s := range []raft.LogStore{plain, c} {
+					if err := s.DeleteRange(from, to); err != nil {
+						t.Fatal(err)
+					}
+				}
+			},
+			"skip": func(*rapid.T) { next += 3 }, // as after a snapshot was installed
+			"": func(t *rapid.T) {
+				for i := uint64(0); i <= next; i++ {
+					var want, got raft.Log
+					wantErr, err := plain.GetLog(i, &want), c.GetLog(i, &got)
+					if !errors.Is(err, wantErr) || got.Term != want.Term || !bytes.Equal(got.Data, want.Data) {
+						t.Fatalf("entry %d is of term %d, %v, want %d, %v", i, got.Term, err, want.Term, wantErr)
+					}
+				}
+				if c.bytes > limit && len(c.entries) > 1 {
+					t.Fatalf("%d bytes in %d entries", c.bytes, len(c.entries))
+				}
+			},
+		})
+	})
+}
+
+func TestNewestIsRead(t *testing.T) {
+	s := &countingStore{InmemStore: raft.NewInmemStore()}
+	c := New(s, 1000)
+	if err := c.StoreLogs(entries(1, 3, 300, 'a')); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.StoreLog(entries(4, 4, 5000, 'b')[0]); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[uint64]int{4: 0, 3: 1, 1: 1} {
+		s.reads = 0
+		var e raft.Log
+		if err := c.GetLog(i, &e); err != nil || e.Index != i || s.reads != want {
+			t.Errorf("entry %d: index %d, %v, %d reads of the store, want %d", i, e.Index, err, s.reads, want)
+		}
+	}
+	if !c.IsMonotonic() || New(raft.NewInmemStore(), 1).IsMonotonic() {
+		t.Error("whether the log refuses gaps is the store's to say")
+	}
+}
+
+func TestWhatWasNotWrittenIsNotKept(t *testing.T) {
+	s := &countingStore{InmemStore: raft.NewInmemStore(), broken: errors.New("no disk")}
+	c := New(s, 1000)
+	if err := c.StoreLogs(entries(1, 2, 10, 'a')); !errors.Is(err, s.broken) {
+		t.Fatalf("error %v", err)
+	}
+	var e raft.Log
+	if err := c.GetLog(1, &e); !errors.Is(err, raft.ErrLogNotFound) {
+		t.Errorf("entry %v, %v", e, err)
+	}
+}
