@@ -23,6 +23,7 @@ type applier struct {
 	restores    atomic.Uint64 // times that the machine was replaced by a snapshot's
 	appendedAt  atomic.Int64  // when its leader appended it, in Unix nanoseconds; 0: unknown
 	logBytes    atomic.Int64  // applied since the last snapshot
+	tail        *tail
 	wanted      atomic.Bool   // a leadership of this node runs, and may be waiting for results
 	enoughLog   int64         // from here on a snapshot may be due
 	grown       chan struct{} // capacity 1: there is enough log
@@ -45,7 +46,7 @@ type applied struct {
 func newApplier(machine *fsm.Machine, enoughLog int64, fatal func(error)) *applier {
 	return &applier{
 		machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1),
-		snapshotPath: func(string) string { return "" }, checkpoints: newCheckpoints(),
+		snapshotPath: func(string) string { return "" }, checkpoints: newCheckpoints(), tail: newTail(defaultSnapshotTail),
 	}
 }
 
@@ -81,6 +82,7 @@ func (a *applier) Apply(l *raft.Log) any {
 
 func (a *applier) advanceTo(l *raft.Log) {
 	a.logBytes.Add(int64(len(l.Data)))
+	a.tail.add(len(l.Data))
 	if !l.AppendedAt.IsZero() {
 		a.appendedAt.Store(l.AppendedAt.UnixNano())
 	}

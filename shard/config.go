@@ -56,11 +56,13 @@ type Config struct {
 
 	Timing       Timing
 	Policy       Policy
-	MaxPending   int64               // bytes of users' commands that may wait; default 16 MiB
-	SnapshotLog  int64               // bytes of log that make a snapshot due, and
-	SnapshotPart float64             // for each byte of the state this many bytes of log; default 32 MiB and 1
-	SnapshotTail uint64              // entries kept after a snapshot, for followers that were away a moment; default 512
-	SnapshotGate *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
+	MaxPending   int64   // bytes of users' commands that may wait; default 16 MiB
+	SnapshotLog  int64   // bytes of log that make a snapshot due, and
+	SnapshotPart float64 // for each byte of the state this many bytes of log; default 32 MiB and 1
+	SnapshotTail uint64  // entries kept after a snapshot, for followers that were away a moment; default 512
+	// SnapshotTailBytes is how much these entries may come to: fewer are kept if they are large. Default 16 MiB.
+	SnapshotTailBytes int64
+	SnapshotGate      *semaphore.Weighted // shared by a node's shards, so that one snapshots at a time; nil: no limit
 
 	// SnapshotRoom tells whether the disk has room for a snapshot of that size; nil: it has.
 	SnapshotRoom func(bytes int64) bool
@@ -162,9 +164,10 @@ func defaultPolicy() Policy {
 }
 
 const (
-	defaultMaxPending   = 16 << 20
-	defaultSnapshotLog  = 32 << 20
-	defaultSnapshotTail = 512
+	defaultMaxPending        = 16 << 20
+	defaultSnapshotLog       = 32 << 20
+	defaultSnapshotTail      = 512
+	defaultSnapshotTailBytes = 16 << 20
 )
 
 func (c Config) withDefaults() (Config, error) {
@@ -189,6 +192,7 @@ func (c Config) withDefaults() (Config, error) {
 	setDefault(&c.SnapshotLog, defaultSnapshotLog)
 	setDefault(&c.SnapshotPart, 1)
 	setDefault(&c.SnapshotTail, defaultSnapshotTail)
+	setDefault(&c.SnapshotTailBytes, defaultSnapshotTailBytes)
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -68,7 +68,7 @@ func Open(cfg Config) (*Shard, error) {
 		caughtUp:  make(chan struct{}),
 	}
 	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
-	s.applier.snapshotPath = cfg.snapshotPath
+	s.applier.snapshotPath, s.applier.tail = cfg.snapshotPath, newTail(cfg.SnapshotTail)
 	s.watch = newWatch(s)
 	s.tuning = newTuning(cfg)
 	s.metrics = newMetrics(s, cfg.Registerer)

@@ -132,6 +132,7 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 	if err := s.checkSnapshotRoom(); err != nil {
 		return err
 	}
+	s.keepTail()
 	began, bytes := time.Now(), s.applier.logBytes.Load()
 	if err := s.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return err
