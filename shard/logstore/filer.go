@@ -47,7 +47,7 @@ func (f *guardedFiler) Create(info types.SegmentInfo) (types.SegmentWriter, erro
 		return nil, err
 	}
 	f.rotated()
-	return &segmentWriter{SegmentWriter: w, filer: f}, nil
+	return newSegmentWriter(f, info, w), nil
 }
 
 func (f *guardedFiler) RecoverTail(info types.SegmentInfo) (types.SegmentWriter, error) {
@@ -55,7 +55,7 @@ func (f *guardedFiler) RecoverTail(info types.SegmentInfo) (types.SegmentWriter,
 	if err != nil {
 		return nil, err
 	}
-	return &segmentWriter{SegmentWriter: w, filer: f}, nil
+	return newSegmentWriter(f, info, w), nil
 }
 
 // Open reads a sealed segment by its index. One whose tail was cut while it was the newest has none on disk; reading it
@@ -107,18 +107,4 @@ func (f *guardedFiler) awaitRotation() error {
 	case <-f.guard.failed:
 		return fmt.Errorf("rotating the log: %w", f.guard.err)
 	}
-}
-
-// segmentWriter sees an append find its segment sealed.
-type segmentWriter struct {
-	types.SegmentWriter
-	filer *guardedFiler
-}
-
-func (w *segmentWriter) Sealed() (bool, uint64, error) {
-	sealed, indexStart, err := w.SegmentWriter.Sealed()
-	if sealed && err == nil {
-		w.filer.rotates()
-	}
-	return sealed, indexStart, err
 }

@@ -1,0 +1,95 @@
+package logstore
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft-wal/types"
+)
+
+// segmentWriter sees an append find its segment sealed, and from then on reads it by the index in its file. raft-wal
+// goes on to read a sealed segment through its writer, until the process ends or the segment is deleted, and a writer
+// holds a table of 128 KiB and the buffer of its largest append: over the segments of a dozen groups that came to tens
+// of megabytes.
+type segmentWriter struct {
+	filer *guardedFiler
+	info  types.SegmentInfo
+
+	mu     sync.RWMutex        // held while the segment is read: writer and reader are closed beside that
+	writer types.SegmentWriter // nil once reader is there
+	reader types.SegmentReader // of the sealed segment
+	start  uint64              // of its index
+}
+
+func newSegmentWriter(f *guardedFiler, info types.SegmentInfo, w types.SegmentWriter) *segmentWriter {
+	return &segmentWriter{filer: f, info: info, writer: w}
+}
+
+func (w *segmentWriter) Append(entries []types.LogEntry) error {
+	if w.writer == nil {
+		return types.ErrSealed
+	}
+	return w.writer.Append(entries)
+}
+
+// Sealed is called after each append.
+func (w *segmentWriter) Sealed() (bool, uint64, error) {
+	if w.writer == nil {
+		w.filer.rotates()
+		return true, w.start, nil
+	}
+	sealed, start, err := w.writer.Sealed()
+	if sealed && err == nil {
+		w.filer.rotates()
+		w.readByIndex(start)
+	}
+	return sealed, start, err
+}
+
+// readByIndex changes the writer for a reader. If there can be none, the writer reads on.
+func (w *segmentWriter) readByIndex(start uint64) {
+	info := w.info
+	info.IndexStart, info.MaxIndex = start, w.writer.LastIndex()
+	reader, err := w.filer.SegmentFiler.Open(info)
+	if err != nil {
+		return
+	}
+	w.mu.Lock()
+	writer := w.writer
+	w.writer, w.reader, w.start, w.info = nil, reader, start, info
+	w.mu.Unlock()
+	_ = writer.Close() // all that was written is synced
+}
+
+func (w *segmentWriter) ForceSeal() (uint64, error) {
+	if w.writer == nil {
+		return w.start, nil
+	}
+	return w.writer.ForceSeal()
+}
+
+func (w *segmentWriter) LastIndex() uint64 {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.writer == nil {
+		return w.info.MaxIndex
+	}
+	return w.writer.LastIndex()
+}
+
+func (w *segmentWriter) GetLog(index uint64) (*types.PooledBuffer, error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.writer == nil {
+		return w.reader.GetLog(index)
+	}
+	return w.writer.GetLog(index)
+}
+
+func (w *segmentWriter) Close() error {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if w.writer == nil {
+		return w.reader.Close()
+	}
+	return w.writer.Close()
+}
