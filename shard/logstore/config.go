@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -81,6 +82,7 @@ type Config struct {
 
 	segmentSize int       // bytes; tests make it small
 	wrapFiler   filerWrap // tests break the disk here
+	sync        syncFile  // of what is found at the start
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -91,6 +93,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Kind = kind
 	if c.WriteTimeout == 0 {
 		c.WriteTimeout = DefaultWriteTimeout
+	}
+	if c.sync == nil {
+		c.sync = (*os.File).Sync
 	}
 	if c.segmentSize == 0 {
 		c.segmentSize = defaultSegmentSize

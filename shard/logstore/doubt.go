@@ -16,6 +16,11 @@ import (
 // machine; the note itself need not be durable, since what it is about does not outlive the machine's memory either.
 // Where it is found, every file is written over with what it shows, and synced, before anything relies on it.
 
+// A process that was killed in the middle of a write leaves the same behind without any failure: bytes that the kernel
+// shows and may not have written yet. A follower that finds them in its log would tell the leader that it has these
+// entries, and so have a part in acknowledging them, without ever having synced them. So all files are synced at every
+// start, before anything relies on them.
+
 var doubted = []byte("a write has failed\n")
 
 // doubtTimeout is how long noting it may take: a disk that hangs must not keep the process from its end.
@@ -36,24 +41,36 @@ func doubt(lock *os.File) {
 	}
 }
 
-// dispel makes what a folder's files show durable if that is in doubt.
-func (f folder) dispel(lock *os.File) error {
+// settleFiles makes what a folder's files show durable.
+func (f folder) settleFiles(lock *os.File, sync syncFile) error {
 	note := make([]byte, len(doubted))
-	if n, err := lock.ReadAt(note, 0); n == 0 && errors.Is(err, io.EOF) {
-		return nil
-	} else if err != nil && !errors.Is(err, io.EOF) {
+	n, err := lock.ReadAt(note, 0)
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return f.eachDir(func(dir string) error {
+			return eachFile(dir, sync, func(path string) error { return syncPath(path, sync) })
+		})
+	case err != nil && !errors.Is(err, io.EOF):
 		return err
 	}
-	for _, dir := range []string{string(f), f.wal()} {
-		if err := rewriteAll(dir); err != nil {
-			return fmt.Errorf("a write has failed here, and what is not on the disk is written again: %w", err)
-		}
+	err = f.eachDir(func(dir string) error {
+		return eachFile(dir, sync, func(path string) error { return rewrite(path, sync) })
+	})
+	if err != nil {
+		return fmt.Errorf("a write has failed here, and what is not on the disk is written again: %w", err)
 	}
 	return lock.Truncate(0)
 }
 
-// rewriteAll writes the files right in dir over with what they hold, and syncs them and their names.
-func rewriteAll(dir string) error {
+func (f folder) eachDir(do func(dir string) error) error {
+	return errors.Join(do(string(f)), do(f.wal()))
+}
+
+// syncFile is (*os.File).Sync.
+type syncFile func(*os.File) error
+
+// eachFile does something with the files right in dir, and then syncs their names.
+func eachFile(dir string, sync syncFile, do func(path string) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -65,17 +82,25 @@ func rewriteAll(dir string) error {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		if err := rewrite(filepath.Join(dir, e.Name())); err != nil {
+		if err := do(filepath.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}
-	return syncDir(dir)
+	return syncPath(dir, sync)
+}
+
+func syncPath(path string, sync syncFile) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(sync(f), f.Close())
 }
 
 const rewritePiece = 256 << 10
 
 // rewrite is torn nowhere if it is interrupted: each byte is written over with itself.
-func rewrite(path string) (err error) {
+func rewrite(path string, sync syncFile) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
@@ -91,7 +116,7 @@ func rewrite(path string) (err error) {
 			return err
 		}
 		if n < len(piece) {
-			return file.Sync()
+			return sync(file)
 		}
 		at += int64(n)
 	}

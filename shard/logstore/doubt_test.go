@@ -121,3 +121,31 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 		t.Errorf("after a success the lock file says %q", note)
 	}
 }
+
+// A process that was killed may have left what only the kernel holds: all of it is synced before anything relies on it.
+func TestWhatIsFoundIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, Config{Dir: dir})
+	mustStore(t, s, entries(1, 5, 1))
+	mustClose(t, s)
+
+	synced := map[string]bool{}
+	s = mustOpen(t, Config{Dir: dir, sync: func(f *os.File) error {
+		synced[f.Name()] = true
+		return f.Sync()
+	}})
+	mustHold(t, s.Log(), 1, 5, 1)
+	mustClose(t, s)
+	files := append(segmentFiles(t, dir), dir, filepath.Join(dir, "wal"), filepath.Join(dir, "stable.db"),
+		filepath.Join(dir, "wal", "wal-meta.db"))
+	for _, path := range files {
+		if !synced[path] {
+			t.Errorf("%s was not synced", path)
+		}
+	}
+
+	failing := testConfig(t, Config{Dir: dir, sync: func(*os.File) error { return errDisk }})
+	if _, err := Open(failing); !errors.Is(err, errDisk) {
+		t.Errorf("opened on what cannot be synced: %v", err)
+	}
+}

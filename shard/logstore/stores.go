@@ -63,7 +63,7 @@ func (s *Stores) open(cfg Config) error {
 		return err
 	}
 	s.guard.doubt = func() { doubt(s.lock) }
-	if err := s.folder.dispel(s.lock); err != nil {
+	if err := s.folder.settleFiles(s.lock, cfg.sync); err != nil {
 		return err
 	}
 	if err := s.folder.checkKind(cfg.Kind); err != nil {
