@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// stand is three nodes with one shard: a leader, a follower that takes calls, and one that only follows.
+type stand struct {
+	cluster                 *local.Cluster
+	dir                     string
+	leader, entry, follower local.Node
+	http                    *http.Client
+}
+
+func start(ctx context.Context, cfg config) (*stand, error) {
+	dir, err := os.MkdirTemp("", "belfry-parts-")
+	if err != nil {
+		return nil, err
+	}
+	s := &stand{dir: dir, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}}
+	binary, err := filepath.Abs(cfg.binary)
+	if err != nil {
+		return nil, err
+	}
+	s.cluster, err = local.Start(ctx, local.Config{
+		// The timing changes what idle costs and nothing that is measured here, and no leader is lost on a busy machine.
+		DataDir: dir, Binary: binary, ExtraArgs: []string{"--shards", "1", "--min-free-disk", "0", "--timing", "wan"},
+	})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	if err := s.findLeader(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *stand) stop() error {
+	s.cluster.Stop()
+	return os.RemoveAll(s.dir)
+}
+
+// findLeader waits until leadership has been where it belongs for some seconds.
+func (s *stand) findLeader(ctx context.Context) error {
+	const settled = 6 * time.Second
+	since, last := time.Now(), ""
+	for time.Since(since) < settled {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		name := ""
+		for _, n := range s.cluster.Nodes() {
+			if v, err := s.metric(n, "belfry_shard_leader{"); err == nil && v == 1 {
+				name = n.Name
+			}
+		}
+		if name == "" || name != last {
+			since, last = time.Now(), name
+		}
+		<-time.After(200 * time.Millisecond)
+	}
+	var others []local.Node
+	for _, n := range s.cluster.Nodes() {
+		if n.Name == last {
+			s.leader = n
+		} else {
+			others = append(others, n)
+		}
+	}
+	s.entry, s.follower = others[0], others[1]
+	return nil
+}
+
+// metric adds up a node's samples whose lines begin so.
+func (s *stand) metric(n local.Node, prefix string) (float64, error) {
+	answer, err := s.http.Get("http://" + n.HTTPAddr + "/metrics")
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	total := 0.0
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), prefix); ok {
+			v, err := strconv.ParseFloat(text[strings.LastIndexByte(text, ' ')+1:], 64)
+			if err != nil {
+				return 0, err
+			}
+			total += v
+		}
+	}
+	return total, lines.Err()
+}
+
+// used is what has been spent so far.
+type used struct {
+	at                      time.Time
+	leader, entry, follower float64 // µs
+	entries                 float64
+}
+
+func (s *stand) used() (used, error) {
+	u := used{at: time.Now()}
+	var errs [4]error
+	u.entries, errs[0] = s.metric(s.leader, "belfry_shard_entries_total{")
+	u.leader, errs[1] = s.cpu(s.leader)
+	u.entry, errs[2] = s.cpu(s.entry)
+	u.follower, errs[3] = s.cpu(s.follower)
+	return u, errors.Join(errs[:]...)
+}
+
+// cpu is a process's user and system time in µs, as /proc counts it in hundredths of a second.
+func (s *stand) cpu(n local.Node) (float64, error) {
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(n.PID), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
+	user, err1 := strconv.ParseFloat(fields[11], 64)
+	system, err2 := strconv.ParseFloat(fields[12], 64)
+	return (user + system) * 1e4, errors.Join(err1, err2)
+}
+
+// spent is a step's, with what the nodes do anyway taken off.
+type spent struct {
+	leader, entry, follower, entries float64
+	tasks, requests                  float64
+}
+
+// step does something, and says what it took.
+func (s *stand) step(name string, idle perSecond, do func() (tasks, requests int, err error)) (spent, error) {
+	before, err := s.used()
+	if err != nil {
+		return spent{}, err
+	}
+	tasks, requests, err := do()
+	if err != nil {
+		return spent{}, fmt.Errorf("%s: %w", name, err)
+	}
+	after, err := s.used()
+	if err != nil {
+		return spent{}, err
+	}
+	seconds := after.at.Sub(before.at).Seconds()
+	sp := spent{
+		leader: after.leader - before.leader - idle.leader*seconds, entry: after.entry - before.entry - idle.entry*seconds,
+		follower: after.follower - before.follower - idle.follower*seconds, entries: after.entries - before.entries,
+		tasks: float64(tasks), requests: float64(requests),
+	}
+	fmt.Printf("%-28s %7d tasks in %5.1f s, %6.0f entries   µs a task: leader %6.1f  entry %6.1f  follower %6.1f\n",
+		name, tasks, seconds, sp.entries, sp.leader/sp.tasks, sp.entry/sp.tasks, sp.follower/sp.tasks)
+	return sp, nil
+}
+
+func encode(v any) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the values are this program's own
+	}
+	return data
+}
