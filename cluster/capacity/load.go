@@ -13,6 +13,7 @@ const (
 	entryCommands  = 1024 // in one entry at most,
 	entryBytes     = 128 << 10
 	recordBytes    = 128 // of a task, copied when it changes while a snapshot is written
+	opened         = 4   // replicas that a starting node reads at a time
 	advances       = 100 // a second and shard at most, for as long as something comes due
 	tombstonesPart = 0.1 // of the memory limit, for the tombstones of all replicas together
 )
@@ -203,11 +204,11 @@ func (n node) syncs() []Part {
 // syncsWanted is how many there are when the disk is quick.
 func (n node) syncsWanted() float64 { return n.replicas * n.shard.entries }
 
-// restart is how many seconds a node that starts again takes to have its tasks back: replicas are read one after the
-// other, and then catch up side by side.
+// restart is how many seconds a node that starts again takes to have its tasks back: replicas are read a few at a time,
+// and then catch up side by side.
 func (n node) restart(m Machine) float64 {
 	c, s := n.costs, n.shard
-	seconds := n.replicas * (s.tasks + s.tombstones) * c.of(restoreCPU) / 1e6
+	seconds := n.replicas * (s.tasks + s.tombstones) * c.of(restoreCPU) / max(1, min(m.Cores, n.replicas, opened)) / 1e6
 	if s.log > 0 {
 		each := s.schedules*c.of(scheduleFollowCPU) + (s.fires+s.cancel)*c.of(fireFollowCPU)
 		seconds += n.replicas * n.logLength() / s.log * each / max(1, min(m.Cores, n.replicas)) / 1e6

@@ -120,7 +120,7 @@ func (l *load) callOnce(method string, to local.Node, path, kind, key string, bo
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	text, err := io.ReadAll(answer.Body)
 	switch {
 	case err == nil && answer.StatusCode/100 == 5:
@@ -172,7 +172,7 @@ func (l *load) leaseOnce(to local.Node) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }() // it was only read
 	var leased struct{ Tasks []struct{ Receipt string } }
 	if err := json.NewDecoder(answer.Body).Decode(&leased); err != nil || len(leased.Tasks) == 0 {
 		return 0, err
