@@ -52,8 +52,12 @@ test-interop: ## check deliveries against libraries of another language
 	.ci/interop -v
 
 .PHONY: test-brokers
-test-brokers: ## publish to real brokers, killed meanwhile (installs what is missing)
+test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers
+
+.PHONY: bench-peers
+bench-peers: ## install what the bench compares with, and name what is there
+	.ci/servers beanstalkd nats postgresql rabbitmq redis
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for long, and keep what reaches new code

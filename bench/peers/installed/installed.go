@@ -1,0 +1,71 @@
+// Package installed finds the programs of peers that are not simply in the path.
+package installed
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// NATSVariable names a nats-server to be used.
+const NATSVariable = "BELFRY_NATS_SERVER"
+
+// NATS finds a nats-server: the one that is named, or that was built here for the bench, or that is in the path. It is
+// to be one with message schedules, which Debian's is not.
+func NATS() (string, error) {
+	if named := os.Getenv(NATSVariable); named != "" {
+		return exec.LookPath(named)
+	}
+	if built, err := built("nats-server"); err == nil {
+		return built, nil
+	}
+	if path, err := exec.LookPath("nats-server"); err == nil {
+		return path, nil
+	}
+	return "", errors.New("nats-server (make bench-peers builds it from its Go module)")
+}
+
+// built finds a program in the folder bin of the module that this was started in.
+func built(program string) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return exec.LookPath(filepath.Join(dir, "bin", program))
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", fs.ErrNotExist
+		}
+		dir = parent
+	}
+}
+
+// RabbitMQ finds the server's own script. The one in the path changes the user, and wants Debian's folders.
+func RabbitMQ() (string, error) {
+	path, err := exec.LookPath("/usr/lib/rabbitmq/bin/rabbitmq-server")
+	if err != nil {
+		return "", errors.New("rabbitmq-server (Debian's package of that name; make bench-peers)")
+	}
+	return path, nil
+}
+
+// PostgreSQL finds the folder of the newest server's programs.
+func PostgreSQL() (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if err != nil {
+		return "", err
+	}
+	if len(found) > 0 {
+		return filepath.Dir(found[len(found)-1]), nil // sorted, and all of two digits for the next hundred years
+	}
+	path, err := exec.LookPath("postgres")
+	if err != nil {
+		return "", errors.New("postgresql (Debian's package of that name; make bench-peers)")
+	}
+	return filepath.Dir(path), nil
+}

@@ -1,0 +1,312 @@
+//go:build linux
+
+package peers
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/peers/asynq"
+	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
+	"github.com/belfryhq/belfry/bench/peers/redis"
+	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/child"
+)
+
+// servers are the names that BELFRY_TEST_BROKERS has for what the subjects need, by how a subject's name begins.
+var servers = map[string]string{
+	"Redis": "redis", "asynq": "redis", "beanstalkd": "beanstalkd", "NATS": "nats", "RabbitMQ": "rabbitmq",
+	"PostgreSQL": "postgresql",
+}
+
+// wantPeer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the name of its server: `make test-brokers`.
+func wantPeer(t *testing.T, s subject.Subject) {
+	t.Helper()
+	server := servers[strings.Trim(strings.Fields(s.Name())[0], ",")]
+	if server == "" {
+		t.Fatalf("no server is known for %q", s.Name())
+	}
+	if !slices.Contains(strings.Split(os.Getenv("BELFRY_TEST_BROKERS"), ","), server) {
+		t.Skipf("BELFRY_TEST_BROKERS does not name %s: make test-brokers", server)
+	}
+	if missing := s.Missing(); missing != "" {
+		t.Fatalf("missing: %s", missing)
+	}
+}
+
+// early is by how much tasks of a subject may be early, because it cuts off due instants.
+func early(s subject.Subject) time.Duration {
+	if s.Name() == asynq.Subject().Name() {
+		return time.Second
+	}
+	return 0
+}
+
+func all() []subject.Subject { return slices.Concat(All(), ForLateness()) }
+
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, s := range all() {
+		if seen[s.Name()] {
+			t.Errorf("two are called %q", s.Name())
+		}
+		seen[s.Name()] = true
+		if p := s.Promise(); p.Nodes < 1 || p.Fsync == "" || p.Replicated != (p.Nodes > 1) {
+			t.Errorf("%s promises %+v", s.Name(), p)
+		}
+	}
+}
+
+// round is one subject under test.
+type round struct {
+	*testing.T
+	subject subject.Subject
+	service subject.Service
+	dir     string
+	due     map[string]time.Time // of the tasks that are to come
+	gone    map[string]bool      // tasks that are not, because they were cancelled
+}
+
+const roundTime = 90 * time.Second
+
+func startRound(t *testing.T, s subject.Subject) *round {
+	t.Helper()
+	wantPeer(t, s)
+	r := &round{T: t, subject: s, dir: t.TempDir(), due: map[string]time.Time{}, gone: map[string]bool{}}
+	var err error
+	if r.service, err = s.Start(r.context(), r.dir); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.stop)
+	usage, err := subject.UsageOf(r.service.PIDs()...)
+	if err != nil || len(usage) == 0 || usage[0].RSS < 1<<20 {
+		t.Errorf("its processes %v use %+v, %v", r.service.PIDs(), usage, err)
+	}
+	return r
+}
+
+func (r *round) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), roundTime)
+	r.Cleanup(cancel)
+	return ctx
+}
+
+// stop checks that nothing is left behind.
+func (r *round) stop() {
+	r.check(r.service.Stop())
+	if pids := r.service.PIDs(); len(pids) > 0 {
+		r.Errorf("processes %v run still", pids)
+	}
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	r.check(err)
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, r.dir) {
+			r.Errorf("%s is left behind in %s", filepath.Dir(link), target)
+		}
+	}
+	if r.Failed() {
+		r.showLogs()
+	}
+}
+
+func (r *round) showLogs() {
+	r.check(filepath.WalkDir(r.dir, func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".log" {
+			r.Logf("the end of %s:\n%s", path, child.LogTail(path))
+		}
+		return err
+	}))
+}
+
+func (r *round) check(err error) {
+	r.Helper()
+	if err != nil {
+		r.Error(err)
+	}
+}
+
+func (r *round) caller() subject.Caller {
+	r.Helper()
+	c, err := r.service.Caller(r.context())
+	if err != nil {
+		r.Fatal(err)
+	}
+	return c
+}
+
+func (r *round) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+// schedule schedules 100 tasks, half of them as a batch if that can be.
+func (r *round) schedule(c subject.Caller) {
+	r.Helper()
+	var tasks []subject.Task
+	soon := time.Now().Add(2 * time.Second).Truncate(time.Millisecond)
+	for i := range 100 {
+		id := fmt.Sprintf("task-%d", i)
+		r.due[id] = soon.Add(time.Duration(i) * 7 * time.Millisecond)
+		tasks = append(tasks, subject.Task{ID: id, Due: r.due[id], Payload: fmt.Appendf(nil, `{"n":%d}`, i)})
+	}
+	if b, ok := c.(subject.BatchScheduler); ok {
+		r.must(b.ScheduleBatch(r.context(), tasks[50:]))
+		tasks = tasks[:50]
+	}
+	for _, task := range tasks {
+		r.must(c.Schedule(r.context(), task))
+	}
+}
+
+// change cancels some tasks, and puts one off.
+func (r *round) change(c subject.Caller) {
+	r.Helper()
+	if can, ok := c.(subject.Canceller); ok {
+		r.must(can.Cancel(r.context(), "task-0"))
+		r.cancelled("task-0")
+		for _, id := range []string{"task-0", "nobody"} {
+			if err := can.Cancel(r.context(), id); err == nil {
+				r.Errorf("%s was cancelled, though it is not there", id)
+			}
+		}
+	}
+	if can, ok := c.(subject.BatchCanceller); ok {
+		r.must(can.CancelBatch(r.context(), []string{"task-1", "task-51"}))
+		r.cancelled("task-1", "task-51")
+		if err := can.CancelBatch(r.context(), []string{"task-1"}); err == nil {
+			r.Error("task-1 was cancelled twice")
+		}
+	}
+	if can, ok := c.(subject.Toucher); ok {
+		r.due["task-2"] = time.Now().Add(4 * time.Second).Truncate(time.Millisecond)
+		r.must(can.Touch(r.context(), "task-2", r.due["task-2"]))
+		if err := can.Touch(r.context(), "nobody", time.Now()); err == nil {
+			r.Error("nobody was put off")
+		}
+	}
+}
+
+func (r *round) cancelled(ids ...string) {
+	for _, id := range ids {
+		delete(r.due, id)
+		r.gone[id] = true
+	}
+}
+
+// consume receives all that is to come, and nothing early.
+func (r *round) consume(c subject.Caller) {
+	r.Helper()
+	ctx, done := context.WithCancel(r.context())
+	defer done()
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	err := c.(subject.Consumer).Consume(ctx, func(id string, at time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		due, ok := r.due[id]
+		switch {
+		case strings.HasPrefix(id, attempt):
+			return
+		case r.gone[id]:
+			r.Errorf("%s came, though it was cancelled", id)
+		case !ok:
+			r.Errorf("%q came, which nobody scheduled", id)
+		case due.Sub(at) > early(r.subject):
+			r.Errorf("%s came %v early", id, due.Sub(at))
+		}
+		seen[id] = true
+		if len(seen) == len(r.due) {
+			done()
+		}
+	})
+	r.check(err)
+	if len(seen) < len(r.due) {
+		r.Errorf("%d of %d came", len(seen), len(r.due))
+	}
+}
+
+// revive kills all and starts it again, and returns a caller that can schedule.
+func (r *round) revive() subject.Caller {
+	r.Helper()
+	k := r.service.(subject.Killer)
+	r.must(k.KillAll())
+	r.must(k.Restart(r.context()))
+	return r.await()
+}
+
+// attempt begins the id of a task that may or may not be there.
+const attempt = "attempt"
+
+// await returns a caller that can schedule.
+func (r *round) await() subject.Caller {
+	r.Helper()
+	ctx, poll := r.context(), time.NewTicker(50*time.Millisecond)
+	defer poll.Stop()
+	for n := 0; ; n++ {
+		c, err := r.service.Caller(ctx)
+		if err == nil {
+			try, cancel := context.WithTimeout(ctx, 5*time.Second)
+			err = c.Schedule(try, subject.Task{ID: fmt.Sprint(attempt, n), Due: time.Now(), Payload: []byte("{}")})
+			cancel()
+		}
+		if err == nil {
+			return c
+		}
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			r.Fatalf("it does not take tasks: %v", err)
+		}
+	}
+}
+
+// forgets tells of subjects that lose tasks when they are killed, by their nature: one tells only those who listen at that
+// moment, and one makes queues late.
+func forgets(s subject.Subject) bool {
+	return s.Name() == redis.Expiry().Name() || s.Name() == rabbitmq.QueuePerSecond().Name()
+}
+
+func TestPeers(t *testing.T) {
+	for _, s := range all() {
+		t.Run(s.Name(), func(t *testing.T) {
+			r := startRound(t, s)
+			c := r.caller()
+			if forgets(s) {
+				c = r.revive()
+			}
+			r.schedule(c)
+			r.change(c)
+			if !forgets(s) {
+				c = r.revive()
+			}
+			r.consume(c)
+		})
+	}
+}
+
+func TestLeaderIsKilled(t *testing.T) {
+	for _, s := range all() {
+		if s.Promise().Nodes == 1 {
+			continue
+		}
+		t.Run(s.Name(), func(t *testing.T) {
+			r := startRound(t, s)
+			r.schedule(r.caller())
+			r.must(r.service.(subject.LeaderKiller).KillLeader())
+			if n := len(r.service.PIDs()); n != s.Promise().Nodes-1 {
+				t.Errorf("%d processes are left", n)
+			}
+			r.consume(r.await())
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+const (
+	callersPerConnection = 64
+	prefetch             = 2000 // messages under way to a consumer, as many as a quorum queue takes
+	ackEach              = 200  // messages, and when there is none left
+)
+
+type connection struct {
+	conn   *amqp.Connection
+	delays *delays
+}
+
+func (c *connection) caller() (subject.Caller, error) {
+	channel, err := c.conn.Channel()
+	if err != nil {
+		return nil, err
+	}
+	if err := channel.Confirm(false); err != nil {
+		return nil, errors.Join(err, channel.Close())
+	}
+	return &caller{c, channel}, nil
+}
+
+type caller struct {
+	*connection
+	channel *amqp.Channel
+}
+
+func (c *caller) Schedule(ctx context.Context, task subject.Task) error {
+	return c.ScheduleBatch(ctx, []subject.Task{task})
+}
+
+func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error {
+	confirms := make([]*amqp.DeferredConfirmation, len(tasks))
+	for i, task := range tasks {
+		confirm, err := c.publish(ctx, task)
+		if err != nil {
+			return err
+		}
+		confirms[i] = confirm
+	}
+	for _, confirm := range confirms {
+		confirmed, err := confirm.WaitContext(ctx)
+		if err != nil {
+			return err
+		}
+		if !confirmed {
+			return errors.New("the server did not take a task")
+		}
+	}
+	return nil
+}
+
+// publish gives the message as many milliseconds to live as there are until the task is due, and never one less.
+func (c *caller) publish(ctx context.Context, task subject.Task) (*amqp.DeferredConfirmation, error) {
+	queue, err := c.delays.queue(c.channel, task.Due)
+	if err != nil {
+		return nil, err
+	}
+	ttl := max(0, time.Until(task.Due)+time.Millisecond-1).Milliseconds()
+	return c.channel.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, amqp.Publishing{
+		MessageId: task.ID, Body: task.Payload, DeliveryMode: amqp.Persistent, Expiration: strconv.FormatInt(ttl, 10),
+	})
+}
+
+// Consume acknowledges many messages at once when many come.
+func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	channel, err := c.conn.Channel()
+	if err != nil {
+		return err
+	}
+	if err := channel.Qos(prefetch, 0, false); err != nil {
+		return errors.Join(err, channel.Close())
+	}
+	messages, err := channel.Consume(ready, "", false, false, false, false, nil)
+	if err == nil {
+		err = receive(ctx, messages, got)
+	}
+	return errors.Join(err, channel.Close())
+}
+
+func receive(ctx context.Context, messages <-chan amqp.Delivery, got func(id string, at time.Time)) error {
+	var last amqp.Delivery
+	unacknowledged := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return acknowledge(last, unacknowledged)
+		case message, ok := <-messages:
+			if !ok {
+				return errors.New("the channel of a consumer was closed")
+			}
+			at := time.Now()
+			if message.MessageId == "" {
+				return fmt.Errorf("a message without an id: %.40q", message.Body)
+			}
+			got(message.MessageId, at)
+			last, unacknowledged = message, unacknowledged+1
+		}
+		if unacknowledged >= ackEach || len(messages) == 0 {
+			if err := acknowledge(last, unacknowledged); err != nil {
+				return err
+			}
+			unacknowledged = 0
+		}
+	}
+}
+
+// acknowledge acknowledges a message and all before it.
+func acknowledge(last amqp.Delivery, n int) error {
+	if n == 0 {
+		return nil
+	}
+	return last.Ack(true)
+}
+
+func (c *caller) Close() error { return c.channel.Close() }

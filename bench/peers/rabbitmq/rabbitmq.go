@@ -1,0 +1,124 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/peers/installed"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+type rabbitSubject struct{ perSecond bool }
+
+// OneQueue has one queue in which all tasks wait.
+func OneQueue() subject.Subject { return rabbitSubject{} }
+
+// QueuePerSecond has a queue for each second in which tasks are due.
+func QueuePerSecond() subject.Subject { return rabbitSubject{perSecond: true} }
+
+func (s rabbitSubject) Name() string {
+	if s.perSecond {
+		return "RabbitMQ quorum queues, one a due second"
+	}
+	return "RabbitMQ quorum queue"
+}
+
+func (rabbitSubject) Promise() subject.Promise {
+	return subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite}
+}
+
+func (rabbitSubject) Missing() string {
+	if _, err := installed.RabbitMQ(); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func (s rabbitSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+	server, err := startServer(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	v := &service{server: server, delays: &delays{perSecond: s.perSecond, known: map[string]bool{}}}
+	err = v.declare()
+	if err == nil {
+		err = settle(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, v.Stop())
+	}
+	return v, nil
+}
+
+// settle waits until the server finds its quorum queues again after a crash: their names are on the disk half a second
+// after they were made.
+func settle(ctx context.Context) error {
+	settled := time.NewTimer(time.Second)
+	defer settled.Stop()
+	select {
+	case <-settled.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// service is a server, and the connections that callers share.
+type service struct {
+	*server
+	delays *delays
+	shared []*connection
+	made   int // callers, on those connections
+}
+
+func (v *service) declare() error {
+	conn, err := v.dial()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // what it was for is done, or has failed
+	channel, err := conn.Channel()
+	if err != nil {
+		return err
+	}
+	if _, err := channel.QueueDeclare(ready, true, false, false, false, quorum(nil)); err != nil {
+		return err
+	}
+	if v.delays.perSecond {
+		return nil // each when it is wanted
+	}
+	_, err = v.delays.queue(channel, time.Time{})
+	return err
+}
+
+func (v *service) Caller(context.Context) (subject.Caller, error) {
+	if v.made%callersPerConnection == 0 {
+		conn, err := v.dial()
+		if err != nil {
+			return nil, err
+		}
+		v.shared = append(v.shared, &connection{conn, v.delays})
+	}
+	v.made++
+	return v.shared[len(v.shared)-1].caller()
+}
+
+// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+func (v *service) Restart(ctx context.Context) error {
+	v.disconnect()
+	return v.server.restart(ctx)
+}
+
+// disconnect does not ask whether the server heard it: it may be dead.
+func (v *service) disconnect() {
+	for _, c := range v.shared {
+		_ = c.conn.Close()
+	}
+	v.shared, v.made = nil, 0
+}
+
+func (v *service) Stop() error {
+	v.disconnect()
+	return v.stop()
+}

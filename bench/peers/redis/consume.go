@@ -1,0 +1,126 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+//go:embed claim.lua
+var claimSource string
+
+const (
+	claimMost  = 1000 // tasks in one claim; a script's arguments are limited to some thousands
+	lease      = 30 * time.Second
+	ackTimeout = 5 * time.Second
+)
+
+// Consume claims what is due, and looks again at once as long as there is more than one claim's worth. The
+// acknowledgement of a full claim goes out with the next claim.
+func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	script := goredis.NewScript(claimSource)
+	if err := script.Load(ctx, c.client).Err(); err != nil {
+		return ended(ctx, err)
+	}
+	poll := time.NewTicker(c.poll)
+	defer poll.Stop()
+	var taken []string
+	for {
+		ids, err := c.claim(ctx, script, taken)
+		if err != nil {
+			return ended(ctx, errors.Join(err, c.acknowledge(ctx, taken)))
+		}
+		at := time.Now()
+		for _, id := range ids {
+			got(id, at)
+		}
+		if taken = ids; len(taken) == claimMost && ctx.Err() == nil {
+			continue
+		}
+		if err := c.acknowledge(ctx, taken); err != nil {
+			return err
+		}
+		taken = nil
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// claim acknowledges what was taken before, and takes what is due.
+func (c *sortedSetCaller) claim(ctx context.Context, script *goredis.Script, taken []string) ([]string, error) {
+	now := time.Now()
+	pipe := c.client.Pipeline()
+	remove(ctx, pipe, taken)
+	claim := script.EvalSha(ctx, pipe, []string{keyDue, keyPayloads},
+		now.UnixMilli(), now.Add(lease).UnixMilli(), claimMost)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	reply, err := claim.Slice()
+	if err != nil {
+		return nil, err
+	}
+	return claimed(reply)
+}
+
+// claimed checks that each id has come with its payload.
+func claimed(reply []any) ([]string, error) {
+	if len(reply) != 2 {
+		return nil, fmt.Errorf("the claim's answer has %d parts", len(reply))
+	}
+	ids, ok := reply[0].([]any)
+	payloads, also := reply[1].([]any)
+	if !ok || !also || len(ids) != len(payloads) {
+		return nil, fmt.Errorf("the claim's answer has ids of type %T and payloads of type %T", reply[0], reply[1])
+	}
+	out := make([]string, len(ids))
+	for i := range ids {
+		if out[i], ok = ids[i].(string); !ok {
+			return nil, fmt.Errorf("an id of type %T", ids[i])
+		}
+		if _, ok = payloads[i].(string); !ok {
+			return nil, fmt.Errorf("task %s has no payload", out[i])
+		}
+	}
+	return out, nil
+}
+
+// acknowledge is done even when the context has ended: the tasks were received.
+func (c *sortedSetCaller) acknowledge(ctx context.Context, taken []string) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
+	defer cancel()
+	pipe := c.client.Pipeline()
+	remove(ctx, pipe, taken)
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+func remove(ctx context.Context, pipe goredis.Pipeliner, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	members := make([]any, len(ids))
+	for i, id := range ids {
+		members[i] = id
+	}
+	pipe.ZRem(ctx, keyDue, members...)
+	pipe.HDel(ctx, keyPayloads, ids...)
+}
+
+// ended tells the end that was wanted from an error.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/belfryhq/belfry/bench/peers/redisserver"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+const (
+	expiryPrefix  = "task:"
+	expiryChannel = "__keyevent@0__:expired"
+)
+
+type expiry struct{}
+
+// Expiry is a key for each task that expires when it is due, and whoever listens to the server's events of it. The
+// payload stands in a hash, because an expired key has no value any more.
+func Expiry() subject.Subject { return expiry{} }
+
+func (expiry) Name() string             { return "Redis key expiry events" }
+func (expiry) Promise() subject.Promise { return redisserver.EverySecond.Promise() }
+func (expiry) Missing() string          { return redisserver.Missing() }
+
+func (expiry) Start(ctx context.Context, dir string) (subject.Service, error) {
+	server, err := redisserver.Start(ctx, dir, redisserver.EverySecond, "--notify-keyspace-events", "Ex")
+	if err != nil {
+		return nil, err
+	}
+	return &service{Server: server, caller: func(c *connection) (subject.Caller, error) {
+		return &expiryCaller{c}, nil
+	}}, nil
+}
+
+type expiryCaller struct{ *connection }
+
+func (c *expiryCaller) Schedule(ctx context.Context, task subject.Task) error {
+	stored := c.pipe.HSet(ctx, keyPayloads, task.ID, task.Payload)
+	set := c.pipe.SetArgs(ctx, expiryPrefix+task.ID, "", goredis.SetArgs{ExpireAt: task.Due})
+	return errors.Join(stored.Err(), set.Err())
+}
+
+func (c *expiryCaller) Cancel(ctx context.Context, id string) error {
+	removed, forgotten := c.pipe.Del(ctx, expiryPrefix+id), c.pipe.HDel(ctx, keyPayloads, id)
+	if err := errors.Join(removed.Err(), forgotten.Err()); err != nil {
+		return err
+	}
+	if removed.Val() == 0 {
+		return fmt.Errorf("task %s is not there", id)
+	}
+	return nil
+}
+
+// Consume receives what expires while it listens. What expires otherwise is lost.
+func (c *expiryCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	events := c.client.Subscribe(ctx, expiryChannel)
+	defer func() { _ = events.Close() }() // it only says that it was closed already
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, ok := <-events.Channel():
+			if !ok {
+				return errors.New("the subscription has ended")
+			}
+			if err := c.receive(ctx, event.Payload, got); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (c *expiryCaller) receive(ctx context.Context, key string, got func(id string, at time.Time)) error {
+	at := time.Now()
+	id, ok := strings.CutPrefix(key, expiryPrefix)
+	if !ok {
+		return fmt.Errorf("key %q has expired, which is no task's", key)
+	}
+	got(id, at)
+	return c.pipe.HDel(ctx, keyPayloads, id).Err()
+}
