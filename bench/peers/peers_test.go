@@ -27,7 +27,8 @@ var servers = map[string]string{
 	"PostgreSQL": "postgresql",
 }
 
-// wantPeer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the name of its server: `make test-brokers`.
+// wantPeer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the name of its server: `make
+// test-brokers`.
 func wantPeer(t *testing.T, s subject.Subject) {
 	t.Helper()
 	server := servers[strings.Trim(strings.Fields(s.Name())[0], ",")]
@@ -230,6 +231,8 @@ func (r *round) consume(c subject.Caller) {
 		}
 	})
 	r.check(err)
+	mu.Lock()
+	defer mu.Unlock()
 	if len(seen) < len(r.due) {
 		r.Errorf("%d of %d came", len(seen), len(r.due))
 	}
@@ -270,8 +273,8 @@ func (r *round) await() subject.Caller {
 	}
 }
 
-// forgets tells of subjects that lose tasks when they are killed, by their nature: one tells only those who listen at that
-// moment, and one makes queues late.
+// forgets tells of subjects that lose tasks when they are killed, by their nature: one tells only those who listen at
+// that moment, and one makes queues late.
 func forgets(s subject.Subject) bool {
 	return s.Name() == redis.Expiry().Name() || s.Name() == rabbitmq.QueuePerSecond().Name()
 }

@@ -63,6 +63,9 @@ func (s natsSubject) Start(ctx context.Context, dir string) (subject.Service, er
 	if err := v.createStream(ctx); err != nil {
 		return nil, errors.Join(err, v.Stop())
 	}
+	if s.nodes > 1 {
+		return cluster{v}, nil
+	}
 	return v, nil
 }
 

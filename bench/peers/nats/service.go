@@ -118,8 +118,11 @@ func (v *service) Restart(context.Context) error {
 	return v.each((*subject.Process).Launch)
 }
 
+// cluster is a service of several nodes.
+type cluster struct{ *service }
+
 // KillLeader kills the node that leads the stream.
-func (v *service) KillLeader() error {
+func (v cluster) KillLeader() error {
 	js, err := v.connect()
 	if err != nil {
 		return err
@@ -131,16 +134,16 @@ func (v *service) KillLeader() error {
 	if err != nil {
 		return err
 	}
-	cluster := stream.CachedInfo().Cluster
-	if cluster == nil {
+	group := stream.CachedInfo().Cluster
+	if group == nil {
 		return errors.New("the stream is of no cluster")
 	}
 	for i, node := range v.nodes {
-		if nodeName(i) == cluster.Leader {
+		if nodeName(i) == group.Leader {
 			return node.Kill()
 		}
 	}
-	return fmt.Errorf("no node is the leader %q", cluster.Leader)
+	return fmt.Errorf("no node is the leader %q", group.Leader)
 }
 
 func (v *service) Stop() error {

@@ -48,7 +48,7 @@ func (o *owner) command(program string, args ...string) []string {
 	}, command...)
 }
 
-// makeFolder makes a folder of that user, and lets him get there through the temporary folders that this process has made.
+// makeFolder makes a folder of that user, and lets him get there through folders for temporary files.
 func (o *owner) makeFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil || o.name == "" {
 		return err

@@ -64,7 +64,7 @@ func (v *service) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.MaxConns = connections
+	config.MaxConns, config.MinConns = connections, connections // opened now: a connection is a process there
 	v.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }

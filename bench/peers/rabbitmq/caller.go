@@ -15,7 +15,7 @@ import (
 const (
 	callersPerConnection = 64
 	prefetch             = 2000 // messages under way to a consumer, as many as a quorum queue takes
-	ackEach              = 200  // messages, and when there is none left
+	ackEach              = 200  // messages, and when there is none at the moment
 )
 
 type connection struct {
@@ -92,39 +92,61 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 	return errors.Join(err, channel.Close())
 }
 
+// receive takes what is there, acknowledges it as a whole, and waits for more.
 func receive(ctx context.Context, messages <-chan amqp.Delivery, got func(id string, at time.Time)) error {
-	var last amqp.Delivery
-	unacknowledged := 0
 	for {
 		select {
 		case <-ctx.Done():
-			return acknowledge(last, unacknowledged)
+			return nil
 		case message, ok := <-messages:
-			if !ok {
-				return errors.New("the channel of a consumer was closed")
-			}
-			at := time.Now()
-			if message.MessageId == "" {
-				return fmt.Errorf("a message without an id: %.40q", message.Body)
-			}
-			got(message.MessageId, at)
-			last, unacknowledged = message, unacknowledged+1
-		}
-		if unacknowledged >= ackEach || len(messages) == 0 {
-			if err := acknowledge(last, unacknowledged); err != nil {
+			if err := take(message, ok, got); err != nil {
 				return err
 			}
-			unacknowledged = 0
+			last, err := takeMore(message, messages, got)
+			if err == nil {
+				err = last.Ack(true) // with all before it
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 }
 
-// acknowledge acknowledges a message and all before it.
-func acknowledge(last amqp.Delivery, n int) error {
-	if n == 0 {
-		return nil
+// takeMore takes what else is there at this moment, and returns the last of it.
+func takeMore(
+	last amqp.Delivery, messages <-chan amqp.Delivery, got func(id string, at time.Time),
+) (amqp.Delivery, error) {
+	for range ackEach - 1 {
+		select {
+		case message, ok := <-messages:
+			if err := take(message, ok, got); err != nil {
+				return last, err
+			}
+			last = message
+		default:
+			return last, nil
+		}
 	}
-	return last.Ack(true)
+	return last, nil
 }
 
-func (c *caller) Close() error { return c.channel.Close() }
+func take(message amqp.Delivery, ok bool, got func(id string, at time.Time)) error {
+	if !ok {
+		return errors.New("the channel of a consumer was closed")
+	}
+	at := time.Now()
+	if message.MessageId == "" {
+		return fmt.Errorf("a message without an id: %.40q", message.Body)
+	}
+	got(message.MessageId, at)
+	return nil
+}
+
+// Close closes the channel, if its connection has not gone with a server that was killed.
+func (c *caller) Close() error {
+	if err := c.channel.Close(); !errors.Is(err, amqp.ErrClosed) {
+		return err
+	}
+	return nil
+}

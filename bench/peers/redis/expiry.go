@@ -16,6 +16,7 @@ import (
 const (
 	expiryPrefix  = "task:"
 	expiryChannel = "__keyevent@0__:expired"
+	forgetMost    = 100 // payloads at once
 )
 
 type expiry struct{}
@@ -61,27 +62,30 @@ func (c *expiryCaller) Cancel(ctx context.Context, id string) error {
 func (c *expiryCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	events := c.client.Subscribe(ctx, expiryChannel)
 	defer func() { _ = events.Close() }() // it only says that it was closed already
+	expired := events.Channel()
+	var received []string
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case event, ok := <-events.Channel():
+		case event, ok := <-expired:
 			if !ok {
 				return errors.New("the subscription has ended")
 			}
-			if err := c.receive(ctx, event.Payload, got); err != nil {
-				return err
+			at := time.Now()
+			id, ok := strings.CutPrefix(event.Payload, expiryPrefix)
+			if !ok {
+				return fmt.Errorf("key %q has expired, which is no task's", event.Payload)
 			}
+			got(id, at)
+			received = append(received, id)
 		}
+		if len(expired) > 0 && len(received) < forgetMost {
+			continue
+		}
+		if err := c.pipe.HDel(ctx, keyPayloads, received...).Err(); err != nil {
+			return ended(ctx, err)
+		}
+		received = received[:0]
 	}
-}
-
-func (c *expiryCaller) receive(ctx context.Context, key string, got func(id string, at time.Time)) error {
-	at := time.Now()
-	id, ok := strings.CutPrefix(key, expiryPrefix)
-	if !ok {
-		return fmt.Errorf("key %q has expired, which is no task's", key)
-	}
-	got(id, at)
-	return c.pipe.HDel(ctx, keyPayloads, id).Err()
 }
