@@ -106,16 +106,32 @@ func (r *round) stop() {
 	if pids := r.service.PIDs(); len(pids) > 0 {
 		r.Errorf("processes %v run still", pids)
 	}
-	links, err := filepath.Glob("/proc/[0-9]*/cwd")
-	r.check(err)
-	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, r.dir) {
-			r.Errorf("%s is left behind in %s", filepath.Dir(link), target)
-		}
+	left := r.leftBehind()
+	for end := time.Now().Add(leaving); len(left) > 0 && time.Now().Before(end); left = r.leftBehind() {
+		<-time.After(100 * time.Millisecond)
+	}
+	for _, process := range left {
+		r.Errorf("%s is left behind in %s", process, r.dir)
 	}
 	if r.Failed() {
 		r.showLogs()
 	}
+}
+
+// leaving is how long what a server started itself may take to notice that the server is gone.
+const leaving = 5 * time.Second
+
+// leftBehind are the processes that work in the round's folder.
+func (r *round) leftBehind() []string {
+	links, err := filepath.Glob("/proc/[0-9]*/cwd")
+	r.check(err)
+	var left []string
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, r.dir) {
+			left = append(left, filepath.Dir(link))
+		}
+	}
+	return left
 }
 
 func (r *round) showLogs() {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/bench/belfry"
+	"github.com/belfryhq/belfry/bench/peers"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/subject"
 )
@@ -32,8 +33,11 @@ func entries(binary string) []entry {
 			workloads: []string{"schedule", "schedule-many", "cancel"},
 		},
 	}
-	for _, peer := range peers() {
+	for _, peer := range peers.All() {
 		all = append(all, entry{subject: peer})
+	}
+	for _, peer := range peers.ForLateness() {
+		all = append(all, entry{subject: peer, workloads: []string{"lateness", "burst"}})
 	}
 	return all
 }
