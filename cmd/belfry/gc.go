@@ -13,7 +13,7 @@ import (
 // and the garbage may stay small. From 28 MiB of live heap on, it is bounded instead of being doubled.
 const (
 	garbageBytes = 28 << 20
-	gcLook       = time.Second
+	gcLook       = 250 * time.Millisecond
 	gcHighest    = 100 // percent of the live heap; Go's default
 	gcLowest     = 2   // below it, collections would follow each other without a pause
 )

@@ -43,6 +43,7 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
 	n.space = func() (disk.Space, error) { return disk.Of(f.data) }
 	defer func() { err = errors.Join(err, n.stop()) }()
+	go boundGarbage(ctx) // before the state is read: with Go's own bound, that would take twice the memory
 	awaitRoom := func() error { return n.awaitRoom(ctx) }
 	for _, start := range []func() error{
 		n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, n.startCluster, n.startHTTP,
@@ -51,7 +52,6 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 			return err
 		}
 	}
-	go boundGarbage(ctx)
 	log.Info("serving", "version", version(), "http", n.listener.Addr().String(), "peer", n.cluster.PeerAddr(),
 		"node", n.cluster.ID(), "data", f.data)
 	select {
