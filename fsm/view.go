@@ -89,7 +89,13 @@ type Counts struct {
 	Tasks   int                                  // tombstones included
 	Lanes   int                                  // lanes with a task in them
 	Bytes   int64                                // memory of tasks, blobs, index and queues
+	Free    int64                                // of that, for tasks to come
+	Coming  int64                                // beside that, what tasks may come to take when they come due
 }
+
+// comingBytes is what a task takes beside its own from the moment it comes due: its progress, of 64 bytes, and, once an
+// attempt has ended, its history, with few words about one attempt.
+const comingBytes = 64 + 64
 
 // Counts returns what the machine holds.
 func (m *Machine) Counts() Counts {
@@ -100,6 +106,8 @@ func (m *Machine) Counts() Counts {
 		Tasks:   m.tasks.Len(),
 		Lanes:   len(m.lanes.numbers),
 		Bytes:   m.tasks.Bytes() + m.progress.Bytes() + m.blobs.Bytes() + m.index.Bytes() + m.queues.bytes(),
+		Free:    m.tasks.FreeBytes() + m.progress.FreeBytes() + m.blobs.FreeBytes(),
+		Coming:  int64(m.tasks.Len()-m.progress.Len()) * comingBytes,
 	}
 }
 

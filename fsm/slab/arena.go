@@ -31,6 +31,7 @@ type Arena struct {
 	spare   []byte   // one empty chunk of full size, or nil
 
 	held int64 // bytes of all chunks, spare included, and large blobs
+	used int64 // of these, bytes of slots in use and of large blobs
 	live int64 // bytes of all blobs
 
 	frozen *FrozenArena // the last view, unless it is known to be released
@@ -92,6 +93,10 @@ func (a *Arena) Bytes() int64 {
 	return a.held + tables + a.freed.bytes() + a.loose.bytes()
 }
 
+// FreeBytes returns how many of the bytes held are free slots. What was freed under a view is not, before it is
+// recycled.
+func (a *Arena) FreeBytes() int64 { return a.held - a.used }
+
 // Live returns the sum of the lengths of all blobs. It depends on nothing but them.
 func (a *Arena) Live() int64 { return a.live }
 
@@ -103,6 +108,7 @@ func (a *Arena) drop(r Ref) {
 	}
 	i := uint32(r &^ largeRef)
 	a.held -= int64(cap(a.large[i]))
+	a.used -= int64(cap(a.large[i]))
 	a.large[i] = nil
 	a.indexes = append(a.indexes, i)
 }
@@ -110,6 +116,7 @@ func (a *Arena) drop(r Ref) {
 func (a *Arena) putLarge(b []byte) Ref {
 	own := append([]byte(nil), b...)
 	a.held += int64(cap(own))
+	a.used += int64(cap(own))
 	if n := len(a.indexes); n > 0 {
 		i := a.indexes[n-1]
 		a.indexes = a.indexes[:n-1]

@@ -91,8 +91,8 @@ func (m *arenaModel) check(t *rapid.T) {
 			t.Fatalf("blob %d of %d bytes is not what was put", r, len(b))
 		}
 	}
-	if m.a.Live() != m.live || m.a.Bytes() < m.live {
-		t.Fatalf("live %d, held %d, want %d live", m.a.Live(), m.a.Bytes(), m.live)
+	if m.a.Live() != m.live || m.a.Bytes()-m.a.FreeBytes() < m.live || m.a.FreeBytes() < 0 {
+		t.Fatalf("live %d, held %d, free %d, want %d live", m.a.Live(), m.a.Bytes(), m.a.FreeBytes(), m.live)
 	}
 	if m.frozen == nil {
 		return
@@ -172,6 +172,9 @@ func TestArenaGivesMemoryBack(t *testing.T) {
 	}
 	if got := a.Bytes(); got > maxChunk+most/100 {
 		t.Errorf("an emptied arena holds %d of %d bytes, more than its spare chunk and tables", got, most)
+	}
+	if got := a.FreeBytes(); got != maxChunk {
+		t.Errorf("%d bytes are free in an emptied arena, want the spare chunk", got)
 	}
 	fill(60) // another class
 	if got := a.Bytes(); got > most {

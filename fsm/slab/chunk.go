@@ -44,6 +44,7 @@ func (a *Arena) take(class int) (number uint32, place uint16) {
 		m.fresh += uint16(slotSize(class) / unit)
 	}
 	m.live++
+	a.used += int64(slotSize(class))
 	if m.full(len(data)) {
 		a.unlink(number)
 	}
@@ -60,6 +61,7 @@ func (a *Arena) release(number uint32, place uint16) {
 	setNextFree(data, place, m.free)
 	m.free = place
 	m.live--
+	a.used -= int64(slotSize(int(m.class)))
 	if wasFull {
 		a.link(number)
 	}

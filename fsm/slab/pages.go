@@ -117,6 +117,12 @@ func (s *Pages[T]) Bytes() int64 {
 	return int64(pagesIn(len(s.chunks)))*perPage + headers
 }
 
+// FreeBytes returns how many of the bytes held are records that are not in use.
+func (s *Pages[T]) FreeBytes() int64 {
+	var zero T
+	return (int64(pagesIn(len(s.chunks)))*PageRecords - int64(s.live)) * int64(unsafe.Sizeof(zero))
+}
+
 // Freeze returns a view of the records as they are now. It costs three words a chunk. It panics if an earlier view has
 // not been released.
 func (s *Pages[T]) Freeze() *Frozen[T] {
