@@ -19,7 +19,8 @@ type Node struct {
 	HTTPAddr      string  `json:"http_addr"`
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"`
-	DiskLow       bool    `json:"disk_low"` // its disk is nearly full: it leads only what nobody else can
+	DiskLow       bool    `json:"disk_low"`    // its disk is nearly full: it leads only what nobody else can
+	MemoryFull    bool    `json:"memory_full"` // shards with a replica on it take no more tasks
 }
 
 // Shard is one Raft group with the tasks whose ids hash to it.

@@ -9,7 +9,8 @@ import (
 
 func (n *Node) newComparer() *compare.Comparer {
 	return compare.New(compare.Config{
-		Self: n.ID(), Replicas: n.comparedReplicas, DiskLow: n.disk.Low, Judged: n.setStandings,
+		Self: n.ID(), Replicas: n.comparedReplicas, DiskLow: n.disk.Low, MemoryFull: n.memory.Full,
+		Judged: n.setStandings,
 		Ask: func(ctx context.Context, node string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
 			return n.peers.get(node).rpc.Compare(ctx, r)
 		},

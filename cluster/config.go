@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/logstore"
@@ -49,6 +50,14 @@ type Config struct {
 	// tells how much there is; nil: the file system does.
 	MinFreeDisk disk.Reserve
 	DiskSpace   func() (disk.Space, error)
+
+	// MemoryLimit is how many bytes the process may use: from three quarters of it on, the node's shards take no more
+	// tasks. 0: no limit. Heap and Machine tell what is in use; nil: the runtime and the system do.
+	MemoryLimit int64
+	Heap        func() memory.Heap
+	Machine     func() (memory.Machine, error)
+	// MaxPending is how many bytes of calls may wait at each shard led here; 0: the shard's default.
+	MaxPending int64
 
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none

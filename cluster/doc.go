@@ -13,6 +13,7 @@
 //	router     id → slot → shard → leader, and trying again
 //	pull       due tasks, from all leaders to the consumers that wait here
 //	disk       how much room is left for the data
+//	memory     how much room is left for tasks
 //	verify     what is in a stopped node's data folder
 //	compare    this node's replicas against those elsewhere, all the time
 //
@@ -47,6 +48,12 @@
 // takes nothing that needs more room unless a majority of its nodes are up and have some: its leader refuses that with
 // fsm.ErrNoRoom and carries out the rest. One full disk of three is noticed by nobody. A node does not write a snapshot
 // for which there is no room; it keeps its log instead.
+//
+// Memory is another matter, since every replica holds every task of its shard. So not the majority of a shard's nodes
+// counts, but each that is up: as long as one has reached its limit (--memory-limit), the shard's leader refuses new
+// tasks with fsm.ErrNoMemory and carries out the rest. Were that node not asked, it would be killed for its memory, come
+// back, be sent everything, and be killed again. What other nodes have reached is known within a second, what the
+// leader's own has within a quarter; the quarter of the limit that is left has room for what comes meanwhile.
 //
 // # Starting and stopping
 //

@@ -117,6 +117,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: h.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
+		MaxPending: n.cfg.MaxPending,
 	})
 	if err != nil {
 		return nil, errors.Join(err, transport.Close())

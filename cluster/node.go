@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/cluster/router"
@@ -38,6 +39,7 @@ type Node struct {
 	router   *router.Router
 	puller   *pull.Puller
 	disk     *disk.Watch
+	memory   *memory.Watch
 	comparer *compare.Comparer
 
 	clockApart atomic.Bool // this node's clock is apart from the others'
@@ -85,7 +87,7 @@ func (n *Node) open() error {
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()
-	n.disk = n.watchDisk()
+	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.comparer = n.newComparer()
 	if err := n.startGossip(); err != nil {
 		return err
@@ -103,6 +105,7 @@ func (n *Node) open() error {
 	n.workers.Go(n.run)
 	n.workers.Go(func() { n.comparer.Run(n.ctx) })
 	n.workers.Go(func() { n.disk.Run(n.ctx) })
+	n.workers.Go(func() { n.memory.Run(n.ctx) })
 	return nil
 }
 

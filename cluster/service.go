@@ -110,7 +110,7 @@ func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.S
 
 // status is about the replicas here, the control group's first.
 func (n *Node) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{DiskLow: n.disk.Low()}
+	reply := &clusterpb.StatusReply{DiskLow: n.disk.Low(), MemoryFull: n.memory.Full()}
 	if g := n.controlGroup(); g != nil {
 		leader, term := g.Leader()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{

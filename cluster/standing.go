@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -20,8 +22,33 @@ func (n *Node) setStandings() {
 		default:
 			s.SetStanding(shard.Willing)
 		}
-		s.SetRoom(n.hasRoom(s.Voters()))
+		s.SetRoom(n.lack(s.Voters()))
 	}
+}
+
+// lack is what keeps a shard of these nodes from taking more, nil if nothing does.
+func (n *Node) lack(voters []string) error {
+	if !n.hasRoom(voters) {
+		return fsm.ErrNoRoom
+	}
+	for _, node := range voters {
+		if limit := n.memoryFull(node); limit != "" {
+			return &fsm.MemoryError{Node: node, Limit: limit}
+		}
+	}
+	return nil
+}
+
+// memoryFull names the limit that a node's memory has reached, empty for none. One that is not there holds nothing that
+// could grow; once it is back, it says how it is.
+func (n *Node) memoryFull(node string) string {
+	switch {
+	case node == n.ID():
+		return n.memory.Full()
+	case n.isAlive(node):
+		return n.comparer.MemoryFull(node)
+	}
+	return ""
 }
 
 // hasRoom tells whether no disk of a shard's nodes is low, or at least so many nodes are up whose disks are not that
@@ -56,4 +83,21 @@ func (n *Node) watchDisk() *disk.Watch {
 		Space: n.cfg.DiskSpace, Reserve: n.cfg.MinFreeDisk, Changed: n.setStandings,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+}
+
+func (n *Node) watchMemory() *memory.Watch {
+	return memory.New(memory.Config{
+		Limit: n.cfg.MemoryLimit, Heap: n.cfg.Heap, Machine: n.cfg.Machine, Tasks: n.tasksInMemory,
+		Changed: n.setStandings, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+}
+
+// tasksInMemory is what the replicas here hold.
+func (n *Node) tasksInMemory() memory.Tasks {
+	var sum memory.Tasks
+	for _, s := range n.hosts.all() {
+		held, free, coming := s.Memory()
+		sum.Held, sum.Free, sum.Coming = sum.Held+held, sum.Free+free, sum.Coming+coming
+	}
+	return sum
 }

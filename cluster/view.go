@@ -20,6 +20,7 @@ type NodeView struct {
 	ID, Name, HTTPAddr, PeerAddr string
 	Alive                        bool
 	DiskLow                      bool          // less than its reserve is free
+	MemoryFull                   bool          // its replicas' shards take no more tasks
 	ClockOffset                  time.Duration // its clock ahead of this node's; 0 if not known
 	ClockBound                   time.Duration // by how much that may be wrong
 }
@@ -69,12 +70,15 @@ func (n *Node) View(ctx context.Context) View {
 
 // account is what a node says about itself and its replicas, by shard. nil: it did not answer.
 type account struct {
-	replicas map[uint32]*clusterpb.ReplicaStatus
-	diskLow  bool
+	replicas   map[uint32]*clusterpb.ReplicaStatus
+	diskLow    bool
+	memoryFull bool
 }
 
 func newAccount(reply *clusterpb.StatusReply) *account {
-	a := &account{replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.DiskLow}
+	a := &account{
+		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.DiskLow, memoryFull: reply.MemoryFull != "",
+	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
 	}
@@ -115,6 +119,7 @@ func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
 	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
 	v.Alive = told != nil || n.isAlive(node.Id)
 	v.DiskLow = told != nil && told.diskLow
+	v.MemoryFull = told != nil && told.memoryFull
 	if offset, bound, known := n.clocks.Offset(node.Id); known {
 		v.ClockOffset, v.ClockBound = offset, bound
 	}

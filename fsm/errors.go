@@ -16,7 +16,23 @@ var (
 	// ErrNoRoom: refused before it was proposed, because the shard's disks are nearly full and it would need more of them.
 	// HTTP 507, "committed": "no".
 	ErrNoRoom = errors.New("the disks are nearly full: nothing is taken that needs more room")
+	// ErrNoMemory: refused before it was proposed, because a node of the shard holds as many tasks as its memory allows,
+	// and it would need more. HTTP 429. Such an error is a *MemoryError.
+	ErrNoMemory = errors.New("the memory for tasks is used up")
 )
+
+// MemoryError is an ErrNoMemory that says whose memory it is.
+type MemoryError struct {
+	Node  string // its id
+	Limit string // the limit that it has reached, for people
+}
+
+func (e *MemoryError) Error() string {
+	return fmt.Sprintf("node %s holds as many tasks as its memory allows (limit %s)", e.Node, e.Limit)
+}
+
+// Is makes it an ErrNoMemory.
+func (e *MemoryError) Is(target error) bool { return target == ErrNoMemory }
 
 // NotLeaderError says that this replica does not lead the shard. It is an ErrNotProposed.
 type NotLeaderError struct {

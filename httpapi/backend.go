@@ -64,6 +64,7 @@ type NodeView struct {
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"` // its clock minus the answering node's
 	DiskLow       bool    `json:"disk_low"`        // it leads only what nobody else can
+	MemoryFull    bool    `json:"memory_full"`     // shards with a replica on it take no more tasks
 }
 
 // ShardView is one shard as the answering node knows it.

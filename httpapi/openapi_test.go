@@ -59,8 +59,8 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
 	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
 		wrongState, queueNotFound, queueNotEmpty, leaseNotFound, leaseEnded,
-		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, internalError, notCommitted,
-		notReady, noRoom, outcomeUnknown}
+		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, internalError,
+		notCommitted, notReady, noRoom, outcomeUnknown}
 	if len(types) != len(known) {
 		t.Errorf("%d documented, %d known", len(types), len(known))
 	}
@@ -235,7 +235,7 @@ func (d *documented) begun(id string) string {
 
 func TestFailuresAreDocumented(t *testing.T) {
 	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, fsm.ErrUnknown: 504,
-		errors.New("x"): 500} {
+		errors.New("x"): 500, &fsm.MemoryError{Node: "n1", Limit: "1GiB"}: 429} {
 		d := newDocumented(t)
 		d.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { return []fsm.Reply{{Err: err}} }
 		d.fake.readErr, d.fake.ready = err, err

@@ -38,6 +38,7 @@ var (
 	unsupportedMedia  = kind{"unsupported-media-type", "The body is not of the type that this call takes.", 415}
 	keyReused         = kind{"key-reused", "The idempotency key was used with another call.", 422}
 	overloaded        = kind{"overloaded", "Too many calls are waiting.", 429}
+	memoryFull        = kind{"memory-full", "The memory for tasks is used up.", 429}
 	internalError     = kind{"internal", "Something went wrong inside.", 500}
 	notCommitted      = kind{"not-committed", "The call was not carried out and will not be.", 503}
 	notReady          = kind{"not-ready", "The node is not ready.", 503}
@@ -90,6 +91,7 @@ func problemOf(err error) *problem {
 	var p *problem
 	var field *fsm.FieldError
 	var syntax *syntaxError
+	var memory *fsm.MemoryError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -99,6 +101,10 @@ func problemOf(err error) *problem {
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
 	case errors.Is(err, fsm.ErrOverloaded):
 		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
+	case errors.As(err, &memory):
+		return &problem{kind: memoryFull, limit: memory.Limit, retryAfter: 5,
+			detail: "node " + memory.Node + " holds as many tasks as its memory allows; nothing is taken that needs more " +
+				"of it, and cancels, settles and changes of a time are"}
 	case errors.Is(err, fsm.ErrNoRoom):
 		return &problem{kind: noRoom, committed: "no", retryAfter: 10,
 			detail: "nothing is taken that needs more room; cancels, settles and changes of a time are"}

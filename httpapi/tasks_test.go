@@ -247,6 +247,7 @@ func TestErrorsOfTheBackend(t *testing.T) {
 		committed, later string
 	}{
 		{fmt.Errorf("shard 3: %w", fsm.ErrOverloaded), 429, 429, "", "1"},
+		{&fsm.MemoryError{Node: "n1", Limit: "1GiB"}, 429, 429, "", "5"},
 		{fmt.Errorf("no room: %w", fsm.ErrNotProposed), 503, 503, "no", "1"},
 		{&fsm.NotLeaderError{Shard: 3}, 503, 503, "no", "1"},
 		{fsm.ErrUnknown, 504, 503, "unknown", "1"},
@@ -270,6 +271,21 @@ func TestErrorsOfTheBackend(t *testing.T) {
 		if strings.Contains(a.text, "fire") && c.write == 500 {
 			t.Errorf("the inside shows: %s", a.text)
 		}
+	}
+}
+
+// Who is refused for want of memory is told whose it is, and the limit.
+func TestMemoryLimitIsNamed(t *testing.T) {
+	h := newHarness(t)
+	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply {
+		return []fsm.Reply{{Err: fmt.Errorf("shard 3: %w", &fsm.MemoryError{Node: "n1", Limit: "1GiB"})}}
+	}
+	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustProblem(t, 429, "")
+	if detail, _ := p["detail"].(string); p["limit"] != "1GiB" || !strings.Contains(detail, "n1") {
+		t.Errorf("%v", p)
+	}
+	if p["type"] != problemTypePrefix+memoryFull.slug {
+		t.Errorf("type %v", p["type"])
 	}
 }
 

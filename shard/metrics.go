@@ -21,6 +21,7 @@ type metrics struct {
 	commitSeconds prometheus.Histogram
 	refused       prometheus.Counter
 	noRoom        prometheus.Counter
+	noMemory      prometheus.Counter
 	lateness      prometheus.Histogram
 	attempts      *prometheus.CounterVec
 	takeovers     prometheus.Counter
@@ -38,6 +39,8 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 			prometheus.ExponentialBuckets(0.0001, 2, 15)),
 		refused: counter("refused_total", "Calls refused because too much waited already."),
 		noRoom:  counter("no_room_total", "Commands refused because the replicas' disks are nearly full."),
+		noMemory: counter("no_memory_total",
+			"Commands refused because a replica's node holds as many tasks as its memory allows."),
 		lateness: histogram("start_lateness_seconds", "From a task's due time to the start of its attempt.",
 			prometheus.ExponentialBuckets(0.0001, 2, 18)),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -54,8 +57,8 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 			prometheus.ExponentialBuckets(0.001, 4, 10)),
 	}
 	m.collectors = []prometheus.Collector{
-		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.noRoom, m.lateness, m.attempts, m.takeovers,
-		m.clockPauses, m.snapshots, m.broken,
+		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.noRoom, m.noMemory, m.lateness, m.attempts,
+		m.takeovers, m.clockPauses, m.snapshots, m.broken,
 		gauge("leader", "1 while this node leads the shard.", func() float64 {
 			if s.IsLeader() {
 				return 1

@@ -2,26 +2,41 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// SetRoom says whether there is room on the disks of the shard's replicas for more than there is. If not, its leader
-// refuses commands that need room, and carries out all others: those are small, and let things go.
-func (s *Shard) SetRoom(room bool) {
-	if s.noRoom.Swap(!room) == room {
-		s.cfg.Logger.Info("room on the replicas' disks", "enough", room)
+// SetRoom says what the shard's replicas lack that it would need to grow: fsm.ErrNoRoom, an fsm.ErrNoMemory, or nil,
+// nothing. Its leader refuses commands that need room with that error, and carries out all others: those are small, and
+// let things go.
+func (s *Shard) SetRoom(lack error) {
+	before := s.lacking()
+	s.lack.Store(&lack)
+	switch {
+	case lack == nil && before != nil:
+		s.cfg.Logger.Info("there is room for more at the replicas")
+	case lack != nil && (before == nil || before.Error() != lack.Error()):
+		s.cfg.Logger.Info("there is no room for more at the replicas", "lack", lack)
 	}
 }
 
+// lacking is what SetRoom said last.
+func (s *Shard) lacking() error {
+	if lack := s.lack.Load(); lack != nil {
+		return *lack
+	}
+	return nil
+}
+
 // doInPlace is Do without those commands that need room.
-func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []fsm.Reply {
 	if _, err := s.leadership(ctx); err != nil {
 		return refuse(len(cmds), err) // whoever leads may have room
 	}
-	replies := refuse(len(cmds), fsm.ErrNoRoom)
+	replies := refuse(len(cmds), lack)
 	var rest []*fsmpb.Command
 	var at []int
 	for i, cmd := range cmds {
@@ -29,7 +44,11 @@ func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command) []fsm.Repl
 			rest, at = append(rest, cmd), append(at, i)
 		}
 	}
-	s.metrics.noRoom.Add(float64(len(cmds) - len(rest)))
+	if refused := float64(len(cmds) - len(rest)); errors.Is(lack, fsm.ErrNoMemory) {
+		s.metrics.noMemory.Add(refused)
+	} else {
+		s.metrics.noRoom.Add(refused)
+	}
 	for i, reply := range s.do(ctx, rest) {
 		replies[at[i]] = reply
 	}
@@ -44,4 +63,10 @@ func (s *Shard) checkSnapshotRoom() error {
 		return fmt.Errorf("no room on the disk for a snapshot of about %d MiB", size>>20+1)
 	}
 	return nil
+}
+
+// Memory returns what the replica's machine holds, in bytes: see fsm.Counts.
+func (s *Shard) Memory() (held, free, coming int64) {
+	c := s.machine.Counts()
+	return c.Bytes, c.Free, c.Coming
 }

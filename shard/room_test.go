@@ -14,6 +14,14 @@ import (
 
 // Without room a leader refuses what needs some and carries out the rest, in order; whoever does not lead says so.
 func TestNoRoom(t *testing.T) {
+	for name, lack := range map[string]error{
+		"disks": fsm.ErrNoRoom, "memory": &fsm.MemoryError{Node: "n2", Limit: "1GiB"},
+	} {
+		t.Run(name, func(t *testing.T) { testLack(t, lack) })
+	}
+}
+
+func testLack(t *testing.T, lack error) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
 		defer c.close()
@@ -21,10 +29,10 @@ func TestNoRoom(t *testing.T) {
 		n := c.leader()
 		n.must(t, schedule("a", due))
 		for _, id := range c.ids {
-			c.nodes[id].SetRoom(false)
+			c.nodes[id].SetRoom(lack)
 		}
 		replies := n.Do(t.Context(), []*fsmpb.Command{schedule("b", due), cancelOf("a"), schedule("a", due), cancelOf("b")})
-		if !errors.Is(replies[0].Err, fsm.ErrNoRoom) || !errors.Is(replies[2].Err, fsm.ErrNoRoom) {
+		if !errors.Is(replies[0].Err, lack) || !errors.Is(replies[2].Err, lack) {
 			t.Errorf("scheduled: %v, %v", replies[0], replies[2])
 		}
 		if replies[1].Err != nil || replies[1].Result.GetOutcome() != fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED {
@@ -38,7 +46,7 @@ func TestNoRoom(t *testing.T) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
-		n.SetRoom(true)
+		n.SetRoom(nil)
 		n.must(t, schedule("b", due))
 	})
 }

@@ -26,7 +26,7 @@ type Shard struct {
 	watch     *watch
 	tuning    *tuning
 	standing  *standing
-	noRoom    atomic.Bool // see SetRoom
+	lack      atomic.Pointer[error] // see SetRoom
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
@@ -98,11 +98,11 @@ func (s *Shard) open() error {
 }
 
 // Do has the leader commit commands, and answers each. They keep their order, and no other order is promised beyond the
-// shard's log. Do writes into the commands. Errors are *fsm.NotLeaderError, fsm.ErrOverloaded and fsm.ErrNoRoom
-// (nothing was proposed), fsm.ErrNotProposed and fsm.ErrUnknown.
+// shard's log. Do writes into the commands. Errors are *fsm.NotLeaderError, fsm.ErrOverloaded, fsm.ErrNoRoom and
+// fsm.ErrNoMemory (nothing was proposed), fsm.ErrNotProposed and fsm.ErrUnknown.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
-	if s.noRoom.Load() {
-		return s.doInPlace(ctx, cmds)
+	if lack := s.lacking(); lack != nil {
+		return s.doInPlace(ctx, cmds, lack)
 	}
 	return s.do(ctx, cmds)
 }

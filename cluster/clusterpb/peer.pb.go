@@ -35,6 +35,7 @@ const (
 	ErrorKind_ERROR_KIND_OVERLOADED   ErrorKind = 4
 	ErrorKind_ERROR_KIND_INVALID      ErrorKind = 5 // a field breaks a limit
 	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
+	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7 // a build that does not know it takes it for unknown
 )
 
 // Enum value maps for ErrorKind.
@@ -47,6 +48,7 @@ var (
 		4: "ERROR_KIND_OVERLOADED",
 		5: "ERROR_KIND_INVALID",
 		6: "ERROR_KIND_NO_ROOM",
+		7: "ERROR_KIND_NO_MEMORY",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -56,6 +58,7 @@ var (
 		"ERROR_KIND_OVERLOADED":   4,
 		"ERROR_KIND_INVALID":      5,
 		"ERROR_KIND_NO_ROOM":      6,
+		"ERROR_KIND_NO_MEMORY":    7,
 	}
 )
 
@@ -778,6 +781,7 @@ type StatusReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
 	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
+	MemoryFull    string                 `protobuf:"bytes,3,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"` // the limit that its memory has reached; empty: there is some for more tasks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -824,6 +828,13 @@ func (x *StatusReply) GetDiskLow() bool {
 		return x.DiskLow
 	}
 	return false
+}
+
+func (x *StatusReply) GetMemoryFull() string {
+	if x != nil {
+		return x.MemoryFull
+	}
+	return ""
 }
 
 type ReplicaStatus struct {
@@ -1087,6 +1098,7 @@ type CompareReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaReport       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"` // of those that are on the node
 	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
+	MemoryFull    string                 `protobuf:"bytes,3,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"` // see StatusReply
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1133,6 +1145,13 @@ func (x *CompareReply) GetDiskLow() bool {
 		return x.DiskLow
 	}
 	return false
+}
+
+func (x *CompareReply) GetMemoryFull() string {
+	if x != nil {
+		return x.MemoryFull
+	}
+	return ""
 }
 
 // ReplicaReport is what a node tells of its replica of a shard.
@@ -2142,7 +2161,8 @@ type CallError struct {
 	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // of NOT_LEADER, as far as it is known
 	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"` // of INVALID
-	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // of INVALID
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // of INVALID and NO_MEMORY
+	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`   // of NO_MEMORY: whose memory it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2212,6 +2232,13 @@ func (x *CallError) GetLimit() string {
 	return ""
 }
 
+func (x *CallError) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
 var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
@@ -2262,10 +2289,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
 	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x0f\n" +
-	"\rStatusRequest\"f\n" +
+	"\rStatusRequest\"\x87\x01\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x12\x19\n" +
-	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\"\xe9\x01\n" +
+	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\x12\x1f\n" +
+	"\vmemory_full\x18\x03 \x01(\tR\n" +
+	"memoryFull\"\xe9\x01\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2286,10 +2315,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\breplicas\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaAskedR\breplicas\"8\n" +
 	"\fReplicaAsked\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\x04R\x04from\"g\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\"\x88\x01\n" +
 	"\fCompareReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\x12\x19\n" +
-	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\"\xbc\x01\n" +
+	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\x12\x1f\n" +
+	"\vmemory_full\x18\x03 \x01(\tR\n" +
+	"memoryFull\"\xbc\x01\n" +
 	"\rReplicaReport\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12?\n" +
 	"\vcheckpoints\x18\x02 \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\x12\x1a\n" +
@@ -2357,13 +2388,14 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"q\n" +
 	"\fCommandReply\x12-\n" +
 	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x122\n" +
-	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x99\x01\n" +
+	"\x05error\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\xad\x01\n" +
 	"\tCallError\x120\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1c.belfry.cluster.v1.ErrorKindR\x04kind\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\tR\x05limit*\xc2\x01\n" +
+	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node*\xdc\x01\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -2371,7 +2403,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x12ERROR_KIND_UNKNOWN\x10\x03\x12\x19\n" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
 	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
-	"\x12ERROR_KIND_NO_ROOM\x10\x062\x80\x05\n" +
+	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
+	"\x14ERROR_KIND_NO_MEMORY\x10\a2\x80\x05\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +

@@ -37,6 +37,7 @@ type Config struct {
 	// Ask asks another node.
 	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
 	DiskLow    func() bool   // of this node
+	MemoryFull func() string // of this node: the limit that it has reached, empty: none
 	Judged     func()        // called after each round
 	Every      time.Duration // 0: a second
 	Logger     *slog.Logger
@@ -50,7 +51,8 @@ type Comparer struct {
 
 	mu      sync.Mutex
 	shards  map[uint32]*ledger
-	diskLow map[string]bool // by node, as it said last
+	diskLow map[string]bool   // by node, as it said last
+	memory  map[string]string // the same: the limit that is reached
 }
 
 // New makes one; Run runs it.
@@ -59,7 +61,8 @@ func New(cfg Config) *Comparer {
 		cfg.Every = every
 	}
 	return &Comparer{
-		cfg: cfg, metrics: newMetrics(cfg.Registerer), shards: make(map[uint32]*ledger), diskLow: make(map[string]bool),
+		cfg: cfg, metrics: newMetrics(cfg.Registerer), shards: make(map[uint32]*ledger),
+		diskLow: make(map[string]bool), memory: make(map[string]string),
 	}
 }
 
@@ -122,9 +125,16 @@ func (c *Comparer) DiskLow(node string) bool {
 	return c.diskLow[node]
 }
 
+// MemoryFull names the limit that the memory of another node has reached, as it said last; empty: none.
+func (c *Comparer) MemoryFull(node string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.memory[node]
+}
+
 // Report answers another node about the replicas that it asks for and that are here.
 func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareReply {
-	reply := &clusterpb.CompareReply{DiskLow: c.cfg.DiskLow()}
+	reply := &clusterpb.CompareReply{DiskLow: c.cfg.DiskLow(), MemoryFull: c.cfg.MemoryFull()}
 	replicas := c.cfg.Replicas()
 	for _, asked := range request.Replicas {
 		at := slices.IndexFunc(replicas, func(r Replica) bool { return r.ID() == asked.Shard })
@@ -212,7 +222,7 @@ func (c *Comparer) requests(replicas map[uint32]Replica) map[string]*clusterpb.C
 func (c *Comparer) hear(node string, reply *clusterpb.CompareReply, replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.diskLow[node] = reply.GetDiskLow()
+	c.diskLow[node], c.memory[node] = reply.GetDiskLow(), reply.GetMemoryFull()
 	for _, report := range reply.GetReplicas() {
 		r, l := replicas[report.Shard], c.shards[report.Shard]
 		if r == nil || l == nil || r.Restores() != l.restores {

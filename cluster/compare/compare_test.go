@@ -85,7 +85,8 @@ func newWorld() *world {
 func (w *world) start(node string) {
 	w.out[node] = &bytes.Buffer{}
 	w.comparers[node] = New(Config{
-		Self: node, Every: time.Minute, DiskLow: func() bool { return false }, Judged: func() {},
+		Self: node, Every: time.Minute, DiskLow: func() bool { return false },
+		MemoryFull: func() string { return "" }, Judged: func() {},
 		Replicas: func() []Replica { return []Replica{w.copies[node]} },
 		Ask: func(_ context.Context, to string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
 			if w.down[to] {

@@ -237,6 +237,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		"not proposed": {fmt.Errorf("x: %w", fsm.ErrNotProposed), fsm.ErrNotProposed},
 		"unknown":      {fsm.ErrUnknown, fsm.ErrUnknown},
 		"overloaded":   {fsm.ErrOverloaded, fsm.ErrOverloaded},
+		"no memory":    {fmt.Errorf("x: %w", &fsm.MemoryError{Node: "n1", Limit: "1GiB"}), fsm.ErrNoMemory},
 		"deadline":     {context.DeadlineExceeded, fsm.ErrUnknown},
 		"not leader":   {&fsm.NotLeaderError{Shard: 3, Leader: "c"}, fsm.ErrNotProposed},
 	} {
@@ -250,6 +251,10 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 			if errors.As(c.made, &notLeader) &&
 				(!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
 				t.Errorf("hint: %v", r[0].Err)
+			}
+			var memory *fsm.MemoryError
+			if errors.As(c.made, &memory) && r[0].Err.Error() != memory.Error() {
+				t.Errorf("whose memory: %v", r[0].Err)
 			}
 			if _, err := s.Get(t.Context(), 3, "", "x", false); !errors.Is(err, c.want) {
 				t.Errorf("get: %v", err)

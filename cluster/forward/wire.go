@@ -17,6 +17,7 @@ func encodeError(err error) *clusterpb.CallError {
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: err.Error()}
 	var notLeader *fsm.NotLeaderError
 	var field *fsm.FieldError
+	var memory *fsm.MemoryError
 	switch {
 	case errors.As(err, &notLeader):
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
@@ -24,6 +25,8 @@ func encodeError(err error) *clusterpb.CallError {
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_OVERLOADED
 	case errors.Is(err, fsm.ErrNoRoom):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NO_ROOM
+	case errors.As(err, &memory):
+		e.Kind, e.Node, e.Limit = clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY, memory.Node, memory.Limit
 	case errors.Is(err, fsm.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
 	case errors.As(err, &field):
@@ -42,6 +45,8 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 		return &fsm.NotLeaderError{Shard: shard, Leader: e.Leader}
 	case clusterpb.ErrorKind_ERROR_KIND_INVALID:
 		return &fsm.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
+	case clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY:
+		return &fsm.MemoryError{Node: e.Node, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
 		kind = fsm.ErrOverloaded
 	case clusterpb.ErrorKind_ERROR_KIND_NO_ROOM:

@@ -24,7 +24,8 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	for _, n := range v.Nodes {
 		view.Nodes = append(view.Nodes, httpapi.NodeView{
 			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Alive: n.Alive,
-			DiskLow: n.DiskLow, ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
+			DiskLow: n.DiskLow, MemoryFull: n.MemoryFull,
+			ClockOffsetMs: float64(n.ClockOffset.Round(time.Microsecond)) / float64(time.Millisecond),
 		})
 	}
 	for _, s := range v.Shards {

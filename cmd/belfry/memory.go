@@ -1,45 +1,49 @@
 package main
 
 import (
-	"math"
-	"os"
+	"fmt"
 	"runtime/debug"
-	"strconv"
-	"strings"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/memory"
 )
 
-// tombstoneShare: what has ended may take a tenth of the memory that the node may use. Where that cannot be found out
-// there is no bound.
-const tombstoneShare = 10
+// Parts of what the node may use. Where that is not known there is no bound.
+const (
+	tombstoneShare = 10 // for what has ended
+	pendingShare   = 8  // for calls that wait at the shards
+)
 
-// memoryLimit is GOMEMLIMIT if that is set, else the control group's limit, else the machine's memory; 0: not known.
-func memoryLimit() int64 {
-	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
-		return limit
+// limitMemory finds out how much memory the node may use, and tells the runtime and whoever reads the log.
+func (n *node) limitMemory() error {
+	limit, err := memory.ParseLimit(n.flags.memoryLimit)
+	if err != nil {
+		return &usageError{fmt.Errorf("--memory-limit: %w", err)}
 	}
-	machine := memoryOfMachine("/proc/meminfo")
-	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {
-		limit, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is no number: no limit
-		if err == nil && (machine == 0 || limit < machine) {
-			return limit
-		}
+	found, err := limit.Find()
+	if err != nil {
+		n.log.Warn("this node has no limit to its memory: set --memory-limit or GOMEMLIMIT", "err", err)
+		return nil
 	}
-	return machine
+	if found.Bytes > 0 {
+		debug.SetMemoryLimit(found.Bytes)
+	}
+	n.memory = found.Bytes
+	n.log.Info("memory", "limit", disk.Size(uint64(found.Bytes)), "from", found.From)
+	return nil
 }
 
-func memoryOfMachine(meminfo string) int64 {
-	text, err := os.ReadFile(meminfo)
-	if err != nil {
-		return 0 // not a Linux machine
+// shareMemory says what of the node's memory its parts may take.
+func shareMemory(cfg *cluster.Config, limit int64) {
+	cfg.MemoryLimit, cfg.TombstoneBytes = limit, limit/tombstoneShare
+	if limit > 0 {
+		cfg.MaxPending = pendingBytes(limit, cfg.Shards)
 	}
-	for line := range strings.Lines(string(text)) {
-		fields := strings.Fields(line)
-		if len(fields) == 3 && fields[0] == "MemTotal:" {
-			kilobytes, err := strconv.ParseInt(fields[1], 10, 64)
-			if err == nil {
-				return kilobytes << 10
-			}
-		}
-	}
-	return 0
+}
+
+// pendingBytes is how much may wait at one shard: all together an eighth of the memory.
+func pendingBytes(limit int64, shards int) int64 {
+	const least, most = 1 << 20, 16 << 20
+	return min(max(limit/pendingShare/int64(max(shards, 1)), least), most)
 }

@@ -43,10 +43,12 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
 	n.space = func() (disk.Space, error) { return disk.Of(f.data) }
 	defer func() { err = errors.Join(err, n.stop()) }()
-	go boundGarbage(ctx) // before the state is read: with Go's own bound, that would take twice the memory
+	gcCtx, stopGC := context.WithCancel(ctx)
+	defer stopGC()
+	go boundGarbage(gcCtx) // before the state is read: with Go's own bound, that would take twice the memory
 	awaitRoom := func() error { return n.awaitRoom(ctx) }
 	for _, start := range []func() error{
-		n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, n.startCluster, n.startHTTP,
+		n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, n.startCluster, n.startHTTP,
 	} {
 		if err := start(); err != nil || ctx.Err() != nil {
 			return err
@@ -69,6 +71,7 @@ type node struct {
 	log      *slog.Logger
 	clock    func() time.Time
 	space    func() (disk.Space, error) // of the data folder's disk
+	memory   int64                      // that it may use, in bytes; 0: no limit
 	registry *prometheus.Registry
 	receive  *receivers
 	cluster  *cluster.Node
@@ -150,6 +153,7 @@ func (n *node) startCluster() error {
 	if err != nil {
 		return &usageError{err}
 	}
+	shareMemory(&cfg, n.memory)
 	if cfg.HTTPAddr, err = advertised(n.flags.advertiseHTTP, n.listener.Addr()); err != nil {
 		return err
 	}

@@ -33,16 +33,3 @@ func TestPeerKeysGoTogether(t *testing.T) {
 		t.Errorf("got %+v, %v", keys, err)
 	}
 }
-
-func TestMemoryOfMachine(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "meminfo")
-	if err := os.WriteFile(file, []byte("MemFree: 1 kB\nMemTotal:       2048 kB\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := memoryOfMachine(file); got != 2<<20 {
-		t.Errorf("got %d", got)
-	}
-	if got := memoryOfMachine(file + ".not"); got != 0 {
-		t.Errorf("without the file: %d", got)
-	}
-}

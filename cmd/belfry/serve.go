@@ -23,7 +23,7 @@ type serveFlags struct {
 	allowCIDRs, brokerCIDRs      []string
 	brokers                      string
 	maxClockOffset               time.Duration
-	minFreeDisk                  string
+	minFreeDisk, memoryLimit     string
 	laneWindow                   uint32
 	logLevel, logFormat, pidFile string
 	pprof                        string
@@ -74,6 +74,9 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.minFreeDisk, "min-free-disk", "",
 		"with less room for its data the node leads only what nobody else can, and nothing new is\n"+
 			"scheduled there: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or 5% if that is less)")
+	flags.StringVar(&f.memoryLimit, "memory-limit", "",
+		"memory that the node may use: 2GiB, 50% of what there is, or 0 for no limit. From three quarters\n"+
+			"of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of what there is)")
 	flags.Uint32Var(&f.laneWindow, "lane-window", 0,
 		"attempts in flight per shard and receiver, at first: it adapts (default 16)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -89,7 +92,6 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
 	}
 	cfg.Policy.Window = f.laneWindow
-	cfg.TombstoneBytes = memoryLimit() / tombstoneShare
 	switch f.logStore {
 	case "wal":
 		cfg.LogStore = "wal"

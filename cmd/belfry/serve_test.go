@@ -98,6 +98,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--log-format xml", exitUsage, "--log-format"},
 		{"--log-store memory", exitUsage, "--log-store"},
 		{"--timing slow", exitUsage, "--timing"},
+		{"--memory-limit 10MiB", exitUsage, "--memory-limit"},
 		{"--allow-webhook-cidr 10.0.0.0", exitUsage, "--allow-webhook-cidr"},
 		{"--http " + taken.Addr().String(), exitFailed, "--http"},
 		{"--pprof " + taken.Addr().String(), exitFailed, "--pprof"},

@@ -1,0 +1,178 @@
+package memory
+
+import (
+	"context"
+	"log/slog"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/disk"
+)
+
+// every is how often the watch looks. Tasks may come in at some 70 MB a second.
+const every = 250 * time.Millisecond
+
+// Parts of the limit, in twentieths.
+const (
+	fullAt     = 15 // used
+	heldFullAt = 17 // held, used or not
+)
+
+// machineReserve is how much of a machine's memory must be left to anybody: a twentieth, and no more than this.
+const machineReserve = 512 << 20
+
+// Tasks is what the replicas on a node hold, in bytes.
+type Tasks struct {
+	Held   int64 // of the heap
+	Free   int64 // of that, for tasks to come
+	Coming int64 // what the tasks may come to hold beside that, as they come due and are attempted
+}
+
+// Heap is what the collector found.
+type Heap struct {
+	Live   int64  // bytes that were in use when it was last through
+	Cycles uint64 // how often it has been through
+}
+
+// Machine is what a machine's memory is, in bytes.
+type Machine struct{ Total, Available int64 }
+
+// Config says what is watched.
+type Config struct {
+	Limit      int64                   // bytes; 0: none, and the node is never full
+	Tasks      func() Tasks            // of this node
+	Heap       func() Heap             // nil: this process's
+	Machine    func() (Machine, error) // nil: OfMachine
+	Changed    func()                  // called when the node became full, or is so no longer
+	Every      time.Duration           // 0: a quarter of a second
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: none
+}
+
+// Watch knows how much memory was used a moment ago. Its methods are safe for concurrent use.
+type Watch struct {
+	cfg Config
+
+	mu     sync.Mutex
+	cycles uint64 // of the collector, when others was found
+	others int64  // live bytes that are no tasks'
+	used   int64
+	held   int64
+
+	machine Machine // as it last said
+	short   bool    // it has too little left
+	full    string  // the limit that is reached, for people; empty: there is room
+}
+
+// New makes a watch that has looked once; Run goes on looking.
+func New(cfg Config) *Watch {
+	if cfg.Every == 0 {
+		cfg.Every = every
+	}
+	if cfg.Heap == nil {
+		cfg.Heap = heapOfProcess
+	}
+	if cfg.Machine == nil {
+		cfg.Machine = OfMachine
+	}
+	w := &Watch{cfg: cfg}
+	w.look()
+	if cfg.Registerer != nil {
+		cfg.Registerer.MustRegister(w.collectors()...)
+	}
+	return w
+}
+
+// Run looks until the context ends.
+func (w *Watch) Run(ctx context.Context) {
+	ticker := time.NewTicker(w.cfg.Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			if w.look() {
+				w.cfg.Changed()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Full names the limit that is reached; empty: there is room for more tasks.
+func (w *Watch) Full() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.full
+}
+
+// look asks once, and tells whether the node became full or is so no longer.
+func (w *Watch) look() (changed bool) {
+	tasks, heap := w.cfg.Tasks(), w.cfg.Heap()
+	machine, err := w.cfg.Machine()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if heap.Cycles != w.cycles {
+		w.cycles, w.others = heap.Cycles, max(heap.Live-tasks.Held, 0)
+	}
+	w.held = w.others + tasks.Held
+	w.used = w.held - tasks.Free + tasks.Coming
+	if err == nil { // else what was known stands
+		w.machine, w.short = machine, machine.Available < w.reserve(machine.Total)
+	}
+	before := w.full
+	w.full = w.reached()
+	w.tell(before)
+	return (before == "") != (w.full == "")
+}
+
+// reached names the limit that is reached, or was and is not left by enough yet.
+func (w *Watch) reached() string {
+	switch {
+	case w.cfg.Limit == 0:
+		return ""
+	case w.over(w.used, fullAt) || w.over(w.held, heldFullAt):
+		return disk.Size(uint64(w.cfg.Limit))
+	case w.short:
+		return disk.Size(uint64(w.reserve(w.machine.Total))) + " left on the machine"
+	}
+	return ""
+}
+
+// over tells whether bytes are over so many twentieths of the limit, or, once the node is full, of nineteen twentieths
+// of that.
+func (w *Watch) over(bytes, twentieths int64) bool {
+	bound := w.cfg.Limit / 20 * twentieths
+	if w.full != "" {
+		bound = bound / 20 * 19
+	}
+	return bytes >= bound
+}
+
+// reserve is how much of a machine's memory must be left, and a quarter more once there was less.
+func (w *Watch) reserve(total int64) int64 {
+	reserve := min(total/20, machineReserve)
+	if w.short {
+		reserve += reserve / 4
+	}
+	return reserve
+}
+
+func (w *Watch) tell(before string) {
+	switch {
+	case before == "" && w.full != "":
+		w.cfg.Logger.Error("the memory for tasks is used up: shards with a replica here take no more until some are done",
+			"limit", w.full, "used", disk.Size(uint64(w.used)), "held", disk.Size(uint64(w.held)))
+	case before != "" && w.full == "":
+		w.cfg.Logger.Info("there is memory for tasks again", "used", disk.Size(uint64(max(w.used, 0))))
+	}
+}
+
+func heapOfProcess() Heap {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
+	metrics.Read(samples)
+	return Heap{Live: int64(samples[0].Value.Uint64()), Cycles: samples[1].Value.Uint64()}
+}

@@ -1,0 +1,146 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// fake is a node with a limit of 2000 bytes.
+type fake struct {
+	tasks   Tasks
+	heap    Heap
+	machine Machine
+	err     error
+}
+
+func (f *fake) watch(out *strings.Builder) *Watch {
+	return New(Config{
+		Limit: 2000, Tasks: func() Tasks { return f.tasks }, Heap: func() Heap { return f.heap },
+		Machine: func() (Machine, error) { return f.machine, f.err },
+		Logger:  slog.New(slog.NewTextHandler(out, nil)),
+	})
+}
+
+var roomy = Machine{Total: 1 << 30, Available: 1 << 29}
+
+// A node is full from three quarters of its limit on, and until it uses a twentieth less.
+func TestFull(t *testing.T) {
+	var out strings.Builder
+	f := &fake{machine: roomy, heap: Heap{Live: 500, Cycles: 1}, tasks: Tasks{Held: 100}}
+	w := f.watch(&out) // 400 bytes are others'
+	for i, step := range []struct {
+		tasks         Tasks
+		full, changed bool
+	}{
+		{Tasks{Held: 1099}, false, false},
+		{Tasks{Held: 1100}, true, true},
+		{Tasks{Held: 1030}, true, false},
+		{Tasks{Held: 1024}, false, true},
+		{Tasks{Held: 1200, Free: 101}, false, false},
+		{Tasks{Held: 1000, Coming: 100}, true, true},
+		{Tasks{Held: 1000, Free: 200, Coming: 100}, false, true},
+		{Tasks{Held: 1299, Free: 800}, false, false},
+		{Tasks{Held: 1300, Free: 800}, true, true}, // it may be of no use
+		{Tasks{Held: 1214, Free: 800}, false, true},
+	} {
+		f.tasks = step.tasks
+		if changed := w.look(); changed != step.changed || (w.Full() != "") != step.full {
+			t.Errorf("step %d, %+v: changed %v, full %q", i, step.tasks, changed, w.Full())
+		}
+	}
+	f.heap, f.tasks = Heap{Live: 1500, Cycles: 2}, Tasks{Held: 100}
+	if w.look(); w.Full() != "2KiB" {
+		t.Errorf("with 1400 bytes of others: full %q, which should name the limit", w.Full())
+	}
+	if n := strings.Count(out.String(), "level=ERROR"); n != 4 {
+		t.Errorf("told %d times:\n%s", n, out.String())
+	}
+}
+
+// The machine's memory may be somebody else's.
+func TestMachineIsShort(t *testing.T) {
+	var out strings.Builder
+	f := &fake{machine: Machine{Total: 1000, Available: 50}}
+	w := f.watch(&out)
+	for i, step := range []struct {
+		available int64
+		err       error
+		full      bool
+	}{
+		{50, nil, false}, {49, nil, true}, {61, nil, true}, {100, errors.New("no answer"), true}, {62, nil, false},
+		{10, errors.New("no answer"), false},
+	} {
+		f.machine.Available, f.err = step.available, step.err
+		if w.look(); (w.Full() != "") != step.full {
+			t.Errorf("step %d, %d left: full %q", i, step.available, w.Full())
+		}
+	}
+}
+
+func TestNoLimit(t *testing.T) {
+	w := New(Config{
+		Tasks:   func() Tasks { return Tasks{Held: 1 << 40} },
+		Machine: func() (Machine, error) { return Machine{Total: 1000}, nil },
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	if w.Full() != "" {
+		t.Errorf("full %q", w.Full())
+	}
+}
+
+// It is told once when the node becomes full, and once when it is so no longer.
+func TestRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		held, changes := make(chan int64, 1), make(chan bool, 10)
+		held <- 0
+		registry := prometheus.NewRegistry()
+		var w *Watch
+		w = New(Config{
+			Limit: 2000, Heap: func() Heap { return Heap{} },
+			Machine: func() (Machine, error) { return roomy, nil },
+			Tasks: func() Tasks {
+				now := <-held
+				held <- now
+				return Tasks{Held: now}
+			},
+			Changed: func() { changes <- w.Full() != "" },
+			Logger:  slog.New(slog.DiscardHandler), Registerer: registry,
+		})
+		go w.Run(ctx)
+		for _, now := range []int64{1900, 100} {
+			<-held
+			held <- now
+			if full := <-changes; full != (now > 1000) {
+				t.Errorf("%d held: full is %v", now, full)
+			}
+			<-time.After(10 * every)
+		}
+		cancel()
+		synctest.Wait()
+		if len(changes) > 0 {
+			t.Errorf("told %d times more", len(changes))
+		}
+		want := `# HELP belfry_memory_held_bytes Memory in use, and what is free in it for tasks to come.
+# TYPE belfry_memory_held_bytes gauge
+belfry_memory_held_bytes 100
+`
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_memory_held_bytes"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestHeapOfProcess(t *testing.T) {
+	if h := heapOfProcess(); h.Live < 0 || h.Live > 1<<40 {
+		t.Errorf("%+v", h)
+	}
+}
