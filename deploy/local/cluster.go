@@ -137,6 +137,9 @@ func (c *Cluster) args(m *member) []string {
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
 		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
 	}
+	if os.Getenv("GOMEMLIMIT") == "" { // which each of them would see, too
+		args = append(args, "--memory-limit", memoryShare(len(c.members)))
+	}
 	founders := founders(len(c.members))
 	founds := slices.Contains(c.members[:founders], m)
 	if founds {
@@ -369,3 +372,6 @@ func (c *Cluster) running(m *member) bool {
 	defer c.mu.Unlock()
 	return m.process != nil && !m.process.Ended()
 }
+
+// memoryShare is what one of some nodes on a machine may use of its memory: all together three quarters.
+func memoryShare(nodes int) string { return strconv.Itoa(max(75/nodes, 1)) + "%" }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 func serve(args []string) int {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	for _, name := range []string{
-		"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "allow-broker-cidr", "join",
+		"name", "data", "peer", "bootstrap-expect", "allow-webhook-cidr", "allow-broker-cidr", "join", "memory-limit",
 	} {
 		flags.String(name, "", "")
 	}
@@ -115,6 +115,7 @@ func skip(t *testing.T, c *Cluster) {
 
 func TestNodesGetTheirFlags(t *testing.T) {
 	t.Setenv("BELFRY_SHARDS", "7")
+	t.Setenv("GOMEMLIMIT", "")
 	c := start(t, Config{Nodes: 3, ExtraArgs: []string{"--mood", "good"}})
 	nodes := c.Nodes()
 	resp, err := http.Get(c.URLs()[1])
@@ -129,7 +130,7 @@ func TestNodesGetTheirFlags(t *testing.T) {
 	n := nodes[1]
 	want := []string{"serve", "--name", "node-2", "--data", n.Dir, "--http", n.HTTPAddr, "--peer", n.PeerAddr,
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
-		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
+		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128", "--memory-limit", "25%",
 		"--bootstrap-expect", "3", "--join", nodes[0].PeerAddr + "," + nodes[2].PeerAddr, "--mood", "good"}
 	if !slices.Equal(told.Args, want) {
 		t.Errorf("arguments\n%v\nwant\n%v", told.Args, want)
