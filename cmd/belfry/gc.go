@@ -18,13 +18,20 @@ const (
 	gcLowest     = 2   // below it, collections would follow each other without a pause
 )
 
+// A node that was busy and is not any more gives back to the system what the collector would find, and what it has
+// found and kept: Go itself does so a little at a time, and never with all of it.
+const (
+	trimLooks = 20       // it is looked at so often before a node counts as quiet,
+	trimQuiet = 16 << 20 // and no more bytes were allocated meanwhile,
+	trimBytes = 8 << 20  // and so many at least can be given back
+)
+
 // boundGarbage adapts the collector to the live heap until the context ends. GOGC, if it is set, wins.
 func boundGarbage(ctx context.Context) {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	current := gcHighest
+	heap, percent, quiet := newHeapSamples(), gcHighest, trim{}
 	tick := time.NewTicker(gcLook)
 	defer tick.Stop()
 	for {
@@ -33,12 +40,51 @@ func boundGarbage(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		metrics.Read(sample)
-		if want := gcPercent(sample[0].Value.Uint64()); differs(want, current) {
+		heap.read()
+		if want := gcPercent(heap.live()); differs(want, percent) {
 			debug.SetGCPercent(want)
-			current = want
+			percent = want
+		}
+		if quiet.due(heap.allocated(), heap.toGiveBack()) {
+			debug.FreeOSMemory()
 		}
 	}
+}
+
+// heapSamples are what the runtime says of its heap.
+type heapSamples []metrics.Sample
+
+func newHeapSamples() heapSamples {
+	return heapSamples{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/heap/allocs:bytes"},
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+}
+
+func (h heapSamples) read() { metrics.Read(h) }
+
+func (h heapSamples) live() uint64      { return h[0].Value.Uint64() }
+func (h heapSamples) allocated() uint64 { return h[1].Value.Uint64() }
+
+// toGiveBack is the garbage, and what is free already.
+func (h heapSamples) toGiveBack() uint64 {
+	return max(h[2].Value.Uint64(), h.live()) - h.live() + h[3].Value.Uint64()
+}
+
+// trim says when to give memory back.
+type trim struct {
+	looks int
+	mark  uint64 // bytes allocated when looks was 0
+}
+
+// due is asked at each look, with the bytes allocated since the start and those to be given back.
+func (t *trim) due(allocated, toGiveBack uint64) bool {
+	if t.looks++; t.looks < trimLooks {
+		return false
+	}
+	quiet := allocated-t.mark <= trimQuiet
+	*t = trim{mark: allocated}
+	return quiet && toGiveBack >= trimBytes
 }
 
 // gcPercent is the share of the live heap that comes to the garbage allowed.

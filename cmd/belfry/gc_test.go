@@ -14,3 +14,34 @@ func TestGarbageIsBounded(t *testing.T) {
 		t.Error("small changes are not passed over, or large ones are")
 	}
 }
+
+// Memory is given back when there is enough of it, and little was allocated for a while.
+func TestTrim(t *testing.T) {
+	var quiet trim
+	allocated, due := uint64(0), 0
+	for i, step := range []struct {
+		each, toGiveBack uint64 // bytes allocated from look to look, and to be given back
+		due              int
+	}{
+		{1 << 20, 100 << 20, 0}, {1000, trimBytes, 1}, {1000, trimBytes - 1, 0}, {1 << 30, 1 << 30, 0}, {0, 1 << 30, 1},
+	} {
+		due = 0
+		for range trimLooks {
+			allocated += step.each
+			if quiet.due(allocated, step.toGiveBack) {
+				due++
+			}
+		}
+		if due != step.due {
+			t.Errorf("step %d: due %d times", i, due)
+		}
+	}
+}
+
+func TestHeapSamples(t *testing.T) {
+	h := newHeapSamples()
+	h.read()
+	if h.allocated() == 0 || h.toGiveBack() > 1<<40 {
+		t.Errorf("%d bytes allocated, %d to give back", h.allocated(), h.toGiveBack())
+	}
+}
