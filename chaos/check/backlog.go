@@ -40,7 +40,8 @@ const around = time.Second
 // before is how long the one that waited longest had waited, of those that came to the shard shortly before.
 func (b backlogs) before(shard uint32, at history.Instant) (longest time.Duration) {
 	waits := b[shard]
-	i, _ := slices.BinarySearchFunc(waits, at.Add(-around), func(w wait, at history.Instant) int { return cmp.Compare(w.at, at) })
+	byAt := func(w wait, at history.Instant) int { return cmp.Compare(w.at, at) }
+	i, _ := slices.BinarySearchFunc(waits, at.Add(-around), byAt)
 	for ; i < len(waits) && waits[i].at <= at; i++ {
 		longest = max(longest, waits[i].long)
 	}

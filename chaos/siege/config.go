@@ -20,8 +20,12 @@ type Config struct {
 	Dir    string   // data, logs, records, the report
 	Args   []string // further ones of every node
 	Env    []string // further variables of every node, as NAME=value
-	Nodes  int      // default 3
-	Shards int      // default 3
+
+	// Snapshots is BELFRY_SNAPSHOTS of every node: after how many bytes of log one is taken, and how many entries are kept
+	// behind it. Default a half MiB and 32, so that followers that were away need one; of a soak 2 MiB and 256.
+	Snapshots string
+	Nodes     int // default 3
+	Shards    int // default 3
 
 	Seed   uint64
 	For    time.Duration // how long rounds are begun
@@ -64,7 +68,9 @@ func (c Config) withDefaults() (Config, error) {
 		c.Faults = []string{noFaults}
 		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoMemory = true, true, true, true
 		setDefault(&c.Strike, 5*time.Minute)
+		setDefault(&c.Snapshots, "2097152,256") // with the usual 40 MiB the disk's curve would be three teeth an hour
 	}
+	setDefault(&c.Snapshots, "524288,32")
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, err

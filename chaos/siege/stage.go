@@ -33,7 +33,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	always := func() error { return nil }
 	s.stand, err = stand.Open(ctx, stand.Config{
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes, Shards: s.cfg.Shards,
-		Args: s.cfg.Args, Env: s.cfg.Env, Seed: s.cfg.Seed,
+		Args: s.cfg.Args, Env: append([]string{"BELFRY_SNAPSHOTS=" + s.cfg.Snapshots}, s.cfg.Env...), Seed: s.cfg.Seed,
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
 		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
 		Clocks:  want("clock", s.cfg.NoClocks, always),

@@ -21,7 +21,10 @@ const (
 // Drain waits until every task of the load has come to rest: it is finished, absent, or due later than soon from now;
 // or until the context ends.
 func (l *Load) Drain(ctx context.Context, soon time.Duration) {
-	for node := 0; l.isBusy(ctx, node%len(l.cfg.Nodes), soon) && wait(ctx, finalPoll); node++ {
+	for node := 0; ; node++ {
+		if !l.isBusy(ctx, node%len(l.cfg.Nodes), soon) || !wait(ctx, finalPoll) {
+			return
+		}
 	}
 }
 
@@ -88,9 +91,4 @@ func (l *Load) each(ids []string, do func(rng *rand.Rand, id string)) {
 	}
 	close(turns)
 	workers.Wait()
-}
-
-// finished are the states that a task does not leave by itself.
-func finished(state string) bool {
-	return state == "delivered" || state == "dead" || state == "cancelled"
 }

@@ -43,6 +43,7 @@ const twice = time.Second
 func command() *cobra.Command {
 	var cfg siege.Config
 	var race bool
+	var logStore string
 	cmd := &cobra.Command{
 		Use:   "siege",
 		Short: "Break a cluster until nothing breaks",
@@ -56,6 +57,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Progress = cmd.OutOrStdout()
+			cfg.Args = []string{"--log-store", logStore}
 			return run(cmd, cfg, race)
 		},
 	}
@@ -79,6 +81,9 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
 	f.BoolVar(&cfg.Soak, "soak", false,
 		"load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
+	f.StringVar(&logStore, "log-store", "wal", "of the nodes: wal or boltdb")
+	f.StringVar(&cfg.Snapshots, "snapshots", "",
+		"of the nodes: bytes of log after which one is taken, and entries kept (default 524288,32; of a soak 2097152,256)")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd
