@@ -5,8 +5,8 @@
 // Only the message at the head of a queue expires. [OneQueue] has one queue in which all wait: right for equal
 // delays, and for others each waits for those before it. [QueuePerSecond] has a queue for each second of due
 // instants, in which that is a second at most; a queue costs the server much, so there is a limit to how far the
-// instants may spread. And a server (3.10) that was killed right after it had made a queue was seen to take nothing into
-// it again, whatever was confirmed there; so the driver waits a second at its start.
+// instants may spread. And a server (3.10) that was killed right after it had made a queue was seen to take nothing
+// into it again, whatever was confirmed there; so the driver waits a second at its start.
 //
 // Each caller has a channel, and some share a connection. A batch is publishing without waiting, and then waiting for
 // all confirms. A message that waits cannot be reached: neither cancelled nor put off.
