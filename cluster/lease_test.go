@@ -66,21 +66,29 @@ func lease(t testing.TB, n *cluster.Node, queue string, most int, wait time.Dura
 	return tasks
 }
 
-// leaseAll leases until this many have come, each once.
+// patience is longer than a lease: what a leader granted when it was deposed comes again after that.
+const patience = 45 * time.Second
+
+// leaseAll leases until this many have come, each once unless another leader was elected meanwhile.
 func leaseAll(t testing.TB, n *cluster.Node, queue string, count, most int) map[string]*fsmpb.Task {
 	t.Helper()
 	all := make(map[string]*fsmpb.Task)
+	terms := termsOf(n.View(t.Context()))
+	sameLeaders := func() bool { return maps.Equal(terms, termsOf(n.View(t.Context()))) }
 	for len(all) < count {
-		tasks := lease(t, n, queue, most, 20*time.Second)
+		tasks := lease(t, n, queue, most, patience)
 		if len(tasks) == 0 || len(tasks) > most {
 			t.Errorf("%d tasks at once, and %d of %d so far", len(tasks), len(all), count)
 			return all
 		}
 		for _, task := range tasks {
-			if all[task.Id] != nil {
+			if all[task.Id] != nil && sameLeaders() {
 				t.Errorf("%s is leased twice", task.Id)
 			}
-			if !task.Leased || task.Attempts != 1 || string(task.Spec.Payload) != `"`+task.Id+`"` {
+			if task.Attempts != 1 && sameLeaders() {
+				t.Errorf("%s is leased for the first time as attempt %d", task.Id, task.Attempts)
+			}
+			if !task.Leased || string(task.Spec.Payload) != `"`+task.Id+`"` {
 				t.Errorf("%v", task)
 			}
 			all[task.Id] = task
@@ -256,7 +264,7 @@ func leaseSurvivesANode(t *testing.T, c *clustertest.Cluster) {
 		doAll(t, c.Node(2), settle(task, fsmpb.Verdict_VERDICT_DELIVERED))
 	}
 	for len(ended) > 0 {
-		tasks := lease(t, c.Node(2), "held", 100, 20*time.Second)
+		tasks := lease(t, c.Node(2), "held", 100, patience)
 		if len(tasks) == 0 {
 			t.Fatalf("%d tasks did not come again", len(ended))
 		}
