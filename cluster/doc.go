@@ -51,8 +51,8 @@
 //
 // Memory is another matter, since every replica holds every task of its shard. So not the majority of a shard's nodes
 // counts, but each that is up: as long as one has reached its limit (--memory-limit), the shard's leader refuses new
-// tasks with fsm.ErrNoMemory and carries out the rest. Were that node not asked, it would be killed for its memory, come
-// back, be sent everything, and be killed again. What other nodes have reached is known within a second, what the
+// tasks with fsm.ErrNoMemory and carries out the rest. Were that node not asked, it would be killed for its memory,
+// come back, be sent everything, and be killed again. What other nodes have reached is known within a second, what the
 // leader's own has within a quarter; the quarter of the limit that is left has room for what comes meanwhile.
 //
 // # Starting and stopping

@@ -27,8 +27,8 @@ func (n *Node) askTime(ctx context.Context, node string) (received, answered tim
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
 }
 
-// isAlone tells whether this node is all of its cluster. A log that is read again after a restart registers nodes one by
-// one, and places shards on them after that.
+// isAlone tells whether this node is all of its cluster. A log that is read again after a restart registers nodes one
+// by one, and places shards on them after that.
 func (n *Node) isAlone() bool {
 	state := n.state()
 	unplaced := func(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }

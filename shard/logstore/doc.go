@@ -15,8 +15,9 @@
 // hashicorp/raft itself only steps down on a failed append, to be elected again later. The next process on the machine
 // still reads those pages; so Open, where it finds the note that a write has failed, first writes again all that it
 // reads. In any case it syncs what it finds: a process that was killed while it wrote leaves bytes that can be read and
-// need not be on the disk yet. A disk that hangs is worse, since heartbeats go on. What is true of the group's own writes is true of those
-// that raft-wal makes behind its caller's back, and only logs: rotating a segment, and deleting one.
+// need not be on the disk yet. A disk that hangs is worse, since heartbeats go on. What is true of the group's own
+// writes is true of those that raft-wal makes behind its caller's back, and only logs: rotating a segment, and deleting
+// one.
 //
 // Open returns a log that Raft can start from, or an error that says why there is none. It refuses a folder that has
 // lost something: a voter that forgot its log or its vote can undo what a majority acknowledged, so such a replica must
