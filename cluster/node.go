@@ -43,6 +43,7 @@ type Node struct {
 	comparer *compare.Comparer
 
 	clockApart atomic.Bool // this node's clock is apart from the others'
+	mapped     atomic.Pointer[mapped]
 
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelCauseFunc

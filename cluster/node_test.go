@@ -103,6 +103,7 @@ func TestFiveNodes(t *testing.T) {
 	v := c.Node(0).View(t.Context())
 	checkSpread(t, v)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+	c.Until("all believe in the same map", func() error { return sameMap(c, 5) })
 	for i := range 60 {
 		id := fmt.Sprint("task-", i)
 		mustDo(t, c.Node(i%5), schedule(id, time.Hour))
@@ -131,6 +132,16 @@ func TestFiveNodes(t *testing.T) {
 		t.Errorf("%d tasks listed", len(seen))
 	}
 	checkOneHop(t, c)
+}
+
+func sameMap(c *clustertest.Cluster, nodes int) error {
+	first := c.Node(0).MapVersion()
+	for i := range nodes {
+		if version := c.Node(i).MapVersion(); version != first {
+			return fmt.Errorf("node %d believes in map %s, node 0 in %s", i, version, first)
+		}
+	}
+	return nil
 }
 
 // atHome: every shard is led by the node that placement prefers.

@@ -11,6 +11,7 @@ import (
 // View is the cluster as this node sees it.
 type View struct {
 	ClusterID string
+	Map       string      // see Node.MapVersion
 	Nodes     []NodeView  // by id
 	Shards    []ShardView // by id
 }
@@ -54,7 +55,7 @@ const viewPatience = 500 * time.Millisecond
 func (n *Node) View(ctx context.Context) View {
 	state := n.state()
 	told := n.askAll(ctx, state)
-	v := View{ClusterID: n.ClusterID()}
+	v := View{ClusterID: n.ClusterID(), Map: n.MapVersion()}
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, n.viewNode(node, told[node.Id]))
 	}

@@ -45,6 +45,10 @@ type Backend interface {
 	// Cluster says who is there and which shard lives where, as far as this node knows.
 	Cluster(ctx context.Context) (ClusterView, error)
 
+	// MapVersion names what this node believes of slots, leaders and addresses: another name when it believes another
+	// thing. It is asked for with each batch.
+	MapVersion() string
+
 	// Ready is nil once this node knows the map and its replicas have caught up once, and says else what is missing.
 	Ready() error
 }
@@ -52,6 +56,7 @@ type Backend interface {
 // ClusterView is the answer of GET /v1/cluster.
 type ClusterView struct {
 	ClusterID string      `json:"cluster_id"`
+	Map       string      `json:"map"` // its version, as the answering node's batches tell it in their head
 	Nodes     []NodeView  `json:"nodes"`
 	Shards    []ShardView `json:"shards"`
 }
@@ -74,6 +79,13 @@ type ShardView struct {
 	Term     uint64        `json:"term"`
 	Replicas []ReplicaView `json:"replicas"`
 	Tasks    uint64        `json:"tasks"`
+	Slots    []SlotRange   `json:"slots"` // that are this shard's
+}
+
+// SlotRange is the slots from First on, up to the one before End.
+type SlotRange struct {
+	First uint32 `json:"first"`
+	End   uint32 `json:"end"`
 }
 
 // ReplicaView is one replica of a shard.
@@ -103,6 +115,9 @@ func (v *ClusterView) normalise() {
 	for i := range v.Shards {
 		if v.Shards[i].Replicas == nil {
 			v.Shards[i].Replicas = []ReplicaView{}
+		}
+		if v.Shards[i].Slots == nil {
+			v.Shards[i].Slots = []SlotRange{}
 		}
 	}
 }

@@ -219,11 +219,13 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 		return ClusterView{}, f.readErr
 	}
 	return ClusterView{
-		ClusterID: "c1",
-		Nodes:     []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
-		Shards:    []ShardView{{ID: 1, Leader: "n1", Term: 3}},
+		ClusterID: "c1", Map: f.MapVersion(),
+		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
+		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: fsm.Slots}}}, {ID: 2}},
 	}, nil
 }
+
+func (f *fakeBackend) MapVersion() string { return "m1" }
 
 func (f *fakeBackend) Ready() error { return f.ready }
 

@@ -100,6 +100,23 @@ func TestBatchLines(t *testing.T) {
 	}
 }
 
+// A batch says in its head which map its node believes in, and of a schedule what it replaced.
+func TestBatchTellsMapAndPrevious(t *testing.T) {
+	h := newHarness(t)
+	body := strings.Repeat(`{"op":"schedule","id":"a","delay":"1h"}`+"\n", 2) + `{"op":"cancel","id":"a"}`
+	a := h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
+	if version := a.Header.Get(mapHeader); version != h.fake.MapVersion() {
+		t.Errorf("map %q", version)
+	}
+	want := `{"id":"a","status":201,"revision":1}
+{"id":"a","status":200,"revision":2,"previous":"scheduled"}
+{"id":"a","status":200,"revision":3,"outcome":"cancelled"}
+`
+	if a.text != want {
+		t.Errorf("answered\n%s", a.text)
+	}
+}
+
 func TestBatchKeepsOrderAndGoesOn(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.BatchChunkLines = 16 })
 	var body strings.Builder

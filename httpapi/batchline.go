@@ -109,6 +109,9 @@ func appendReply(b []byte, id string, reply fsm.Reply) ([]byte, int) {
 	if r.Outcome != fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
 		b = appendString(append(b, `,"outcome":`...), outcomeName(r.Outcome))
 	}
+	if r.Previous != fsmpb.State_STATE_UNSPECIFIED {
+		b = appendString(append(b, `,"previous":`...), stateName(r.Previous))
+	}
 	return append(b, "}\n"...), status
 }
 

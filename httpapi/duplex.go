@@ -34,6 +34,9 @@ func (s *Server) newDuplex(c echo.Context) *duplex {
 	return d
 }
 
+// mapHeader tells clients that know slots and leaders whether what they know is what this node believes.
+const mapHeader = "Belfry-Map"
+
 // open sends the head of the answer before any line is read: a client may wait for it.
 func (d *duplex) open(c echo.Context) {
 	d.s.ignoreUnsupported(d.conn.EnableFullDuplex())
@@ -43,6 +46,7 @@ func (d *duplex) open(c echo.Context) {
 	}
 	w.Header().Set("Content-Type", ndjsonType)
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set(mapHeader, d.s.cfg.Backend.MapVersion())
 	w.WriteHeader(http.StatusOK)
 	d.s.ignoreUnsupported(d.conn.Flush())
 	d.s.ignoreUnsupported(d.conn.SetWriteDeadline(time.Time{})) // the server's own is for single calls

@@ -197,8 +197,12 @@ func TestNodeRoutes(t *testing.T) {
 	h.call("GET", "/healthz", "").mustStatus(t, 200)
 	h.call("GET", "/readyz", "").mustStatus(t, 200)
 	v := h.call("GET", "/v1/cluster", "").mustStatus(t, 200)
-	if replicas := v["shards"].([]any)[0].(map[string]any)["replicas"]; replicas == nil {
+	shards := v["shards"].([]any)
+	if replicas := shards[0].(map[string]any)["replicas"]; replicas == nil {
 		t.Error("absent replicas are null")
+	}
+	if slots := shards[1].(map[string]any)["slots"]; slots == nil {
+		t.Error("absent slots are null")
 	}
 	if a := h.call("GET", "/openapi.yaml", ""); a.StatusCode != 200 || a.text != string(openAPIDocument) {
 		t.Errorf("openapi.yaml: %d", a.StatusCode)

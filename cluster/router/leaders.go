@@ -3,12 +3,15 @@ package router
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
 // Leaders is what this node believes about who leads. Later terms win; in one term, a name wins over none.
 type Leaders struct {
+	news atomic.Uint64 // how often a belief has changed
+
 	mu     sync.Mutex
 	shards map[uint32]*belief
 }
@@ -32,6 +35,7 @@ func (l *Leaders) Note(shard uint32, term uint64, leader string) bool {
 	}
 	close(b.changed)
 	l.shards[shard] = &belief{term: term, leader: leader, changed: make(chan struct{})}
+	l.news.Add(1)
 	return true
 }
 
@@ -60,6 +64,9 @@ func (l *Leaders) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 	b := l.at(shard)
 	return b.leader, b.changed
 }
+
+// News is another number whenever a belief is another one.
+func (l *Leaders) News() uint64 { return l.news.Load() }
 
 // All is every belief in somebody, by shard.
 func (l *Leaders) All() []*clusterpb.LeaderHint {

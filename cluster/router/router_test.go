@@ -415,8 +415,9 @@ func TestLeadersBelieveLaterTerms(t *testing.T) {
 		{2, "", true, ""}, {2, "a", true, "a"}, {2, "a", false, "a"}, {2, "", false, "a"}, {1, "b", false, "a"},
 		{3, "", true, ""}, {3, "b", true, "b"}, {2, "a", false, "b"},
 	} {
-		if news := l.Note(1, c.term, c.leader); news != c.news {
-			t.Errorf("%+v: news %v", c, news)
+		before := l.News()
+		if news := l.Note(1, c.term, c.leader); news != c.news || (l.News() != before) != c.news {
+			t.Errorf("%+v: news %v, number %d after %d", c, news, l.News(), before)
 		}
 		if now, _ := l.Leader(1); now != c.now {
 			t.Errorf("%+v: now %q", c, now)

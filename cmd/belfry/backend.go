@@ -20,7 +20,7 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)
-	view := httpapi.ClusterView{ClusterID: v.ClusterID}
+	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map}
 	for _, n := range v.Nodes {
 		view.Nodes = append(view.Nodes, httpapi.NodeView{
 			ID: n.ID, Name: n.Name, HTTPAddr: n.HTTPAddr, Alive: n.Alive,
@@ -36,6 +36,9 @@ func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 
 func shardView(s cluster.ShardView) httpapi.ShardView {
 	view := httpapi.ShardView{ID: s.ID, Leader: s.Leader, Term: s.Term, Tasks: s.Tasks}
+	if s.EndSlot > s.FirstSlot {
+		view.Slots = []httpapi.SlotRange{{First: s.FirstSlot, End: s.EndSlot}}
+	}
 	for _, r := range s.Replicas {
 		told := httpapi.ReplicaView{
 			Node: r.Node, State: r.State, Applied: r.Applied, Commands: r.Commands, Diverged: r.Diverged}
