@@ -45,6 +45,9 @@ type Backend interface {
 	// Cluster says who is there and which shard lives where, as far as this node knows.
 	Cluster(ctx context.Context) (ClusterView, error)
 
+	// Self is the cluster that this node is in, empty if none yet, and the node's id.
+	Self() (clusterID, nodeID string)
+
 	// MapVersion names what this node believes of slots, leaders and addresses: another name when it believes another
 	// thing. It is asked for with each batch.
 	MapVersion() string

@@ -225,6 +225,8 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 	}, nil
 }
 
+func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
+
 func (f *fakeBackend) MapVersion() string { return "m1" }
 
 func (f *fakeBackend) Ready() error { return f.ready }

@@ -42,11 +42,15 @@ func (s *Server) healthz(c echo.Context) error {
 	return nil
 }
 
+// readyz says who is ready, too: who finds this address in /v1/cluster can see whether it leads to that node.
 func (s *Server) readyz(c echo.Context) error {
 	if err := s.cfg.Backend.Ready(); err != nil {
 		return &problem{kind: notReady, detail: err.Error(), retryAfter: 1}
 	}
-	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ready\"}\n"))
+	cluster, node := s.cfg.Backend.Self()
+	b := appendString([]byte(`{"status":"ready","cluster_id":`), cluster)
+	b = appendString(append(b, `,"node":`...), node)
+	writeJSON(c.Response(), http.StatusOK, append(b, "}\n"...))
 	return nil
 }
 

@@ -18,6 +18,8 @@ func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage,
 	return b.Node.List(ctx, q, false)
 }
 
+func (b backend) Self() (clusterID, nodeID string) { return b.ClusterID(), b.ID() }
+
 func (b backend) Cluster(ctx context.Context) (httpapi.ClusterView, error) {
 	v := b.View(ctx)
 	view := httpapi.ClusterView{ClusterID: v.ClusterID, Map: v.Map}
