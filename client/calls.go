@@ -4,114 +4,151 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 )
 
-// Option changes one call.
-type Option func(*options)
-
-type options struct {
-	key         string
-	ifMatch     string
-	ifNoneMatch string
+// Change is what a call made of a task.
+type Change struct {
+	ID       string
+	Created  bool  // it is a new one: there was none of this id, or a finished one
+	Previous State // in Schedule: the state of the task that it replaced; empty: there was none
+	Revision uint64
 }
 
-// WithKey sets the call's idempotency key, 1 to 255 bytes. A program that stores the key before it calls can repeat
-// the call safely even after it was started anew. Without it each call gets a random key.
-func WithKey(key string) Option { return func(o *options) { o.key = key } }
-
-// IfRevision makes the call only if the task still has this revision; else ErrPrecondition.
-func IfRevision(revision uint64) Option {
-	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
+// Schedule stores the task, or atomically replaces the one of the same ID in whatever state it is. Without an ID it gets
+// one of its own.
+func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (Change, error) {
+	o := gather(opts)
+	if task.ID == "" && o.key == "" && !c.cfg.SingleCalls {
+		task.ID = newID()
+	}
+	if task.ID == "" || c.single(&o) || breaksLine(task.Payload) {
+		return c.scheduleAlone(ctx, &task, &o)
+	}
+	w := c.newWaiter("schedule", task.ID)
+	data := c.appendHead(w.line.data, "schedule", task.ID, &o)
+	data, err := appendTask(data, &task)
+	return c.gathered(ctx, w, data, err)
 }
 
-// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition.
-func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
-
-func gather(opts []Option) options {
-	var o options
-	for _, opt := range opts {
-		opt(&o)
+// Cancel ends the task and says, for good, what that came to.
+func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome, error) {
+	o := gather(opts)
+	if c.single(&o) {
+		return c.cancelAlone(ctx, id, &o)
 	}
-	if o.key == "" {
-		o.key = newKey()
-	}
-	return o
+	w := c.newWaiter("cancel", id)
+	w.line.data = append(c.appendHead(w.line.data, "cancel", id, &o), "}\n"...)
+	r, err := w.wait(ctx)
+	return r.Outcome, err
 }
 
-func (o options) header() http.Header {
-	h := http.Header{"Idempotency-Key": {o.key}}
-	if o.ifMatch != "" {
-		h.Set("If-Match", strconv.Quote(o.ifMatch))
+// FireNow makes the task due now; one that waits for its next attempt is attempted now.
+func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change, error) {
+	o := gather(opts)
+	if c.single(&o) {
+		return c.changeAlone(ctx, http.MethodPost, taskPath(id)+"/fire", id, nil, &o)
 	}
-	if o.ifNoneMatch != "" {
-		h.Set("If-None-Match", o.ifNoneMatch)
+	w := c.newWaiter("fire", id)
+	return c.gathered(ctx, w, c.appendHead(w.line.data, "fire", id, &o), nil)
+}
+
+// Touch starts the task's delay again, counted from now.
+func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (Change, error) {
+	o := gather(opts)
+	if c.single(&o) || touch.OrSchedule != nil && breaksLine(touch.OrSchedule.Payload) {
+		fields, err := appendTouch(nil, &touch)
+		if err != nil {
+			return Change{}, fmt.Errorf("touch %s: %w", id, err)
+		}
+		return c.changeAlone(ctx, http.MethodPost, taskPath(id)+"/touch", id, fields, &o)
 	}
-	return h
+	w := c.newWaiter("touch", id)
+	data := c.appendHead(w.line.data, "touch", id, &o)
+	data, err := appendTouch(data, &touch)
+	return c.gathered(ctx, w, data, err)
+}
+
+// single tells whether a call is a request of its own.
+func (c *Client) single(o *options) bool { return c.cfg.SingleCalls || o.whole != nil }
+
+// gathered sends the line that lacks its end. Err says that it could not be made.
+func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error) (Change, error) {
+	if err != nil {
+		err = fmt.Errorf("%s %s: %w", w.line.verb, w.line.id, err)
+		w.free()
+		return Change{}, err
+	}
+	w.line.data = append(data, "}\n"...)
+	r, err := w.wait(ctx)
+	if err != nil {
+		return Change{}, err
+	}
+	return Change{ID: r.ID, Created: r.Status == http.StatusCreated, Previous: r.Previous, Revision: r.Revision}, nil
 }
 
 const jsonType = "application/json"
 
 func taskPath(id string) string { return "/v1/tasks/" + url.PathEscape(id) }
 
-// Schedule stores the task, or atomically replaces the one of the same ID in whatever state it is, and returns it as
-// it is kept. Without an ID the service makes one.
-func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (*Task, error) {
+// scheduleAlone is Schedule as a request of its own.
+func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Change, error) {
 	method, path := http.MethodPut, taskPath(task.ID)
 	if task.ID == "" {
 		method, path = http.MethodPost, "/v1/tasks"
 	}
-	w := newWireTask(task)
-	w.ID = "" // the path says it
-	return c.change(ctx, method, path, w, task.Payload, opts)
+	fields, err := appendTask(nil, task)
+	if err != nil {
+		return Change{}, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return c.changeAlone(ctx, method, path, task.ID, fields, o)
 }
 
-// Cancel ends the task and says, for good, what that came to.
-func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome, error) {
+// changeAlone makes a changing call that answers with the task.
+func (c *Client) changeAlone(
+	ctx context.Context, method, path, id string, fields []byte, o *options,
+) (Change, error) {
+	task := o.whole
+	if task == nil {
+		task = new(Task)
+	}
+	var change Change
+	call := call{method: method, path: path, body: asBody(fields), contentType: jsonType, header: c.header(o), about: id}
+	err := c.do(ctx, call, func(a reply) error {
+		if err := readJSON(task)(a); err != nil {
+			return err
+		}
+		change = Change{ID: task.ID, Created: a.status == http.StatusCreated, Previous: task.Previous,
+			Revision: task.Revision}
+		return nil
+	})
+	return change, err
+}
+
+func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcome, error) {
 	var answer struct {
 		Outcome Outcome `json:"outcome"`
 	}
-	call := call{method: http.MethodDelete, path: taskPath(id), header: gather(opts).header()}
+	call := call{method: http.MethodDelete, path: taskPath(id), header: c.header(o), about: id}
 	err := c.do(ctx, call, readJSON(&answer))
 	return answer.Outcome, err
 }
 
-// FireNow makes the task due now; one that waits for its next attempt is attempted now.
-func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (*Task, error) {
-	return c.change(ctx, http.MethodPost, taskPath(id)+"/fire", struct{}{}, nil, opts)
-}
-
-// Touch starts the task's delay again, counted from now.
-func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (*Task, error) {
-	body, err := touch.encode()
-	if err != nil {
-		return nil, fmt.Errorf("touch: %w", err)
-	}
-	return c.change(ctx, http.MethodPost, taskPath(id)+"/touch", body, nil, opts)
-}
-
-// Patch changes a task of which no attempt has begun; else ErrConflict.
+// Patch changes a task of which no attempt has begun, and returns it as it is kept; else ErrConflict.
 func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Option) (*Task, error) {
 	fields, err := patch.fields()
 	if err != nil {
 		return nil, err
 	}
-	return c.change(ctx, http.MethodPatch, taskPath(id), fields, patch.Payload, opts)
-}
-
-// change makes a changing call that answers with the task.
-func (c *Client) change(
-	ctx context.Context, method, path string, body any, payload json.RawMessage, opts []Option,
-) (*Task, error) {
-	data, err := encode(body, payload)
+	body, err := encode(fields, patch.Payload)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, fmt.Errorf("patch %s: %w", id, err)
 	}
+	o := gather(opts)
 	task := new(Task)
-	call := call{method: method, path: path, body: data, contentType: jsonType, header: gather(opts).header()}
+	call := call{method: http.MethodPatch, path: taskPath(id), body: body, contentType: jsonType, header: c.header(&o),
+		about: id}
 	if err := c.do(ctx, call, readJSON(task)); err != nil {
 		return nil, err
 	}
@@ -119,16 +156,18 @@ func (c *Client) change(
 }
 
 // Get reads a task, with its payload; tombstones too. It sees every change acknowledged before it was called.
-func (c *Client) Get(ctx context.Context, id string) (*Task, error) { return c.get(ctx, taskPath(id)) }
+func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
+	return c.get(ctx, taskPath(id), id)
+}
 
 // GetStale reads a task from the nearest replica, which may be a little behind. It needs no leader.
 func (c *Client) GetStale(ctx context.Context, id string) (*Task, error) {
-	return c.get(ctx, taskPath(id)+"?consistency=stale")
+	return c.get(ctx, taskPath(id)+"?consistency=stale", "")
 }
 
-func (c *Client) get(ctx context.Context, path string) (*Task, error) {
+func (c *Client) get(ctx context.Context, path, about string) (*Task, error) {
 	task := new(Task)
-	if err := c.do(ctx, call{method: http.MethodGet, path: path}, readJSON(task)); err != nil {
+	if err := c.do(ctx, call{method: http.MethodGet, path: path, about: about}, readJSON(task)); err != nil {
 		return nil, err
 	}
 	return task, nil
@@ -136,5 +175,22 @@ func (c *Client) get(ctx context.Context, path string) (*Task, error) {
 
 // Ready asks one of the addresses whether it serves: it knows the map, and its replicas have caught up once.
 func (c *Client) Ready(ctx context.Context) error {
-	return c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, func(io.Reader) error { return nil })
+	return c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, func(reply) error { return nil })
+}
+
+// encode writes v as an object of JSON and puts the payload in as it is.
+func encode(v any, payload json.RawMessage) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil || payload == nil {
+		return data, err
+	}
+	fields := data[:len(data)-1] // without its closing brace
+	if len(fields) == 1 {
+		fields = nil // the payload is the only one
+	}
+	if fields, err = appendPayload(fields, payload); err != nil {
+		return nil, err
+	}
+	fields[0] = '{'
+	return append(fields, '}'), nil
 }

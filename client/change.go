@@ -16,29 +16,6 @@ type Touch struct {
 	OrSchedule  *Task         // what to schedule if there is no task, or it is done or firing
 }
 
-func (t Touch) encode() (any, error) {
-	var w struct {
-		Delay       duration        `json:"delay,omitzero"`
-		NoLaterThan any             `json:"no_later_than,omitempty"`
-		OrSchedule  json.RawMessage `json:"or_schedule,omitempty"`
-	}
-	w.Delay = duration(t.Delay)
-	switch {
-	case !t.NoLaterThan.IsZero():
-		w.NoLaterThan = optionalTime(t.NoLaterThan)
-	case t.NoOlderThan != 0:
-		w.NoLaterThan = duration(t.NoOlderThan)
-	}
-	if t.OrSchedule == nil {
-		return w, nil
-	}
-	task := newWireTask(*t.OrSchedule)
-	task.ID = "" // the call's
-	var err error
-	w.OrSchedule, err = encode(task, t.OrSchedule.Payload)
-	return w, err
-}
-
 // Patch is a change to a waiting task. Zero fields are left as they are; Clear brings defaults back.
 type Patch struct {
 	FireAt      time.Time

@@ -63,7 +63,7 @@ func TestTouchBody(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, s := start(t, Config{}, answer(200, `{}`))
+			c, s := start(t, Config{SingleCalls: true}, answer(200, `{}`))
 			if _, err := c.Touch(t.Context(), "a", tt.touch); err != nil {
 				t.Fatal(err)
 			}

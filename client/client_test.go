@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,25 +20,30 @@ import (
 type script struct {
 	mu      sync.Mutex
 	steps   []http.HandlerFunc
-	got     []request
+	got     []received
 	server  *httptest.Server
 	waits   []time.Duration
 	exhaust http.HandlerFunc // answers what comes after the last step; nil: an error
+	view    bool             // /v1/cluster is one of the steps; else there is none
 }
 
-type request struct {
+type received struct {
 	method, uri, key, body string
 	header                 http.Header
 }
 
 func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/v1/cluster" && !s.view {
+		http.NotFound(w, r)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
 	s.mu.Lock()
-	s.got = append(s.got, request{r.Method, r.RequestURI, r.Header.Get("Idempotency-Key"), string(body), r.Header})
+	s.got = append(s.got, received{r.Method, r.RequestURI, r.Header.Get("Idempotency-Key"), string(body), r.Header})
 	step := s.exhaust
 	if n := len(s.got); n <= len(s.steps) {
 		step = s.steps[n-1]
@@ -50,7 +56,7 @@ func (s *script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	step(w, r)
 }
 
-func (s *script) requests() []request {
+func (s *script) requests() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.got)
@@ -101,18 +107,19 @@ func deadAddr(t *testing.T) string {
 }
 
 func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
-	c, s := start(t, Config{}, answer(201, `{"id":"a","fire_at":"2026-11-21T10:00:00.000Z","state":"scheduled",
+	c, s := start(t, Config{SingleCalls: true}, answer(201, `{"id":"a","fire_at":"2026-11-21T10:00:00.000Z","state":"scheduled",
 		"payload":{"x": "<&>"},"retry":{"max_backoff":"7d"},"revision":18446744073709551615,"shard":5}`))
-	task, err := c.Schedule(t.Context(), Task{
+	var task Task
+	change, err := c.Schedule(t.Context(), Task{
 		ID: "a", Queue: "q", Delay: 30 * time.Minute,
 		Payload: json.RawMessage("{\"x\": \"<&>\",\n \"n\": 1e2}"),
 		Target:  &Target{URL: "http://x/", Headers: map[string]string{"x-a": "1"}, Timeout: 15 * time.Second},
 		Retry:   &Retry{MaxAttempts: 3, MinBackoff: time.Second},
 		Labels:  map[string]string{"tenant": "acme"},
 		State:   Dead, Attempts: 7, // the service's: not sent
-	}, IfAbsent())
-	if err != nil {
-		t.Fatal(err)
+	}, IfAbsent(), ReturnTask(&task))
+	if err != nil || !change.Created || change.Revision != task.Revision {
+		t.Fatal(change, err)
 	}
 	got := s.requests()[0]
 	want := `{"queue":"q","delay":"30m0s","target":{"url":"http://x/","headers":{"x-a":"1"},"timeout":"15s"},` +
@@ -121,7 +128,7 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 	if got.method != "PUT" || got.uri != "/v1/tasks/a" || got.body != want {
 		t.Errorf("sent %s %s\n%s\nwant\n%s", got.method, got.uri, got.body, want)
 	}
-	if len(got.key) != 32 || got.header.Get("If-None-Match") != "*" || got.header.Get("Content-Type") != jsonType {
+	if got.key == "" || got.header.Get("If-None-Match") != "*" || got.header.Get("Content-Type") != jsonType {
 		t.Errorf("headers: %v", got.header)
 	}
 	if task.Revision != 1<<64-1 || task.Shard != 5 || task.State != Scheduled || task.Retry.MaxBackoff != 7*24*time.Hour {
@@ -169,7 +176,7 @@ func TestRepeats(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c, s := start(t, Config{}, tt.steps...)
+			c, s := start(t, Config{SingleCalls: true}, tt.steps...)
 			if _, err := c.FireNow(t.Context(), "a"); err != nil {
 				t.Fatal(err)
 			}
@@ -188,7 +195,7 @@ func TestRepeats(t *testing.T) {
 
 func TestRefusalsAreFinal(t *testing.T) {
 	for status, want := range map[int]error{404: ErrNotFound, 409: ErrConflict, 412: ErrPrecondition, 422: ErrKeyReused} {
-		c, s := start(t, Config{}, answer(status, `{"type":"x","title":"Not so","detail":"because","field":"delay",
+		c, s := start(t, Config{SingleCalls: true}, answer(status, `{"type":"x","title":"Not so","detail":"because","field":"delay",
 			"limit":16,"state":"firing","attempts":2}`))
 		_, err := c.FireNow(t.Context(), "a")
 		var refusal *Error
@@ -208,7 +215,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 }
 
 func TestRetryAfterIsHonoured(t *testing.T) {
-	c, s := start(t, Config{}, answer(429, `{}`, "Retry-After", "7"), answer(200, `{}`))
+	c, s := start(t, Config{SingleCalls: true}, answer(429, `{}`, "Retry-After", "7"), answer(200, `{}`))
 	if _, err := c.FireNow(t.Context(), "a"); err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +225,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 }
 
 func TestNextAddress(t *testing.T) {
-	c, s := start(t, Config{Addrs: []string{deadAddr(t), deadAddr(t)}}, answer(200, `{}`), answer(200, `{}`))
+	c, s := start(t, Config{Addrs: []string{deadAddr(t), deadAddr(t)}, SingleCalls: true}, answer(200, `{}`), answer(200, `{}`))
 	for range 2 {
 		if _, err := c.Cancel(t.Context(), "a"); err != nil {
 			t.Fatal(err)
@@ -234,7 +241,7 @@ func TestSilentNodeIsLeft(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-released }))
 	defer silent.Close()
 	defer close(released)
-	c, _ := start(t, Config{Addrs: []string{silent.URL}, AttemptTimeout: 50 * time.Millisecond},
+	c, _ := start(t, Config{Addrs: []string{silent.URL}, AttemptTimeout: 50 * time.Millisecond, SingleCalls: true},
 		answer(200, `{"outcome":"stopped"}`))
 	outcome, err := c.Cancel(t.Context(), "a")
 	if err != nil || outcome != OutcomeStopped {
@@ -243,14 +250,27 @@ func TestSilentNodeIsLeft(t *testing.T) {
 }
 
 func TestCallEndsWithItsTime(t *testing.T) {
-	c, s := start(t, Config{Timeout: 30 * time.Millisecond})
-	s.exhaust = answer(503, `{"committed":"no"}`)
-	_, err := c.Get(t.Context(), "a")
-	var refusal *Error
-	if !errors.As(err, &refusal) || refusal.Status != 503 || !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("%v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		refusing := roundTripper(func(*http.Request) (*http.Response, error) {
+			return respond(503, `{"committed":"no"}`), nil
+		})
+		c, err := New(Config{Addrs: []string{"a:1"}, Timeout: 3 * time.Second, HTTPClient: &http.Client{Transport: refusing}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = c.Get(t.Context(), "a")
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != 503 || !errors.Is(err, context.DeadlineExceeded) ||
+			time.Since(began) != 3*time.Second {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+	})
 }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func TestMaxAttempts(t *testing.T) {
 	c, s := start(t, Config{MaxAttempts: 2})
@@ -299,7 +319,7 @@ func TestWhatIsKnownOfAFailedCall(t *testing.T) {
 // TestSentBeforeItCouldNotConnect loses a kept connection on which the call went out, and then the node with it: the
 // transport's own repeat finds nobody, but the call may have happened.
 func TestSentBeforeItCouldNotConnect(t *testing.T) {
-	c, s := start(t, Config{MaxAttempts: 1})
+	c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true})
 	s.steps = []http.HandlerFunc{answer(200, `{"id":"a"}`), func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.server.Listener.Close(); err != nil {
 			t.Error(err)
@@ -324,7 +344,7 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 // What net/http sent twice by itself and was then answered as not committed may have been committed the first time.
 func TestSentBeforeItWasRefused(t *testing.T) {
 	for status, unknown := range map[int]bool{503: true, 429: true, 404: false} {
-		c, s := start(t, Config{MaxAttempts: 1}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))
+		c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))
 		if _, err := c.FireNow(t.Context(), "a"); err != nil {
 			t.Fatal(err)
 		}
@@ -375,9 +395,10 @@ func TestListEndsWithItsError(t *testing.T) {
 }
 
 func TestClusterView(t *testing.T) {
-	c, _ := start(t, Config{}, answer(200, `{"cluster_id":"c","nodes":[{"id":"n1","name":"node-1","alive":true,
+	c, s := start(t, Config{}, answer(200, `{"cluster_id":"c","nodes":[{"id":"n1","name":"node-1","alive":true,
 		"clock_offset_ms":-0.5}],
 		"shards":[{"id":3,"leader":"n1","term":7,"replicas":[{"node":"n1","applied":9}],"tasks":4}]}`))
+	s.view = true
 	view, err := c.Cluster(t.Context())
 	if err != nil || view.Node("n1").Name != "node-1" || view.Node("n2") != nil || view.Shards[0].Term != 7 {
 		t.Fatal(view, err)
@@ -394,7 +415,7 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	c, err := New(Config{Addrs: []string{"127.0.0.1:8400", "https://x/belfry/"}})
-	if err != nil || !slices.Equal(c.nodes.bases, []string{"http://127.0.0.1:8400", "https://x/belfry"}) {
+	if err != nil || c.nodes.given[0].base != "http://127.0.0.1:8400" || c.nodes.given[1].base != "https://x/belfry" {
 		t.Errorf("%v, %v", c, err)
 	}
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -24,6 +23,13 @@ type Config struct {
 	AttemptTimeout time.Duration
 	// MaxAttempts bounds the requests of one call; 0: as many as fit into Timeout.
 	MaxAttempts int
+
+	// FixedAddrs has calls go to Addrs and nowhere else: where those are a load balancer's, or to speak to one very node.
+	FixedAddrs bool
+	// SingleCalls makes every call a request of its own, with the caller's context, in place of a line in a request with
+	// others: for programs that call now and then, and where HTTPClient follows each call by its context. Nothing is
+	// learned about leaders then.
+	SingleCalls bool
 }
 
 const (
@@ -84,36 +90,4 @@ func newHTTPClient() *http.Client {
 		IdleConnTimeout:     90 * time.Second,
 		ForceAttemptHTTP2:   true,
 	}}
-}
-
-// Client talks to one cluster. It is safe for concurrent use.
-type Client struct {
-	cfg   Config
-	nodes *nodes
-	wait  func(ctx context.Context, d time.Duration) error // replaced in tests
-}
-
-// New makes a client. It opens no connection yet.
-func New(cfg Config) (*Client, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.validate(); err != nil {
-		return nil, err
-	}
-	bases, err := parseAddrs(cfg.Addrs)
-	if err != nil {
-		return nil, err
-	}
-	return &Client{cfg: cfg, nodes: &nodes{bases: bases}, wait: wait}, nil
-}
-
-// wait sleeps for d, or until ctx ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

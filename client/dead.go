@@ -46,7 +46,7 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 	var answer struct {
 		Count int `json:"count"`
 	}
-	call := call{method: method, path: path, header: gather(nil).header(), wait: c.cfg.Timeout} // many take their time
+	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many take their time
 	err := c.do(ctx, call, readJSON(&answer))
 	return answer.Count, err
 }

@@ -3,8 +3,6 @@ package client
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,31 +14,32 @@ import (
 	"time"
 )
 
-// call is one call, in the form in which it can be sent any number of times.
+// call is a request of its own, in the form in which it can be sent any number of times.
 type call struct {
 	method      string
 	path        string // with its query
 	body        []byte
 	contentType string
 	header      http.Header
+	about       string        // the task that it is about: its leader is asked first; empty: anybody
 	wait        time.Duration // how long the service may rightly stay silent, beyond what other calls take
 }
 
-// newKey returns a fresh idempotency key of 128 random bits.
-func newKey() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program rather
-	return hex.EncodeToString(b[:])
+// reply is what a request was answered, if it was not refused.
+type reply struct {
+	status int
+	header http.Header
+	body   io.Reader
 }
 
-// do sends the call until it is answered for good, and decodes the answer with read.
-func (c *Client) do(ctx context.Context, call call, read func(io.Reader) error) error {
+// do sends the call until it is answered for good, and has read take the answer.
+func (c *Client) do(ctx context.Context, call call, read func(reply) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+call.wait)
 	defer cancel()
 	failed := &callError{method: call.method, path: call.path}
-	node := c.nodes.first()
+	at := c.directory.leaderOf(call.about)
 	for {
-		err := c.send(ctx, c.nodes.base(node), call, read)
+		err := c.send(ctx, at.base, call, read)
 		if err == nil {
 			return nil
 		}
@@ -52,24 +51,56 @@ func (c *Client) do(ctx context.Context, call call, read func(io.Reader) error) 
 		if !retryable(err) || failed.attempts == c.cfg.MaxAttempts {
 			return failed
 		}
-		node = c.nodes.after(node)
+		var refusal *Error
+		if !errors.As(err, &refusal) {
+			c.directory.failed(at)
+		}
+		at = c.nodes.after(at)
 		if failed.ended = c.wait(ctx, c.pause(failed.attempts, err)); failed.ended != nil {
 			return failed
 		}
 	}
 }
 
+// send makes one request of a call, and reads its answer.
+func (c *Client) send(ctx context.Context, base string, call call, read func(reply) error) error {
+	return c.attempt(ctx, base, call.wait, read, func(ctx context.Context) (*http.Request, error) {
+		req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
+		if err != nil {
+			return nil, &unsendableError{err}
+		}
+		for name, values := range call.header {
+			req.Header[name] = values
+		}
+		if call.body != nil {
+			req.Header.Set("Content-Type", call.contentType)
+		}
+		return req, nil
+	})
+}
+
 // errSilent: the node took the request, or not even that, and then was not heard of.
 var errSilent = errors.New("no answer in time")
 
-// send makes one request and reads its answer. It is given up when nothing has come for Config.AttemptTimeout.
-func (c *Client) send(ctx context.Context, base string, call call, read func(io.Reader) error) error {
+// attempt makes one request and reads its answer. It is given up when nothing has come for Config.AttemptTimeout, and
+// wait more before the answer begins.
+func (c *Client) attempt(
+	ctx context.Context, base string, wait time.Duration, read func(reply) error,
+	request func(context.Context) (*http.Request, error),
+) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := time.AfterFunc(c.cfg.AttemptTimeout+call.wait, func() { cancel(errSilent) })
+	silence := time.AfterFunc(c.cfg.AttemptTimeout+wait, func() { cancel(errSilent) })
 	defer silence.Stop()
-	err := c.exchange(ctx, base, call, func(body io.Reader) error {
-		return read(&heard{body, silence, c.cfg.AttemptTimeout})
+	var sent atomic.Int32
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }})
+	req, err := request(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.exchange(req, &sent, func(a reply) error {
+		a.body = &heard{a.body, silence, c.cfg.AttemptTimeout}
+		return read(a)
 	})
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
 		return fmt.Errorf("%s: %w", base, errSilent)
@@ -90,19 +121,8 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *Client) exchange(ctx context.Context, base string, call call, read func(io.Reader) error) error {
-	var sent atomic.Int32
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }})
-	req, err := http.NewRequestWithContext(ctx, call.method, base+call.path, bytes.NewReader(call.body))
-	if err != nil {
-		return &unsendableError{err}
-	}
-	for name, values := range call.header {
-		req.Header[name] = values
-	}
-	if call.body != nil {
-		req.Header.Set("Content-Type", call.contentType)
-	}
+// exchange makes the request. Sent counts how often it went out.
+func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply) error) error {
 	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil && sent.Load() > 0 {
 		return &sentError{err}
@@ -118,7 +138,7 @@ func (c *Client) exchange(ctx context.Context, base string, call call, read func
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return refused(readError(resp), sent.Load())
 	}
-	return read(resp.Body)
+	return read(reply{resp.StatusCode, resp.Header, resp.Body})
 }
 
 // refused is the refusal of what was sent so often.
@@ -141,7 +161,7 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	if errors.As(err, &refusal) && refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0 {
 		return refusal.RetryAfter
 	}
-	if refusal == nil && attempt < len(c.nodes.bases) {
+	if refusal == nil && attempt < len(c.nodes.given) {
 		return 0
 	}
 	limit := min(minBackoff<<min(attempt-1, 10), maxBackoff)
@@ -149,9 +169,9 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 }
 
 // readJSON decodes an answer into out. Fields that this version does not know are passed over.
-func readJSON(out any) func(io.Reader) error {
-	return func(r io.Reader) error {
-		data, err := io.ReadAll(r)
+func readJSON(out any) func(reply) error {
+	return func(a reply) error {
+		data, err := io.ReadAll(a.body)
 		if err != nil {
 			return err
 		}

@@ -2,23 +2,56 @@
 // and says how queues are handled, over the public HTTP interface, and nothing else. It needs only the standard
 // library, so that depending on it costs a program nothing.
 //
-// What it adds to plain HTTP is that a call may be repeated safely. Every changing call carries an idempotency key
-// that the service remembers with the task, so the client repeats calls whose connection broke, that found no leader
-// (503), whose outcome is unknown (504) or that came too fast (429), on the next address if there is one, until the
-// call's time is up. The caller sees one call that happened once.
-//
 //	c, err := client.New(client.Config{Addrs: []string{"http://127.0.0.1:8400"}})
-//	task, err := c.Schedule(ctx, client.Task{
+//	change, err := c.Schedule(ctx, client.Task{
 //		ID:      "order-1042-close",
 //		Delay:   30 * time.Minute,
 //		Payload: json.RawMessage(`{"order":1042}`),
 //		Target:  &client.Target{URL: "https://shop.example/close"},
 //	})
 //
-// A lease is no such call: a repeat leases other tasks, and those of an answer that was lost come back to their queue
-// when the lease ends.
+// One Client is meant for a whole program: the more of its goroutines call at once, the less each call costs.
 //
-// It leaves out what belongs to a receiver (checking signatures, refusing old fences).
-// Any node takes any call, so it does not need to know which node leads which shard; the addresses are equal, and
-// the one that worked last is used first.
+// # Repeating safely
+//
+// Every changing call carries an idempotency key that the service remembers with the task, so the client repeats calls
+// whose connection broke, that found no leader (503), whose outcome is unknown (504) or that came too fast (429), at
+// another address if there is one, until the call's time is up. The caller sees one call that happened once.
+//
+// A lease is no such call: a repeat leases other tasks, and those of an answer that was lost come back to their queue
+// when the lease ends. So it carries no key, which net/http would take for leave to send it again by itself.
+//
+// # Gathering
+//
+// Schedule, Cancel, Touch and FireNow are gathered: a call goes out at once if nothing is on its way to the same node,
+// and what is called meanwhile is the next request, as lines of a batch. Nothing ever waits for company, so a call
+// alone is as quick as it can be; a hundred at once share what a request costs. A call is answered, refused, repeated
+// and timed as if it were alone. A caller whose context ends leaves at once; its line may have gone out by then, which
+// the error says (ErrUnknown), or not. Two calls of one goroutine keep their order, since it waits for the first.
+//
+// A request that takes long gives its place to the next, so that one that hangs does not hold up the others. A shard
+// that fails or is slow travels alone until it answers soon: batches are answered in order, and one line without a
+// leader would keep back all those behind it.
+//
+// Some calls are requests of their own nevertheless: Patch; a Schedule without an ID but with a key of the caller's,
+// since the service derives the id from the key; a payload with line breaks, which a line cannot carry byte for byte;
+// a call whose caller wants the whole task back (ReturnTask). Config.SingleCalls makes all of them so.
+//
+// Turned down: a timer that waits for more calls to come (it costs the lone call its time, and the busy client needs
+// none), and a stream that stays open (it holds one of the node's places for batches as long as the program lives,
+// ends at every proxy, and leaves open what became of its lines; once requests are shared, little remains to be saved).
+//
+// # Knowing the leaders
+//
+// Any node takes any call and passes it on; a client that asks the leader itself spares the hop. So the client learns
+// from /v1/cluster which slots belong to which shard, who leads it and where that node is, in the background, when it
+// is first used and when an answer shows that this has changed: every batch says in its head which map its node
+// believes in. What is learned is never needed. A leader's address is used only once it has said over /readyz that it
+// is that node of that cluster, since an address that nodes give may mean another machine, or none, where the client
+// is; until then, and when it fails, calls go to the configured addresses, and it is asked again ever more seldom. With
+// Config.FixedAddrs, and where the addresses are not plain http://host:port, only the configured ones are ever asked.
+//
+// # What it leaves to others
+//
+// What belongs to a receiver of webhooks: checking signatures, refusing old fences.
 package client

@@ -147,11 +147,12 @@ func (e *callError) add(err error) {
 func neverSent(err error) bool {
 	var op *net.OpError
 	var sent *sentError
+	var unsent *unsentError
 	var unsendable *unsendableError
 	if errors.As(err, &sent) {
 		return false
 	}
-	return errors.As(err, &unsendable) || errors.As(err, &op) && op.Op == "dial"
+	return errors.As(err, &unsendable) || errors.As(err, &unsent) || errors.As(err, &op) && op.Op == "dial"
 }
 
 // sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http
@@ -161,6 +162,12 @@ type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
 func (e *sentError) Unwrap() error { return e.err }
+
+// unsentError: the call was not sent, because of err.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
 
 // unsendableError: what the caller gave makes no request.
 type unsendableError struct{ err error }

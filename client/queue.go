@@ -107,7 +107,7 @@ func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 		return nil, fmt.Errorf("queue %s: %w", queue.Name, err)
 	}
 	return c.queueCall(ctx, call{method: http.MethodPut, path: queuePath(queue.Name), body: body, contentType: jsonType,
-		header: gather(nil).header()})
+		header: c.header(&options{})})
 }
 
 // Queue reads a queue's policy and counts.
@@ -117,7 +117,7 @@ func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
 
 // DeleteQueue takes a queue's policy away; ErrConflict if it has tasks that are not finished.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
-	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: queuePath(name), header: gather(nil).header()})
+	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: queuePath(name), header: c.header(&options{})})
 	return err
 }
 

@@ -167,7 +167,7 @@ func TestDeadLetters(t *testing.T) {
 }
 
 func TestJitterIsSent(t *testing.T) {
-	c, s := start(t, Config{}, answer(201, `{"id":"a"}`))
+	c, s := start(t, Config{SingleCalls: true}, answer(201, `{"id":"a"}`))
 	if _, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour, Jitter: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

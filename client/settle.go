@@ -44,7 +44,7 @@ type Settled struct {
 // met a passing trouble are repeated; so one that was done in a try whose answer was lost may be told as ErrConflict.
 func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settled {
 	lines := s.lines()
-	for chunk := range slices.Chunk(lines, maxChunkLines) {
+	for chunk := range slices.Chunk(sendable(lines), maxChunkLines) {
 		c.sendUntilAnswered(ctx, chunk, func(ctx context.Context, lines []*line) error {
 			return c.sendReceipts(ctx, queue, lines)
 		})
@@ -63,7 +63,7 @@ func (s Settlement) lines() []*line {
 	var lines []*line
 	add := func(verb, receipt string, entry any) {
 		data, err := json.Marshal(entry)
-		l := &line{data: data, receipt: receipt, failed: callError{method: verb, path: receipt}}
+		l := &line{data: data, verb: verb, receipt: receipt}
 		if err != nil {
 			l.settle(l.result, &unsendableError{err})
 		}
@@ -91,19 +91,29 @@ func (s Settlement) lines() []*line {
 	return lines
 }
 
+func sendable(lines []*line) []*line {
+	var todo []*line
+	for _, l := range lines {
+		if l.result.Err == nil {
+			todo = append(todo, l)
+		}
+	}
+	return todo
+}
+
 func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) error {
 	// Without a key: the service has no use for it, and net/http would take it for a leave to send the call again by
 	// itself, so that the results would hide what the first sending did.
 	call := call{method: http.MethodPost, path: queuePath(queue) + "/settle", body: settleBody(lines),
 		contentType: jsonType}
-	return c.do(ctx, call, func(r io.Reader) error { return readSettled(r, lines) })
+	return c.do(ctx, call, func(a reply) error { return readSettled(a.body, lines) })
 }
 
 // settleBody lists the entries by their verbs. Lines come in the order of the verbs, so results do in that of lines.
 func settleBody(lines []*line) []byte {
 	lists := map[string][][]byte{}
 	for _, l := range lines {
-		lists[l.failed.method] = append(lists[l.failed.method], l.data)
+		lists[l.verb] = append(lists[l.verb], l.data)
 	}
 	var members [][]byte
 	for _, verb := range settleOrder {
@@ -115,20 +125,20 @@ func settleBody(lines []*line) []byte {
 }
 
 func readSettled(r io.Reader, lines []*line) error {
-	var answer struct {
+	var answers struct {
 		Results []struct {
 			ID      string   `json:"id"`
 			Status  int      `json:"status"`
 			Problem *problem `json:"problem"`
 		} `json:"results"`
 	}
-	if err := readJSON(&answer)(r); err != nil {
+	if err := readJSON(&answers)(reply{body: r}); err != nil {
 		return err
 	}
-	if len(answer.Results) != len(lines) {
-		return &garbledError{fmt.Errorf("%d results for %d receipts", len(answer.Results), len(lines))}
+	if len(answers.Results) != len(lines) {
+		return &garbledError{fmt.Errorf("%d results for %d receipts", len(answers.Results), len(lines))}
 	}
-	for i, w := range answer.Results {
+	for i, w := range answers.Results {
 		lines[i].settle(Result{ID: w.ID, Status: w.Status}, lineError(w.Status, w.Problem))
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 // Cluster is who is there, and which shard lives where, as one node sees it.
 type Cluster struct {
 	ID     string  `json:"cluster_id"`
+	Map    string  `json:"map"` // names what the node believes of slots, leaders and addresses
 	Nodes  []Node  `json:"nodes"`
 	Shards []Shard `json:"shards"`
 }
@@ -30,6 +31,13 @@ type Shard struct {
 	Term     uint64    `json:"term"`
 	Replicas []Replica `json:"replicas"`
 	Tasks    int64     `json:"tasks"`
+	Slots    []Slots   `json:"slots"`
+}
+
+// Slots are those from First on, up to the one before End. A task's slot is that of its id.
+type Slots struct {
+	First uint32 `json:"first"`
+	End   uint32 `json:"end"`
 }
 
 // Replica is one copy of a shard.

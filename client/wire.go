@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -167,34 +166,4 @@ func timeOrZero(t *time.Time) time.Time {
 		return time.Time{}
 	}
 	return *t
-}
-
-// encode writes v as an object of JSON and puts the payload in as it is. The encoder would rewrite it, without its
-// white space and with its < escaped, and a payload is to be delivered byte for byte.
-func encode(v any, payload json.RawMessage) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil || payload == nil {
-		return data, err
-	}
-	if !json.Valid(payload) {
-		return nil, fmt.Errorf("payload is not JSON; other bytes belong into PayloadBytes")
-	}
-	data = data[:len(data)-1] // the object's closing brace
-	if len(data) > 1 {
-		data = append(data, ',')
-	}
-	data = append(data, `"payload":`...)
-	return append(append(data, payload...), '}'), nil
-}
-
-// oneLine keeps a payload as it is unless it would break its line in two; then it is compacted.
-func oneLine(payload json.RawMessage) json.RawMessage {
-	if !bytes.ContainsAny(payload, "\r\n") {
-		return payload
-	}
-	var b bytes.Buffer
-	if json.Compact(&b, payload) != nil {
-		return payload // not JSON: encode says so
-	}
-	return b.Bytes()
 }

@@ -80,7 +80,8 @@ func delayThrough(t *testing.T, s *Stand, node, url string) {
 		t.Fatal(err)
 	}
 	asked := time.Now()
-	got, err := c.Schedule(t.Context(), client.Task{Delay: time.Hour, Target: &client.Target{URL: url}})
+	var got client.Task
+	_, err = c.Schedule(t.Context(), client.Task{Delay: time.Hour, Target: &client.Target{URL: url}}, client.ReturnTask(&got))
 	if err != nil {
 		t.Fatal(err)
 	}

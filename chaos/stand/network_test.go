@@ -79,7 +79,7 @@ func nodeClient(s *Stand, node string, timeout time.Duration) (*client.Client, e
 	for _, n := range s.Cluster.Nodes() {
 		if n.Name == node {
 			return client.New(client.Config{Addrs: []string{"http://" + n.HTTPAddr}, MaxAttempts: 1,
-				Timeout: timeout, AttemptTimeout: timeout})
+				Timeout: timeout, AttemptTimeout: timeout, FixedAddrs: true, SingleCalls: true})
 		}
 	}
 	return nil, fmt.Errorf("there is no node %q", node)

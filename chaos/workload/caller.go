@@ -30,6 +30,7 @@ func newCaller(rec *history.Recorder, nodes []Node) (*caller, error) {
 		one, err := client.New(client.Config{
 			Addrs: []string{n.URL}, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
 			Timeout: time.Hour, AttemptTimeout: time.Hour, // the context says it
+			FixedAddrs: true, SingleCalls: true, // one request to this very node, which its caller can follow
 		})
 		if err != nil {
 			return nil, err

@@ -77,7 +77,10 @@ func (l *Load) schedule(id string, t task) operation {
 	return operation{
 		what: what,
 		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-			return seen(c.Schedule(ctx, want, append(conditions, client.WithKey(key))...))
+			var kept client.Task
+			opts := append([]client.Option{client.WithKey(key), client.ReturnTask(&kept)}, conditions...)
+			_, err := c.Schedule(ctx, want, opts...)
+			return seen(&kept, err)
 		},
 		line: func(opts ...client.Option) client.Op { return client.ScheduleOp(want, append(conditions, opts...)...) },
 	}
@@ -110,7 +113,9 @@ func (l *Load) touch(id string, delay time.Duration, or *task) operation {
 	return operation{
 		what: what,
 		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-			return seen(c.Touch(ctx, id, touch, client.WithKey(key)))
+			var kept client.Task
+			_, err := c.Touch(ctx, id, touch, client.WithKey(key), client.ReturnTask(&kept))
+			return seen(&kept, err)
 		},
 		line: func(opts ...client.Option) client.Op { return client.TouchOp(id, touch, opts...) },
 	}
@@ -120,7 +125,9 @@ func (l *Load) fire(id string) operation {
 	return operation{
 		what: history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Fire, ID: id},
 		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-			return seen(c.FireNow(ctx, id, client.WithKey(key)))
+			var kept client.Task
+			_, err := c.FireNow(ctx, id, client.WithKey(key), client.ReturnTask(&kept))
+			return seen(&kept, err)
 		},
 		line: func(opts ...client.Option) client.Op { return client.FireOp(id, opts...) },
 	}

@@ -29,7 +29,7 @@ func (c *caller) addFlags(cmd *cobra.Command) {
 }
 
 func (c *caller) connect() (*client.Client, error) {
-	conn, err := client.New(client.Config{Addrs: c.addrs, Timeout: c.timeout})
+	conn, err := client.New(client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true})
 	if err != nil {
 		return nil, &usageError{err}
 	}

@@ -31,11 +31,12 @@ Without an id the service makes one; with neither --in nor --at it is due at onc
 			if err != nil {
 				return err
 			}
-			kept, err := conn.Schedule(cmd.Context(), t, scheduleOptions(key, absent)...)
-			if err != nil {
+			var kept client.Task
+			opts := append(scheduleOptions(key, absent), client.ReturnTask(&kept))
+			if _, err := conn.Schedule(cmd.Context(), t, opts...); err != nil {
 				return err
 			}
-			return caller.show(cmd, kept, func(w io.Writer) { showTask(w, kept) })
+			return caller.show(cmd, kept, func(w io.Writer) { showTask(w, &kept) })
 		},
 	}
 	caller.addFlags(cmd)

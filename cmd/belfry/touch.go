@@ -27,11 +27,12 @@ func newTouch() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			task, err := conn.Touch(cmd.Context(), args[0], touch, keyOption(key)...)
-			if err != nil {
+			var task client.Task
+			opts := append(keyOption(key), client.ReturnTask(&task))
+			if _, err := conn.Touch(cmd.Context(), args[0], touch, opts...); err != nil {
 				return err
 			}
-			return caller.show(cmd, task, func(w io.Writer) { showTask(w, task) })
+			return caller.show(cmd, task, func(w io.Writer) { showTask(w, &task) })
 		},
 	}
 	caller.addFlags(cmd)

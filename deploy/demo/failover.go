@@ -69,7 +69,9 @@ func (r *run) chooseVictim(view *client.Cluster) (victim, error) {
 func (r *run) kill(ctx context.Context, v victim) (failover, error) {
 	r.screen.say("kill -9 %s, which leads shard %d (the busiest, %d tasks) and %d more",
 		v.name, v.busiest.ID, v.busiest.Tasks, len(v.shards)-1)
-	survivors, err := client.New(client.Config{Addrs: r.survivors(v.name), MaxAttempts: 1})
+	survivors, err := client.New(client.Config{
+		Addrs: r.survivors(v.name), MaxAttempts: 1, FixedAddrs: true, SingleCalls: true, // each try by itself
+	})
 	if err != nil {
 		return failover{}, err
 	}

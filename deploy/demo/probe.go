@@ -27,8 +27,9 @@ func placeProbes(ctx context.Context, c *client.Client, prefix string, shards in
 		if i == 100*shards {
 			return nil, fmt.Errorf("%d ids fell on only %d of %d shards", i, len(placed), shards)
 		}
-		task, err := c.Schedule(ctx, client.Task{ID: prefix + strconv.Itoa(i), Delay: probeDelay})
-		if err != nil {
+		var task client.Task
+		probe := client.Task{ID: prefix + strconv.Itoa(i), Delay: probeDelay}
+		if _, err := c.Schedule(ctx, probe, client.ReturnTask(&task)); err != nil {
 			return nil, err
 		}
 		if _, taken := placed[task.Shard]; !taken {

@@ -61,7 +61,9 @@ func playShards(t *testing.T) (*shards, *client.Client) {
 	s := &shards{closed: map[uint32]bool{}, written: make(chan uint32, 4)}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	c, err := client.New(client.Config{Addrs: []string{server.URL}, MaxAttempts: 1})
+	c, err := client.New(client.Config{
+		Addrs: []string{server.URL}, MaxAttempts: 1, FixedAddrs: true, SingleCalls: true, // as in the demo
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,81 @@
+package client
+
+// A batch is sent in chunks of this size: large enough that what is common to a chunk costs little a line, small enough
+// that repeating one costs little too.
+const (
+	maxChunkLines = 1000
+	maxChunkBytes = 1 << 20
+	ndjsonType    = "application/x-ndjson"
+)
+
+// chunk is some operations of a batch that are on their way together.
+type chunk struct {
+	c     *Client
+	lines []line
+	data  []byte        // of all lines, one after the other
+	ends  []int         // where each line ends in it
+	held  bool          // a lane may still hold lines of it
+	done  chan struct{} // capacity 1: filled when all lines have their last answer
+}
+
+func (c *Client) newChunk() *chunk {
+	if k, ok := c.chunks.Get().(*chunk); ok {
+		return k
+	}
+	return &chunk{c: c, done: make(chan struct{}, 1)}
+}
+
+// free ends the use of a chunk.
+func (k *chunk) free() {
+	if k.held || cap(k.data) > 2*maxChunkBytes {
+		return
+	}
+	clear(k.lines)
+	k.lines, k.data, k.ends = k.lines[:0], k.data[:0], k.ends[:0]
+	k.c.chunks.Put(k)
+}
+
+func (k *chunk) full() bool { return len(k.lines) >= maxChunkLines || len(k.data) >= maxChunkBytes }
+
+// addTask adds a schedule with a key of its own.
+func (k *chunk) addTask(task *Task) {
+	if task.ID == "" {
+		task.ID = newID()
+	}
+	task.Payload = oneLine(task.Payload)
+	data, err := appendTask(k.c.appendHead(k.data, "schedule", task.ID, &options{}), task)
+	k.add("schedule", task.ID, data, err)
+}
+
+func (k *chunk) addOp(op *Op) {
+	if op.id == "" && op.verb == "schedule" && op.opts.key == "" {
+		op.id = newID()
+	}
+	data := append(k.c.appendHead(k.data, op.verb, op.id, &op.opts), op.fields...)
+	k.add(op.verb, op.id, data, op.err)
+}
+
+// add adds a line, whose data lacks only its end; err says that it could not be made.
+func (k *chunk) add(verb, id string, data []byte, err error) {
+	k.lines = append(k.lines, line{verb: verb, id: id})
+	if err == nil {
+		k.data = append(data, "}\n"...)
+	} else {
+		k.lines[len(k.lines)-1].settle(Result{ID: id}, &unsendableError{err})
+	}
+	k.ends = append(k.ends, len(k.data))
+}
+
+// sendable lists the lines that could be made. None is added any more.
+func (k *chunk) sendable() []*line {
+	todo := make([]*line, 0, len(k.lines))
+	begin := 0
+	for i := range k.lines {
+		l := &k.lines[i]
+		l.data, begin = k.data[begin:k.ends[i]], k.ends[i]
+		if l.result.Err == nil {
+			todo = append(todo, l)
+		}
+	}
+	return todo
+}

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Op is one operation of a batch.
+type Op struct {
+	verb   string
+	id     string
+	opts   options
+	fields []byte // of the call, each with a comma in front
+	err    error
+}
+
+// ScheduleOp is Schedule in a batch.
+func ScheduleOp(task Task, opts ...Option) Op {
+	op := Op{verb: "schedule", id: task.ID, opts: gather(opts)}
+	task.Payload = oneLine(task.Payload)
+	op.fields, op.err = appendTask(nil, &task)
+	return op
+}
+
+// CancelOp is Cancel in a batch.
+func CancelOp(id string, opts ...Option) Op { return Op{verb: "cancel", id: id, opts: gather(opts)} }
+
+// FireOp is FireNow in a batch.
+func FireOp(id string, opts ...Option) Op { return Op{verb: "fire", id: id, opts: gather(opts)} }
+
+// TouchOp is Touch in a batch.
+func TouchOp(id string, touch Touch, opts ...Option) Op {
+	op := Op{verb: "touch", id: id, opts: gather(opts)}
+	if touch.OrSchedule != nil {
+		task := *touch.OrSchedule
+		task.Payload = oneLine(task.Payload)
+		touch.OrSchedule = &task
+	}
+	op.fields, op.err = appendTouch(nil, &touch)
+	return op
+}
+
+// oneLine keeps a payload as it is unless it would break its line in two; then it is compacted.
+func oneLine(payload json.RawMessage) json.RawMessage {
+	if !breaksLine(payload) {
+		return payload
+	}
+	var b bytes.Buffer
+	if json.Compact(&b, payload) != nil {
+		return payload // not JSON: appendPayload says so
+	}
+	return b.Bytes()
+}

@@ -1,0 +1,73 @@
+package client
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Option changes one call.
+type Option func(*options)
+
+type options struct {
+	key         string // empty: a fresh one
+	ifMatch     string
+	ifNoneMatch string
+	whole       *Task
+}
+
+// WithKey sets the call's idempotency key, 1 to 255 bytes. A program that stores the key before it calls can repeat
+// the call safely even after it was started anew. Without it each call gets a fresh key.
+func WithKey(key string) Option { return func(o *options) { o.key = key } }
+
+// IfRevision makes the call only if the task still has this revision; else ErrPrecondition.
+func IfRevision(revision uint64) Option {
+	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
+}
+
+// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition.
+func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
+
+// ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task. Such a call is a request of
+// its own. In a batch it does nothing.
+func ReturnTask(task *Task) Option { return func(o *options) { o.whole = task } }
+
+func gather(opts []Option) options {
+	if len(opts) == 0 {
+		return options{} // which does not escape
+	}
+	o := new(options)
+	for _, opt := range opts {
+		opt(o)
+	}
+	return *o
+}
+
+// header is what a request of its own says in its head.
+func (c *Client) header(o *options) http.Header {
+	key := o.key
+	if key == "" {
+		key = c.keys.next()
+	}
+	h := http.Header{"Idempotency-Key": {key}}
+	if o.ifMatch != "" {
+		h.Set("If-Match", strconv.Quote(o.ifMatch))
+	}
+	if o.ifNoneMatch != "" {
+		h.Set("If-None-Match", o.ifNoneMatch)
+	}
+	return h
+}
+
+// appendHead appends what every line of a batch begins with.
+func (c *Client) appendHead(b []byte, verb, id string, o *options) []byte {
+	b = append(append(append(b, `{"op":"`...), verb...), '"')
+	b = appendString(append(b, `,"id":`...), id)
+	b = append(b, `,"key":`...)
+	if o.key == "" {
+		b = append(c.keys.append(append(b, '"')), '"')
+	} else {
+		b = appendString(b, o.key)
+	}
+	b = appendText(b, `,"if_match":`, o.ifMatch)
+	return appendText(b, `,"if_none_match":`, o.ifNoneMatch)
+}

@@ -1,0 +1,147 @@
+package client_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+const patience = 2 * time.Minute
+
+// realNodes starts three nodes as processes.
+func realNodes(t *testing.T) *local.Cluster {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Stop)
+	return cluster
+}
+
+func dial(t *testing.T, addrs ...string) *client.Client {
+	t.Helper()
+	c, err := client.New(client.Config{Addrs: addrs, Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// load schedules tasks by many goroutines at once, each of which cancels every other one again.
+func load(t *testing.T, c *client.Client, prefix string, callers, each int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for j := range each {
+				id := fmt.Sprintf("%s-%d-%d", prefix, i, j)
+				change, err := c.Schedule(t.Context(), client.Task{ID: id, Delay: time.Hour})
+				if err != nil || change.ID != id || change.Revision == 0 {
+					t.Errorf("schedule %s: %+v %v", id, change, err)
+					return
+				}
+				if j%2 == 1 {
+					if outcome, err := c.Cancel(t.Context(), id); err != nil || outcome != client.OutcomeCancelled {
+						t.Errorf("cancel %s: %s %v", id, outcome, err)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// counter adds up a counter over all nodes that answer.
+func counter(t *testing.T, cluster *local.Cluster, name string) (sum float64) {
+	t.Helper()
+	for _, url := range cluster.URLs() {
+		resp, err := http.Get(url + "/metrics")
+		if err != nil {
+			continue
+		}
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if value, ok := strings.CutPrefix(line, name+" "); ok {
+				n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sum += n
+			}
+		}
+	}
+	return sum
+}
+
+// Calls find their leaders, survive the death of one, and find the new ones.
+func TestRealNodes(t *testing.T) {
+	cluster := realNodes(t)
+	c := dial(t, cluster.URLs()[1])
+	load(t, c, "warm", 16, 4)
+	end := time.Now().Add(patience)
+	for n := 0; ; n++ { // until it knows them: leaderships may still be on their way home
+		before := counter(t, cluster, "belfry_router_hops_total")
+		load(t, c, fmt.Sprint("direct", n), 8, 8)
+		if counter(t, cluster, "belfry_router_hops_total") == before {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("calls still hop from node to node")
+		}
+	}
+
+	view, err := c.Cluster(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := view.Node(view.Shards[0].Leader)
+	addrs := []string{}
+	for _, n := range cluster.Nodes() {
+		if n.Name != victim.Name {
+			addrs = append(addrs, n.HTTPAddr)
+		}
+	}
+	c = dial(t, addrs...)
+	load(t, c, "before", 16, 4)
+	var dying sync.WaitGroup
+	dying.Go(func() { load(t, c, "dying", 32, 50) })
+	if err := cluster.Kill(victim.Name); err != nil {
+		t.Fatal(err)
+	}
+	dying.Wait()
+	load(t, c, "after", 16, 4)
+	for i := range 32 {
+		for j := range 50 {
+			task, err := c.Get(t.Context(), fmt.Sprintf("dying-%d-%d", i, j))
+			want := client.Scheduled
+			if j%2 == 1 {
+				want = client.Cancelled
+			}
+			if err != nil || task.State != want {
+				t.Errorf("dying-%d-%d: %+v %v", i, j, task, err)
+			}
+		}
+	}
+	if _, err := c.Cancel(t.Context(), "nothing"); !errors.Is(err, client.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}

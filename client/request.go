@@ -1,0 +1,145 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// request is lines on their way together. It belongs to the goroutine that carries it out; over and slow are guarded by
+// its lane's mutex.
+type request struct {
+	lane     *lane
+	lines    []*line // those before answered belong to their callers again
+	shards   []*shard
+	answered int
+	body     *body
+	well     bool // every line was answered for good
+
+	over, slow bool
+}
+
+// newRequest takes the lines whose callers have not left. Those of shards that travel alone by now change their lane.
+func newRequest(l *lane, lines []*line) *request {
+	r := &request{lane: l, lines: lines[:0], body: l.c.newBody(), shards: make([]*shard, 0, len(lines))}
+	for _, one := range lines {
+		if aside := l.aside(one); aside != nil {
+			aside.queue(one)
+			continue
+		}
+		if one.state.CompareAndSwap(lineWaiting, lineSent) {
+			r.lines = append(r.lines, one)
+			r.shards = append(r.shards, one.shard)
+			r.body.data = append(r.body.data, one.data...)
+		}
+	}
+	return r
+}
+
+// carryOut makes the request, and gives each line an answer.
+func (r *request) carryOut() {
+	slow := time.AfterFunc(slowAfter, func() { r.lane.overdue(r) })
+	defer slow.Stop()
+	at := r.lane.endpoint()
+	r.well = true
+	err := r.send(at)
+	r.body.free()
+	if err == nil {
+		return
+	}
+	r.well = false
+	r.lost(at, err)
+	for _, l := range r.lines[r.answered:] {
+		l.answer(Result{ID: l.id}, err)
+	}
+}
+
+func (r *request) send(at *endpoint) error {
+	c := r.lane.c
+	return c.attempt(c.ctx, at.base, 0, r.read, func(ctx context.Context) (*http.Request, error) {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.base+"/v1/batch", r.body.reader())
+		if err != nil {
+			return nil, &unsendableError{err}
+		}
+		// Without a key, so that net/http sends it a second time only if nothing of the first has gone out.
+		req.GetBody = func() (io.ReadCloser, error) { return r.body.reader(), nil }
+		req.ContentLength = int64(len(r.body.data))
+		req.Header["Content-Type"] = []string{ndjsonType}
+		return req, nil
+	})
+}
+
+// lost sees to what a request that failed says about address and shards.
+func (r *request) lost(at *endpoint, err error) {
+	c := r.lane.c
+	var refusal *Error
+	if errors.As(err, &refusal) && refusal.Status < 500 {
+		return
+	}
+	if r.lane.of == nil || !errors.Is(err, errSilent) { // else it may be the shard that is silent
+		c.directory.failed(at)
+	}
+	c.nodes.after(at)
+	r.distrust(r.answered)
+}
+
+// distrust has the shards of the lines from i on travel alone.
+func (r *request) distrust(i int) {
+	for _, s := range r.shards[i:] {
+		if s != nil {
+			s.distrust(r.lane.c)
+		}
+	}
+}
+
+// read gives each line its answer. An answer that ends too soon is a failure of the network: the lines answered so far
+// keep what they have.
+func (r *request) read(a reply) error {
+	r.lane.c.directory.heard(a.header.Get("Belfry-Map"))
+	in, ok := r.lane.c.readers.Get().(*bufio.Reader)
+	if !ok {
+		in = bufio.NewReaderSize(nil, 16<<10)
+	}
+	in.Reset(a.body)
+	defer func() {
+		in.Reset(nil)
+		r.lane.c.readers.Put(in)
+	}()
+	for i, l := range r.lines {
+		text, err := nextLine(in)
+		if err != nil {
+			return fmt.Errorf("the answer ended at line %d of %d: %w", i+1, len(r.lines), err)
+		}
+		result, refusal, err := readResult(text, l.id)
+		if err != nil {
+			return err
+		}
+		if refusal != nil && retryable(refusal) {
+			r.well = false
+			if s := r.shards[i]; s != nil {
+				s.distrust(r.lane.c)
+			}
+		}
+		r.answered = i + 1
+		l.answer(result, refusal)
+	}
+	return nil
+}
+
+// nextLine is the next line with its end. It is the reader's until it is asked for another.
+func nextLine(in *bufio.Reader) ([]byte, error) {
+	text, err := in.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return text, err
+	}
+	long := append([]byte(nil), text...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		text, err = in.ReadSlice('\n')
+		long = append(long, text...)
+	}
+	return long, err
+}

@@ -1,0 +1,33 @@
+package client
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// The hash is the service's for every length, and the slot for every kind of id.
+func TestSlots(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := range 300 {
+		b := make([]byte, n)
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		if got, want := xxhash64(b), xxhash.Sum64(b); got != want {
+			t.Fatalf("%d bytes: %x, want %x", n, got, want)
+		}
+		if got, want := slotOf(string(b)), int(fsm.Slot("", string(b))); got != want {
+			t.Fatalf("%q: slot %d, want %d", b, got, want)
+		}
+	}
+}
+
+func BenchmarkSlot(b *testing.B) {
+	for b.Loop() {
+		slotOf("order-1042-close-0000001")
+	}
+}

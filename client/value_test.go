@@ -1,0 +1,43 @@
+package client
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+var values = []string{
+	``, ` `, `{}`, `[]`, ` { } `, `{"a":1}`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1 "b":2}`, `{"a" : [1, 2.5e-3, {"b":null}] }`,
+	`[1,2`, `[1 2]`, `[,]`, `[1,]`, `]`, `}`, `{]`, `[}`, `[[[]],{}]`, `{"a":{"b":{}}}x`, `1`, `-0`, `-`, `01`, `1.`, `.5`, `1e`,
+	`1e+`, `1E-05`, `-1.50`, `"x"`, `"`, `"\"`, `"\u00e9"`, `"\u00e"`, `"\x"`, "\"\x01\"", "\"\xff\"", `true`, `tru`, `falsey`, `null`,
+	`nul`, "\"a\nb\"", "{\n\"a\":\r1\t}", `{"a":1}{"b":2}`, `{},"queue":"x"`, `1,2`, `{"":""}`, `[true,false,null,"s",-1]`,
+	strings.Repeat("[", 999) + strings.Repeat("]", 999), strings.Repeat("[", 1001) + strings.Repeat("]", 1001),
+	strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), strings.Repeat(`{"a":[`, 70) + strings.Repeat("}]", 70),
+	strings.Repeat("[", 1001),
+}
+
+// FuzzIsJSON holds isJSON against encoding/json.
+func FuzzIsJSON(f *testing.F) {
+	for _, v := range values {
+		f.Add([]byte(v))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if got, want := isJSON(b), json.Valid(b); got != want {
+			t.Errorf("%q: %v, want %v", b, got, want)
+		}
+	})
+}
+
+// A payload as services have them, of about 200 bytes.
+const orderPayload = `{"order":1042,"customer":{"id":"c-88213","tier":"gold"},"items":[{"sku":"A-1001","count":2},` +
+	`{"sku":"B-2044","count":1}],"total":129.95,"currency":"EUR","note":"close unless it is paid","attempt":1}`
+
+func BenchmarkIsJSON(b *testing.B) {
+	payload := []byte(orderPayload)
+	b.SetBytes(int64(len(payload)))
+	for b.Loop() {
+		if !isJSON(payload) {
+			b.Fatal("it is")
+		}
+	}
+}

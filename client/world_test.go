@@ -1,0 +1,226 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// world is a cluster in memory, which a client reaches by its RoundTripper: nothing but memory, so that a test can run in
+// a bubble of synctest. Nodes are named by their host, and each answers every batch line with 201 and revision 7 unless
+// the test says otherwise.
+type world struct {
+	t *testing.T
+
+	mu      sync.Mutex
+	view    Cluster
+	nodes   map[string]*worldNode // by address
+	batches []*sentBatch          // in the order in which they came
+	others  []string              // method, host and path of all other requests
+}
+
+type worldNode struct {
+	id      string
+	cluster string
+	version string // of the map, told in its batches' heads; empty: the view's
+	down    error  // what a request comes to instead of an answer
+	hold    chan struct{}
+	held    func(b *sentBatch) bool           // whether hold is for this one; nil: for each
+	answer  func(b *sentBatch, i int) string  // to one line; nil: created
+	refuse  func(b *sentBatch) *http.Response // of the whole request; nil: none
+}
+
+// sentBatch is a batch as a node got it.
+type sentBatch struct {
+	host  string
+	lines []sentLine
+	text  string
+}
+
+type sentLine struct {
+	Op, ID, Key string
+}
+
+func (b *sentBatch) ids() string {
+	var ids []string
+	for _, l := range b.lines {
+		ids = append(ids, l.ID)
+	}
+	return strings.Join(ids, " ")
+}
+
+// newWorld has nodes n1, n2, … at the given addresses. Slots are spread evenly over as many shards, the first led by n1
+// and so on.
+func newWorld(t *testing.T, addrs ...string) *world {
+	w := &world{t: t, nodes: map[string]*worldNode{}, view: Cluster{ID: "c1", Map: "m1"}}
+	each := slotCount/len(addrs) + 1
+	for i, addr := range addrs {
+		id := fmt.Sprint("n", i+1)
+		w.nodes[addr] = &worldNode{id: id, cluster: "c1"}
+		w.view.Nodes = append(w.view.Nodes, Node{ID: id, HTTPAddr: addr, Alive: true})
+		w.view.Shards = append(w.view.Shards, Shard{ID: uint32(i + 1), Leader: id,
+			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, slotCount))}}})
+	}
+	return w
+}
+
+// client is one of this world. The test must close it inside its bubble.
+func (w *world) client(cfg Config) *Client {
+	w.t.Helper()
+	cfg.HTTPClient = &http.Client{Transport: w}
+	c, err := New(cfg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// change does something to the world while a client is at work.
+func (w *world) change(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// sent lists the batches so far.
+func (w *world) sent() []*sentBatch {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.batches)
+}
+
+// asked counts the other requests that contain text.
+func (w *world) asked(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, o := range w.others {
+		if strings.Contains(o, text) {
+			n++
+		}
+	}
+	return n
+}
+
+// RoundTrip takes a request to its node.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, err
+		}
+		if err := r.Body.Close(); err != nil {
+			return nil, err
+		}
+	}
+	w.mu.Lock()
+	node := w.nodes[r.URL.Host]
+	view := w.view
+	if r.URL.Path != "/v1/batch" {
+		w.others = append(w.others, r.Method+" "+r.URL.Host+r.URL.Path)
+	}
+	w.mu.Unlock()
+	if node == nil {
+		return nil, &net.OpError{Op: "dial", Err: errors.New("no route")}
+	}
+	if r.URL.Path == "/v1/batch" {
+		return w.batch(r, node, body)
+	}
+	if err := w.failure(node); err != nil {
+		return nil, err
+	}
+	switch r.URL.Path {
+	case "/v1/cluster":
+		text, err := json.Marshal(view)
+		if err != nil {
+			return nil, err
+		}
+		return respond(200, string(text)), nil
+	case "/readyz":
+		return respond(200, fmt.Sprintf(`{"cluster_id":%q,"node":%q}`, node.cluster, node.id)), nil
+	}
+	return respond(200, `{"id":"alone","revision":8}`), nil
+}
+
+func (w *world) failure(node *worldNode) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return node.down
+}
+
+func (w *world) batch(r *http.Request, node *worldNode, body []byte) (*http.Response, error) {
+	b := &sentBatch{host: r.URL.Host, text: string(body)}
+	for line := range bytes.Lines(body) {
+		var l sentLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			w.t.Errorf("line %q: %v", line, err)
+		}
+		b.lines = append(b.lines, l)
+	}
+	w.mu.Lock()
+	w.batches = append(w.batches, b)
+	hold := node.hold
+	if node.held != nil && !node.held(b) {
+		hold = nil
+	}
+	w.mu.Unlock()
+	if hold != nil {
+		select {
+		case <-hold:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if err := w.failure(node); err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if node.refuse != nil {
+		if resp := node.refuse(b); resp != nil {
+			return resp, nil
+		}
+	}
+	var out strings.Builder
+	for i, l := range b.lines {
+		text := created(i, l.ID)
+		if node.answer != nil {
+			text = node.answer(b, i)
+		}
+		out.WriteString(text + "\n")
+	}
+	resp := respond(200, out.String())
+	version := node.version
+	if version == "" {
+		version = w.view.Map
+	}
+	resp.Header.Set("Belfry-Map", version)
+	return resp, nil
+}
+
+func respond(status int, body string) *http.Response {
+	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
+}
+
+// idIn finds an id in the shard of that number, from 1.
+func (w *world) idIn(shard int, n int) string {
+	for i := 0; ; i++ {
+		id := fmt.Sprint("t", i)
+		s := w.view.Shards[shard-1].Slots[0]
+		if slot := uint32(slotOf(id)); slot < s.First || slot >= s.End {
+			continue
+		}
+		if n--; n < 0 {
+			return id
+		}
+	}
+}
