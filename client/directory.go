@@ -184,8 +184,8 @@ func (d *directory) look() (news bool) {
 	return news || before == nil || before.version != known.version
 }
 
-// nextTry is when the first of the addresses that are not usable may be tried again; 0: there is none. It is called with
-// the lock held.
+// nextTry is when the first of the addresses that are not usable may be tried again; 0: there is none. It is called
+// with the lock held.
 func (d *directory) nextTry() int64 {
 	var next time.Time
 	for _, e := range d.endpoints {

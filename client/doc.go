@@ -51,6 +51,24 @@
 // is; until then, and when it fails, calls go to the configured addresses, and it is asked again ever more seldom. With
 // Config.FixedAddrs, and where the addresses are not plain http://host:port, only the configured ones are ever asked.
 //
+// # Consuming
+//
+// Consume runs a handler for each task of a queue that is pulled:
+//
+//	err := c.Consume(ctx, "reports", client.ConsumeOptions{Concurrency: 100},
+//		func(ctx context.Context, task *client.Leased) error { return write(ctx, task.Payload) })
+//
+// Tasks come over the service's stream, and not by lease calls: a due task is on its way when it is due, and finds the
+// connection open. Between two lease calls there is the time of a round trip in which a task that comes due waits, and
+// each costs a request. The client asks for as many tasks as there are handlers free, so that each that comes begins at
+// once; none waits here while another consumer could have it. It keeps to one stream, from one node: any node brings
+// the tasks of all shards, and what is asked for at two is given back more often.
+//
+// Outcomes are settled by calls beside the stream, gathered as above: they are not lost with the stream, and can go
+// through another node. Leases are extended when half of them is over. A lease that cannot be extended counts as lost
+// when it ends by this machine's monotonic clock, at the latest; the service's log decides what really holds, and
+// refuses a failure that came too late. A success is reported nevertheless: it spares the next attempt.
+//
 // # What it leaves to others
 //
 // What belongs to a receiver of webhooks: checking signatures, refusing old fences.

@@ -205,6 +205,12 @@ type problem struct {
 	Attempts  int             `json:"attempts"`
 }
 
+func decodeProblem(text []byte) (*problem, error) {
+	var p *problem
+	err := json.Unmarshal(text, &p)
+	return p, err
+}
+
 func (p problem) asError(status int) *Error {
 	limit := string(p.Limit)
 	if words := ""; json.Unmarshal(p.Limit, &words) == nil {

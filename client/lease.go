@@ -31,12 +31,11 @@ type wireLease struct {
 
 // UnmarshalJSON reads a leased task as the service writes it.
 func (l *Leased) UnmarshalJSON(data []byte) error {
-	var w wireLease
-	if err := json.Unmarshal(data, &w); err != nil {
-		return err
+	if isNull(data) {
+		return nil
 	}
-	l.Receipt, l.Attempt, l.Fence = w.Receipt, w.Attempt, w.Fence
-	return l.Task.UnmarshalJSON(data)
+	*l = Leased{}
+	return whole(decodeLeased(data, l))
 }
 
 // MarshalJSON writes a leased task as the service does.

@@ -80,7 +80,10 @@ func (r *request) lost(at *endpoint, err error) {
 	if errors.As(err, &refusal) && refusal.Status < 500 {
 		return
 	}
-	if r.lane.of == nil || !errors.Is(err, errSilent) { // else it may be the shard that is silent
+	if s := r.lane.of; s != nil && errors.Is(err, errSilent) { // the shard may be silent, and not the node
+		s.leader.CompareAndSwap(at, nil)
+		c.directory.stale()
+	} else {
 		c.directory.failed(at)
 	}
 	c.nodes.after(at)

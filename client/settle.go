@@ -1,9 +1,7 @@
 package client
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -44,10 +42,8 @@ type Settled struct {
 // met a passing trouble are repeated; so one that was done in a try whose answer was lost may be told as ErrConflict.
 func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settled {
 	lines := s.lines()
-	for chunk := range slices.Chunk(sendable(lines), maxChunkLines) {
-		c.sendUntilAnswered(ctx, chunk, func(ctx context.Context, lines []*line) error {
-			return c.sendReceipts(ctx, queue, lines)
-		})
+	for chunk := range slices.Chunk(lines, maxChunkLines) {
+		c.settleLines(ctx, queue, chunk)
 	}
 	out := make([]Settled, len(lines))
 	for i, l := range lines {
@@ -56,49 +52,60 @@ func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settl
 	return out
 }
 
-var settleOrder = []string{"ack", "nack", "extend", "release"}
-
-// lines are the receipts, each with its place in the body: the verb is the list, the data is the entry.
-func (s Settlement) lines() []*line {
-	var lines []*line
-	add := func(verb, receipt string, entry any) {
-		data, err := json.Marshal(entry)
-		l := &line{data: data, verb: verb, receipt: receipt}
-		if err != nil {
-			l.settle(l.result, &unsendableError{err})
-		}
-		lines = append(lines, l)
-	}
-	for _, receipt := range s.Ack {
-		add("ack", receipt, receipt)
-	}
-	for _, n := range s.Nack {
-		add("nack", n.Receipt, struct {
-			Receipt string    `json:"receipt"`
-			Delay   *duration `json:"delay,omitempty"`
-			Reason  string    `json:"reason,omitempty"`
-		}{n.Receipt, (*duration)(n.Delay), n.Reason})
-	}
-	for _, e := range s.Extend {
-		add("extend", e.Receipt, struct {
-			Receipt string   `json:"receipt"`
-			Lease   duration `json:"lease"`
-		}{e.Receipt, duration(e.Lease)})
-	}
-	for _, receipt := range s.Release {
-		add("release", receipt, receipt)
-	}
-	return lines
+// settleLines settles at most as many lines as a request may have, which must be in the order of the verbs.
+func (c *Client) settleLines(ctx context.Context, queue string, lines []*line) {
+	c.sendUntilAnswered(ctx, lines, func(ctx context.Context, lines []*line) error {
+		return c.sendReceipts(ctx, queue, lines)
+	})
 }
 
-func sendable(lines []*line) []*line {
-	var todo []*line
-	for _, l := range lines {
-		if l.result.Err == nil {
-			todo = append(todo, l)
-		}
+// What becomes of a lease, in the order in which it is carried out.
+const (
+	verbAck     = "ack"
+	verbNack    = "nack"
+	verbExtend  = "extend"
+	verbRelease = "release"
+)
+
+var settleOrder = [...]string{verbAck, verbNack, verbExtend, verbRelease}
+
+// settleLine is a receipt with what becomes of it.
+func settleLine(verb, receipt string, fields []byte) *line {
+	data := appendString(nil, receipt)
+	if verb == verbNack || verb == verbExtend {
+		data = asBody(append(append([]byte(`,"receipt":`), data...), fields...))
 	}
-	return todo
+	return &line{verb: verb, receipt: receipt, data: data}
+}
+
+func nackLine(n Nack) *line {
+	var fields []byte
+	if n.Delay != nil {
+		fields = appendDuration(append(fields, `,"delay":`...), *n.Delay)
+	}
+	return settleLine(verbNack, n.Receipt, appendText(fields, `,"reason":`, n.Reason))
+}
+
+func extendLine(e Extend) *line {
+	return settleLine(verbExtend, e.Receipt, appendDuration([]byte(`,"lease":`), e.Lease))
+}
+
+// lines are the receipts in the order of the verbs.
+func (s Settlement) lines() []*line {
+	var lines []*line
+	for _, receipt := range s.Ack {
+		lines = append(lines, settleLine(verbAck, receipt, nil))
+	}
+	for _, n := range s.Nack {
+		lines = append(lines, nackLine(n))
+	}
+	for _, e := range s.Extend {
+		lines = append(lines, extendLine(e))
+	}
+	for _, receipt := range s.Release {
+		lines = append(lines, settleLine(verbRelease, receipt, nil))
+	}
+	return lines
 }
 
 func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) error {
@@ -111,35 +118,72 @@ func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) 
 
 // settleBody lists the entries by their verbs. Lines come in the order of the verbs, so results do in that of lines.
 func settleBody(lines []*line) []byte {
-	lists := map[string][][]byte{}
+	var b []byte
+	verb := ""
 	for _, l := range lines {
-		lists[l.verb] = append(lists[l.verb], l.data)
-	}
-	var members [][]byte
-	for _, verb := range settleOrder {
-		if entries := lists[verb]; entries != nil {
-			members = append(members, fmt.Appendf(nil, "%q:[%s]", verb, bytes.Join(entries, []byte(","))))
+		switch {
+		case l.verb == verb:
+			b = append(b, ',')
+		case verb != "":
+			b = append(b, ']')
+			fallthrough
+		default:
+			verb = l.verb
+			b = append(append(append(b, `,"`...), verb...), `":[`...)
 		}
+		b = append(b, l.data...)
 	}
-	return fmt.Appendf(nil, "{%s}", bytes.Join(members, []byte(",")))
+	if verb != "" {
+		b = append(b, ']')
+	}
+	return asBody(b)
 }
 
+// readSettled gives each line its answer.
 func readSettled(r io.Reader, lines []*line) error {
-	var answers struct {
-		Results []struct {
-			ID      string   `json:"id"`
-			Status  int      `json:"status"`
-			Problem *problem `json:"problem"`
-		} `json:"results"`
-	}
-	if err := readJSON(&answers)(reply{body: r}); err != nil {
+	text, err := io.ReadAll(r)
+	if err != nil {
 		return err
 	}
-	if len(answers.Results) != len(lines) {
-		return &garbledError{fmt.Errorf("%d results for %d receipts", len(answers.Results), len(lines))}
-	}
-	for i, w := range answers.Results {
-		lines[i].settle(Result{ID: w.ID, Status: w.Status}, lineError(w.Status, w.Problem))
+	n := 0
+	err = whole(members(text, func(name, value []byte) error {
+		if string(name) != "results" {
+			return nil
+		}
+		return elements(value, func(value []byte) error {
+			if n == len(lines) {
+				return fmt.Errorf("more results than %d receipts", n)
+			}
+			n++
+			return readReceipt(value, lines[n-1])
+		})
+	}))
+	switch {
+	case err != nil:
+		return &garbledError{err}
+	case n < len(lines):
+		return &garbledError{fmt.Errorf("%d results for %d receipts", n, len(lines))}
 	}
 	return nil
+}
+
+// readReceipt gives a line its answer.
+func readReceipt(text []byte, l *line) error {
+	var result Result
+	var refused *problem
+	_, err := members(text, func(name, value []byte) (err error) {
+		switch string(name) {
+		case "id":
+			result.ID, err = decodeText(value)
+		case "status":
+			err = decodeNumber(&result.Status, value)
+		case "problem":
+			refused, err = decodeProblem(value)
+		}
+		return err
+	})
+	if err == nil {
+		l.settle(result, lineError(result.Status, refused))
+	}
+	return err
 }

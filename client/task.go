@@ -92,12 +92,10 @@ type Past struct {
 
 // UnmarshalJSON reads a task as the service writes it.
 func (t *Task) UnmarshalJSON(data []byte) error {
-	var w wireAnswer
-	if err := json.Unmarshal(data, &w); err != nil {
-		return err
+	if isNull(data) {
+		return nil
 	}
-	*t = w.task()
-	return nil
+	return decodeTask(data, t)
 }
 
 // MarshalJSON writes a task as the service does, with the fields that the service sets.

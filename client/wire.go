@@ -137,33 +137,10 @@ func newWireRetry(r Retry) *wireRetry {
 	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff)}
 }
 
-func (w wireAnswer) task() Task {
-	t := Task{
-		ID: w.ID, Queue: w.Queue, FireAt: timeOrZero(w.FireAt), Payload: w.Payload, PayloadBytes: w.PayloadBase64,
-		ContentType: w.ContentType, ExpiresAfter: time.Duration(w.ExpiresAfter), Labels: w.Labels,
-		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
-		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
-		WebhookID: w.WebhookID, Outcome: w.Outcome, Previous: w.Previous,
-		History: w.History, LeaseEndsAt: timeOrZero(w.LeaseEndsAt),
-		Target: w.Target.target(), Retry: w.Retry.retry(),
-	}
-	if w.Delay != nil {
-		t.Delay = time.Duration(*w.Delay)
-	}
-	return t
-}
-
 func optionalTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
 	t = t.UTC()
 	return &t
-}
-
-func timeOrZero(t *time.Time) time.Time {
-	if t == nil {
-		return time.Time{}
-	}
-	return *t
 }

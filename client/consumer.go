@@ -1,0 +1,190 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+)
+
+// consumer is one Consume under way.
+type consumer struct {
+	c       *Client
+	queue   string
+	o       ConsumeOptions
+	handle  Handler
+	settler *settler
+	keeper  *keeper
+
+	handlers context.Context // of all handlers; ends when the grace is over
+	giveUp   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	jobs    []*job        // whose handlers are at work
+	asked   int           // tasks that the stream was asked for and that have not come; len(jobs) + asked <= Concurrency
+	moved   chan struct{} // capacity 1: there may be more to ask for
+	stopped chan struct{} // closed when stopping and jobs is empty; nil: not stopping
+}
+
+// job is a task and its handler.
+type job struct {
+	task   Leased
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	at        int       // in the consumer's jobs
+	ends      time.Time // when the lease ends, if it is not extended, by this machine's clock
+	extending bool
+}
+
+func newConsumer(ctx context.Context, c *Client, queue string, o ConsumeOptions, handle Handler) *consumer {
+	k := &consumer{c: c, queue: queue, o: o, handle: handle, moved: make(chan struct{}, 1)}
+	k.handlers, k.giveUp = context.WithCancelCause(context.WithoutCancel(ctx))
+	k.settler = newSettler(context.WithoutCancel(ctx), c, queue, k.notify)
+	k.keeper = k.keep()
+	return k
+}
+
+// newJob is for a task that has just come.
+func (k *consumer) newJob() *job {
+	j := &job{ends: time.Now().Add(k.o.Lease)}
+	j.ctx, j.cancel = context.WithCancelCause(k.handlers)
+	return j
+}
+
+// begin has a task handled.
+func (k *consumer) begin(j *job) {
+	k.mu.Lock()
+	j.at = len(k.jobs)
+	k.jobs = append(k.jobs, j)
+	k.asked = max(k.asked-1, 0)
+	k.mu.Unlock()
+	go k.work(j)
+}
+
+var errExited = errors.New("the handler's goroutine has exited")
+
+// work calls the handler and settles what came of it.
+func (k *consumer) work(j *job) {
+	err := errExited // unless it returns or panics
+	defer func() {
+		if what := recover(); what != nil {
+			k.o.Logger.Error("a handler panicked", "queue", k.queue, "task", j.task.ID, "panic", what,
+				"stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", what)
+		}
+		k.end(j, err)
+	}()
+	err = k.handle(j.ctx, &j.task)
+}
+
+// end settles a task, and frees the place of its handler.
+func (k *consumer) end(j *job, err error) {
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(j.ctx), errGraceOver) {
+		err = ErrRelease // it is not the task's fault
+	}
+	verdict := verdictOf(j.task.Receipt, err)
+	k.settler.put(verdict, func(l *line) {
+		if l.result.Err != nil {
+			k.o.Logger.Warn("a task was not settled", "queue", k.queue, "task", j.task.ID, "as", l.verb,
+				"error", l.result.Err)
+		}
+	})
+	j.cancel(nil)
+	k.mu.Lock()
+	last := len(k.jobs) - 1
+	k.jobs[j.at], k.jobs[last].at = k.jobs[last], j.at
+	k.jobs[last] = nil
+	k.jobs = k.jobs[:last]
+	if last == 0 && k.stopped != nil {
+		close(k.stopped)
+	}
+	k.mu.Unlock()
+	k.notify()
+}
+
+func (k *consumer) notify() {
+	select {
+	case k.moved <- struct{}{}:
+	default:
+	}
+}
+
+// maxReasonBytes is what the service keeps of an error.
+const maxReasonBytes = 512
+
+// verdictOf is what a handler's error makes of its task.
+func verdictOf(receipt string, err error) *line {
+	if err == nil {
+		return settleLine(verbAck, receipt, nil)
+	}
+	if errors.Is(err, ErrRelease) {
+		return settleLine(verbRelease, receipt, nil)
+	}
+	n := Nack{Receipt: receipt, Reason: err.Error()}
+	if len(n.Reason) > maxReasonBytes {
+		n.Reason = strings.ToValidUTF8(n.Reason[:maxReasonBytes], "")
+	}
+	var in *retryIn
+	if errors.As(err, &in) {
+		n.Delay = &in.delay
+	}
+	return nackLine(n)
+}
+
+// giveBack releases a task that came when no more are wanted. If that fails, its lease ends by itself.
+func (k *consumer) giveBack(j *job) {
+	j.cancel(nil)
+	k.settler.put(settleLine(verbRelease, j.task.Receipt, nil), func(*line) {})
+}
+
+// demand is how many more tasks may be asked for now; they count as asked for. Outcomes that pile up are waited for.
+func (k *consumer) demand() int {
+	if k.settler.backlog() > max(maxChunkLines, 2*k.o.Concurrency) {
+		return 0
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := k.o.Concurrency - len(k.jobs) - k.asked
+	k.asked += n
+	return n
+}
+
+// forget: what a stream was asked for and has not brought, it never will.
+func (k *consumer) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = 0
+}
+
+// partingTime is for handlers to return once their context has ended.
+const partingTime = time.Second
+
+// stop waits for the handlers, no longer than the grace, and for all outcomes to be settled.
+func (k *consumer) stop() error {
+	defer k.giveUp(nil)
+	k.mu.Lock()
+	k.stopped = make(chan struct{})
+	if len(k.jobs) == 0 {
+		close(k.stopped)
+	}
+	k.mu.Unlock()
+	grace := time.AfterFunc(k.o.Grace, func() { k.giveUp(errGraceOver) })
+	defer grace.Stop()
+	late := time.NewTimer(k.o.Grace + partingTime)
+	defer late.Stop()
+	var err error
+	select {
+	case <-k.stopped:
+	case <-late.C:
+		k.mu.Lock()
+		err = fmt.Errorf("%d handlers have not ended within %v", len(k.jobs), k.o.Grace)
+		k.mu.Unlock()
+	}
+	k.settler.wait()
+	k.keeper.stop()
+	return err
+}

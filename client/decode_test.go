@@ -1,0 +1,120 @@
+package client
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// task is what the wire says, read by encoding/json.
+func (w wireAnswer) task() Task {
+	t := Task{
+		ID: w.ID, Queue: w.Queue, FireAt: timeOrZero(w.FireAt), Payload: w.Payload, PayloadBytes: w.PayloadBase64,
+		ContentType: w.ContentType, ExpiresAfter: time.Duration(w.ExpiresAfter), Labels: w.Labels,
+		State: w.State, Attempts: w.Attempts, NextAttemptAt: timeOrZero(w.NextAttemptAt), LastError: w.LastError,
+		Revision: w.Revision, Shard: w.Shard, CreatedAt: timeOrZero(w.CreatedAt),
+		WebhookID: w.WebhookID, Outcome: w.Outcome, Previous: w.Previous,
+		History: w.History, LeaseEndsAt: timeOrZero(w.LeaseEndsAt),
+		Target: w.Target.target(), Retry: w.Retry.retry(),
+	}
+	if w.Delay != nil {
+		t.Delay = time.Duration(*w.Delay)
+	}
+	return t
+}
+
+func timeOrZero(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return *t
+}
+
+// leasedLine is a leased task as the service writes it.
+const leasedLine = `{"id":"order-1042-close-0000001","queue":"orders","fire_at":"2026-11-21T10:00:00.001Z","payload":` +
+	orderPayload + `,"content_type":"application/json","state":"firing","attempts":1,"next_attempt_at":null,` +
+	`"last_error":"","revision":8841,"shard":5,"created_at":"2026-11-21T09:00:00.000Z",` +
+	`"webhook_id":"msg_0123456789abcdef","lease_ends_at":"2026-11-21T10:00:30.000Z","receipt":"AQECAwQFBgcICQ","attempt":1,` +
+	`"fence":8842}`
+
+func TestLeasedTaskIsDecoded(t *testing.T) {
+	var l Leased
+	if err := json.Unmarshal([]byte(leasedLine), &l); err != nil {
+		t.Fatal(err)
+	}
+	want := Leased{
+		Task: Task{
+			ID: "order-1042-close-0000001", Queue: "orders", FireAt: time.Date(2026, 11, 21, 10, 0, 0, 1e6, time.UTC),
+			Payload: json.RawMessage(orderPayload), ContentType: "application/json", State: Firing, Attempts: 1,
+			Revision: 8841, Shard: 5, CreatedAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+			WebhookID: "msg_0123456789abcdef", LeaseEndsAt: time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC),
+		},
+		Receipt: "AQECAwQFBgcICQ", Attempt: 1, Fence: 8842,
+	}
+	if !reflect.DeepEqual(l, want) {
+		t.Errorf("%+v\nwant %+v", l, want)
+	}
+}
+
+// A task of any kind is read as encoding/json reads it.
+func TestTaskIsDecodedAsByTheBook(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		task := drawTask(t)
+		if !isJSON(task.Payload) || skipValue(task.Payload, 0) < 0 { // the service takes none that is nested so deep
+			task.Payload = nil
+		}
+		task.FireAt = task.FireAt.UTC()
+		task.ID, task.LastError = rapid.String().Draw(t, "id"), rapid.String().Draw(t, "error")
+		task.State = State(rapid.SampledFrom([]string{"scheduled", "dead", "new", ""}).Draw(t, "state"))
+		task.Attempts = rapid.IntRange(0, 1<<30).Draw(t, "attempts")
+		task.Revision, task.Shard = rapid.Uint64().Draw(t, "revision"), rapid.Uint32().Draw(t, "shard")
+		task.NextAttemptAt = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "next"), 0).UTC()
+		if rapid.Bool().Draw(t, "history") {
+			task.History = []Past{{Attempt: 1, Fence: 7, EndedAt: time.Unix(1<<30, 0).UTC(), Node: "n1", Error: "no"}}
+		}
+		text, err := json.Marshal(task)
+		if err != nil {
+			return // a year of five digits
+		}
+		var wire wireAnswer
+		if err := json.Unmarshal(text, &wire); err != nil {
+			t.Fatal(err)
+		}
+		var got Task
+		if err := decodeTask(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		if want := wire.task(); !reflect.DeepEqual(got, want) {
+			t.Fatalf("%s\n got %+v\nwant %+v", text, got, want)
+		}
+	})
+}
+
+// FuzzDecodeTask: whatever comes, there is an error or a task, and what is no JSON is an error.
+func FuzzDecodeTask(f *testing.F) {
+	for _, v := range append(values, leasedLine, `{"id":"a","labels":{"a":"b"},"target":null,"retry":{"max_attempts":3}}`,
+		`{"id":"a","x":1,"history":[{"attempt":1}]}`, `{"id":"\u0061","state":"new","attempts":null}`) {
+		f.Add([]byte(v))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		var task Task
+		if decodeTask(text, &task) == nil && !json.Valid(text) {
+			t.Errorf("took %q", text)
+		}
+	})
+}
+
+func BenchmarkDecodeLeased(b *testing.B) {
+	text := []byte(leasedLine)
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		var l Leased
+		if _, err := decodeLeased(text, &l); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
