@@ -203,6 +203,8 @@ type problem struct {
 	Committed string          `json:"committed"`
 	State     State           `json:"state"`
 	Attempts  int             `json:"attempts"`
+
+	RetryAfter uint32 `json:"retry_after"` // seconds
 }
 
 func decodeProblem(text []byte) (*problem, error) {
@@ -219,6 +221,7 @@ func (p problem) asError(status int) *Error {
 	return &Error{
 		Status: status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field, Limit: limit,
 		Committed: p.Committed, State: p.State, Attempts: p.Attempts,
+		RetryAfter: time.Duration(p.RetryAfter) * time.Second,
 	}
 }
 
@@ -233,7 +236,9 @@ func readError(resp *http.Response) *Error {
 		p = problem{Detail: strings.TrimSpace(string(body))}
 	}
 	e := p.asError(resp.StatusCode)
-	e.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"))
+	if after := parseRetryAfter(resp.Header.Get("Retry-After")); after > 0 {
+		e.RetryAfter = after
+	}
 	return e
 }
 

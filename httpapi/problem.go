@@ -192,6 +192,9 @@ func appendProblem(b []byte, p *problem) []byte {
 		b = append(b, `,"attempts":`...)
 		b = strconv.AppendUint(b, uint64(p.attempts), 10)
 	}
+	if p.retryAfter > 0 { // as the header says, which a line of a batch has not
+		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(p.retryAfter), 10)
+	}
 	if p.counts != nil {
 		b = appendCounts(append(b, `,"counts":`...), p.counts)
 	}
