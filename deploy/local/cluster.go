@@ -87,11 +87,18 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.StartTimeout)
 	defer cancel()
 	for i, m := range c.members {
-		if err := awaitReady(ctx, m.Node, processes[i]); err != nil {
+		if err := awaitReady(ctx, c.nodeOf(m), processes[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// nodeOf is a member as it is now: its process may end at any time.
+func (c *Cluster) nodeOf(m *member) Node {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return m.Node
 }
 
 // launch starts a node's process and watches it.
@@ -277,7 +284,7 @@ func (c *Cluster) AwaitReady(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.StartTimeout)
 	defer cancel()
-	return awaitReady(ctx, m.Node, p)
+	return awaitReady(ctx, c.nodeOf(m), p)
 }
 
 // Kill ends a node with SIGKILL and returns when it is gone. It is not started again by itself.
