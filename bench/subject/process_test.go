@@ -70,7 +70,10 @@ func TestKilledProcessIsStartedAgain(t *testing.T) {
 }
 
 func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
-	p := run(t, `sleep 1000 & echo $! > ready.new; mv ready.new ready`)
+	p := run(t, `mkfifo end; sleep 1000 & echo $! > ready.new; mv ready.new ready; read word < end`)
+	if err := os.WriteFile(filepath.Join(p.command.Dir, "end"), []byte("now\n"), 0); err != nil {
+		t.Fatal(err)
+	}
 	<-p.child.Done() // by itself, and its own child lives
 	data, err := os.ReadFile(filepath.Join(p.command.Dir, "ready"))
 	if err != nil {
