@@ -19,19 +19,22 @@ import (
 
 const start = 1_700_000_000_000
 
-// sample is some thousand tasks of one size. They are of a few slots, so that these are as full as with millions.
-type sample struct{ id, payload int }
+// sample is some thousand tasks of one size.
+type sample struct {
+	ids     []string
+	payload int
+}
 
 const (
 	sampled      = 20_000
-	sampledSlots = 64
+	sampledSlots = 256
 )
 
-// ids are so many numbers that fall on the slots.
-func (s sample) ids() []string {
+// idsOf are so many numbers of a length, all on a few slots, so that these are as full as with millions.
+func idsOf(length int) []string {
 	var ids []string
 	for i := 0; len(ids) < sampled; i++ {
-		if id := fmt.Sprintf("%0*d", s.id, i); fsm.Slot("", id) < sampledSlots {
+		if id := fmt.Sprintf("%0*d", length, i); fsm.Slot("", id) < sampledSlots {
 			ids = append(ids, id)
 		}
 	}
@@ -106,7 +109,7 @@ func (s sample) pending(t *testing.T) float64 {
 	t.Helper()
 	m := fsm.New(1)
 	var schedules []*fsmpb.Command
-	for i, id := range s.ids() {
+	for i, id := range s.ids {
 		schedules = append(schedules, s.schedule(i, id))
 	}
 	empty := m.Counts().Bytes
@@ -119,7 +122,7 @@ func (s sample) life(t *testing.T) counted {
 	t.Helper()
 	m := fsm.New(1)
 	var schedules, advances, settles []*fsmpb.Command
-	for i, id := range s.ids() {
+	for i, id := range s.ids {
 		schedules = append(schedules, s.schedule(i, id))
 	}
 	per := func(n int) float64 { return float64(n) / sampled }
@@ -172,16 +175,17 @@ const tolerated = 0.1
 func TestBytesOfTasks(t *testing.T) {
 	t.Parallel()
 	c := Measured()
-	empty := sample{id: 24}.life(t)
+	ids := idsOf(24)
+	empty := sample{ids: ids}.life(t)
 	near(t, c, scheduleLog, empty.log-24, tolerated)
 	near(t, c, fireLog, empty.settle-24, tolerated)
 	near(t, c, taskSnapshot, empty.snapshot-24, tolerated)
 	near(t, c, tombstoneMemory, empty.tombstone, tolerated)
-	long := sample{id: 60}.pending(t)
+	long := sample{ids: idsOf(60)}.pending(t)
 	near(t, c, longIDMemory, long-empty.memory-60*c.of(blobRounding), 0.8) // a slot's size is a step
 	sizes, rounding := []int{40, 100, 200, 300, 450, 700, 1000, 1500, 2200}, 0.0
 	for _, payload := range sizes {
-		bytes := sample{id: 24, payload: payload}.pending(t)
+		bytes := sample{ids: ids, payload: payload}.pending(t)
 		rounding += (bytes - empty.memory) / float64(payload) / float64(len(sizes))
 		if want := c.taskBytes(Workload{Payload: payload, ID: 24}); math.Abs(bytes-want) > tolerated*want {
 			t.Errorf("with a payload of %d a task takes %.1f bytes, and %.1f by costs.go", payload, bytes, want)
@@ -194,9 +198,9 @@ func TestBytesOfTasks(t *testing.T) {
 func TestBytesOfKeys(t *testing.T) {
 	t.Parallel()
 	m, without := fsm.New(1), fsm.New(1)
-	s := sample{id: 24}
+	s := sample{ids: idsOf(24)}
 	var keyed, plain []*fsmpb.Command
-	for i, id := range s.ids() {
+	for i, id := range s.ids {
 		keyed, plain = append(keyed, s.schedule(i, id)), append(plain, s.schedule(i, id))
 		plain[i].Key = nil
 	}
