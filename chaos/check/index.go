@@ -272,6 +272,18 @@ func (t *task) last() *history.Call {
 	return last
 }
 
+// unanswered tells whether the task was to be read in the end, and could not be.
+func (t *task) unanswered() bool {
+	asked := false
+	for _, r := range t.reads {
+		if r.Final && answered(r) {
+			return false
+		}
+		asked = asked || r.Final
+	}
+	return asked
+}
+
 // What the checks know of HTTP.
 const (
 	created  = 201

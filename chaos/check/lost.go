@@ -14,16 +14,19 @@ func Lost(x *Index) Finding {
 			}
 			fate := x.fateOf(t, w)
 			count[fate]++
-			if fate == lost {
+			switch fate {
+			case lost:
 				f.breach(w.end, t.id, "operation %d was acknowledged, and nothing came of it", w.n)
+			case unread:
+				f.breach(w.end, t.id, "operation %d was acknowledged, nothing came of it, and the task could not be read", w.n)
 			}
 		}
 		readMisses(&f, t)
 	}
 	n := fatesOf(count)
 	f.figures("%d acknowledged: %d delivered, %d dead letters, %d waiting, %d ended by a later call, "+
-		"%d perhaps by one of unknown outcome, %d lost",
-		n.Acknowledged, n.Delivered, n.Dead, n.Waiting, n.Ended, n.Doubtful, n.Lost)
+		"%d perhaps by one of unknown outcome, %d could not be read in the end, %d lost",
+		n.Acknowledged, n.Delivered, n.Dead, n.Waiting, n.Ended, n.Doubtful, n.Unread, n.Lost)
 	return f
 }
 
@@ -35,6 +38,7 @@ type Fates struct {
 	Waiting      int `json:"waiting"`
 	Ended        int `json:"ended"`    // by a later call
 	Doubtful     int `json:"doubtful"` // perhaps ended by a call of unknown outcome
+	Unread       int `json:"unread"`   // nothing came of it, and the task could not be read in the end
 	Lost         int `json:"lost"`
 }
 
@@ -54,7 +58,7 @@ func FatesOf(x *Index) Fates {
 func fatesOf(count [fates]int) Fates {
 	return Fates{
 		Acknowledged: sum(count[:]), Delivered: count[delivered], Dead: count[dead], Waiting: count[waiting],
-		Ended: count[ended], Doubtful: count[doubtful], Lost: count[lost],
+		Ended: count[ended], Doubtful: count[doubtful], Unread: count[unread], Lost: count[lost],
 	}
 }
 
@@ -62,7 +66,7 @@ func fatesOf(count [fates]int) Fates {
 func (f Fates) Plus(g Fates) Fates {
 	return Fates{
 		f.Acknowledged + g.Acknowledged, f.Delivered + g.Delivered, f.Dead + g.Dead, f.Waiting + g.Waiting,
-		f.Ended + g.Ended, f.Doubtful + g.Doubtful, f.Lost + g.Lost,
+		f.Ended + g.Ended, f.Doubtful + g.Doubtful, f.Unread + g.Unread, f.Lost + g.Lost,
 	}
 }
 
@@ -74,6 +78,7 @@ const (
 	waiting
 	ended
 	doubtful
+	unread
 	lost
 	fates
 )
@@ -104,7 +109,11 @@ func (x *Index) fateOf(t *task, w *op) fate {
 	case perhaps:
 		return min(t.endedBy(w), doubtful)
 	}
-	return t.endedBy(w)
+	found := t.endedBy(w)
+	if found == lost && t.unanswered() {
+		return unread
+	}
+	return found
 }
 
 // endedBy looks for a call that ended the occurrence that w made.

@@ -65,8 +65,9 @@ func (r *Report) summary() string {
 	}
 	t := r.Tasks
 	return fmt.Sprintf("%d rounds, %d of them failed; %d faults. Of %d acknowledged tasks %d were delivered, "+
-		"%d ended by a later call, %d dead letters, %d still waiting, %d in doubt, %d lost.",
-		len(r.Rounds), failed, r.Struck(), t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Lost)
+		"%d ended by a later call, %d dead letters, %d still waiting, %d in doubt, %d not read, %d lost.",
+		len(r.Rounds), failed, r.Struck(), t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread,
+		t.Lost)
 }
 
 type teller func(format string, args ...any)
