@@ -137,16 +137,3 @@ func Answers(addr string) func(ctx context.Context) error {
 		return conn.Close()
 	}
 }
-
-// FreeAddrs picks addresses of loopback that nobody listens on.
-func FreeAddrs(n int) (addrs []string, err error) {
-	for range n {
-		l, listening := net.Listen("tcp", "127.0.0.1:0")
-		if listening != nil {
-			return nil, listening
-		}
-		defer func() { err = errors.Join(err, l.Close()) }() // all at the end, so that none is picked twice
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs, nil
-}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 // fileThere is ready once the child has made a file.
@@ -119,10 +121,10 @@ func TestRunTellsWhyItFailed(t *testing.T) {
 	}
 }
 
-func TestAddrs(t *testing.T) {
-	addrs, err := FreeAddrs(3)
-	if err != nil || len(addrs) != 3 || addrs[0] == addrs[1] || addrs[1] == addrs[2] {
-		t.Fatalf("addresses %v, %v", addrs, err)
+func TestAnswers(t *testing.T) {
+	addrs, err := local.FreeAddrs(1)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := Answers(addrs[0])(t.Context()); err == nil {
 		t.Error("nobody listens, and it answers")

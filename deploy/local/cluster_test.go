@@ -292,6 +292,17 @@ func TestFolderIsTheCluster(t *testing.T) {
 	}
 }
 
+func TestFreeAddrsDiffer(t *testing.T) {
+	addrs, err := FreeAddrs(50)
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(addrs)
+	if n := len(slices.Compact(addrs)); n != 50 {
+		t.Errorf("%d different ones of 50", n)
+	}
+}
+
 func TestHTTPPortsCountUp(t *testing.T) {
 	ports, err := freePorts(1)
 	if err != nil {

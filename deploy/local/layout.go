@@ -76,13 +76,13 @@ func (l layout) write(path string) error {
 }
 
 func newLayout(nodes int) (layout, error) {
-	ports, err := freePorts(2 * nodes)
+	addrs, err := FreeAddrs(2 * nodes)
 	if err != nil {
 		return layout{}, err
 	}
 	l := layout{Nodes: make([]addresses, nodes)}
 	for i := range l.Nodes {
-		l.Nodes[i] = addresses{HTTP: hostPort(ports[2*i]), Peer: hostPort(ports[2*i+1])}
+		l.Nodes[i] = addresses{HTTP: addrs[2*i], Peer: addrs[2*i+1]}
 	}
 	return l, nil
 }
@@ -90,6 +90,16 @@ func newLayout(nodes int) (layout, error) {
 // Ports are picked below the range from which systems take the ports of outgoing connections (32768 and up, 49152 and
 // up): a node's port must still be free when the node comes back from a crash.
 const firstPort, endPort = 20000, 32000
+
+// FreeAddrs picks n addresses of loopback whose ports nobody uses now.
+func FreeAddrs(n int) ([]string, error) {
+	ports, err := freePorts(n)
+	addrs := make([]string, len(ports))
+	for i, port := range ports {
+		addrs[i] = hostPort(port)
+	}
+	return addrs, err
+}
 
 // freePorts finds n ports that nobody uses now, neither over TCP nor over UDP, which gossip needs.
 func freePorts(n int) ([]int, error) {

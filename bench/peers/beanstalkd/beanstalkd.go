@@ -10,6 +10,7 @@ import (
 	"github.com/beanstalkd/go-beanstalk"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 const program = "beanstalkd"
@@ -33,7 +34,7 @@ func (beanstalkdSubject) Missing() string {
 }
 
 func (beanstalkdSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
-	addrs, err := subject.FreeAddrs(1)
+	addrs, err := local.FreeAddrs(1)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 type natsSubject struct {
@@ -50,7 +51,7 @@ func (s natsSubject) Start(ctx context.Context, dir string) (subject.Service, er
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := subject.FreeAddrs(2 * s.nodes) // for clients, and for each other
+	addrs, err := local.FreeAddrs(2 * s.nodes) // for clients, and for each other
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 const role = "bench"
@@ -51,7 +52,7 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 }
 
 func (s *server) launch(ctx context.Context, owner *owner, program, dir string) error {
-	addrs, err := subject.FreeAddrs(1)
+	addrs, err := local.FreeAddrs(1)
 	if err != nil {
 		return err
 	}

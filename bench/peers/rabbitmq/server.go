@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 const (
@@ -36,7 +37,7 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := subject.FreeAddrs(3)
+	addrs, err := local.FreeAddrs(3)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 // Fsync is the server's setting of that name: when its append-only file is on the disk.
@@ -49,7 +50,7 @@ type Server struct {
 
 // Start runs a server on a folder, with an append-only file and without snapshots.
 func Start(ctx context.Context, dir string, fsync Fsync, options ...string) (*Server, error) {
-	addrs, err := subject.FreeAddrs(1)
+	addrs, err := local.FreeAddrs(1)
 	if err != nil {
 		return nil, err
 	}
