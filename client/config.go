@@ -11,7 +11,7 @@ import (
 
 // Config says where the cluster is and how long to try. Only Addrs must be given.
 type Config struct {
-	// Addrs are the base URLs of one or more nodes of one cluster, such as http://127.0.0.1:8400.
+	// Addrs are the base URLs of one or more nodes of one cluster, such as http://127.0.0.1:8400; none with a user.
 	Addrs []string
 	// HTTPClient carries the calls; nil: one with a connection pool of its own and HTTP's usual settings.
 	HTTPClient *http.Client
@@ -72,6 +72,9 @@ func parseAddrs(addrs []string) ([]string, error) {
 		u, err := url.Parse(addr)
 		if err != nil {
 			return nil, fmt.Errorf("client: address: %w", err)
+		}
+		if u.User != nil {
+			return nil, fmt.Errorf("client: address %q has a user or password: calls do not carry them", u.Redacted())
 		}
 		if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 			return nil, fmt.Errorf("client: address %q is not http://host:port", addr)
