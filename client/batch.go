@@ -15,26 +15,21 @@ import (
 // a passing trouble are repeated with their keys. So two operations about one task belong into one batch only if their
 // order does not matter. A Payload with line breaks is delivered without its white space.
 func (c *Client) Batch(ctx context.Context, ops iter.Seq[Op]) iter.Seq[Result] {
-	return func(yield func(Result) bool) {
-		p := c.newPipeline(ctx, yield)
-		defer p.close()
-		for op := range ops {
-			p.filling.addOp(&op)
-			if p.filling.full() && !p.ship() {
-				return
-			}
-		}
-		p.finish()
-	}
+	return batch(ctx, c, ops, (*chunk).addOp)
 }
 
 // ScheduleMany is Batch for tasks alone.
 func (c *Client) ScheduleMany(ctx context.Context, tasks iter.Seq[Task]) iter.Seq[Result] {
+	return batch(ctx, c, tasks, (*chunk).addTask)
+}
+
+func batch[T any](ctx context.Context, c *Client, items iter.Seq[T], add func(*chunk, *T)) iter.Seq[Result] {
 	return func(yield func(Result) bool) {
 		p := c.newPipeline(ctx, yield)
 		defer p.close()
-		for task := range tasks {
-			p.filling.addTask(&task)
+		var item T // one for all: a variable of the loop would be allocated for each
+		for item = range items {
+			add(p.filling, &item)
 			if p.filling.full() && !p.ship() {
 				return
 			}
