@@ -207,10 +207,18 @@ func (c *Client) sendLines(ctx context.Context, lines []*line) error {
 	return c.do(ctx, call, func(a reply) error { return readResults(a.body, lines) })
 }
 
-// readResults gives each line its answer. An answer that ends too soon is a failure of the network: the lines
-// answered so far keep what they have, and the whole is sent again.
+// readResults gives each line its answer. If that ends too soon, the whole is sent again.
 func readResults(r io.Reader, lines []*line) error {
-	in := bufio.NewReaderSize(r, 16<<10)
+	return eachResult(bufio.NewReaderSize(r, resultsBuffer), lines, func(i int, result Result, refusal error) {
+		lines[i].settle(result, refusal)
+	})
+}
+
+const resultsBuffer = 16 << 10
+
+// eachResult reads what lines were answered, one after the other. An answer that ends too soon is a failure of the
+// network: the lines answered so far keep what they have.
+func eachResult(in *bufio.Reader, lines []*line, take func(i int, result Result, refusal error)) error {
 	for i, l := range lines {
 		text, err := nextLine(in)
 		if err != nil {
@@ -220,7 +228,7 @@ func readResults(r io.Reader, lines []*line) error {
 		if err != nil {
 			return err
 		}
-		l.settle(result, refusal)
+		take(i, result, refusal)
 	}
 	return nil
 }

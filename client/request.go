@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -99,28 +98,19 @@ func (r *request) distrust(i int) {
 	}
 }
 
-// read gives each line its answer. An answer that ends too soon is a failure of the network: the lines answered so far
-// keep what they have.
+// read gives each line its answer.
 func (r *request) read(a reply) error {
 	r.lane.c.directory.heard(a.header.Get("Belfry-Map"))
 	in, ok := r.lane.c.readers.Get().(*bufio.Reader)
 	if !ok {
-		in = bufio.NewReaderSize(nil, 16<<10)
+		in = bufio.NewReaderSize(nil, resultsBuffer)
 	}
 	in.Reset(a.body)
 	defer func() {
 		in.Reset(nil)
 		r.lane.c.readers.Put(in)
 	}()
-	for i, l := range r.lines {
-		text, err := nextLine(in)
-		if err != nil {
-			return fmt.Errorf("the answer ended at line %d of %d: %w", i+1, len(r.lines), err)
-		}
-		result, refusal, err := readResult(text, l.id)
-		if err != nil {
-			return err
-		}
+	return eachResult(in, r.lines, func(i int, result Result, refusal error) {
 		if refusal != nil && retryable(refusal) {
 			r.well = false
 			if s := r.shards[i]; s != nil {
@@ -128,9 +118,8 @@ func (r *request) read(a reply) error {
 			}
 		}
 		r.answered = i + 1
-		l.answer(result, refusal)
-	}
-	return nil
+		r.lines[i].answer(result, refusal)
+	})
 }
 
 // nextLine is the next line with its end. It is the reader's until it is asked for another.
