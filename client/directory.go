@@ -3,10 +3,8 @@ package client
 import (
 	"context"
 	"errors"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,7 +171,7 @@ func (d *directory) look() (news bool) {
 	for _, v := range view.Shards {
 		e := leaders[v.Leader]
 		if e != nil && !e.usable {
-			e = nil // it failed meanwhile
+			e = nil // it is not the one, or failed meanwhile
 		}
 		if s := d.shards[v.ID]; s.leader.Load() != e {
 			s.leader.Store(e)
@@ -199,34 +197,24 @@ func (d *directory) nextTry() int64 {
 	return next.UnixNano()
 }
 
-// find returns the usable addresses of the nodes that lead, by the nodes' ids.
+// find returns the addresses of the nodes that lead, by the nodes' ids. Those that were not usable have been asked.
 func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoint {
 	found := map[string]*endpoint{}
 	if !d.leaders {
 		return found
 	}
-	leading := map[string]bool{}
-	for _, s := range view.Shards {
-		leading[s.Leader] = true
-	}
-	var mu sync.Mutex
 	var probes sync.WaitGroup
-	for _, id := range slices.Sorted(maps.Keys(leading)) {
-		e, usable := d.endpointOf(view.Node(id))
-		switch {
-		case usable:
-			mu.Lock()
-			found[id] = e
-			mu.Unlock()
-		case e != nil:
-			probes.Go(func() {
-				if !d.admit(ctx, e, view.ID, id) {
-					return
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				found[id] = e
-			})
+	for _, s := range view.Shards {
+		if found[s.Leader] != nil {
+			continue
+		}
+		e, usable := d.endpointOf(view.Node(s.Leader))
+		if e == nil {
+			continue
+		}
+		found[s.Leader] = e
+		if !usable {
+			probes.Go(func() { d.admit(ctx, e, view.ID, s.Leader) })
 		}
 	}
 	probes.Wait()
@@ -264,16 +252,15 @@ func reachable(addr string) bool {
 
 // admit asks an address whether it is that node of that cluster. One that is not is left alone for a while, and longer
 // each time.
-func (d *directory) admit(ctx context.Context, e *endpoint, cluster, node string) bool {
+func (d *directory) admit(ctx context.Context, e *endpoint, cluster, node string) {
 	err := d.probe(ctx, e, cluster, node)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
 		d.ban(e)
-		return false
+		return
 	}
 	e.usable, e.failures = true, 0
-	return true
 }
 
 var errSomebodyElse = errors.New("another node answers there")
