@@ -114,7 +114,8 @@ func (c *Client) changeAlone(
 		task = new(Task)
 	}
 	var change Change
-	call := call{method: method, path: path, body: asBody(fields), contentType: jsonType, header: c.header(o), about: id}
+	call := call{method: method, path: path, body: closeObject(fields, 0), contentType: jsonType,
+		header: c.header(o), about: id}
 	err := c.do(ctx, call, func(a reply) error {
 		if err := readJSON(task)(a); err != nil {
 			return err
@@ -191,6 +192,5 @@ func encode(v any, payload json.RawMessage) ([]byte, error) {
 	if fields, err = appendPayload(fields, payload); err != nil {
 		return nil, err
 	}
-	fields[0] = '{'
-	return append(fields, '}'), nil
+	return closeObject(fields, 0), nil
 }

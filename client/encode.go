@@ -12,20 +12,21 @@ import (
 )
 
 // What a call says is appended by hand: encoding/json costs several times as much, and would rewrite the payload, which
-// is to be delivered byte for byte. Fields are appended with a comma in front of each; asBody makes a body of them.
+// is to be delivered byte for byte. Fields are appended with a comma in front of each; closeObject makes an object of
+// them.
 
 var (
 	errNotJSON = errors.New("payload is not JSON; other bytes belong into PayloadBytes")
 	errYear    = errors.New("fire_at is not between the years 0 and 9999")
 )
 
-// asBody makes an object of fields.
-func asBody(fields []byte) []byte {
-	if len(fields) == 0 {
-		return []byte("{}")
+// closeObject makes an object of the fields that begin at b[begin:].
+func closeObject(b []byte, begin int) []byte {
+	if len(b) == begin {
+		return append(b, "{}"...)
 	}
-	fields[0] = '{'
-	return append(fields, '}')
+	b[begin] = '{' // in place of the first one's comma
+	return append(b, '}')
 }
 
 // appendTask appends what a caller says about a task, the id aside.
@@ -85,12 +86,7 @@ func appendRetry(b []byte, r *Retry) []byte {
 		b = strconv.AppendInt(append(b, `,"max_attempts":`...), int64(r.MaxAttempts), 10)
 	}
 	b = appendSpan(b, `,"min_backoff":`, r.MinBackoff)
-	b = appendSpan(b, `,"max_backoff":`, r.MaxBackoff)
-	if len(b) == begin {
-		return append(b, "{}"...)
-	}
-	b[begin] = '{'
-	return append(b, '}')
+	return closeObject(appendSpan(b, `,"max_backoff":`, r.MaxBackoff), begin)
 }
 
 // appendTouch appends what a touch says.
@@ -113,8 +109,7 @@ func appendTouch(b []byte, t *Touch) ([]byte, error) {
 	if b, err = appendTask(b, t.OrSchedule); err != nil {
 		return b, err
 	}
-	b[begin] = '{' // there is a delay or an instant in every task
-	return append(b, '}'), nil
+	return closeObject(b, begin), nil
 }
 
 // appendText appends a name, with its comma and colon, and a string, unless that is empty.

@@ -77,7 +77,7 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if err := same(asBody(fields), want); err != nil {
+		if err := same(closeObject(fields, 0), want); err != nil {
 			t.Fatal(err)
 		}
 	})

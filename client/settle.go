@@ -73,7 +73,7 @@ var settleOrder = [...]string{verbAck, verbNack, verbExtend, verbRelease}
 func settleLine(verb, receipt string, fields []byte) *line {
 	data := appendString(nil, receipt)
 	if verb == verbNack || verb == verbExtend {
-		data = asBody(append(append([]byte(`,"receipt":`), data...), fields...))
+		data = closeObject(append(append([]byte(`,"receipt":`), data...), fields...), 0)
 	}
 	return &line{verb: verb, receipt: receipt, data: data}
 }
@@ -136,7 +136,7 @@ func settleBody(lines []*line) []byte {
 	if verb != "" {
 		b = append(b, ']')
 	}
-	return asBody(b)
+	return closeObject(b, 0)
 }
 
 // readSettled gives each line its answer.
