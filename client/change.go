@@ -41,7 +41,7 @@ func (p Patch) fields() (map[string]any, error) {
 		m["target"] = p.Target.patch()
 	}
 	if p.Retry != nil {
-		m["retry"] = newWireRetry(*p.Retry)
+		m["retry"] = newWireRetry(p.Retry)
 	}
 	if p.Labels != nil {
 		m["labels"] = mergeText(p.Labels)

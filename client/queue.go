@@ -83,12 +83,9 @@ func (q *Queue) UnmarshalJSON(data []byte) error {
 // MarshalJSON writes a queue as the service does.
 func (q Queue) MarshalJSON() ([]byte, error) {
 	w := wireQueue{
-		Name: q.Name, Target: newWireTarget(q.Target), MaxInFlight: q.MaxInFlight, MaxPerSecond: q.MaxPerSecond,
-		BatchMax: q.BatchMax, Paused: q.Paused, KeepDone: duration(q.KeepDone), KeepDead: duration(q.KeepDead),
-		Counts: q.Counts,
-	}
-	if q.Retry != nil {
-		w.Retry = newWireRetry(*q.Retry)
+		Name: q.Name, Target: newWireTarget(q.Target), Retry: newWireRetry(q.Retry), MaxInFlight: q.MaxInFlight,
+		MaxPerSecond: q.MaxPerSecond, BatchMax: q.BatchMax, Paused: q.Paused, KeepDone: duration(q.KeepDone),
+		KeepDead: duration(q.KeepDead), Counts: q.Counts,
 	}
 	if len(q.Secrets) > 0 {
 		w.Signing = &signing{q.Secrets}

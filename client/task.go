@@ -100,12 +100,10 @@ func (t *Task) UnmarshalJSON(data []byte) error {
 
 // MarshalJSON writes a task as the service does, with the fields that the service sets.
 func (t Task) MarshalJSON() ([]byte, error) {
-	w := wireAnswer{newWireTask(t), wireStatus{
+	return json.Marshal(wireAnswer{newWireTask(t), wireStatus{
 		State: t.State, Attempts: t.Attempts, NextAttemptAt: optionalTime(t.NextAttemptAt), LastError: t.LastError,
 		Revision: t.Revision, Shard: t.Shard, CreatedAt: optionalTime(t.CreatedAt),
 		WebhookID: t.WebhookID, Outcome: t.Outcome, Previous: t.Previous,
 		History: t.History, LeaseEndsAt: optionalTime(t.LeaseEndsAt),
-	}}
-	w.Payload = t.Payload
-	return json.Marshal(w)
+	}})
 }

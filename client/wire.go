@@ -46,7 +46,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return whole + part, nil
 }
 
-// wireTask is what a caller says of a task, in JSON. It is a whole request: those refuse the fields of wireStatus.
+// wireTask is what a caller says of a task, in JSON.
 type wireTask struct {
 	ID            string            `json:"id,omitempty"`
 	Queue         string            `json:"queue,omitempty"`
@@ -95,19 +95,14 @@ type wireRetry struct {
 	MaxBackoff  duration `json:"max_backoff,omitzero"`
 }
 
-// newWireTask takes what a caller says about a task, the payload aside: see appendPayload.
 func newWireTask(t Task) wireTask {
 	w := wireTask{
-		ID: t.ID, Queue: t.Queue, FireAt: optionalTime(t.FireAt), PayloadBase64: t.PayloadBytes,
-		ContentType: t.ContentType, ExpiresAfter: duration(t.ExpiresAfter), Labels: t.Labels,
-		Jitter: duration(t.Jitter),
+		ID: t.ID, Queue: t.Queue, FireAt: optionalTime(t.FireAt), Jitter: duration(t.Jitter), Payload: t.Payload,
+		PayloadBase64: t.PayloadBytes, ContentType: t.ContentType, Target: newWireTarget(t.Target),
+		Retry: newWireRetry(t.Retry), ExpiresAfter: duration(t.ExpiresAfter), Labels: t.Labels,
 	}
 	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
 		w.Delay = (*duration)(&t.Delay)
-	}
-	w.Target = newWireTarget(t.Target)
-	if t.Retry != nil {
-		w.Retry = newWireRetry(*t.Retry)
 	}
 	return w
 }
@@ -126,15 +121,18 @@ func (w *wireTarget) target() *Target {
 	return &Target{w.URL, w.Headers, time.Duration(w.Timeout)}
 }
 
+func newWireRetry(r *Retry) *wireRetry {
+	if r == nil {
+		return nil
+	}
+	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff)}
+}
+
 func (w *wireRetry) retry() *Retry {
 	if w == nil {
 		return nil
 	}
 	return &Retry{w.MaxAttempts, time.Duration(w.MinBackoff), time.Duration(w.MaxBackoff)}
-}
-
-func newWireRetry(r Retry) *wireRetry {
-	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff)}
 }
 
 func optionalTime(t time.Time) *time.Time {
