@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -182,11 +183,9 @@ func (c *Client) putLines(ctx context.Context, lines []*line) (left bool) {
 	for _, l := range lines {
 		l.group = g
 		lane := c.directory.route(l)
-		i := 0
-		for i < len(parts) && parts[i].lane != lane {
-			i++
-		}
-		if i == len(parts) {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.lane == lane })
+		if i < 0 {
+			i = len(parts)
 			parts = append(parts, part{lane: lane})
 		}
 		parts[i].lines = append(parts[i].lines, l)

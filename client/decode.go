@@ -1,12 +1,15 @@
 package client
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+	"unicode/utf8"
 )
 
 // Tasks that come by the thousand are read by hand, for the same reason as calls are written so. What is rare in a task
@@ -33,12 +36,8 @@ func members(text []byte, take func(name, value []byte) error) (rest []byte, err
 			return nil, errMalformed
 		}
 		name := text[begin+1:]
-		for n, c := range name {
-			if c == '"' { // names that are known have no escapes, so that one with them is none of those however it is cut
-				name = name[:n]
-				break
-			}
-		}
+		// Names that are known have no escapes, so that one with them is none of those however it is cut.
+		name = name[:bytes.IndexByte(name, '"')]
 		begin = skipSpace(text, i)
 		if i = skipValue(text, begin); i < 0 {
 			return nil, errMalformed
@@ -96,15 +95,13 @@ func elements(text []byte, take func(value []byte) error) error {
 // decodeText reads a string. Null is an empty one.
 func decodeText(value []byte) (string, error) {
 	if value[0] == '"' {
-		plain := value[1 : len(value)-1]
-		for _, c := range plain {
-			if c == '\\' || c >= 0x80 { // escapes, or what may not be UTF-8
-				var text string
-				err := json.Unmarshal(value, &text)
-				return text, err
-			}
+		inside := value[1 : len(value)-1]
+		if slices.ContainsFunc(inside, func(c byte) bool { return c == '\\' || c >= utf8.RuneSelf }) {
+			var text string // with escapes, or what may not be UTF-8
+			err := json.Unmarshal(value, &text)
+			return text, err
 		}
-		return string(plain), nil
+		return string(inside), nil
 	}
 	if isNull(value) {
 		return "", nil
