@@ -39,20 +39,21 @@ type desk struct {
 	refuse  func(host string) *http.Response  // of a stream; nil: none
 }
 
-func newDesk(t *testing.T) (*desk, func(cfg Config) *Client) {
+// newDesk is a desk and a client of it.
+func newDesk(t *testing.T, cfg Config) (*desk, *Client) {
+	t.Helper()
 	d := &desk{t: t, settled: map[string][]string{}}
 	d.moved.L = &d.mu
-	return d, func(cfg Config) *Client {
-		cfg.HTTPClient = &http.Client{Transport: d}
-		if cfg.Addrs == nil {
-			cfg.Addrs = []string{home}
-		}
-		c, err := New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return c
+	cfg.HTTPClient = &http.Client{Transport: d}
+	if cfg.Addrs == nil {
+		cfg.Addrs = []string{home}
 	}
+	c, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close) // in the test's bubble
+	return d, c
 }
 
 // put makes tasks due.
@@ -231,9 +232,7 @@ func consuming(t *testing.T, c *Client, o ConsumeOptions, handle Handler) (stop 
 
 func TestConsume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		var working, most, done atomic.Int32
 		stop := consuming(t, c, ConsumeOptions{Concurrency: 5, Lease: time.Minute}, func(_ context.Context, task *Leased) error {
 			most.Store(max(most.Load(), working.Add(1)))
@@ -268,9 +267,7 @@ func TestConsume(t *testing.T) {
 // What a handler returns decides about its task.
 func TestOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		stop := consuming(t, c, ConsumeOptions{}, func(_ context.Context, task *Leased) error {
 			switch task.ID {
 			case "fails":
@@ -304,9 +301,7 @@ func TestOutcomes(t *testing.T) {
 // A lease is extended as long as its handler is at work, and no longer.
 func TestLeasesAreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		stop := consuming(t, c, ConsumeOptions{Lease: 30 * time.Second}, func(ctx context.Context, _ *Leased) error {
 			time.Sleep(100 * time.Second)
 			return ctx.Err()
@@ -341,9 +336,7 @@ func TestLostLease(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d, dial := newDesk(t)
-				c := dial(Config{Timeout: time.Minute})
-				defer c.Close()
+				d, c := newDesk(t, Config{Timeout: time.Minute})
 				d.change(func() { lose(d) })
 				began, lost := time.Now(), time.Duration(0)
 				stop := consuming(t, c, ConsumeOptions{Lease: 30 * time.Second}, func(ctx context.Context, _ *Leased) error {
@@ -370,9 +363,7 @@ func TestLostLease(t *testing.T) {
 // A consumer that is stopped takes no more, lets its handlers end, and settles what they did.
 func TestConsumerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		stop := consuming(t, c, ConsumeOptions{Concurrency: 3}, func(ctx context.Context, _ *Leased) error {
 			time.Sleep(10 * time.Second)
 			return ctx.Err()
@@ -392,9 +383,7 @@ func TestConsumerStops(t *testing.T) {
 // A task that arrives when no more are wanted is given back.
 func TestTaskThatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		k := newConsumer(t.Context(), c, "q", ConsumeOptions{}.withDefaults(), func(context.Context, *Leased) error {
 			t.Error("it is handled")
 			return nil
@@ -419,9 +408,7 @@ func TestTaskThatComesTooLate(t *testing.T) {
 // Handlers that do not end in time are told so, and left behind if they do not listen.
 func TestGraceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		wake := make(chan struct{})
 		stop := consuming(t, c, ConsumeOptions{Grace: 3 * time.Second}, func(ctx context.Context, task *Leased) error {
 			if task.ID == "deaf" {
@@ -449,9 +436,7 @@ func TestGraceEnds(t *testing.T) {
 // A stream that breaks is opened again through another node, and asks for what is free then.
 func TestConsumerGoesOnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{Addrs: []string{"a:1", "b:1"}})
-		defer c.Close()
+		d, c := newDesk(t, Config{Addrs: []string{"a:1", "b:1"}})
 		var done atomic.Int32
 		stop := consuming(t, c, ConsumeOptions{Concurrency: 4}, func(context.Context, *Leased) error {
 			time.Sleep(time.Second)
@@ -483,9 +468,7 @@ func TestConsumerGoesOnElsewhere(t *testing.T) {
 // What will never be any better ends the consumer; the rest is waited out.
 func TestStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		nothing := func(context.Context, *Leased) error { return nil }
 		n := 0
 		d.refuse = func(string) *http.Response {
@@ -510,9 +493,7 @@ func TestStreamIsRefused(t *testing.T) {
 // Outcomes that come while a settle is out are the next one.
 func TestOutcomesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, dial := newDesk(t)
-		c := dial(Config{})
-		defer c.Close()
+		d, c := newDesk(t, Config{})
 		d.hold = make(chan struct{})
 		stop := consuming(t, c, ConsumeOptions{Concurrency: 10}, func(context.Context, *Leased) error { return nil })
 		d.put("first")

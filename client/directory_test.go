@@ -41,7 +41,6 @@ func TestCallsGoToLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
 		c := w.client(Config{Addrs: []string{"b:1"}})
-		defer c.Close()
 		w.touchAll(c)
 		if !strings.HasPrefix(w.hosts(0), "b:1") {
 			t.Errorf("first asked: %s", w.hosts(0))
@@ -66,7 +65,6 @@ func TestStaleMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		c := w.client(Config{Addrs: []string{"a:1"}})
-		defer c.Close()
 		w.touchAll(c)
 		learned()
 		w.change(func() {
@@ -106,7 +104,6 @@ func TestLeadersThatAreNotThere(t *testing.T) {
 				w := newWorld(t, "a:1", "b:1")
 				spoil(w)
 				c := w.client(Config{Addrs: []string{"a:1"}})
-				defer c.Close()
 				const calls = 3600
 				for range calls {
 					w.touchAll(c)
@@ -138,7 +135,6 @@ func TestLeaderDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
 		c := w.client(Config{Addrs: []string{"a:1", "b:1"}})
-		defer c.Close()
 		w.touchAll(c)
 		learned()
 		w.change(func() { w.nodes["c:1"].down = errors.New("connection refused") })
@@ -168,7 +164,6 @@ func TestNoOtherAddresses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, "a:1", "b:1")
 			c := w.client(cfg)
-			defer c.Close()
 			w.touchAll(c)
 			learned()
 			w.touchAll(c)
@@ -182,7 +177,6 @@ func TestNoOtherAddresses(t *testing.T) {
 			w := newWorld(t, "a:1", "b:1")
 			w.view.Nodes[1].HTTPAddr = addr
 			c := w.client(Config{Addrs: []string{"a:1"}})
-			defer c.Close()
 			w.touchAll(c)
 			learned()
 			w.touchAll(c)
@@ -199,7 +193,6 @@ func TestNoMap(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		w.view.Shards[1].Slots = nil
 		c := w.client(Config{Addrs: []string{"a:1"}})
-		defer c.Close()
 		for i := range 200 {
 			if _, err := c.Touch(t.Context(), fmt.Sprint("t", i), Touch{}); err != nil {
 				t.Error(err)
@@ -233,7 +226,6 @@ func TestShardInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		c := w.client(Config{Addrs: []string{"a:1"}, FixedAddrs: true, AttemptTimeout: time.Minute, Timeout: time.Minute})
-		defer c.Close()
 		w.touchAll(c)
 		learned()
 		release := w.hang(1)
@@ -298,7 +290,6 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
 		c := w.client(Config{Addrs: []string{"a:1"}})
-		defer c.Close()
 		w.touchAll(c)
 		learned()
 		before := len(w.sent())
@@ -342,7 +333,6 @@ func TestBatchIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1")
 		c := w.client(Config{Addrs: []string{"a:1"}, FixedAddrs: true, Timeout: slowAfter / 2})
-		defer c.Close()
 		w.nodes["a:1"].hold = make(chan struct{})
 		began := time.Now()
 		unknown := 0

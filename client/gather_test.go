@@ -26,7 +26,6 @@ func alone(t *testing.T) (*world, *worldNode, *Client) {
 func TestCallsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		release := make(chan struct{})
 		node.hold = release
 		var callers sync.WaitGroup
@@ -59,7 +58,6 @@ func TestCallsAreGathered(t *testing.T) {
 func TestEachCallHasItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, node, c := alone(t)
-		defer c.Close()
 		node.answer = func(b *sentBatch, i int) string {
 			return map[string]string{
 				"new":  `{"id":"new","status":201,"revision":7}`,
@@ -92,7 +90,6 @@ func TestEachCallHasItsAnswer(t *testing.T) {
 func TestRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		release := make(chan struct{})
 		node.hold = release
 		var callers sync.WaitGroup
@@ -133,7 +130,6 @@ func TestRequestsAreBounded(t *testing.T) {
 func TestCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		release := make(chan struct{})
 		node.hold = release
 		ctx, cancel := context.WithCancel(t.Context())
@@ -170,7 +166,6 @@ func TestGatheredCallEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, home)
 		c := w.client(Config{Addrs: []string{home}, FixedAddrs: true, Timeout: 3 * time.Second})
-		defer c.Close()
 		w.nodes[home].answer = func(b *sentBatch, i int) string {
 			return `{"id":"a","status":503,"problem":{"status":503,"committed":"no"}}`
 		}
@@ -205,7 +200,6 @@ func TestGatheredCallEndsWithItsTime(t *testing.T) {
 func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		release := make(chan struct{})
 		node.hold = release
 		refused := map[string]bool{}
@@ -251,7 +245,6 @@ func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		c := w.client(Config{Addrs: []string{"a:1", "b:1"}, FixedAddrs: true})
-		defer c.Close()
 		w.nodes["a:1"].down = errors.New("connection reset")
 		if _, err := c.Schedule(t.Context(), Task{ID: "x"}); err != nil {
 			t.Fatal(err)
@@ -265,7 +258,6 @@ func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 		}
 		w.change(func() { w.nodes["b:1"].down = errors.New("connection reset") })
 		c2 := w.client(Config{Addrs: []string{"a:1", "b:1"}, FixedAddrs: true, MaxAttempts: 2})
-		defer c2.Close()
 		if _, err := c2.Schedule(t.Context(), Task{ID: "z"}); !errors.Is(err, ErrUnknown) {
 			t.Errorf("lost twice: %v", err)
 		}
@@ -276,7 +268,6 @@ func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 func TestRequestIsRefusedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		node.refuse = func(b *sentBatch) *http.Response {
 			if len(w.batches) > 1 {
 				return nil
@@ -300,7 +291,6 @@ func TestRequestIsRefusedWhole(t *testing.T) {
 func TestSomeCallsTravelAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, c := alone(t)
-		defer c.Close()
 		ctx := t.Context()
 		broken := json.RawMessage("{\n}")
 		var task Task
@@ -328,7 +318,6 @@ func TestSomeCallsTravelAlone(t *testing.T) {
 func TestUnsendableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, c := alone(t)
-		defer c.Close()
 		bad := Task{ID: "a", Payload: json.RawMessage(`{},"queue":"other"`)}
 		_, err := c.Schedule(t.Context(), bad)
 		if err == nil || errors.Is(err, ErrUnknown) {
@@ -350,7 +339,6 @@ func TestUnsendableCalls(t *testing.T) {
 func TestTornAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		defer c.Close()
 		release := make(chan struct{})
 		node.hold = release
 		node.refuse = func(b *sentBatch) *http.Response {

@@ -72,7 +72,7 @@ func newWorld(t *testing.T, addrs ...string) *world {
 	return w
 }
 
-// client is one of this world. The test must close it inside its bubble.
+// client is one of this world.
 func (w *world) client(cfg Config) *Client {
 	w.t.Helper()
 	cfg.HTTPClient = &http.Client{Transport: w}
@@ -80,6 +80,7 @@ func (w *world) client(cfg Config) *Client {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	w.t.Cleanup(c.Close) // in the test's bubble
 	return c
 }
 
