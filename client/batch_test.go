@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -35,6 +36,24 @@ func rereadable(s *script, step http.HandlerFunc) http.HandlerFunc {
 		got := s.requests()
 		r.Body = io.NopCloser(strings.NewReader(got[len(got)-1].body))
 		step(w, r)
+	}
+}
+
+// torn answers the first line, and breaks the connection.
+func torn(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.WriteString(w, created(0, "0")+"\n")
+	_ = http.NewResponseController(w).Flush()
+	hangUp(w, r)
+}
+
+// numbered are the tasks t0, t1, …
+func numbered(n int) iter.Seq[Task] {
+	return func(yield func(Task) bool) {
+		for i := range n {
+			if !yield(Task{ID: fmt.Sprint("t", i)}) {
+				return
+			}
+		}
 	}
 }
 
@@ -116,11 +135,6 @@ func TestBatchRepeatsOnlyWhatItMust(t *testing.T) {
 
 func TestTornBatchIsSentAgain(t *testing.T) {
 	c, s := start(t, Config{})
-	torn := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, created(0, "0")+"\n")
-		_ = http.NewResponseController(w).Flush()
-		hangUp(w, r)
-	}
 	s.steps = []http.HandlerFunc{torn, rereadable(s, echoBatch(created))}
 	results := slices.Collect(c.Batch(t.Context(), slices.Values([]Op{CancelOp("0"), CancelOp("1")})))
 	if len(results) != 2 || results[0].Err != nil || results[1].Err != nil || len(s.requests()) != 2 {
@@ -129,12 +143,7 @@ func TestTornBatchIsSentAgain(t *testing.T) {
 }
 
 func TestBatchFailsLineByLine(t *testing.T) {
-	c, s := start(t, Config{MaxAttempts: 1})
-	s.steps = []http.HandlerFunc{func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, created(0, "0")+"\n")
-		_ = http.NewResponseController(w).Flush()
-		hangUp(w, r)
-	}}
+	c, s := start(t, Config{MaxAttempts: 1}, torn)
 	ops := []Op{CancelOp("0"), CancelOp("1"), ScheduleOp(Task{ID: "2", Payload: json.RawMessage(`{`)})}
 	results := slices.Collect(c.Batch(t.Context(), slices.Values(ops)))
 	if results[0].Err != nil || !errors.Is(results[1].Err, ErrUnknown) {

@@ -230,6 +230,14 @@ func consuming(t *testing.T, c *Client, o ConsumeOptions, handle Handler) (stop 
 	}
 }
 
+// over ends a consumer that has nothing to complain about.
+func over(t *testing.T, stop func() error) {
+	t.Helper()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConsume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -249,9 +257,7 @@ func TestConsume(t *testing.T) {
 			d.put(fmt.Sprint("t", i))
 		}
 		time.Sleep(time.Second)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		over(t, stop)
 		if done.Load() != tasks || most.Load() != 5 || d.most != 5 {
 			t.Errorf("%d done, at most %d at once, credit %d", done.Load(), most.Load(), d.most)
 		}
@@ -287,9 +293,7 @@ func TestOutcomes(t *testing.T) {
 		})
 		d.put("done", "fails", "later", "back", "panics", "exits", "long")
 		synctest.Wait()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		over(t, stop)
 		want := "back: release; done: ack; exits: nack the handler's goroutine has exited; fails: nack no stock; " +
 			"later: nack 1h0m0s closed: lunch; long: nack " + strings.Repeat("é", 256) + "; panics: nack panic: oh"
 		if got := d.became(); got != want {
@@ -308,9 +312,7 @@ func TestLeasesAreExtended(t *testing.T) {
 		})
 		d.put("slow")
 		time.Sleep(10 * time.Minute)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		over(t, stop)
 		got := strings.Split(d.became(), ", ")
 		if n := len(got) - 1; n < 4 || n > 8 || got[n] != "ack" || got[1] != "extend 30s" {
 			t.Errorf("became %v", got)
@@ -349,9 +351,7 @@ func TestLostLease(t *testing.T) {
 				})
 				d.put("a")
 				time.Sleep(5 * time.Minute)
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
+				over(t, stop)
 				if lost < 15*time.Second || lost > 35*time.Second {
 					t.Errorf("known after %v", lost)
 				}
@@ -371,9 +371,7 @@ func TestConsumerStops(t *testing.T) {
 		d.put("a", "b", "c", "d")
 		synctest.Wait()
 		began := time.Now()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		over(t, stop)
 		if took := time.Since(began); took != 10*time.Second || d.became() != "a: ack; b: ack; c: ack" {
 			t.Errorf("after %v: %s", took, d.became())
 		}
@@ -449,9 +447,7 @@ func TestConsumerGoesOnElsewhere(t *testing.T) {
 			d.change(func() { d.cut = true })
 			time.Sleep(10 * time.Second)
 		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		over(t, stop)
 		hosts := map[string]bool{}
 		for i, s := range d.streams {
 			hosts[s] = true

@@ -300,13 +300,7 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 		})
 		const tasks = 2500
 		n := 0
-		for r := range c.ScheduleMany(t.Context(), func(yield func(Task) bool) {
-			for i := range tasks {
-				if !yield(Task{ID: fmt.Sprint("t", i)}) {
-					return
-				}
-			}
-		}) {
+		for r := range c.ScheduleMany(t.Context(), numbered(tasks)) {
 			id := fmt.Sprint("t", n)
 			shard := c.directory.layout.Load().shards[slotOf(id)]
 			atB := c.directory.target(shard).base == "http://b:1"
@@ -336,13 +330,7 @@ func TestBatchIsGivenUp(t *testing.T) {
 		w.nodes["a:1"].hold = make(chan struct{})
 		began := time.Now()
 		unknown := 0
-		results := slices.Collect(c.ScheduleMany(t.Context(), func(yield func(Task) bool) {
-			for i := range 2500 {
-				if !yield(Task{ID: fmt.Sprint("t", i)}) {
-					return
-				}
-			}
-		}))
+		results := slices.Collect(c.ScheduleMany(t.Context(), numbered(2500)))
 		for i, r := range results {
 			if r.Err == nil || r.ID != fmt.Sprint("t", i) || r.Status != 0 {
 				t.Fatalf("%d: %+v", i, r)

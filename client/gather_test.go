@@ -22,6 +22,24 @@ func alone(t *testing.T) (*world, *worldNode, *Client) {
 	return w, w.nodes[home], w.client(Config{Addrs: []string{home}, FixedAddrs: true})
 }
 
+// scheduleTogether schedules t0, t1, … for a caller each: the first in a request of its own, the others in the next.
+func scheduleTogether(t *testing.T, c *Client, node *worldNode, n int) {
+	t.Helper()
+	release := make(chan struct{})
+	node.hold = release
+	var callers sync.WaitGroup
+	for task := range numbered(n) {
+		callers.Go(func() {
+			if _, err := c.Schedule(t.Context(), task); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+	}
+	close(release)
+	callers.Wait()
+}
+
 // What is called while a request is out is the next one, whole.
 func TestCallsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -200,8 +218,6 @@ func TestGatheredCallEndsWithItsTime(t *testing.T) {
 func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		release := make(chan struct{})
-		node.hold = release
 		refused := map[string]bool{}
 		node.answer = func(b *sentBatch, i int) string {
 			l := b.lines[i]
@@ -213,17 +229,7 @@ func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 			}
 			return created(i, l.ID)
 		}
-		var callers sync.WaitGroup
-		for i := range 8 {
-			callers.Go(func() {
-				if _, err := c.Schedule(t.Context(), Task{ID: fmt.Sprint("t", i)}); err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		close(release)
-		callers.Wait()
+		scheduleTogether(t, c, node, 8)
 		var again []string
 		for _, b := range w.sent()[2:] {
 			for _, l := range b.lines {
@@ -339,25 +345,13 @@ func TestUnsendableCalls(t *testing.T) {
 func TestTornAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
-		release := make(chan struct{})
-		node.hold = release
 		node.refuse = func(b *sentBatch) *http.Response {
 			if len(w.batches) != 2 {
 				return nil
 			}
 			return respond(200, created(0, b.lines[0].ID)+"\n"+`{"id":"`)
 		}
-		var callers sync.WaitGroup
-		for i := range 4 {
-			callers.Go(func() {
-				if _, err := c.Schedule(t.Context(), Task{ID: fmt.Sprint("t", i)}); err != nil {
-					t.Error(err)
-				}
-			})
-			synctest.Wait()
-		}
-		close(release)
-		callers.Wait()
+		scheduleTogether(t, c, node, 4)
 		again := map[string]int{}
 		for _, b := range w.sent() {
 			for _, l := range b.lines {
