@@ -44,12 +44,13 @@ func (c *caller) show(cmd *cobra.Command, v any, human func(w io.Writer)) error 
 		human(table)
 		return table.Flush()
 	}
-	data, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintf(out, "%s\n", data)
-	return err
+	return printJSON(out, v)
+}
+
+func printJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // showTask prints a task as a table of what is set.

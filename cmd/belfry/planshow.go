@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -23,11 +22,7 @@ func (t textTable) line(format string, args ...any) {
 // show prints v as JSON, or as a table.
 func show(out io.Writer, asJSON bool, v any, human func(textTable)) error {
 	if asJSON {
-		data, err := json.MarshalIndent(v, "", "  ")
-		if err == nil {
-			_, err = fmt.Fprintf(out, "%s\n", data)
-		}
-		return err
+		return printJSON(out, v)
 	}
 	var text strings.Builder
 	table := textTable{tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)}
