@@ -3,33 +3,15 @@ package main
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
 )
 
-// consumed is a client of a node of its own.
-func consumed(t *testing.T) *client.Client {
-	t.Helper()
-	addr, stop := serving(t, "--data", filepath.Join(t.TempDir(), "data"), "--shards", "4")
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(client.Config{Addrs: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitReady(t, c)
-	return c
-}
-
 // The life of pulled tasks through a whole node: waited for, leased, settled in every way, dead, replayed, dropped.
 func TestTasksAreConsumed(t *testing.T) {
-	c := consumed(t)
+	_, c := running(t, "--shards", "4")
 	ctx := t.Context()
 	if _, err := c.PutQueue(ctx, client.Queue{Name: "q", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
 		t.Fatal(err)
@@ -103,7 +85,7 @@ func TestTasksAreConsumed(t *testing.T) {
 
 // A paused queue hands out nothing, and a policy is in force when the call returns.
 func TestPausedQueueIsNotConsumed(t *testing.T) {
-	c := consumed(t)
+	_, c := running(t, "--shards", "4")
 	ctx := t.Context()
 	for _, paused := range []bool{true, false} {
 		if _, err := c.PutQueue(ctx, client.Queue{Name: "q", Paused: paused}); err != nil {

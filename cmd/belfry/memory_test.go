@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -34,17 +32,7 @@ func TestPendingBytes(t *testing.T) {
 func TestMemoryIsUsedUp(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
-	addr, stop := serving(t, "--data", filepath.Join(t.TempDir(), "data"), "--shards", "2", "--memory-limit", "128MiB")
-	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	patient, err := client.New(client.Config{Addrs: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitReady(t, patient)
+	addr, _ := running(t, "--shards", "2", "--memory-limit", "128MiB")
 	c, err := client.New(client.Config{Addrs: []string{addr}, MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -134,21 +122,13 @@ func (f *filler) consumeUntilTaken() {
 // mustBeFull checks what the metrics and the cluster's view say.
 func (f *filler) mustBeFull(addr string, want bool) {
 	f.t.Helper()
-	resp, err := http.Get("http://" + addr + "/metrics")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	_, text := request(f.t, "GET", "http://"+addr+"/metrics")
 	gauge := "belfry_memory_full 0"
 	if want {
 		gauge = "belfry_memory_full 1"
 	}
 	for _, line := range []string{gauge, "belfry_memory_limit_bytes 1.34217728e+08"} {
-		if !strings.Contains(string(text), line+"\n") {
+		if !strings.Contains(text, line+"\n") {
 			f.t.Errorf("the metrics lack %q", line)
 		}
 	}

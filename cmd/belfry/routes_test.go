@@ -29,7 +29,8 @@ func TestNodesKeepTheContract(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Stop()
-	api, err := apitest.Load(document(t, cluster.URLs()[0]))
+	_, document := request(t, "GET", cluster.URLs()[0]+"/openapi.yaml")
+	api, err := apitest.Load([]byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,19 +53,6 @@ func TestNodesKeepTheContract(t *testing.T) {
 			}
 		}
 	}
-}
-
-func document(t *testing.T, node string) []byte {
-	resp, err := http.Get(node + "/openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
 }
 
 // streamPatience: a stream ends when its caller goes.

@@ -43,13 +43,31 @@ func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	}
 }
 
-func awaitReady(t *testing.T, c *client.Client) {
+// dial is a client of a node, once that is ready.
+func dial(t *testing.T, addr string) *client.Client {
 	t.Helper()
+	c, err := client.New(client.Config{Addrs: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := c.Ready(ctx); err != nil {
 		t.Fatal(err)
 	}
+	return c
+}
+
+// running runs a node until the test ends, and returns its HTTP address and a client of it.
+func running(t *testing.T, args ...string) (addr string, c *client.Client) {
+	t.Helper()
+	addr, stop := serving(t, append([]string{"--data", filepath.Join(t.TempDir(), "data")}, args...)...)
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return addr, dial(t, addr)
 }
 
 func TestServeAlone(t *testing.T) {
@@ -60,11 +78,7 @@ func TestServeAlone(t *testing.T) {
 	}
 	for _, want := range []error{client.ErrNotFound, nil} { // new, and again on the same folder
 		addr, stop := serving(t, args...)
-		c, err := client.New(client.Config{Addrs: []string{addr}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		awaitReady(t, c)
+		c := dial(t, addr)
 		if _, err := c.Get(t.Context(), "kept"); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}

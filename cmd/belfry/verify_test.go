@@ -15,11 +15,7 @@ import (
 func TestVerify(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	addr, stop := serving(t, "--data", dir, "--shards", "1")
-	c, err := client.New(client.Config{Addrs: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	awaitReady(t, c)
+	c := dial(t, addr)
 	if _, err := c.Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
