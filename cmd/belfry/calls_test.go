@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -31,20 +29,27 @@ func serveOne(t *testing.T, status int, answer string) *served {
 	return s
 }
 
+// printed runs a command line, and returns what it prints.
+func printed(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	root := newRoot()
+	var out strings.Builder
+	root.SetOut(&out)
+	root.SetErr(&out)
+	root.SetIn(strings.NewReader("from stdin"))
+	root.SetArgs(args)
+	err := root.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
 // belfry runs a command line as main does.
 func belfry(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
-	root := newRoot()
-	var b bytes.Buffer
-	root.SetOut(&b)
-	root.SetErr(&b)
-	root.SetIn(strings.NewReader("from stdin"))
-	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	out, err := printed(t, args...)
 	if err != nil {
-		b.WriteString(err.Error())
+		out += err.Error()
 	}
-	return b.String(), exitCode(err)
+	return out, exitCode(err)
 }
 
 const task = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000Z","payload":{"n": 1},

@@ -10,18 +10,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/capacity"
 )
 
-// printed runs the command and returns what it prints.
-func printed(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	var out strings.Builder
-	root := newRoot()
-	root.SetArgs(args)
-	root.SetOut(&out)
-	root.SetErr(&out)
-	err := root.ExecuteContext(t.Context())
-	return out.String(), err
-}
-
 func TestPlanAsJSON(t *testing.T) {
 	t.Parallel()
 	out, err := printed(t, "plan", "--tasks", "1e9", "--rate", "200k", "--payload", "300", "--json")
