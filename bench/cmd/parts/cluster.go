@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
@@ -113,24 +114,18 @@ type used struct {
 
 func (s *stand) used() (used, error) {
 	u := used{at: time.Now()}
-	var errs [4]error
-	u.entries, errs[0] = s.metric(s.leader, "belfry_shard_entries_total{")
-	u.leader, errs[1] = s.cpu(s.leader)
-	u.entry, errs[2] = s.cpu(s.entry)
-	u.follower, errs[3] = s.cpu(s.follower)
-	return u, errors.Join(errs[:]...)
-}
-
-// cpu is a process's user and system time in µs, as /proc counts it in hundredths of a second.
-func (s *stand) cpu(n local.Node) (float64, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(n.PID), "stat"))
-	if err != nil {
-		return 0, err
+	var err error
+	if u.entries, err = s.metric(s.leader, "belfry_shard_entries_total{"); err != nil {
+		return used{}, err
 	}
-	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
-	user, err1 := strconv.ParseFloat(fields[11], 64)
-	system, err2 := strconv.ParseFloat(fields[12], 64)
-	return (user + system) * 1e4, errors.Join(err1, err2)
+	usage, err := subject.UsageOf(s.leader.PID, s.entry.PID, s.follower.PID)
+	if err != nil {
+		return used{}, err
+	}
+	for i, of := range []*float64{&u.leader, &u.entry, &u.follower} {
+		*of = float64(usage[i].CPU.Microseconds())
+	}
+	return u, nil
 }
 
 // spent is a step's, with what the nodes do anyway taken off.
