@@ -113,8 +113,9 @@ func (f *fake) put(task subject.Task) {
 }
 
 func (f *fake) fire(t *held) {
-	if up := time.Unix(0, f.down.Load()); time.Now().Before(up) {
-		if f.down.Load() == 1<<63-1 {
+	down := f.down.Load() // once: Restart changes it meanwhile
+	if up := time.Unix(0, down); time.Now().Before(up) {
+		if down == 1<<63-1 {
 			up = time.Now().Add(time.Millisecond)
 		}
 		f.mu.Lock() // which put holds until there is a timer
