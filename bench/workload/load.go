@@ -29,13 +29,20 @@ func (r *run) loader(ctx context.Context) (*loader, error) {
 
 // load schedules n tasks and returns when all are acknowledged.
 func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task) (driven, error) {
+	return l.loadFor(ctx, n, unlimited, task)
+}
+
+// loadFor is load that ends when the time is up, too.
+func (l *loader) loadFor(
+	ctx context.Context, n int, limit time.Duration, task func(i int) subject.Task,
+) (driven, error) {
 	if l.batch == 0 {
-		return drive(ctx, l.callers, n, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+		return drive(ctx, l.callers, n, limit, func(ctx context.Context, c subject.Caller, i int) error {
 			return c.Schedule(ctx, task(i))
 		})
 	}
 	calls := (n + l.batch - 1) / l.batch
-	return drive(ctx, l.callers, calls, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+	return drive(ctx, l.callers, calls, limit, func(ctx context.Context, c subject.Caller, i int) error {
 		return c.(subject.BatchScheduler).ScheduleBatch(ctx, batchOf(task, i*l.batch, min(n, (i+1)*l.batch)))
 	})
 }

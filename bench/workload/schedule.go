@@ -28,33 +28,13 @@ func scheduleBy(name string, callers int) Workload {
 	return Workload{
 		Name: name, Title: fmt.Sprintf("%d callers", callers), Figures: callFigures("acknowledged a second"),
 		run: func(ctx context.Context, r *run) error {
-			return r.scheduleSingly(ctx, callers)
+			callers, err := r.callers(ctx, callers)
+			if err != nil {
+				return err
+			}
+			return r.schedule(ctx, &loader{callers: callers})
 		},
 	}
-}
-
-func (r *run) scheduleSingly(ctx context.Context, n int) error {
-	callers, err := r.callers(ctx, n)
-	if err != nil {
-		return err
-	}
-	payload := newPayload(r.sizes.Payload)
-	schedule := func(task func(int) subject.Task) func(context.Context, subject.Caller, int) error {
-		return func(ctx context.Context, c subject.Caller, i int) error { return c.Schedule(ctx, task(i)) }
-	}
-	// A call each for the connections, which is not counted.
-	if _, err := drive(ctx, callers, n, unlimited, schedule(farOff(newIDs(), payload))); err != nil {
-		return err
-	}
-	stop := r.meter()
-	d, err := drive(ctx, callers, r.sizes.ScheduleTasks, r.sizes.ScheduleFor, schedule(farOff(newIDs(), payload)))
-	stop()
-	if err != nil {
-		return err
-	}
-	r.setCalls(d, d.done)
-	r.say("%d callers scheduled %d tasks of %d bytes in %v", n, d.done, r.sizes.Payload, d.elapsed)
-	return nil
 }
 
 // scheduleBatch is how many tasks callers get acknowledged that schedule many in a call.
@@ -67,30 +47,32 @@ func scheduleBatch(s Sizes) Workload {
 }
 
 func scheduleInBatches(ctx context.Context, r *run) error {
-	callers, err := r.callers(ctx, r.sizes.Callers)
+	load, err := r.loader(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := able[subject.BatchScheduler](callers[0], "schedule by batches"); err != nil {
+	if _, err := able[subject.BatchScheduler](load.callers[0], "schedule by batches"); err != nil {
 		return err
 	}
-	payload, size := newPayload(r.sizes.Payload), r.sizes.Batch
-	schedule := func(task func(int) subject.Task) func(context.Context, subject.Caller, int) error {
-		return func(ctx context.Context, c subject.Caller, i int) error {
-			return c.(subject.BatchScheduler).ScheduleBatch(ctx, batchOf(task, i*size, (i+1)*size))
-		}
-	}
-	if _, err := drive(ctx, callers, len(callers), unlimited, schedule(farOff(newIDs(), payload))); err != nil {
+	return r.schedule(ctx, load)
+}
+
+func (r *run) schedule(ctx context.Context, load *loader) error {
+	payload, size := newPayload(r.sizes.Payload), max(1, load.batch)
+	// A call each for the connections, which is not counted.
+	if _, err := load.load(ctx, len(load.callers)*size, farOff(newIDs(), payload)); err != nil {
 		return err
 	}
 	stop := r.meter()
-	d, err := drive(ctx, callers, r.sizes.ScheduleTasks/size, r.sizes.ScheduleFor, schedule(farOff(newIDs(), payload)))
+	d, err := load.loadFor(ctx, r.sizes.ScheduleTasks, r.sizes.ScheduleFor, farOff(newIDs(), payload))
 	stop()
 	if err != nil {
 		return err
 	}
-	r.setCalls(d, d.done*size)
-	r.say("%d callers scheduled %d tasks by batches of %d in %v", len(callers), d.done*size, size, d.elapsed)
+	done := min(d.done*size, r.sizes.ScheduleTasks) // the last call may be of fewer
+	r.setCalls(d, done)
+	r.say("%d callers scheduled %d tasks of %d bytes, %d in a call, in %v", len(load.callers), done, r.sizes.Payload,
+		size, d.elapsed)
 	return nil
 }
 
