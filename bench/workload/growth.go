@@ -11,13 +11,29 @@ import (
 
 // growth is what a schedule and a fire cost the service while more and more tasks are pending.
 func growth(s Sizes) Workload {
+	return Workload{
+		Name: "growth", Title: "growing number of pending tasks", Figures: growthFigures(s.Pending, "pending"),
+		run: playGrowth,
+	}
+}
+
+// growthQueues is what a schedule and a fire cost while the tasks are spread over more and more queues.
+func growthQueues(s Sizes) Workload {
+	return Workload{
+		Name: "growth-queues", Title: "growing number of queues", Figures: growthFigures(s.Queues, "queues"),
+		run: playGrowthQueues,
+	}
+}
+
+// growthFigures are those of grow.
+func growthFigures(sizes []int, of string) []figure.Kind {
 	figures := []figure.Kind{
 		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
 	}
-	for _, n := range s.Pending {
-		figures = append(figures, costFigures(n, fmt.Sprintf("with %d pending", n))...)
+	for _, n := range sizes {
+		figures = append(figures, costFigures(n, fmt.Sprintf("with %d %s", n, of))...)
 	}
-	return Workload{Name: "growth", Title: "growing number of pending tasks", Figures: figures, run: playGrowth}
+	return figures
 }
 
 // costFigures are those of a probe at a size.
@@ -42,21 +58,48 @@ func playGrowth(ctx context.Context, r *run) error {
 	if _, err := able[subject.Consumer](consumers[0], "be consumed from"); err != nil {
 		return err
 	}
-	stop := r.meter()
 	there := 0
-	var costs []cost
-	for _, pending := range r.sizes.Pending {
-		payload := newPayload(r.sizes.Payload)
-		if _, err := load.load(ctx, pending-there, farOff(newIDs(), payload)); err != nil {
-			return fmt.Errorf("up to %d pending: %w", pending, err)
-		}
+	return r.grow(ctx, r.sizes.Pending, "pending", func(pending int) (_, _ []subject.Caller, err error) {
+		_, err = load.load(ctx, pending-there, farOff(newIDs(), newPayload(r.sizes.Payload)))
 		there = pending
-		c, err := r.probe(ctx, load.callers, consumers)
-		if err != nil {
-			return fmt.Errorf("with %d pending: %w", pending, err)
+		return load.callers, consumers, err
+	})
+}
+
+func playGrowthQueues(ctx context.Context, r *run) error {
+	queuer, err := able[subject.Queuer](r.service, "keep queues apart")
+	if err != nil {
+		return err
+	}
+	return r.grow(ctx, r.sizes.Queues, "queues", func(queues int) (callers, consumers []subject.Caller, err error) {
+		open := func(i int) (subject.Caller, error) {
+			return queuer.QueueCaller(ctx, fmt.Sprintf("bench-%d", i%queues))
 		}
-		r.setCost(pending, c)
-		r.say("with %d pending %v", pending, c)
+		if callers, err = r.open(max(queues, r.sizes.Callers), open); err != nil {
+			return nil, nil, err
+		}
+		consumers, err = r.open(max(queues, r.sizes.Consumers), open)
+		return callers, consumers, err
+	})
+}
+
+// grow probes the service at one size after the other, each of which a function brings it to.
+func (r *run) grow(
+	ctx context.Context, sizes []int, of string, bring func(size int) (callers, consumers []subject.Caller, err error),
+) error {
+	stop := r.meter()
+	var costs []cost
+	for _, n := range sizes {
+		callers, consumers, err := bring(n)
+		if err != nil {
+			return fmt.Errorf("up to %d %s: %w", n, of, err)
+		}
+		c, err := r.probe(ctx, callers, consumers)
+		if err != nil {
+			return fmt.Errorf("with %d %s: %w", n, of, err)
+		}
+		r.setCost(n, c)
+		r.say("with %d %s %v", n, of, c)
 		costs = append(costs, c)
 	}
 	stop()
@@ -138,58 +181,4 @@ func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, o
 		schedule: scheduled.since(begun).ServiceCPU / n, fire: done.since(waited).ServiceCPU / n,
 		rate: perSecond(f.tasks, took.elapsed), late: quantileOf(p.lateness, 0.99),
 	}, nil
-}
-
-// growthQueues is what a schedule and a fire cost while the tasks are spread over more and more queues.
-func growthQueues(s Sizes) Workload {
-	figures := []figure.Kind{
-		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
-	}
-	for _, n := range s.Queues {
-		figures = append(figures, costFigures(n, fmt.Sprintf("with %d queues", n))...)
-	}
-	return Workload{Name: "growth-queues", Title: "growing number of queues", Figures: figures, run: playGrowthQueues}
-}
-
-func playGrowthQueues(ctx context.Context, r *run) error {
-	queuer, err := able[subject.Queuer](r.service, "keep queues apart")
-	if err != nil {
-		return err
-	}
-	stop := r.meter()
-	var costs []cost
-	for _, queues := range r.sizes.Queues {
-		callers, err := r.queueCallers(ctx, queuer, queues, max(queues, r.sizes.Callers))
-		if err != nil {
-			return err
-		}
-		consumers, err := r.queueCallers(ctx, queuer, queues, max(queues, r.sizes.Consumers))
-		if err != nil {
-			return err
-		}
-		c, err := r.probe(ctx, callers, consumers)
-		if err != nil {
-			return fmt.Errorf("with %d queues: %w", queues, err)
-		}
-		r.setCost(queues, c)
-		r.say("with %d queues %v", queues, c)
-		costs = append(costs, c)
-	}
-	stop()
-	r.setGrowth(costs)
-	return nil
-}
-
-// queueCallers makes callers of so many queues in turn.
-func (r *run) queueCallers(ctx context.Context, queuer subject.Queuer, queues, n int) ([]subject.Caller, error) {
-	callers := make([]subject.Caller, n)
-	for i := range callers {
-		caller, err := queuer.QueueCaller(ctx, fmt.Sprintf("bench-%d", i%queues))
-		if err != nil {
-			return nil, err
-		}
-		callers[i] = caller
-		r.opened = append(r.opened, caller)
-	}
-	return callers, nil
 }

@@ -22,9 +22,13 @@ type run struct {
 
 // callers makes callers that live as long as the run.
 func (r *run) callers(ctx context.Context, n int) ([]subject.Caller, error) {
+	return r.open(n, func(int) (subject.Caller, error) { return r.service.Caller(ctx) })
+}
+
+func (r *run) open(n int, open func(i int) (subject.Caller, error)) ([]subject.Caller, error) {
 	callers := make([]subject.Caller, n)
 	for i := range callers {
-		caller, err := r.service.Caller(ctx)
+		caller, err := open(i)
 		if err != nil {
 			return nil, fmt.Errorf("caller %d of %d: %w", i+1, n, err)
 		}
