@@ -53,14 +53,11 @@ type breakdown struct {
 func (b breakdown) workload(s Sizes) Workload {
 	return Workload{
 		Name: b.name, Title: fmt.Sprintf("%s, %d due and %d scheduled a second", b.title, s.FailoverRate, s.FailoverWrites),
-		Figures: []figure.Kind{
+		Figures: append([]figure.Kind{
 			{Key: "fires", Title: "until it fires again", Unit: "ms"},
 			{Key: "writes", Title: "until it takes writes again", Unit: "ms"},
 			{Key: "late", Title: "late max", Unit: "ms"},
-			{Key: "early", Title: "early"},
-			{Key: "lost", Title: "lost"},
-			{Key: "repeats", Title: "came again"},
-		},
+		}, strayKinds()...),
 		run: b.play,
 	}
 }
@@ -143,9 +140,7 @@ func (r *run) setBreakdown(out *fired, w *writes, struck time.Time) {
 		r.set("late", milliseconds(all.lateness[n-1]))
 	}
 	r.set("writes", milliseconds(w.longestSince(struck)))
-	r.set("early", float64(all.early))
-	r.set("lost", float64(all.lost))
-	r.set("repeats", float64(out.repeats.Load()))
+	r.setStrays(out.ledger, all)
 	r.say("leader taken away after %v; %d arrived, %d did not, %d came again; %d writes, %d tries failed",
 		struck.Sub(out.first), len(all.lateness), all.lost, out.repeats.Load(), len(w.latencies), w.failures.Load())
 }

@@ -104,12 +104,8 @@ func (f firing) layDown(l *ledger, first time.Time) {
 
 // latenessFigures are those of setLateness.
 func latenessFigures() []figure.Kind {
-	return append(latencyKinds("", "late"),
-		figure.Kind{Key: "p99.9", Title: "late p99.9", Unit: "ms"},
-		figure.Kind{Key: "early", Title: "early"},
-		figure.Kind{Key: "lost", Title: "lost"},
-		figure.Kind{Key: "repeats", Title: "came again"},
-	)
+	kinds := append(latencyKinds("", "late"), figure.Kind{Key: "p99.9", Title: "late p99.9", Unit: "ms"})
+	return append(kinds, strayKinds()...)
 }
 
 func (r *run) setLateness(f *fired) {
@@ -118,11 +114,23 @@ func (r *run) setLateness(f *fired) {
 	if len(p.lateness) > 0 {
 		r.set("p99.9", milliseconds(quantileOf(p.lateness, 0.999)))
 	}
-	r.set("early", float64(p.early))
-	r.set("lost", float64(p.lost))
-	r.set("repeats", float64(f.repeats.Load()))
+	r.setStrays(f.ledger, p)
 	r.say("%d arrived, %d of them early, %d came again, %d did not arrive",
 		len(p.lateness), p.early, f.repeats.Load(), p.lost)
+}
+
+// strayKinds are the figures of setStrays.
+func strayKinds() []figure.Kind {
+	return []figure.Kind{
+		{Key: "early", Title: "early"}, {Key: "lost", Title: "lost"}, {Key: "repeats", Title: "came again"},
+	}
+}
+
+// setStrays notes how many did not arrive as they should: once, and not before they are due.
+func (r *run) setStrays(l *ledger, p punctuality) {
+	r.set("early", float64(p.early))
+	r.set("lost", float64(p.lost))
+	r.set("repeats", float64(l.repeats.Load()))
 }
 
 func lateness(s Sizes) Workload {

@@ -14,13 +14,10 @@ func restart(s Sizes) Workload {
 	return Workload{
 		Name:  "restart",
 		Title: fmt.Sprintf("all killed after %d acknowledgements, started again when all are due", s.RestartTasks),
-		Figures: []figure.Kind{
+		Figures: append([]figure.Kind{
 			{Key: "first", Title: "start to first fire", Unit: "ms"},
 			{Key: "last", Title: "to the last", Unit: "ms"},
-			{Key: "early", Title: "early"},
-			{Key: "lost", Title: "lost"},
-			{Key: "repeats", Title: "came again"},
-		},
+		}, strayKinds()...),
 		run: playRestart,
 	}
 }
@@ -72,9 +69,7 @@ func (r *run) startAgain(ctx context.Context, killer subject.Killer, out *fired)
 		return err
 	}
 	p := out.punctuality(nil)
-	r.set("early", float64(p.early))
-	r.set("lost", float64(p.lost))
-	r.set("repeats", float64(out.repeats.Load()))
+	r.setStrays(out.ledger, p)
 	if first, last := out.span(); !first.IsZero() {
 		r.set("first", milliseconds(first.Sub(began)))
 		r.set("last", milliseconds(last.Sub(began)))
