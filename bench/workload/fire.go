@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -32,10 +33,7 @@ func (r *run) fire(ctx context.Context, f firing) (*fired, error) {
 		return nil, err
 	}
 	err = r.fireTo(ctx, f, out)
-	if stopped := stop(); stopped != nil {
-		err = stopped // it says why nothing arrived
-	}
-	return out, err
+	return out, cmp.Or(stop(), err) // a consumer's error says why nothing arrived
 }
 
 func (r *run) fireTo(ctx context.Context, f firing, out *fired) error {

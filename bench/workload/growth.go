@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -147,10 +148,7 @@ func (r *run) probe(ctx context.Context, callers, consumers []subject.Caller) (c
 		return cost{}, err
 	}
 	c, err := r.probeTo(ctx, callers, f, out)
-	if stopped := stop(); stopped != nil {
-		err = stopped
-	}
-	return c, err
+	return c, cmp.Or(stop(), err)
 }
 
 func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, out *fired) (cost, error) {

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -31,10 +32,7 @@ func playSteady(ctx context.Context, r *run) error {
 		return err
 	}
 	latencies, err := r.scheduleSteadily(ctx, out, n, rate)
-	if stopped := stop(); stopped != nil {
-		err = stopped
-	}
-	if err != nil {
+	if err := cmp.Or(stop(), err); err != nil {
 		return err
 	}
 	slices.Sort(latencies)

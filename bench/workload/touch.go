@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,7 @@ func touch(s Sizes) Workload {
 				return err
 			}
 			err = r.beat(ctx, h)
-			if stopped := stop(); stopped != nil {
-				err = stopped
-			}
-			return err
+			return cmp.Or(stop(), err)
 		},
 	}
 }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -58,10 +59,4 @@ func (s *service) Restart(ctx context.Context) error {
 	return s.Server.Restart(ctx)
 }
 
-func (s *service) Stop() error {
-	err := s.disconnect()
-	if stopped := s.Server.Stop(); stopped != nil {
-		return stopped
-	}
-	return err
-}
+func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Server.Stop()) }

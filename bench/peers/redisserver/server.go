@@ -3,6 +3,7 @@ package redisserver
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os/exec"
 	"syscall"
@@ -75,11 +76,7 @@ func Start(ctx context.Context, dir string, fsync Fsync, options ...string) (*Se
 // ready: one that still reads its file answers that it does.
 func (s *Server) ready(ctx context.Context) error {
 	client := s.Client()
-	err := client.Ping(ctx).Err()
-	if closed := client.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(client.Ping(ctx).Err(), client.Close())
 }
 
 // Addr is where it listens.
