@@ -37,7 +37,7 @@ func newStage(t *testing.T) *stage {
 			t.Errorf("stopped with %v, processes %v", err, service.PIDs())
 		}
 	})
-	if n := len(service.PIDs()); n != Nodes || b.Promise().Nodes != n {
+	if n := len(service.PIDs()); n != nodes || b.Promise().Nodes != n {
 		t.Fatalf("%d processes", n)
 	}
 	caller, err := service.Caller(t.Context())
@@ -173,7 +173,7 @@ func TestBelfryIsBroken(t *testing.T) {
 		s.service.(subject.LeaderKiller).KillLeader, s.service.(subject.LeaderStopper).StopLeader,
 	} {
 		s.must(strike())
-		if n := len(s.service.PIDs()); n != Nodes-1 {
+		if n := len(s.service.PIDs()); n != nodes-1 {
 			t.Errorf("%d nodes live", n)
 		}
 		s.must(s.caller.Schedule(t.Context(), tasks("after", 1, time.Now())[0]))

@@ -14,15 +14,14 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Nodes is how many processes form the cluster.
-const Nodes = 3
+// nodes is how many processes form the cluster.
+const nodes = 3
 
 // Config says which Belfry is measured and how it is called.
 type Config struct {
-	Name   string   // in the tables
-	Binary string   // of belfry
-	Args   []string // further arguments of each node's serve; none: a user's defaults
-	Single bool     // by single HTTP calls, else through the Go client
+	Name   string // in the tables
+	Binary string // of belfry
+	Single bool   // by single HTTP calls, else through the Go client
 }
 
 // Belfry is a subject.
@@ -36,7 +35,7 @@ func (b *Belfry) Name() string { return b.cfg.Name }
 
 // Promise is that of a quorum with synchronous writes.
 func (b *Belfry) Promise() subject.Promise {
-	return subject.Promise{Nodes: Nodes, Replicated: true, Fsync: subject.FsyncEachWrite}
+	return subject.Promise{Nodes: nodes, Replicated: true, Fsync: subject.FsyncEachWrite}
 }
 
 // Missing is nothing: the binary is built from this module.
@@ -44,9 +43,7 @@ func (b *Belfry) Missing() string { return "" }
 
 // Start starts the cluster and returns when every shard has a leader.
 func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error) {
-	cluster, err := local.Start(ctx, local.Config{
-		Nodes: Nodes, DataDir: dir, Binary: b.cfg.Binary, ExtraArgs: b.cfg.Args,
-	})
+	cluster, err := local.Start(ctx, local.Config{Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary})
 	if err != nil {
 		return nil, err
 	}

@@ -25,7 +25,6 @@ type Run struct {
 // Subject is a service that was measured. The first is the one that others are compared to.
 type Subject struct {
 	Name    string          `json:"name"`
-	Version string          `json:"version,omitempty"`
 	Promise subject.Promise `json:"promise"`
 	Missing string          `json:"missing,omitempty"` // why it was not measured
 }

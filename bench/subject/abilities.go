@@ -64,8 +64,3 @@ type (
 		QueueCaller(ctx context.Context, queue string) (Caller, error)
 	}
 )
-
-// Versioned is a subject that knows its version.
-type Versioned interface {
-	Version() string
-}

@@ -107,8 +107,8 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// Grace is how long Stop lets a server stop by itself.
-const Grace = 10 * time.Second
+// stopGrace is how long Stop lets a server stop by itself.
+const stopGrace = 10 * time.Second
 
 // Stop asks it to stop, with the signal of its liking, and kills it and its group if it has not within the grace.
 func (p *Process) Stop(with syscall.Signal) error {
@@ -118,7 +118,7 @@ func (p *Process) Stop(with syscall.Signal) error {
 	if err := p.child.Signal(with); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	grace := time.NewTimer(Grace)
+	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
 	case <-p.child.Done():

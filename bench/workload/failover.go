@@ -91,7 +91,7 @@ func (b breakdown) play(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	if err := r.scheduleAhead(ctx, load, firing{tasks: n, over: r.sizes.FailoverFor, push: b.push}, out); err != nil {
+	if err := r.scheduleAhead(ctx, load, firing{tasks: n, over: r.sizes.FailoverFor}, out); err != nil {
 		return err
 	}
 	return r.breakDown(ctx, strike, out)

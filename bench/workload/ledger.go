@@ -14,10 +14,9 @@ type ledger struct {
 	due     []atomic.Int64 // unix ns
 	arrived []atomic.Int64 // unix ns of the first arrival; 0: none yet
 
-	repeats   atomic.Int64 // arrivals after the first
-	strangers atomic.Int64 // arrivals of what was not scheduled here
-	missing   atomic.Int64
-	whole     chan struct{} // closed when none is missing
+	repeats atomic.Int64 // arrivals after the first
+	missing atomic.Int64
+	whole   chan struct{} // closed when none is missing
 }
 
 func newLedger(p ids, n int) *ledger {
@@ -30,12 +29,11 @@ func (l *ledger) setDue(i int, due time.Time) { l.due[i].Store(due.UnixNano()) }
 
 func (l *ledger) dueOf(i int) time.Time { return time.Unix(0, l.due[i].Load()) }
 
-// got notes an arrival.
+// got notes an arrival. Of what was not scheduled here it takes no note: samples and the like arrive, too.
 func (l *ledger) got(id string, at time.Time) {
 	i, ok := l.ids.index(id)
 	switch {
 	case !ok || i >= len(l.due):
-		l.strangers.Add(1)
 	case !l.arrived[i].CompareAndSwap(0, at.UnixNano()):
 		l.repeats.Add(1)
 	case l.missing.Add(-1) == 0:

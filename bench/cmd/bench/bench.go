@@ -71,9 +71,6 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 // take takes a subject in, or says loudly what it lacks.
 func (b *bench) take(e entry) {
 	about := report.Subject{Name: e.subject.Name(), Promise: e.subject.Promise(), Missing: e.subject.Missing()}
-	if versioned, ok := e.subject.(subject.Versioned); ok && about.Missing == "" {
-		about.Version = versioned.Version()
-	}
 	b.run.Subjects = append(b.run.Subjects, about)
 	if about.Missing != "" {
 		b.say("*** NOT MEASURED: %s: %s ***", about.Name, about.Missing)

@@ -9,13 +9,13 @@ import (
 	"path/filepath"
 )
 
-// NATSVariable names a nats-server to be used.
-const NATSVariable = "BELFRY_NATS_SERVER"
+// natsVariable names a nats-server to be used.
+const natsVariable = "BELFRY_NATS_SERVER"
 
 // NATS finds a nats-server: the one that is named, or that was built here for the bench, or that is in the path. It is
 // to be one with message schedules, which Debian's is not.
 func NATS() (string, error) {
-	if named := os.Getenv(NATSVariable); named != "" {
+	if named := os.Getenv(natsVariable); named != "" {
 		return exec.LookPath(named)
 	}
 	if built, err := built("nats-server"); err == nil {

@@ -105,9 +105,9 @@ func (v *service) Caller(context.Context) (subject.Caller, error) {
 }
 
 // Restart leaves the old connections to the callers that have them: they are closed and made anew.
-func (v *service) Restart(ctx context.Context) error {
+func (v *service) Restart(context.Context) error {
 	v.disconnect()
-	return v.server.restart(ctx)
+	return v.broker.Launch()
 }
 
 // disconnect does not ask whether the server heard it: it may be dead.

@@ -117,8 +117,6 @@ func (s *server) PIDs() []int { return append(s.broker.PIDs(), s.names.PIDs()...
 // KillAll leaves the name service alone: on a machine of its own it would be another service.
 func (s *server) KillAll() error { return s.broker.Kill() }
 
-func (s *server) restart(context.Context) error { return s.broker.Launch() }
-
 func (s *server) stop() error {
 	var all error
 	for _, p := range []*subject.Process{s.broker, s.names} {

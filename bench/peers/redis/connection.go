@@ -52,11 +52,11 @@ func (s *service) disconnect() error {
 }
 
 // Restart leaves the old connections to the callers that have them: they are closed and made anew.
-func (s *service) Restart(ctx context.Context) error {
+func (s *service) Restart(context.Context) error {
 	if err := s.disconnect(); err != nil {
 		return err
 	}
-	return s.Server.Restart(ctx)
+	return s.Server.Restart()
 }
 
 func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Server.Stop()) }

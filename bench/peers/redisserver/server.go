@@ -97,7 +97,7 @@ func (s *Server) PIDs() []int { return s.process.PIDs() }
 func (s *Server) KillAll() error { return s.process.Kill() }
 
 // Restart starts it again on the same data.
-func (s *Server) Restart(context.Context) error { return s.process.Launch() }
+func (s *Server) Restart() error { return s.process.Launch() }
 
 // Stop stops it.
 func (s *Server) Stop() error { return s.process.Stop(syscall.SIGTERM) }
