@@ -112,11 +112,8 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 func (c *caller) lease(ctx context.Context, got func(id string, at time.Time), receipts chan<- []string) error {
 	for ctx.Err() == nil {
 		tasks, err := c.client.Lease(ctx, c.queue, client.Demand{Max: leaseMax, Wait: leaseWait})
-		if ctx.Err() != nil && err != nil {
-			return nil
-		}
 		if err != nil {
-			return err
+			return subject.Ended(ctx, err)
 		}
 		at := time.Now()
 		var batch []string

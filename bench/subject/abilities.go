@@ -64,3 +64,11 @@ type (
 		QueueCaller(ctx context.Context, queue string) (Caller, error)
 	}
 )
+
+// Ended is what a [Consumer] returns that has failed: nothing, if its context has ended, which is why it failed.
+func Ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

@@ -115,7 +115,7 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 		Durable: consumerName, FilterSubject: due, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: unacknowledged,
 	})
 	if err != nil {
-		return ended(ctx, err)
+		return subject.Ended(ctx, err)
 	}
 	failed := make(chan error, 1)
 	fail := func(err error) {
@@ -155,14 +155,6 @@ func (c *caller) receive(msg jetstream.Msg, got func(id string, at time.Time)) e
 	got(id, at)
 	c.payloads.Delete(id)
 	return msg.Ack()
-}
-
-// ended tells the end that was wanted from an error.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // Close leaves the connection to the other callers.

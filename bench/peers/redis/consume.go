@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/belfryhq/belfry/bench/subject"
 )
 
 //go:embed claim.lua
@@ -24,7 +26,7 @@ const (
 func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	script := goredis.NewScript(claimSource)
 	if err := script.Load(ctx, c.client).Err(); err != nil {
-		return ended(ctx, err)
+		return subject.Ended(ctx, err)
 	}
 	poll := time.NewTicker(c.poll)
 	defer poll.Stop()
@@ -32,7 +34,7 @@ func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at ti
 	for {
 		ids, err := c.claim(ctx, script, taken)
 		if err != nil {
-			return ended(ctx, errors.Join(err, c.acknowledge(ctx, taken)))
+			return subject.Ended(ctx, errors.Join(err, c.acknowledge(ctx, taken)))
 		}
 		at := time.Now()
 		for _, id := range ids {
@@ -57,7 +59,9 @@ func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at ti
 func (c *sortedSetCaller) claim(ctx context.Context, script *goredis.Script, taken []string) ([]string, error) {
 	now := time.Now()
 	pipe := c.client.Pipeline()
-	remove(ctx, pipe, taken)
+	if len(taken) > 0 {
+		remove(ctx, pipe, taken)
+	}
 	claim := script.EvalSha(ctx, pipe, []string{keyDue, keyPayloads},
 		now.UnixMilli(), now.Add(lease).UnixMilli(), claimMost)
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -105,22 +109,7 @@ func (c *sortedSetCaller) acknowledge(ctx context.Context, taken []string) error
 	return err
 }
 
-func remove(ctx context.Context, pipe goredis.Pipeliner, ids []string) {
-	if len(ids) == 0 {
-		return
-	}
-	members := make([]any, len(ids))
-	for i, id := range ids {
-		members[i] = id
-	}
-	pipe.ZRem(ctx, keyDue, members...)
-	pipe.HDel(ctx, keyPayloads, ids...)
-}
-
-// ended tells the end that was wanted from an error.
-func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
+// remove removes tasks, one at least.
+func remove(ctx context.Context, pipe goredis.Cmdable, ids []string) (removed, forgotten *goredis.IntCmd) {
+	return pipe.ZRem(ctx, keyDue, ids), pipe.HDel(ctx, keyPayloads, ids...)
 }

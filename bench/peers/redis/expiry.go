@@ -84,7 +84,7 @@ func (c *expiryCaller) Consume(ctx context.Context, got func(id string, at time.
 			continue
 		}
 		if err := c.pipe.HDel(ctx, keyPayloads, received...).Err(); err != nil {
-			return ended(ctx, err)
+			return subject.Ended(ctx, err)
 		}
 		received = received[:0]
 	}

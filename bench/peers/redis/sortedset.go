@@ -79,11 +79,7 @@ func (c *sortedSetCaller) Cancel(ctx context.Context, id string) error {
 }
 
 func (c *sortedSetCaller) CancelBatch(ctx context.Context, ids []string) error {
-	members := make([]any, len(ids))
-	for i, id := range ids {
-		members[i] = id
-	}
-	removed, forgotten := c.pipe.ZRem(ctx, keyDue, members...), c.pipe.HDel(ctx, keyPayloads, ids...)
+	removed, forgotten := remove(ctx, c.pipe, ids)
 	if err := errors.Join(removed.Err(), forgotten.Err()); err != nil {
 		return err
 	}
