@@ -89,6 +89,7 @@ func (f *fake) grant(t *fakeTask, length time.Duration) fakeLeased {
 // endLater makes the task ready again when its lease ends, if that is still the one of this fence then.
 func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 	t.armed++
+	t.leaseEnds = ends
 	armed := t.armed
 	if f.bug == forgetsLeases {
 		return
@@ -167,7 +168,7 @@ func (f *fake) leaseOf(receipt string) (*fakeTask, uint64) {
 func (f *fake) settleOne(receipt string, settle func(t *fakeTask)) int {
 	f.count++
 	t, fence := f.leaseOf(receipt)
-	live := t != nil && t.State == "firing" && t.fence == fence
+	live := t != nil && t.State == "firing" && t.fence == fence && time.Now().Before(t.leaseEnds)
 	if f.bug == acceptsEnded && t != nil && !live {
 		return http.StatusOK
 	}
