@@ -58,6 +58,7 @@ func limits() check.Limits {
 	if os.Getenv(lengthVar) == long {
 		return l
 	}
+	l.Failover *= slowness
 	l.Settle *= slowness
 	l.Tail *= slowness
 	l.Recover *= slowness

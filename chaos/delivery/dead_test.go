@@ -1,7 +1,6 @@
 package delivery_test
 
 import (
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -52,7 +51,7 @@ func deadLetters(t *testing.T, s *stage) {
 	}
 	awaitTaken(t, sink, each, 10*time.Second)
 	acc := s.account(t, again, sink.came()[len(died):])
-	acc.hold(t, "replayed", math.MaxInt64)
+	acc.hold(t, "replayed", whenever)
 	for _, a := range sink.came()[len(died):] {
 		i := slices.IndexFunc(died, func(d receiver.Arrival) bool { return d.TaskID == a.TaskID })
 		if a.WebhookID != died[i].WebhookID || a.Attempt != 1 || a.Fence <= died[i].Fence {

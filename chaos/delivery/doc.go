@@ -18,6 +18,7 @@
 // one kind of load with receivers that behave, and judges one history in the end. Here the receivers and consumers are
 // what is broken, each scenario needs its own, and most need no fault among the nodes at all.
 //
-// `go test ./chaos/delivery` runs a short form of everything on one cluster. BELFRY_CHAOS=long with -timeout 40m runs
-// the long form, which wants a quiet machine: it is held to the promised times.
+// `go test ./chaos/delivery` runs a short form of everything on one cluster, and judges no times, for it runs beside
+// other tests. With BELFRY_CHAOS=alone it is held to a second. BELFRY_CHAOS=long with -timeout 40m runs the long form,
+// which wants a quiet machine: it is held to the promised times.
 package delivery

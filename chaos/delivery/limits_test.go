@@ -3,7 +3,6 @@ package delivery_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"testing"
 	"time"
@@ -25,12 +24,12 @@ func inFlight(t *testing.T, s *stage, limit, n int) {
 	s.schedule(t, f, nil)
 	awaitTaken(t, sink, n, pick(40*time.Second, 5*time.Minute))
 	acc := s.account(t, f, sink.came())
-	acc.hold(t, fmt.Sprintf("%d in flight", limit), math.MaxInt64)
+	acc.hold(t, fmt.Sprintf("%d in flight", limit), whenever)
 	_, peak := sink.counts()
 	if peak > limit && !acc.excused { // a new leader of who lends the permits knows of them after a second
 		t.Errorf("%d ran at once: the limit is %d", peak, limit)
 	}
-	if peak < (limit+1)/2 {
+	if isTimed() && peak < (limit+1)/2 {
 		t.Errorf("at most %d ran at once: the limit of %d is hardly used", peak, limit)
 	}
 }
@@ -70,7 +69,10 @@ func perSecond(t *testing.T, s *stage) {
 	awaitTaken(t, sink, n, pick(20*time.Second, 3*time.Minute))
 	arrivals := sink.came()
 	acc := s.account(t, f, arrivals)
-	acc.hold(t, "so many per second", math.MaxInt64)
+	acc.hold(t, "so many per second", whenever)
+	if !isTimed() {
+		return // arrivals crowd where the machine stood still
+	}
 	most := busiest(instantsOf(arrivals), time.Second)
 	if burst := max(1, limit/10); most > limit+2*burst {
 		t.Errorf("%d began within a second: the limit is %d", most, limit)
@@ -108,7 +110,7 @@ func pauses(t *testing.T, s *stage) {
 
 	arrivals := sink.came()
 	acc := s.account(t, f, arrivals)
-	acc.hold(t, "a pause", math.MaxInt64)
+	acc.hold(t, "a pause", whenever)
 	during, soon := 0, false
 	for _, a := range arrivals {
 		if a.At.After(held) && a.At.Before(resumed) {
@@ -137,7 +139,7 @@ func targetChanges(t *testing.T, s *stage) {
 	awaitTaken(t, after, 100, 20*time.Second)
 	s.awaitState(t, queue, "delivered", len(f.due), 20*time.Second)
 	acc := s.account(t, f, append(before.came(), after.came()...))
-	acc.hold(t, "a change of target", math.MaxInt64)
+	acc.hold(t, "a change of target", whenever)
 	var wrong []string
 	for _, a := range before.came() {
 		if a.At.After(changed) {

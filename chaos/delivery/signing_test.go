@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -68,7 +67,7 @@ func rotation(t *testing.T, s *stage) {
 	}
 	arrivals := sink.came()
 	acc := s.account(t, f, arrivals)
-	acc.hold(t, "a rotation", math.MaxInt64)
+	acc.hold(t, "a rotation", whenever)
 	periods := [3]int{}
 	var wrong []string
 	for _, a := range arrivals {

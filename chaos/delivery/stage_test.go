@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -17,11 +18,16 @@ import (
 )
 
 const (
-	lengthVar = "BELFRY_CHAOS" // long: large numbers, held to the promised times
-	long      = "long"
+	formVar = "BELFRY_CHAOS"
+	long    = "long"  // large numbers, held to the promised times
+	alone   = "alone" // the short form with nothing beside it, held to times of its own
 )
 
-func isLong() bool { return os.Getenv(lengthVar) == long }
+func isLong() bool { return os.Getenv(formVar) == long }
+
+// isTimed tells whether times are judged. Beside other tests, which may leave nothing of the machine to these nodes, it
+// is only what comes, and not when.
+func isTimed() bool { return isLong() || os.Getenv(formVar) == alone }
 
 // pick chooses between the two forms of a run.
 func pick[T any](short, inLong T) T {
@@ -29,6 +35,17 @@ func pick[T any](short, inLong T) T {
 		return inLong
 	}
 	return short
+}
+
+// whenever is the bound of tasks that are not held to any time.
+const whenever = time.Duration(math.MaxInt64)
+
+// bound is the lateness that one in a hundred may exceed.
+func bound(short, inLong time.Duration) time.Duration {
+	if !isTimed() {
+		return whenever
+	}
+	return pick(short, inLong)
 }
 
 // stage is the cluster on which all scenarios are played, each with queues and ids of its own.

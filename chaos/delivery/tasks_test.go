@@ -59,6 +59,17 @@ func (s *stage) schedule(t testing.TB, f flow, fields object) {
 	}
 }
 
+// scheduledBefore is said when all is scheduled that was to be by then.
+func scheduledBefore(t testing.TB, planned time.Time) {
+	t.Helper()
+	switch late := time.Since(planned); {
+	case late > 0 && isTimed():
+		t.Fatalf("scheduling took %v longer than planned", late)
+	case late > 0:
+		t.Logf("scheduling took %v longer than planned", late)
+	}
+}
+
 // batch sends lines, of which each must be done.
 func (n node) batch(ctx context.Context, lines []byte, want int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/batch", bytes.NewReader(lines))
