@@ -54,20 +54,18 @@ const opensAtOnce = 4
 
 // openPlaced opens what a state places here and does not run yet.
 func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
-	room := make(chan struct{}, opensAtOnce)
+	room := semaphore.NewWeighted(opensAtOnce)
 	var opening sync.WaitGroup
 	defer opening.Wait()
 	for _, s := range state.Shards {
 		if !slices.Contains(s.Replicas, h.node.ID()) || h.has(s.Id) {
 			continue
 		}
-		select {
-		case room <- struct{}{}:
-		case <-ctx.Done():
+		if room.Acquire(ctx, 1) != nil {
 			return
 		}
 		opening.Go(func() {
-			defer func() { <-room }()
+			defer room.Release(1)
 			h.open(state, s)
 			h.node.setStandings()
 		})
