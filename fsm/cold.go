@@ -9,16 +9,21 @@ import (
 // cold is what a caller said about a task, as its blob holds it. The blob never changes; a change writes a new one.
 // Its encoding lives and dies with the process: the log and the snapshot are protobuf.
 type cold struct {
-	namespace  string // "" and id "" if the record has the id inline
-	id         string
+	coldHead
+	namespace string // "" and id "" if the record has the id inline
+	id        string
+	queue     uint32 // its number
+	target    uint32 // interned; 0: none, or in extra
+	delay     int64  // of the last call that gave one; noDelay if none did
+	extra     []byte // marshalled fsmpb.Extra; empty: nothing in it
+	asBytes   bool   // the payload came as payload_base64
+	payload   []byte // to the end of the blob
+}
+
+// coldHead is what a blob begins with.
+type coldHead struct {
 	created    int64
 	occurrence uint64
-	queue      uint32 // its number
-	target     uint32 // interned; 0: none, or in extra
-	delay      int64  // of the last call that gave one; noDelay if none did
-	extra      []byte // marshalled fsmpb.Extra; empty: nothing in it
-	asBytes    bool   // the payload came as payload_base64
-	payload    []byte // to the end of the blob
 }
 
 const noDelay = -1
@@ -87,15 +92,8 @@ func appendSized[T string | []byte](b []byte, s T) []byte {
 // readCold reads a blob; extra and payload alias it.
 func readCold(b []byte) cold {
 	flags := b[0]
-	c := cold{delay: noDelay, asBytes: flags&coldAsBytes != 0}
-	c.created = int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32
-	if flags&coldFarCreated != 0 {
-		c.created |= int64(b[6]) << 40
-	} else {
-		c.created += coldEpoch
-	}
-	in := afterCreated(b)
-	c.occurrence = in.uvarint()
+	head, in := readHead(b)
+	c := cold{coldHead: head, delay: noDelay, asBytes: flags&coldAsBytes != 0}
 	if flags&coldHasID != 0 {
 		c.namespace, c.id = string(in.sized()), string(in.sized())
 	}
@@ -115,11 +113,18 @@ func readCold(b []byte) cold {
 	return c
 }
 
-func afterCreated(b []byte) coldReader {
+// readHead reads a blob's beginning, and leaves what follows; it allocates nothing.
+func readHead(b []byte) (coldHead, coldReader) {
+	h := coldHead{created: int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32}
+	in := coldReader{b[6:]}
 	if b[0]&coldFarCreated != 0 {
-		return coldReader{b[7:]}
+		h.created |= int64(b[6]) << 40
+		in = coldReader{b[7:]}
+	} else {
+		h.created += coldEpoch
 	}
-	return coldReader{b[6:]}
+	h.occurrence = in.uvarint()
+	return h, in
 }
 
 // coldIs tells whether the blob holds this id; it allocates nothing.
@@ -127,8 +132,7 @@ func coldIs(b []byte, namespace, id string) bool {
 	if b[0]&coldHasID == 0 {
 		return false
 	}
-	in := afterCreated(b)
-	in.uvarint()
+	_, in := readHead(b)
 	return string(in.sized()) == namespace && string(in.sized()) == id
 }
 
@@ -137,8 +141,7 @@ func coldQueue(b []byte) uint32 {
 	if b[0]&coldHasQueue == 0 {
 		return 0
 	}
-	in := afterCreated(b)
-	in.uvarint()
+	_, in := readHead(b)
 	if b[0]&coldHasID != 0 {
 		in.sized()
 		in.sized()

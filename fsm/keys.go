@@ -60,7 +60,7 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 	if len(keys) >= keysRemembered {
 		keys = keys[len(keys)-keysRemembered+1:]
 	}
-	c := readCold(m.blobs.Get(r.cold))
+	c := m.headOf(r)
 	k := remembered{
 		hash:     key.Hash,
 		call:     key.Call,
@@ -99,7 +99,7 @@ func (s *state) setKeys(h handle, keys []remembered) {
 }
 
 func (s *state) putKeys(r *record, keys []remembered) {
-	c := readCold(s.blobs.Get(r.cold))
+	c := s.headOf(r)
 	s.scratch = s.scratch[:0]
 	for i := range keys {
 		s.scratch = keys[i].appendTo(s.scratch, &c)
@@ -123,6 +123,12 @@ func (s *state) keysOf(keys []remembered, r *record) []remembered {
 	if r.keys == 0 {
 		return keys
 	}
-	c := readCold(s.blobs.Get(r.cold))
+	c := s.headOf(r)
 	return readKeys(keys, s.blobs.Get(r.keys), &c)
+}
+
+// headOf is all that keys need of a task's cold blob.
+func (s *state) headOf(r *record) coldHead {
+	h, _ := readHead(s.blobs.Get(r.cold))
+	return h
 }

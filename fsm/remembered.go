@@ -34,8 +34,8 @@ const (
 	rememberedKeySize = 16
 )
 
-// appendTo writes k beside the task's cold blob: flags, hash, call, fireAt, the parts that the flags name.
-func (k *remembered) appendTo(b []byte, c *cold) []byte {
+// appendTo writes k beside the head of the task's cold blob: flags, hash, call, fireAt, the parts that the flags name.
+func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 	at := len(b)
 	b = append(b, 0)
 	b = binary.LittleEndian.AppendUint64(b, k.hash)
@@ -84,15 +84,15 @@ func (k *remembered) schedules() bool {
 	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED && k.outcome == 0
 }
 
-// readKeys appends the keys of a blob to keys; nil holds none. c is the cold blob that they were written beside.
-func readKeys(keys []remembered, b []byte, c *cold) []remembered {
+// readKeys appends the keys of a blob to keys; nil holds none. c is the head that they were written beside.
+func readKeys(keys []remembered, b []byte, c *coldHead) []remembered {
 	for in := (coldReader{b}); len(in.rest) > 0; {
 		keys = append(keys, readRemembered(&in, c))
 	}
 	return keys
 }
 
-func readRemembered(in *coldReader, c *cold) remembered {
+func readRemembered(in *coldReader, c *coldHead) remembered {
 	flags := in.rest[0]
 	k := remembered{
 		hash: binary.LittleEndian.Uint64(in.rest[1:]), call: binary.LittleEndian.Uint64(in.rest[9:]),

@@ -11,7 +11,7 @@ import (
 // What a task remembers is read back as it was written, whatever the cold blob beside it says.
 func TestRememberedIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &cold{created: instants().Draw(t, "created"), occurrence: rapid.Uint64().Draw(t, "occurrence")}
+		c := &coldHead{created: instants().Draw(t, "created"), occurrence: rapid.Uint64().Draw(t, "occurrence")}
 		var keys []remembered
 		var blob []byte
 		for range rapid.IntRange(1, keysRemembered).Draw(t, "keys") {
@@ -33,7 +33,7 @@ func TestRememberedIsReadBack(t *testing.T) {
 	})
 }
 
-func drawRemembered(t *rapid.T, c *cold) remembered {
+func drawRemembered(t *rapid.T, c *coldHead) remembered {
 	k := remembered{
 		hash: rapid.Uint64().Draw(t, "hash"), call: rapid.Uint64().Draw(t, "call"),
 		code: fsmpb.Code_CODE_CREATED, state: fsmpb.State_STATE_SCHEDULED,
@@ -60,7 +60,7 @@ func instants() *rapid.Generator[int64] {
 
 // The usual key, of a task that was scheduled once and waits for no more than three days, is small.
 func TestUsualKeyIsSmall(t *testing.T) {
-	c := &cold{created: 1_700_000_000_000, occurrence: 1 << 30}
+	c := &coldHead{created: 1_700_000_000_000, occurrence: 1 << 30}
 	k := remembered{
 		hash: 1, call: 2, code: fsmpb.Code_CODE_CREATED, state: fsmpb.State_STATE_SCHEDULED,
 		revision: c.occurrence, created: c.created, fireAt: c.created + 72*3600*1000,

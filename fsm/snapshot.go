@@ -133,7 +133,7 @@ func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
 
 func (s *Snapshot) remembered(r *record, c *cold) *fsmpb.Remembered {
 	var keys fsmpb.Remembered
-	for _, k := range readKeys(nil, s.blobs.Get(r.keys), c) {
+	for _, k := range readKeys(nil, s.blobs.Get(r.keys), &c.coldHead) {
 		keys.Keys = append(keys.Keys, k.message())
 	}
 	return &keys

@@ -12,12 +12,11 @@ import (
 // newCold makes the cold part of a task from what a caller said, and counts its uses of shared values.
 func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occurrence uint64, delay int64) *cold {
 	c := &cold{
-		queue:      s.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
-		created:    created,
-		occurrence: occurrence,
-		delay:      delay,
-		asBytes:    spec.PayloadIsBytes,
-		payload:    spec.Payload,
+		coldHead: coldHead{created: created, occurrence: occurrence},
+		queue:    s.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
+		delay:    delay,
+		asBytes:  spec.PayloadIsBytes,
+		payload:  spec.Payload,
 	}
 	extra := fsmpb.Extra{
 		ContentType:    spec.ContentType,
