@@ -45,32 +45,28 @@ func doubt(lock *os.File) {
 func (f folder) settleFiles(lock *os.File, sync syncFile) error {
 	note := make([]byte, len(doubted))
 	n, err := lock.ReadAt(note, 0)
-	switch {
-	case n == 0 && errors.Is(err, io.EOF):
-		return f.eachDir(func(dir string) error {
-			return eachFile(dir, sync, func(path string) error { return syncPath(path, sync) })
-		})
-	case err != nil && !errors.Is(err, io.EOF):
+	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	err = f.eachDir(func(dir string) error {
-		return eachFile(dir, sync, func(path string) error { return rewrite(path, sync) })
-	})
-	if err != nil {
+	if n == 0 {
+		return f.eachFile(sync, syncPath)
+	}
+	if err := f.eachFile(sync, rewrite); err != nil {
 		return fmt.Errorf("a write has failed here, and what is not on the disk is written again: %w", err)
 	}
 	return lock.Truncate(0)
 }
 
-func (f folder) eachDir(do func(dir string) error) error {
-	return errors.Join(do(string(f)), do(f.wal()))
-}
-
 // syncFile is (*os.File).Sync.
 type syncFile func(*os.File) error
 
+// eachFile does something with the group's files, and syncs their names.
+func (f folder) eachFile(sync syncFile, do func(path string, sync syncFile) error) error {
+	return errors.Join(eachFile(string(f), sync, do), eachFile(f.wal(), sync, do))
+}
+
 // eachFile does something with the files right in dir, and then syncs their names.
-func eachFile(dir string, sync syncFile, do func(path string) error) error {
+func eachFile(dir string, sync syncFile, do func(path string, sync syncFile) error) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -82,7 +78,7 @@ func eachFile(dir string, sync syncFile, do func(path string) error) error {
 		if !e.Type().IsRegular() {
 			continue
 		}
-		if err := do(filepath.Join(dir, e.Name())); err != nil {
+		if err := do(filepath.Join(dir, e.Name()), sync); err != nil {
 			return err
 		}
 	}

@@ -105,10 +105,4 @@ func makeDir(dir string) error {
 	return syncDir(parent)
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func syncDir(dir string) error { return syncPath(dir, (*os.File).Sync) }

@@ -17,7 +17,6 @@ type segmentWriter struct {
 	mu     sync.RWMutex        // held while the segment is read: writer and reader are closed beside that
 	writer types.SegmentWriter // nil once reader is there
 	reader types.SegmentReader // of the sealed segment
-	start  uint64              // of its index
 }
 
 func newSegmentWriter(f *guardedFiler, info types.SegmentInfo, w types.SegmentWriter) *segmentWriter {
@@ -35,7 +34,7 @@ func (w *segmentWriter) Append(entries []types.LogEntry) error {
 func (w *segmentWriter) Sealed() (bool, uint64, error) {
 	if w.writer == nil {
 		w.filer.rotates()
-		return true, w.start, nil
+		return true, w.info.IndexStart, nil
 	}
 	sealed, start, err := w.writer.Sealed()
 	if sealed && err == nil {
@@ -55,14 +54,14 @@ func (w *segmentWriter) readByIndex(start uint64) {
 	}
 	w.mu.Lock()
 	writer := w.writer
-	w.writer, w.reader, w.start, w.info = nil, reader, start, info
+	w.writer, w.reader, w.info = nil, reader, info
 	w.mu.Unlock()
 	_ = writer.Close() // all that was written is synced
 }
 
 func (w *segmentWriter) ForceSeal() (uint64, error) {
 	if w.writer == nil {
-		return w.start, nil
+		return w.info.IndexStart, nil
 	}
 	return w.writer.ForceSeal()
 }
