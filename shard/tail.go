@@ -1,6 +1,10 @@
 package shard
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
 
 // tail remembers how large the newest entries were, so that what is kept of the log behind a snapshot can be bounded in
 // bytes. Raft counts entries, and one may hold a thousand tasks or none.
@@ -37,11 +41,7 @@ func (t *tail) within(bytes int64) (entries uint64) {
 
 // keepTail tells Raft how much of the log to leave behind the snapshot that is about to be taken.
 func (s *Shard) keepTail() {
-	s.tuning.mu.Lock()
-	defer s.tuning.mu.Unlock()
-	c := s.raft.ReloadableConfig()
-	c.TrailingLogs = s.applier.tail.within(s.cfg.SnapshotTailBytes)
-	if err := s.raft.ReloadConfig(c); err != nil {
-		s.cfg.Logger.Error("raft keeps as much log as before", "error", err)
-	}
+	s.reload("raft keeps as much log as before", func(c *raft.ReloadableConfig) {
+		c.TrailingLogs = s.applier.tail.within(s.cfg.SnapshotTailBytes)
+	})
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/raft"
 )
 
 // raftBeats is into how many parts Raft divides the heartbeat timeout: a leader waits one to two of them between two
@@ -43,13 +45,20 @@ func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 
 // retune changes what the timeouts depend on. A Raft that follows looks at once whether it has heard of a leader.
 func (s *Shard) retune(change func(*tuning)) {
+	s.reload("raft keeps its timeouts", func(c *raft.ReloadableConfig) {
+		change(s.tuning)
+		c.HeartbeatTimeout, c.ElectionTimeout = s.tuning.timeouts()
+	})
+}
+
+// reload changes what Raft runs with, one change at a time. Where it cannot, the log says what stays as it is.
+func (s *Shard) reload(stays string, change func(*raft.ReloadableConfig)) {
 	s.tuning.mu.Lock()
 	defer s.tuning.mu.Unlock()
-	change(s.tuning)
 	c := s.raft.ReloadableConfig()
-	c.HeartbeatTimeout, c.ElectionTimeout = s.tuning.timeouts()
+	change(&c)
 	if err := s.raft.ReloadConfig(c); err != nil {
-		s.cfg.Logger.Error("raft keeps its timeouts", "error", err)
+		s.cfg.Logger.Error(stays, "error", err)
 	}
 }
 
