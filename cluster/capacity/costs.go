@@ -100,7 +100,7 @@ func Measured() Costs {
 			"a delivered task that is kept for keep_done",
 			byTest, exact},
 		groupMemory: {"group_memory", 0.6e6, "bytes",
-			"a replica without tasks: goroutines, log cache, connections",
+			"a replica without tasks: goroutines, connections",
 			byParts, byBusy},
 		nodeMemory: {"node_memory", 40e6, "bytes",
 			"a node without replicas and load",

@@ -8,14 +8,14 @@ const (
 	snapshotLeast  = 32 << 20 // bytes of log that make a snapshot due, if the state is smaller
 	snapshotsKept  = 2
 	segmentBytes   = 8 << 20 // of a log's files, at least
-	logCached      = 32      // entries that a replica keeps in memory
 	pendingBytes   = 16 << 20
 	entryCommands  = 1024 // in one entry at most,
 	entryBytes     = 128 << 10
-	recordBytes    = 128 // of a task, copied when it changes while a snapshot is written
-	opened         = 4   // replicas that a starting node reads at a time
-	advances       = 100 // a second and shard at most, for as long as something comes due
-	tombstonesPart = 0.1 // of the memory limit, for the tombstones of all replicas together
+	logCached      = 2 * entryBytes // of its newest entries that a replica keeps in memory
+	recordBytes    = 128            // of a task, copied when it changes while a snapshot is written
+	opened         = 4              // replicas that a starting node reads at a time
+	advances       = 100            // a second and shard at most, for as long as something comes due
+	tombstonesPart = 0.1            // of the memory limit, for the tombstones of all replicas together
 )
 
 // perShard is what one shard is asked for and holds.
@@ -114,17 +114,9 @@ func (n node) memory() []Part {
 		{"tombstones", n.replicas * (s.state - tasks) * grown},
 		{"snapshot being written", s.tasks*recordBytes + writing*(s.fires+s.cancel)*float64(n.work.Payload)},
 		{"calls that wait", n.leads * pendingBytes},
-		{"groups and their log caches", n.replicas * (c.of(groupMemory) + logCached*n.entrySize())},
+		{"groups and their log caches", n.replicas * (c.of(groupMemory) + logCached)},
 		{"the process", c.of(nodeMemory)},
 	}
-}
-
-// entrySize is the bytes of an ordinary entry.
-func (n node) entrySize() float64 {
-	if n.shard.entries == 0 {
-		return 0
-	}
-	return min(n.shard.log/n.shard.entries, entryBytes)
 }
 
 // cpu is in cores.
