@@ -16,6 +16,8 @@ const (
 	opened         = 4              // replicas that a starting node reads at a time
 	advances       = 100            // a second and shard at most, for as long as something comes due
 	tombstonesPart = 0.1            // of the memory limit, for the tombstones of all replicas together
+	limitPart      = 0.75           // of a machine's memory: a node's limit, if it is given none
+	fullPart       = 0.75           // of the limit: from there on a node takes no more tasks
 )
 
 // perShard is what one shard is asked for and holds.

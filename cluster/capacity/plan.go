@@ -21,7 +21,7 @@ const (
 type target struct{ usual, lost float64 }
 
 var targets = map[string]target{
-	Memory:        {0.80, 0.80},
+	Memory:        {limitPart * fullPart, limitPart * fullPart},
 	CPU:           {0.50, 0.75},
 	Network:       {0.50, 0.75},
 	DiskWrite:     {0.50, 0.75},

@@ -1,0 +1,53 @@
+package capacity
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/memory"
+)
+
+// What a plan allows is what a node takes whose limit is the default one, and no more.
+func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
+	t.Parallel()
+	p, err := Make(DefaultWorkload(), DefaultMachine(), Measured())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := p.Need(Memory)
+	full := func(held float64) bool {
+		w := memory.New(memory.Config{
+			Limit:   int64(p.Machine.Memory / 4 * 3),
+			Tasks:   func() memory.Tasks { return memory.Tasks{Held: int64(held)} },
+			Heap:    func() memory.Heap { return memory.Heap{} },
+			Machine: func() (memory.Machine, error) { return memory.Machine{Total: 64 << 30, Available: 64 << 30}, nil },
+			Logger:  slog.New(slog.DiscardHandler),
+		})
+		return w.Full() != ""
+	}
+	for _, allowed := range []float64{n.Allow, n.AllowOf} {
+		if full(allowed*0.999) || !full(allowed*1.001) {
+			t.Errorf("a plan may use %g bytes of %g, and a node is full elsewhere", allowed, n.Have)
+		}
+	}
+}
+
+// Log caches hold so many bytes, however large entries are.
+func TestLogCachesDoNotGrowWithEntries(t *testing.T) {
+	t.Parallel()
+	c := Measured()
+	groups := func(payload int) float64 {
+		w := DefaultWorkload()
+		w.Payload = payload
+		for _, part := range c.nodeOf(w, DefaultMachine(), shape{nodes: 3, replication: 3, perNode: 4}, 0, 4).memory() {
+			if part.What == "groups and their log caches" {
+				return part.Value
+			}
+		}
+		t.Fatal("no part is called so")
+		return 0
+	}
+	if small, large := groups(10), groups(100_000); small != large || small < 12*256<<10 {
+		t.Errorf("%g bytes with small payloads, %g with large ones", small, large)
+	}
+}
