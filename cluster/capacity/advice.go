@@ -26,7 +26,7 @@ func (p Plan) warnings(c Costs) []string {
 	warn(w.Zones > 1 && p.Nodes != w.Zones, "Replicas are placed without regard to zones: a lost zone may take two of a "+
 		"shard's three. Only a cluster with one node in each zone survives it for sure.")
 	warn(f.KeepDone < w.KeepDone.Seconds()*0.99, "What has ended is kept for about %s rather than %s: more of it does "+
-		"not fit into a tenth of a node's memory. A call that is repeated later than that schedules again.",
+		"not fit into a tenth of a node's memory limit. A call that is repeated later than that schedules again.",
 		Duration(f.KeepDone), Duration(w.KeepDone.Seconds()))
 	warn(f.LogCapped, "Snapshots are written one at a time, at %.0f MB/s, so that a log gets longer than the state "+
 		"before its turn comes; disk space and restarts are worked out with that.", c.of(snapshotRate)/1e6)

@@ -37,7 +37,7 @@ func (c *Costs) perShard(w Workload, m Machine, of shape) perShard {
 		cancel: w.cancels() / shards}
 	s.asked = (s.fires + s.cancel) * w.KeepDone.Seconds()
 	tombstone := c.of(tombstoneMemory) + c.longID(w)
-	s.tombstones = min(s.asked, m.Memory*tombstonesPart/float64(of.replicas())/tombstone)
+	s.tombstones = min(s.asked, m.Memory*limitPart*tombstonesPart/float64(of.replicas())/tombstone)
 	s.state = s.tasks*c.taskBytes(w) + s.tombstones*tombstone
 	head := c.of(taskSnapshot) + float64(w.ID)
 	s.snapshot = s.tasks*(head+float64(w.Payload)) + s.tombstones*head

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"log/slog"
+	"math"
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/memory"
@@ -29,6 +30,18 @@ func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 		if full(allowed*0.999) || !full(allowed*1.001) {
 			t.Errorf("a plan may use %g bytes of %g, and a node is full elsewhere", allowed, n.Have)
 		}
+	}
+}
+
+// Tombstones have a tenth of the memory limit, as serve gives it to them, and not of the machine.
+func TestTombstonesOfALongMemory(t *testing.T) {
+	t.Parallel()
+	w, m, c := DefaultWorkload(), DefaultMachine(), Measured()
+	w.KeepDone *= 1e4
+	s := shape{nodes: 3, replication: 3, perNode: fewLeads}
+	got := c.perShard(w, m, s).tombstones * c.of(tombstoneMemory) * float64(s.replicas())
+	if want := 0.75 * m.Memory / 10; math.Abs(got-want) > 1 {
+		t.Errorf("%g bytes, want %g", got, want)
 	}
 }
 
