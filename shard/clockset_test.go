@@ -2,10 +2,17 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // compare has a node compare its clock with those that the test has set.
@@ -85,4 +92,54 @@ func TestClockIsSetWhileNothingIsDue(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What waits for the Takeover is written down by the clock that others agree with then, and not by the one under which
+// it came: a tombstone to be kept until a while ago would be forgotten at once.
+func TestCallsWaitForTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var agreed atomic.Bool
+		c := newReplicas(t, 3, func(cfg *Config) {
+			cfg.ClockAgrees = func(context.Context, []string) error {
+				if !agreed.Load() {
+					return errors.New("nobody agrees, says the test")
+				}
+				return nil
+			}
+		})
+		setAll := func(by time.Duration) {
+			for _, n := range c.nodes {
+				n.offset.set(by)
+			}
+		}
+		setAll(-time.Hour)
+		c.startAll()
+		defer c.close()
+		var n *node
+		c.eventually("a leader that may not take over yet", func() bool {
+			for _, one := range c.nodes {
+				if one.raft.State() == raft.Leader {
+					n = one
+				}
+			}
+			return n != nil
+		})
+		replies := make(chan []fsm.Reply)
+		go func() {
+			replies <- n.Do(t.Context(), []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour)), cancelOf("a")})
+		}()
+		synctest.Wait()
+		setAll(0)
+		agreed.Store(true)
+		for _, r := range <-replies {
+			if r.Err != nil {
+				t.Fatal(r.Err)
+			}
+		}
+		time.Sleep(9 * time.Minute)
+		task, err := c.leader().Get(t.Context(), "", "a", false)
+		if err != nil || task.GetState() != fsmpb.State_STATE_CANCELLED {
+			t.Errorf("the tombstone after 9 minutes: %v, %v", task, err)
+		}
+	})
 }

@@ -3,12 +3,16 @@ package shard
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/lend"
 	"github.com/belfryhq/belfry/shard/pull"
 )
@@ -54,7 +58,7 @@ func newLeadership(s *Shard) *leadership {
 	return l
 }
 
-// start sets the workers going. Calls may be queued from now on; they are proposed after the Takeover.
+// start sets the workers going. Calls may wait from now on; they are queued after the Takeover.
 func (l *leadership) start() {
 	l.shard.applier.wanted.Store(true)
 	l.shard.leads(true)
@@ -111,6 +115,31 @@ func (l *leadership) awaitReady(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+}
+
+// admit lets calls wait, as many as may, until the Takeover has been applied. Only then do voters agree with this node's
+// clock, and what a leader writes into a command counts from that.
+func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) error {
+	select {
+	case <-l.ready:
+		return nil
+	default:
+	}
+	var bytes int64
+	for _, cmd := range cmds {
+		bytes += int64(proto.Size(cmd))
+	}
+	queue := l.proposer.queue
+	if err := queue.reserve(bytes); err != nil {
+		l.shard.countRefused(err, len(cmds))
+		return err
+	}
+	defer queue.unreserve(bytes)
+	err := l.awaitReady(ctx)
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+	}
+	return err
 }
 
 // inTouch tells whether it is sure enough that no other leader has begun: a majority has answered within the leader

@@ -35,7 +35,7 @@ type queue struct {
 	rules    *ruleChange
 	advance  *advance
 	calls    []*call
-	pending  int64 // sum of waiting() over calls
+	pending  int64 // sum of waiting() over calls, and what is reserved
 	flushed  chan struct{}
 	busy     bool // an entry is out
 }
@@ -61,16 +61,37 @@ func newQueue(limit int64) *queue {
 func (q *queue) enqueue(c *call) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := c.waiting()
+	if err := q.grow(c.waiting()); err != nil {
+		return err
+	}
+	q.calls = append(q.calls, c)
+	wake(q.changed)
+	return nil
+}
+
+// reserve counts a call that waits elsewhere, until unreserve.
+func (q *queue) reserve(bytes int64) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.grow(bytes)
+}
+
+func (q *queue) unreserve(bytes int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed == nil {
+		q.pending -= bytes
+	}
+}
+
+func (q *queue) grow(bytes int64) error {
 	switch {
 	case q.closed != nil:
 		return q.closed
-	case q.pending > 0 && q.pending+n > q.limit:
+	case q.pending > 0 && q.pending+bytes > q.limit:
 		return fmt.Errorf("%w: %d bytes", fsm.ErrOverloaded, q.pending)
 	}
-	q.calls = append(q.calls, c)
-	q.pending += n
-	wake(q.changed)
+	q.pending += bytes
 	return nil
 }
 

@@ -112,6 +112,9 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 		return nil
 	}
 	l, err := s.leadership(ctx)
+	if err == nil {
+		err = l.admit(ctx, cmds)
+	}
 	if err != nil {
 		return refuse(len(cmds), err)
 	}
@@ -125,9 +128,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	}
 	queue := l.proposer.queue
 	if err := queue.enqueue(c); err != nil {
-		if errors.Is(err, fsm.ErrOverloaded) {
-			s.metrics.refused.Add(float64(len(cmds)))
-		}
+		s.countRefused(err, len(cmds))
 		return refuse(len(cmds), err)
 	}
 	select {
@@ -136,6 +137,12 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 		queue.leave(ctx, c)
 	}
 	return c.replies
+}
+
+func (s *Shard) countRefused(err error, commands int) {
+	if errors.Is(err, fsm.ErrOverloaded) {
+		s.metrics.refused.Add(float64(commands))
+	}
 }
 
 // leadership returns the running one. If Raft has just made this node leader it waits for the shard to notice.
