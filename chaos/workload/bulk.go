@@ -28,7 +28,7 @@ const bulkRequest = 100
 // it returns when the batches that were sent are answered. The context ends it in the middle. Batch n is the same in
 // each run with the seed.
 func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
-	if err := l.putBulkQueue(ctx); err != nil {
+	if err := l.putBulkQueues(ctx); err != nil {
 		return err
 	}
 	batchesPerSecond := max(1, float64(l.cfg.BulkPerSecond)/float64(l.cfg.BulkLines))
@@ -62,12 +62,24 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 func (l *Load) pushQueue() string { return l.cfg.Prefix + "bulk-push" }
 func (l *Load) pullQueue() string { return l.cfg.Prefix + "bulk-pull" }
 
-// putBulkQueue makes the queue whose tasks go to the receiver, many in a request.
-func (l *Load) putBulkQueue(ctx context.Context) error {
-	want := client.Queue{
-		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest,
+// bulkKept is for how long its finished tasks can be read: to the end of a round. With the usual ten minutes most of what
+// a node reads at a start would be tombstones of earlier rounds.
+const bulkKept = 4 * time.Minute
+
+// putBulkQueues makes the queue whose tasks go to the receiver, many in a request, and that of the others.
+func (l *Load) putBulkQueues(ctx context.Context) error {
+	pushed := client.Queue{
+		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: bulkKept,
 		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 	}
+	pulled := client.Queue{Name: l.pullQueue(), KeepDone: bulkKept}
+	if err := l.putQueue(ctx, pushed); err != nil {
+		return err
+	}
+	return l.putQueue(ctx, pulled)
+}
+
+func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
 	for node := 0; ; node++ {
 		_, err := l.caller.clients[node%len(l.caller.clients)].PutQueue(ctx, want)
