@@ -87,6 +87,9 @@ const snapshotsKept = 2
 
 func (g *Group) start(notify chan bool) error {
 	logger := raftlog.New(g.cfg.Logger)
+	if err := snapshots.RemoveUnfinished(g.cfg.Dir); err != nil {
+		return fmt.Errorf("remove unfinished snapshots: %w", err)
+	}
 	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, logger)
 	if err != nil {
 		return err

@@ -4,20 +4,25 @@
 // Writing and reading them is Raft's. What it leaves open is whether a snapshot that is seen is on the disk: when the
 // sync of its folder fails, Raft calls the snapshot failed and leaves it where it is, and the next process would take
 // it and drop the log before it. So the folder is synced once more before anything is read from it.
+// And what a process was killed over stays for ever, as large as the state, unless somebody removes it.
 package snapshots
 
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
-// folder is what Raft calls the one that it makes in a group's.
-const folder = "snapshots"
+const (
+	folder     = "snapshots" // what Raft calls the one that it makes in a group's
+	unfinished = ".tmp"      // what the name of a snapshot ends with while it is written
+)
 
 // Open opens the snapshots in a group's folder, making what is absent. That many are kept.
 func Open(dir string, kept int, logger hclog.Logger) (*raft.FileSnapshotStore, error) {
@@ -26,6 +31,26 @@ func Open(dir string, kept int, logger hclog.Logger) (*raft.FileSnapshotStore, e
 		return nil, err
 	}
 	return store, errors.Join(syncFolder(filepath.Join(dir, folder)), syncFolder(dir))
+}
+
+// RemoveUnfinished removes from a group's folder the snapshots that never were whole: those that were being written, and
+// those that a loss of power has left without what describes them. It is for before Open, by whoever writes them.
+func RemoveUnfinished(dir string) error {
+	dir = filepath.Join(dir, folder)
+	found, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, one := range found {
+		path := filepath.Join(dir, one.Name())
+		_, err := os.Stat(filepath.Join(path, "meta.json"))
+		if one.IsDir() && (strings.HasSuffix(path, unfinished) || errors.Is(err, fs.ErrNotExist)) {
+			if err := os.RemoveAll(path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func syncFolder(dir string) error {
@@ -37,7 +62,7 @@ func syncFolder(dir string) error {
 }
 
 // Writing is the file that is written for a snapshot until it is whole.
-func Writing(dir, id string) string { return filepath.Join(dir, folder, id+".tmp", "state.bin") }
+func Writing(dir, id string) string { return filepath.Join(dir, folder, id+unfinished, "state.bin") }
 
 // Newest is the one that Raft will start from: the newest whose content is whole. Zeros: there is none.
 func Newest(store raft.SnapshotStore) (raft.SnapshotMeta, error) {

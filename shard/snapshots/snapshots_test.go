@@ -70,3 +70,32 @@ func TestWriting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What was never whole is removed, and nothing else is.
+func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
+	dir := t.TempDir()
+	if err := RemoveUnfinished(dir); err != nil {
+		t.Errorf("a folder without any: %v", err)
+	}
+	store, err := Open(dir, 2, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, headless := take(t, store, 3), take(t, store, 7)
+	if err := os.Remove(filepath.Join(dir, folder, headless, "meta.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // and no end
+		t.Fatal(err)
+	}
+	if err := RemoveUnfinished(dir); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(filepath.Join(dir, folder))
+	if err != nil || len(left) != 1 || left[0].Name() != kept {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	if got, err := Newest(store); err != nil || got.Index != 3 {
+		t.Errorf("the newest is %d, %v", got.Index, err)
+	}
+}
