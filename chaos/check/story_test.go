@@ -70,6 +70,12 @@ func neighbour(id string) string {
 	}
 }
 
+// patch moves a task, and gives it the body of that operation, its own.
+func (s *story) patch(id string, start, op int64) *history.Call {
+	c := history.Call{Kind: history.Patch, ID: id, Ask: history.Ask{Delay: time.Millisecond, Body: body(op)}}
+	return s.call(c, start, start+2, history.OK, history.Answer{})
+}
+
 func (s *story) cancel(id string, start int64, answer string) *history.Call {
 	c := history.Call{Kind: history.Cancel, ID: id}
 	return s.call(c, start, start+5, history.OK, history.Answer{Cancel: answer})

@@ -170,8 +170,7 @@ var taskCases = []example{
 	}, ""},
 	{"patched, cancelled, and came", Cancelled, func(s *story) {
 		s.schedule("a", 0, 100)
-		c := history.Call{Kind: history.Patch, ID: "a", Ask: history.Ask{Delay: time.Millisecond, Body: body(2)}}
-		s.call(c, 10, 12, history.OK, history.Answer{})
+		s.patch("a", 10, 2)
 		s.cancel("a", 20, "cancelled")
 		s.arrive("a", 101, 100, 2)
 	}, "an attempt arrived"},
@@ -200,6 +199,18 @@ var taskCases = []example{
 		s.schedule("b", 0, 100)
 		s.arrive("a", 101, 100, 1)
 		s.arrive("b", 101, 100, 2).WebhookID = "w1"
+	}, "webhook-id w1 came for"},
+	{"given back, patched, and came", OneBody, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.settle(history.Release, "a", s.lease("a", 101, 300, 1).Fence, 110, 200)
+		s.patch("a", 120, 3)
+		s.lease("a", 131, 300, 3).WebhookID = "w1"
+	}, ""},
+	{"patched and came, and never given back", OneBody, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 300, 1)
+		s.patch("a", 120, 2)
+		s.lease("a", 131, 300, 2).WebhookID = "w1"
 	}, "webhook-id w1 came for"},
 	{"altered", OneBody, func(s *story) { s.schedule("a", 0, 100); s.arrive("a", 101, 100, 1).Body++ }, "altered"},
 	{"made up", OneBody, func(s *story) { s.schedule("a", 0, 100); s.arrive("a", 101, 100, 5) }, "no call had sent"},
