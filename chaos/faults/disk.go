@@ -166,6 +166,8 @@ const (
 	dying = 15 * time.Second
 	// hangs is how long no fsync returns, and tooLong how long a node waits for one at most.
 	hangs, tooLong = 12 * time.Second, 11 * time.Second
+	// readyFor is how long it takes to hear that a node is ready.
+	readyFor = 300 * time.Millisecond
 )
 
 // failing makes the disks of nodes fail until the nodes have ended by themselves.
@@ -222,13 +224,16 @@ func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes
 }
 
 // hung lets no fsync return for longer than a node waits for one. It ends then, as far as a process can while the disk
-// hangs, and wholly when the disk answers.
+// hangs, and wholly when the disk answers. One that is still starting waits: nobody relies on it yet.
 func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
 		return err
 	}
 	defer release()
+	starting := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool {
+		return s.Stand.AwaitReady(ctx, readyFor, n) == nil
+	})
 	fault := s.strike(ctx, nodes, "for %v", hangs)
 	for _, n := range nodes {
 		s.Stand.Disks[n].Stall()
@@ -240,7 +245,7 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	}
 	s.Recorder.Mending(fault)
 	for _, n := range s.awaitDeath(ctx, nodes, time.Second) {
-		if waited[n] > tooLong && ctx.Err() == nil {
+		if waited[n] > tooLong && !slices.Contains(starting, n) && ctx.Err() == nil {
 			err = &Defiance{fmt.Sprintf("%s runs on after an fsync that took %v", n, waited[n])}
 		}
 	}
@@ -286,10 +291,14 @@ func (s *diskStrike) dead(nodes []string) []string {
 
 const deathPoll = 20 * time.Millisecond
 
+// lastMoment is how long a node may take to end that its disk has failed when the strikes were over.
+const lastMoment = time.Second
+
 // awaitDeath waits until nodes have ended by themselves, for a while at most, and returns those that have not.
-func (s *diskStrike) awaitDeath(ctx context.Context, nodes []string, most time.Duration) (alive []string) {
-	ctx, cancel := context.WithTimeout(ctx, most)
+func (s *diskStrike) awaitDeath(round context.Context, nodes []string, most time.Duration) (alive []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(round), most)
 	defer cancel()
+	defer context.AfterFunc(round, func() { time.AfterFunc(lastMoment, cancel) })()
 	for {
 		alive = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !s.Stand.Runs(n) })
 		if len(alive) == 0 || !Wait(ctx, deathPoll) {
