@@ -54,6 +54,7 @@ func (s *siege) newRound(n int) (*Round, error) {
 	r.load, err = workload.New(workload.Config{
 		Nodes: nodes, Target: s.receiver.URL, Recorder: r.rec, Seed: r.seed, Prefix: prefix,
 		PerSecond: s.cfg.PerSecond, BulkPerSecond: s.cfg.Bulk, MaxDelay: s.cfg.MaxDelay,
+		BulkKept: s.cfg.Strike + 3*s.cfg.Drain,
 	})
 	return r, err
 }

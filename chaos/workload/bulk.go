@@ -62,17 +62,13 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 func (l *Load) pushQueue() string { return l.cfg.Prefix + "bulk-push" }
 func (l *Load) pullQueue() string { return l.cfg.Prefix + "bulk-pull" }
 
-// bulkKept is for how long its finished tasks can be read: to the end of a round. With the usual ten minutes most of what
-// a node reads at a start would be tombstones of earlier rounds.
-const bulkKept = 4 * time.Minute
-
 // putBulkQueues makes the queue whose tasks go to the receiver, many in a request, and that of the others.
 func (l *Load) putBulkQueues(ctx context.Context) error {
 	pushed := client.Queue{
-		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: bulkKept,
+		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
 		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 	}
-	pulled := client.Queue{Name: l.pullQueue(), KeepDone: bulkKept}
+	pulled := client.Queue{Name: l.pullQueue(), KeepDone: l.cfg.BulkKept}
 	if err := l.putQueue(ctx, pushed); err != nil {
 		return err
 	}
@@ -87,7 +83,7 @@ func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 			return nil
 		}
 		if l.cfg.Recorder.Now() > end || !wait(ctx, maxPause) {
-			return fmt.Errorf("making the queue of the bulk: %w", err)
+			return fmt.Errorf("making the queue %s of the bulk: %w", want.Name, err)
 		}
 	}
 }

@@ -34,6 +34,9 @@ type Config struct {
 
 	// The bulk is many plain tasks by batch, each with an id of its own, beside the scripts: see Bulk.
 	BulkPerSecond int // tasks; default 1000
+	// BulkKept is for how long its finished tasks can be read, to the end of a run at least: 0: as the nodes have it. What
+	// is kept for longer is most of what a node reads at its start.
+	BulkKept      time.Duration
 	BulkLines     int // of a batch, about; default 300
 	BulkPushed    int // percent that go to the receiver, in requests of many; the others are pulled. Default 50
 	BulkCancelled int // percent that are cancelled, by later batches. Default 5
