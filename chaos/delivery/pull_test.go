@@ -156,9 +156,9 @@ func nacks(t *testing.T, s *stage) {
 func extensions(t *testing.T, s *stage) {
 	queue := s.name("extensions")
 	s.one(t, queue, nil)
-	first := pulled(t, s.any(), queue, 10*time.Second, time.Second)
+	first := pulled(t, s.any(), queue, 10*time.Second, 4*time.Second)
 	settling(t, s.any(), queue, extend(first.Receipt, 20*time.Second), http.StatusOK)
-	nothing(t, s.any(), queue, 2500*time.Millisecond)
+	nothing(t, s.any(), queue, 5*time.Second)
 	settling(t, s.any(), queue, ack(first.Receipt), http.StatusOK)
 }
 

@@ -59,7 +59,7 @@ func (s *stage) schedule(t testing.TB, f flow, fields object) {
 	}
 }
 
-// scheduledBefore is said when all is scheduled that was to be by then.
+// scheduledBefore fails the test if scheduling has taken longer than planned. Where no times are judged it logs that.
 func scheduledBefore(t testing.TB, planned time.Time) {
 	t.Helper()
 	switch late := time.Since(planned); {
