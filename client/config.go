@@ -71,7 +71,11 @@ func parseAddrs(addrs []string) ([]string, error) {
 		}
 		u, err := url.Parse(addr)
 		if err != nil {
-			return nil, fmt.Errorf("client: address: %w", err)
+			var refused *url.Error // which would tell the whole address, with what may be a password in it
+			if errors.As(err, &refused) {
+				err = refused.Err
+			}
+			return nil, fmt.Errorf("client: an address is none: %w", err)
 		}
 		if u.User != nil {
 			return nil, fmt.Errorf("client: address %q has a user or password: calls do not carry them", u.Redacted())

@@ -15,3 +15,11 @@ func TestAddressWithAUserIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// What cannot be read is not told: it may hold a password.
+func TestUnreadableAddressIsNotTold(t *testing.T) {
+	_, err := New(Config{Addrs: []string{"http://ann:hu%sh@a:1"}})
+	if err == nil || strings.Contains(err.Error(), "hu") {
+		t.Error(err)
+	}
+}
