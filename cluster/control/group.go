@@ -87,7 +87,7 @@ const snapshotsKept = 2
 
 func (g *Group) start(notify chan bool) error {
 	logger := raftlog.New(g.cfg.Logger)
-	if err := snapshots.RemoveUnfinished(g.cfg.Dir); err != nil {
+	if err := snapshots.RemoveUnfinished(g.cfg.Dir, g.cfg.Logger); err != nil {
 		return fmt.Errorf("remove unfinished snapshots: %w", err)
 	}
 	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, logger)

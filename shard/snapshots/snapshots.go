@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,33 +25,78 @@ const (
 	unfinished = ".tmp"      // what the name of a snapshot ends with while it is written
 )
 
+// Store is Raft's, but that a snapshot is on the disk when it is closed: Raft syncs its files, and the folder that it is
+// in, but not its own folder, which names the files.
+type Store struct {
+	*raft.FileSnapshotStore
+	dir  string
+	sync func(dir string) error
+}
+
 // Open opens the snapshots in a group's folder, making what is absent. That many are kept.
-func Open(dir string, kept int, logger hclog.Logger) (*raft.FileSnapshotStore, error) {
-	store, err := raft.NewFileSnapshotStoreWithLogger(dir, kept, logger)
+func Open(dir string, kept int, logger hclog.Logger) (*Store, error) {
+	files, err := raft.NewFileSnapshotStoreWithLogger(dir, kept, logger)
 	if err != nil {
 		return nil, err
 	}
-	return store, errors.Join(syncFolder(filepath.Join(dir, folder)), syncFolder(dir))
+	s := &Store{FileSnapshotStore: files, dir: filepath.Join(dir, folder), sync: syncFolder}
+	found, err := folders(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range found {
+		err = errors.Join(err, s.sync(filepath.Join(s.dir, name)))
+	}
+	return s, errors.Join(err, s.sync(s.dir), s.sync(dir))
 }
 
-// RemoveUnfinished removes from a group's folder the snapshots that never were whole: those that were being written, and
-// those that a loss of power has left without what describes them. It is for before Open, by whoever writes them.
-func RemoveUnfinished(dir string) error {
-	dir = filepath.Join(dir, folder)
-	found, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// Create begins a snapshot.
+func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, members raft.Configuration, membersIndex uint64,
+	transport raft.Transport) (raft.SnapshotSink, error) {
+	created, err := s.FileSnapshotStore.Create(version, index, term, members, membersIndex, transport)
+	if err != nil {
+		return nil, err
+	}
+	return &sink{created, s}, nil
+}
+
+type sink struct {
+	raft.SnapshotSink
+	store *Store
+}
+
+func (s *sink) Close() error {
+	if err := s.SnapshotSink.Close(); err != nil {
 		return err
 	}
-	for _, one := range found {
-		path := filepath.Join(dir, one.Name())
-		_, err := os.Stat(filepath.Join(path, "meta.json"))
-		if one.IsDir() && (strings.HasSuffix(path, unfinished) || errors.Is(err, fs.ErrNotExist)) {
-			if err := os.RemoveAll(path); err != nil {
-				return err
-			}
+	return s.store.sync(filepath.Join(s.store.dir, s.ID()))
+}
+
+// RemoveUnfinished removes from a group's folder the snapshots that were being written when their process ended. It is
+// for before Open, by whoever writes them.
+func RemoveUnfinished(dir string, logger *slog.Logger) error {
+	dir = filepath.Join(dir, folder)
+	found, err := folders(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, name := range found {
+		if strings.HasSuffix(name, unfinished) {
+			logger.Info("a snapshot was never finished and is removed", "name", name)
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, name)))
 		}
 	}
-	return nil
+	return err
+}
+
+func folders(dir string) (names []string, err error) {
+	found, err := os.ReadDir(dir)
+	for _, one := range found {
+		if one.IsDir() {
+			names = append(names, one.Name())
+		}
+	}
+	return names, err
 }
 
 func syncFolder(dir string) error {

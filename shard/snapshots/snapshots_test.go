@@ -1,15 +1,18 @@
 package snapshots
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
 
-func take(t *testing.T, store *raft.FileSnapshotStore, index uint64) (id string) {
+func take(t *testing.T, store *Store, index uint64) (id string) {
 	t.Helper()
 	sink, err := store.Create(raft.SnapshotVersionMax, index, 1, raft.Configuration{}, 0, nil)
 	if err != nil {
@@ -71,24 +74,21 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// What was never whole is removed, and nothing else is.
+// What was being written is removed, and nothing else is.
 func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	if err := RemoveUnfinished(dir); err != nil {
+	dir, quiet := t.TempDir(), slog.New(slog.DiscardHandler)
+	if err := RemoveUnfinished(dir, quiet); err != nil {
 		t.Errorf("a folder without any: %v", err)
 	}
 	store, err := Open(dir, 2, hclog.NewNullLogger())
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, headless := take(t, store, 3), take(t, store, 7)
-	if err := os.Remove(filepath.Join(dir, folder, headless, "meta.json")); err != nil {
-		t.Fatal(err)
-	}
+	kept := take(t, store, 3)
 	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // and no end
 		t.Fatal(err)
 	}
-	if err := RemoveUnfinished(dir); err != nil {
+	if err := RemoveUnfinished(dir, quiet); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(filepath.Join(dir, folder))
@@ -97,5 +97,26 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	}
 	if got, err := Newest(store); err != nil || got.Index != 3 {
 		t.Errorf("the newest is %d, %v", got.Index, err)
+	}
+}
+
+// A snapshot is closed when the names of its files are on the disk; if they cannot be brought there, it is not.
+func TestSnapshotsFolderIsSynced(t *testing.T) {
+	store, err := Open(t.TempDir(), 2, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var synced []string
+	broken := errors.New("the disk says no")
+	store.sync = func(dir string) error {
+		synced = append(synced, filepath.Base(dir))
+		return broken
+	}
+	sink, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sink.Close(); !errors.Is(err, broken) || !slices.Equal(synced, []string{sink.ID()}) {
+		t.Errorf("synced %v of %s: %v", synced, sink.ID(), err)
 	}
 }
