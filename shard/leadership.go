@@ -118,28 +118,26 @@ func (l *leadership) awaitReady(ctx context.Context) error {
 }
 
 // admit lets calls wait, as many as may, until the Takeover has been applied. Only then do voters agree with this node's
-// clock, and what a leader writes into a command counts from that.
-func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) error {
+// clock, and what a leader writes into a command counts from that. Room is reserved for those that have waited.
+func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reservation, error) {
 	select {
 	case <-l.ready:
-		return nil
+		return nil, nil
 	default:
 	}
 	var bytes int64
 	for _, cmd := range cmds {
 		bytes += int64(proto.Size(cmd))
 	}
-	queue := l.proposer.queue
-	if err := queue.reserve(bytes); err != nil {
-		l.shard.countRefused(err, len(cmds))
-		return err
+	reserved, err := l.proposer.queue.reserve(bytes)
+	if err != nil {
+		return nil, err
 	}
-	defer queue.unreserve(bytes)
-	err := l.awaitReady(ctx)
+	err = l.awaitReady(ctx)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+		err = fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
 	}
-	return err
+	return reserved, err
 }
 
 // inTouch tells whether it is sure enough that no other leader has begun: a majority has answered within the leader

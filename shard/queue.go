@@ -57,11 +57,15 @@ func newQueue(limit int64) *queue {
 	return &queue{limit: limit, changed: make(chan struct{}, 1)}
 }
 
-// enqueue lets a call wait. A call that is over the limit by itself is taken when nothing else waits.
-func (q *queue) enqueue(c *call) error {
+// enqueue lets a call wait, in the room that was reserved for it if some was. A call that is over the limit by itself is
+// taken when nothing else waits.
+func (q *queue) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if err := q.grow(c.waiting()); err != nil {
+	if reserved != nil && q.closed == nil {
+		q.pending += c.waiting() - reserved.bytes
+		reserved.bytes = 0
+	} else if err := q.grow(c.waiting()); err != nil {
 		return err
 	}
 	q.calls = append(q.calls, c)
@@ -69,19 +73,30 @@ func (q *queue) enqueue(c *call) error {
 	return nil
 }
 
-// reserve counts a call that waits elsewhere, until unreserve.
-func (q *queue) reserve(bytes int64) error {
+// reservation is the room of a call that is not in the queue yet.
+type reservation struct{ bytes int64 }
+
+// reserve counts a call that waits elsewhere, until it is enqueued or released.
+func (q *queue) reserve(bytes int64) (*reservation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.grow(bytes)
+	if err := q.grow(bytes); err != nil {
+		return nil, err
+	}
+	return &reservation{bytes}, nil
 }
 
-func (q *queue) unreserve(bytes int64) {
+// release gives back what is left of a reservation; nil: there was none.
+func (q *queue) release(r *reservation) {
+	if r == nil {
+		return
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed == nil {
-		q.pending -= bytes
+		q.pending -= r.bytes
 	}
+	r.bytes = 0
 }
 
 func (q *queue) grow(bytes int64) error {

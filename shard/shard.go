@@ -112,11 +112,14 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 		return nil
 	}
 	l, err := s.leadership(ctx)
-	if err == nil {
-		err = l.admit(ctx, cmds)
-	}
 	if err != nil {
 		return refuse(len(cmds), err)
+	}
+	queue := l.proposer.queue
+	reserved, err := l.admit(ctx, cmds)
+	defer queue.release(reserved)
+	if err != nil {
+		return s.refuse(len(cmds), err)
 	}
 	now, _ := s.clock.now()
 	for _, cmd := range cmds {
@@ -124,12 +127,10 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	}
 	c, err := newCall(cmds)
 	if err != nil {
-		return refuse(len(cmds), fmt.Errorf("%w: %w", fsm.ErrNotProposed, err))
+		return s.refuse(len(cmds), fmt.Errorf("%w: %w", fsm.ErrNotProposed, err))
 	}
-	queue := l.proposer.queue
-	if err := queue.enqueue(c); err != nil {
-		s.countRefused(err, len(cmds))
-		return refuse(len(cmds), err)
+	if err := queue.enqueue(c, reserved); err != nil {
+		return s.refuse(len(cmds), err)
 	}
 	select {
 	case <-c.done:
@@ -139,10 +140,12 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	return c.replies
 }
 
-func (s *Shard) countRefused(err error, commands int) {
+// refuse is the answer to so many commands, of which none was proposed.
+func (s *Shard) refuse(commands int, err error) []fsm.Reply {
 	if errors.Is(err, fsm.ErrOverloaded) {
 		s.metrics.refused.Add(float64(commands))
 	}
+	return refuse(commands, err)
 }
 
 // leadership returns the running one. If Raft has just made this node leader it waits for the shard to notice.

@@ -130,14 +130,14 @@ func TestQueueBounds(t *testing.T) {
 	first := call1(t, 256<<10, 1)
 	calls := []*call{first, call1(t, 10, 3000), call1(t, 1000, 200)}
 	for _, c := range calls {
-		if err := q.enqueue(c); err != nil {
+		if err := q.enqueue(c, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 2000 {
 		q.settle(settle{framed: make([]byte, 50)})
 	}
-	if err := q.enqueue(call1(t, 256<<10, 4)); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := q.enqueue(call1(t, 256<<10, 4), nil); !errors.Is(err, fsm.ErrOverloaded) {
 		t.Errorf("over the limit: %v", err)
 	}
 	taken := 0
@@ -155,7 +155,7 @@ func TestQueueBounds(t *testing.T) {
 	if taken != 3201 || q.pendingBytes() != 0 {
 		t.Errorf("%d commands taken, %d bytes left", taken, q.pendingBytes())
 	}
-	if err := q.enqueue(call1(t, 256<<10, 8)); err != nil {
+	if err := q.enqueue(call1(t, 256<<10, 8), nil); err != nil {
 		t.Errorf("a call over the limit, with nothing else waiting: %v", err)
 	}
 }
@@ -167,16 +167,22 @@ func TestQueueModel(t *testing.T) {
 		q := newQueue(1 << 40)
 		q.requestTakeover()
 		var calls []*call
+		var reserved []*reservation
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
-			switch rapid.IntRange(0, 2).Draw(rt, "step") {
+			switch rapid.IntRange(0, 4).Draw(rt, "step") {
 			case 0:
 				c := call1(t, rapid.IntRange(0, 3000).Draw(rt, "payload"), rapid.IntRange(1, 100).Draw(rt, "n"))
 				calls = append(calls, c)
-				if err := q.enqueue(c); err != nil {
+				var room *reservation
+				if len(reserved) > 0 && rapid.Bool().Draw(rt, "has waited") {
+					room, reserved = reserved[0], reserved[1:]
+				}
+				if err := q.enqueue(c, room); err != nil {
 					rt.Fatal(err)
 				}
+				q.release(room)
 			case 1:
 				w := q.tryTake()
 				if w == nil {
@@ -193,6 +199,29 @@ func TestQueueModel(t *testing.T) {
 				if len(calls) > 0 {
 					q.leave(ctx, calls[rapid.IntRange(0, len(calls)-1).Draw(rt, "who")])
 				}
+			case 3:
+				room, err := q.reserve(rapid.Int64Range(0, 5000).Draw(rt, "reserved"))
+				if err != nil {
+					rt.Fatal(err)
+				}
+				reserved = append(reserved, room)
+			case 4:
+				if len(reserved) > 0 {
+					q.release(reserved[0])
+					reserved = reserved[1:]
+				}
+			}
+			var pending int64
+			for _, c := range calls {
+				if !c.gone {
+					pending += c.waiting()
+				}
+			}
+			for _, r := range reserved {
+				pending += r.bytes
+			}
+			if got := q.pendingBytes(); got != pending {
+				rt.Fatalf("%d bytes are pending, and said to be are %d", pending, got)
 			}
 		}
 		q.close(fsm.ErrNotProposed)
@@ -207,6 +236,26 @@ func TestQueueModel(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Who has waited for the Takeover is not refused after it, whoever came in between.
+func TestReservedRoomIsKept(t *testing.T) {
+	q := newQueue(1 << 20)
+	room, err := q.reserve(2 << 20) // alone, it may be too large
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.enqueue(call1(t, 1, 1), nil); !errors.Is(err, fsm.ErrOverloaded) {
+		t.Errorf("beside it: %v", err)
+	}
+	if err := q.enqueue(call1(t, 512<<10, 5), room); err != nil {
+		t.Error(err)
+	}
+	q.release(room)
+	q.close(fsm.ErrNotProposed)
+	if _, err := q.reserve(1); !errors.Is(err, fsm.ErrNotProposed) {
+		t.Errorf("after the end: %v", err)
+	}
 }
 
 func TestContacts(t *testing.T) {
