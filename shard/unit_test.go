@@ -196,8 +196,8 @@ func TestQueueModel(t *testing.T) {
 					q.answer([]segment{s}, replies, nil)
 				}
 			case 2:
-				if len(calls) > 0 {
-					q.leave(ctx, calls[rapid.IntRange(0, len(calls)-1).Draw(rt, "who")])
+				if i := rapid.IntRange(0, len(calls)).Draw(rt, "who"); i < len(calls) && !calls[i].gone {
+					q.leave(ctx, calls[i])
 				}
 			case 3:
 				room, err := q.reserve(rapid.Int64Range(0, 5000).Draw(rt, "reserved"))
