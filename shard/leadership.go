@@ -117,8 +117,8 @@ func (l *leadership) awaitReady(ctx context.Context) error {
 	}
 }
 
-// admit lets calls wait, as many as may, until the Takeover has been applied. Only then do voters agree with this node's
-// clock, and what a leader writes into a command counts from that. Room is reserved for those that have waited.
+// admit lets calls wait, as many as may, until the Takeover has been applied. Only then do voters agree with this
+// node's clock, and what a leader writes into a command counts from that. Room is reserved for those that have waited.
 func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reservation, error) {
 	select {
 	case <-l.ready:

@@ -57,8 +57,8 @@ func newQueue(limit int64) *queue {
 	return &queue{limit: limit, changed: make(chan struct{}, 1)}
 }
 
-// enqueue lets a call wait, in the room that was reserved for it if some was. A call that is over the limit by itself is
-// taken when nothing else waits.
+// enqueue lets a call wait, in the room that was reserved for it if some was. A call that is over the limit by itself
+// is taken when nothing else waits.
 func (q *queue) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -25,8 +25,8 @@ const (
 	unfinished = ".tmp"      // what the name of a snapshot ends with while it is written
 )
 
-// Store is Raft's, but that a snapshot is on the disk when it is closed: Raft syncs its files, and the folder that it is
-// in, but not its own folder, which names the files.
+// Store is Raft's, but that a snapshot is on the disk when it is closed: Raft syncs its files, and the folder that it
+// is in, but not its own folder, which names the files.
 type Store struct {
 	*raft.FileSnapshotStore
 	dir  string
@@ -51,9 +51,9 @@ func Open(dir string, kept int, logger hclog.Logger) (*Store, error) {
 }
 
 // Create begins a snapshot.
-func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, members raft.Configuration, membersIndex uint64,
+func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, members raft.Configuration, changed uint64,
 	transport raft.Transport) (raft.SnapshotSink, error) {
-	created, err := s.FileSnapshotStore.Create(version, index, term, members, membersIndex, transport)
+	created, err := s.FileSnapshotStore.Create(version, index, term, members, changed, transport)
 	if err != nil {
 		return nil, err
 	}
