@@ -2,9 +2,11 @@
 // start from.
 //
 // Writing and reading them is Raft's. What it leaves open is whether a snapshot that is seen is on the disk: when the
-// sync of its folder fails, Raft calls the snapshot failed and leaves it where it is, and the next process would take
-// it and drop the log before it. So the folder is synced once more before anything is read from it.
-// And what a process was killed over stays for ever, as large as the state, unless somebody removes it.
+// sync of the folder that it stands in fails, Raft calls the snapshot failed and leaves it where it is, and the next
+// process would take it and drop the log before it; and its own folder, which names its files, Raft does not sync at
+// all. So that one is synced when a snapshot is closed, and every folder once more before anything is read from it.
+//
+// What a process was killed over stays for ever, as large as the state, unless somebody removes it: RemoveUnfinished.
 package snapshots
 
 import (
