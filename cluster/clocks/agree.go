@@ -65,35 +65,36 @@ func (c *Clocks) ask(ctx context.Context, node string) (offset time.Duration, kn
 
 // judge goes by the offsets that are known of so many voters.
 func (c *Clocks) judge(offsets []time.Duration, voters int) error {
-	near := func(to time.Duration) (n int) {
-		for _, o := range offsets {
-			if (o - to).Abs() <= c.cfg.MaxOffset {
-				n++
-			}
-		}
-		return n
-	}
-	if near(0) > voters/2 {
+	switch {
+	case c.near(0, offsets) > voters/2:
 		return nil
-	}
-	if slices.ContainsFunc(offsets, func(o time.Duration) bool { return near(o) > voters/2 }) {
+	case c.together(offsets, voters):
 		return ErrApart
 	}
 	return ErrUnsure
 }
 
-// Near tells whether a node's clock is within the bound of the median, as far as is known.
-func (c *Clocks) Near(node string) bool {
-	median, known := c.median(c.own.read())
-	offset, _, measured := c.Offset(node)
-	return !known || !measured || (offset-median).Abs() <= c.cfg.MaxOffset
+// together tells whether more than half of so many clocks keep one time: that of one of them, within the bound.
+func (c *Clocks) together(offsets []time.Duration, clocks int) bool {
+	return slices.ContainsFunc(offsets, func(o time.Duration) bool { return c.near(o, offsets) > clocks/2 })
 }
 
-// median is how far the median of all clocks is ahead of this one. Of less than three it is not known: nobody could say
-// which of two is right.
-func (c *Clocks) median(now reading) (_ time.Duration, known bool) {
-	offsets := c.offsets(now)
-	return middle(offsets), len(offsets) > 2
+func (c *Clocks) near(to time.Duration, offsets []time.Duration) (n int) {
+	for _, o := range offsets {
+		if (o - to).Abs() <= c.cfg.MaxOffset {
+			n++
+		}
+	}
+	return n
+}
+
+// Near tells whether a node's clock is within the bound of the median, as far as is known. Of two clocks that are apart
+// nobody can say which is right.
+func (c *Clocks) Near(node string) bool {
+	offsets := c.offsets(c.own.read())
+	offset, _, measured := c.Offset(node)
+	known := len(offsets) > 2 && c.together(offsets, len(offsets))
+	return !known || !measured || (offset-middle(offsets)).Abs() <= c.cfg.MaxOffset
 }
 
 // offsets are how far the clocks that are known are ahead of this one, itself included, in order.
@@ -101,7 +102,7 @@ func (c *Clocks) offsets(now reading) []time.Duration {
 	offsets := []time.Duration{0} // this node's own
 	c.mu.Lock()
 	for _, h := range c.peers {
-		if h.isFresh() {
+		if h.counts() {
 			offsets = append(offsets, h.best().ahead-now.lead)
 		}
 	}

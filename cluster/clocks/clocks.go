@@ -158,7 +158,7 @@ func (c *Clocks) Offset(node string) (offset, bound time.Duration, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.peers[node]
-	if h == nil || !h.isFresh() {
+	if h == nil || !h.counts() {
 		return 0, 0, false
 	}
 	s := h.best()

@@ -83,7 +83,7 @@ func TestAgreement(t *testing.T) {
 		{"one far, one near", map[string]time.Duration{"a": time.Hour, "b": time.Millisecond}, nil, false},
 		{"one silent, one near", map[string]time.Duration{"b": time.Millisecond}, nil, false},
 		{"both far", map[string]time.Duration{"a": time.Hour, "b": time.Hour}, ErrApart, true},
-		{"both far, and at odds", map[string]time.Duration{"a": time.Hour, "b": time.Minute}, ErrUnsure, true},
+		{"both far, and at odds", map[string]time.Duration{"a": time.Hour, "b": time.Minute}, ErrUnsure, false},
 		{"both silent", nil, ErrUnsure, false},
 		{"one silent, one far", map[string]time.Duration{"b": time.Hour}, ErrUnsure, false},
 	} {

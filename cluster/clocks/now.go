@@ -34,8 +34,8 @@ func (c *correction) holds(now reading) bool {
 // Now is the time to go by: this node's wall clock, or, while that is further than the bound from the median of the
 // clocks that are known, the median's time. So a call that says `delay` gets what it means also through a node whose
 // clock is wrong. When the clock was set, and until it has been compared, it asks the others before it answers, for a
-// moment. It is not sure while no other clock is known, though there are others, or only one, and that one is apart:
-// what is told from then on may be wrong by anything.
+// moment. It is not sure while no other clock is known, though there are others, or while of those that are known no
+// majority keeps one time: what is told from then on may be wrong by anything.
 func (c *Clocks) Now() (_ time.Time, sure bool) {
 	now := c.own.read()
 	known := c.corrections.last.Load()
@@ -73,22 +73,44 @@ func (c *Clocks) round(ctx context.Context) *correction {
 	before := c.own.read()
 	peers := c.cfg.Peers()
 	c.forgetOthers(peers)
+	began := time.Now()
 	c.measureAll(ctx, peers)
+	c.mark(before, began)
 	found := &correction{lead: before.lead, at: time.Now()}
 	found.by, found.sure = c.compare(before)
 	c.corrections.last.Store(found)
 	return found
 }
 
-// compare says by how much this clock is to be corrected, and whether enough clocks are known for that. Of two that are
-// apart nobody can say which is right; two that are near bear each other out.
+// compare says by how much this clock is to be corrected, and whether enough clocks are known for that: more than half
+// of them must bear each other out. The median alone does not do. Of two that are apart nobody can say which is right,
+// nor with a third that is apart from both.
 func (c *Clocks) compare(now reading) (by time.Duration, sure bool) {
 	offsets := c.offsets(now)
-	switch median := middle(offsets); {
-	case len(offsets) > 2 && median.Abs() > c.cfg.MaxOffset:
-		return median, true
-	case len(offsets) == 2:
-		return 0, (offsets[1] - offsets[0]) <= c.cfg.MaxOffset
+	if len(offsets) == 1 {
+		return 0, c.cfg.Alone()
 	}
-	return 0, len(offsets) > 2 || c.cfg.Alone()
+	if !c.together(offsets, len(offsets)) {
+		return 0, false
+	}
+	if median := middle(offsets); median.Abs() > c.cfg.MaxOffset {
+		return median, true
+	}
+	return 0, true
+}
+
+// mark notes which of those that were heard since some moment are apart from the median, if that is one to go by.
+func (c *Clocks) mark(now reading, since time.Time) {
+	offsets := c.offsets(now)
+	if len(offsets) < 3 || !c.together(offsets, len(offsets)) {
+		return
+	}
+	median := middle(offsets)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, h := range c.peers {
+		if !h.heard().Before(since) {
+			h.apart = (h.best().ahead - now.lead - median).Abs() > c.cfg.MaxOffset
+		}
+	}
 }

@@ -24,6 +24,7 @@ func (s sample) contradicts(o sample) bool { return (s.ahead - o.ahead).Abs() > 
 // history is the last samples of one node, newest last. It is never empty once add was called.
 type history struct {
 	samples []sample
+	apart   bool // from the median of all clocks, when it was last heard
 }
 
 const kept = 8
@@ -51,8 +52,21 @@ func (h *history) best() sample {
 	return best
 }
 
+// heard is when the node last told its time.
+func (h *history) heard() time.Time { return h.samples[len(h.samples)-1].at }
+
 // isFresh tells whether the node was heard a short time ago: clocks go on, also those of nodes that died.
-func (h *history) isFresh() bool { return time.Since(h.samples[len(h.samples)-1].at) <= freshFor }
+func (h *history) isFresh() bool { return time.Since(h.heard()) <= freshFor }
+
+// counts tells whether what is known of the clock may decide which others are right. Of a clock that was wrong when it
+// was last heard it is not known for how long it stays so: it may have been set right since, and would bear out another
+// that is wrong now.
+func (h *history) counts() bool {
+	return h.isFresh() && (!h.apart || time.Since(h.heard()) <= wrongFor)
+}
+
+// wrongFor is a little more than the interval at which nodes ask each other.
+const wrongFor = 1500 * time.Millisecond
 
 // freshFor is how long what a node's clock said is held to be true. Clocks of computers part by some milliseconds in
 // it.

@@ -160,6 +160,55 @@ func TestSilentVoterCountsForAWhile(t *testing.T) {
 	})
 }
 
+// A clock that was wrong when its node was last heard says nothing about which of two others is right: it may have been
+// set right since.
+func TestWrongClockIsNoWitness(t *testing.T) {
+	for _, wrong := range []time.Duration{500 * time.Millisecond, 2 * time.Second, -500 * time.Millisecond} {
+		enter(t, func(t *testing.T, r *room, c *Clocks) {
+			r.set("a", wrong)
+			time.Sleep(time.Second) // of the bubble's clock, for a round
+			r.silence("a")
+			r.set("a", 0)
+			time.Sleep(2 * time.Second) // of the bubble's clock
+			if now, sure := c.Now(); !sure || time.Until(now) != 0 {
+				t.Errorf("%v: two clocks agree, and it is off by %v, sure %v", wrong, time.Until(now), sure)
+			}
+			r.set("self", 500*time.Millisecond)
+			if now, sure := c.Now(); sure {
+				t.Errorf("%v: sure of a time that is off by %v", wrong, time.Until(now))
+			}
+			if by, apart := c.Apart(); apart {
+				t.Errorf("%v: it is apart by %v", wrong, by)
+			}
+			if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
+				t.Errorf("%v: it is told %v", wrong, err)
+			}
+			r.speak("a")
+			time.Sleep(time.Second) // of the bubble's clock, for a round
+			if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
+				t.Errorf("%v: all are heard, and it is off by %v, sure %v", wrong, time.Until(now), sure)
+			}
+			if err := agrees(t, c); !errors.Is(err, ErrApart) {
+				t.Errorf("%v: all are heard, and it is told %v", wrong, err)
+			}
+		})
+	}
+}
+
+// Of three clocks of which none is near another, nobody can say which is right.
+func TestNoTwoAgree(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		r.set("self", 500*time.Millisecond)
+		r.set("a", 2*time.Second)
+		if now, sure := c.Now(); sure {
+			t.Errorf("sure of a time that is off by %v", time.Until(now))
+		}
+		if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
+			t.Errorf("it is told %v", err)
+		}
+	})
+}
+
 // With all others silent, nobody says that a clock is wrong.
 func TestAloneItTrustsItsClock(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
