@@ -133,6 +133,49 @@ var faultCases = []example{
 		f.Deaf, f.Shards = true, nil
 		s.arrive("a", 15200, 100, 1).Attempt = 2
 	}, "came again"},
+	{"repeated while answers to another shard's leader were lost", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.h.Terms[0].Leader = "node-2"
+		s.schedule("a", 0, 100)
+		s.fault("deaf", 90, 3000, 3010)
+		s.h.Faults[0].Deaf = true
+		s.arrive("a", 101, 100, 1)
+		s.arrive("a", 15200, 100, 1).Attempt = 2
+		s.lastSeen(1, 20000)
+	}, "came again"},
+	{"repeated while answers to who had led before were lost", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.term(2, 40, 50)
+		s.h.Terms[0].Leader, s.h.Terms[1].Leader = "node-1", "node-2"
+		s.schedule("a", 60, 5000)
+		s.fault("deaf", 5000, 9000, 9010)
+		s.h.Faults[0].Deaf = true
+		s.arrive("a", 5001, 5000, 1)
+		s.arrive("a", 20100, 5000, 1).Attempt = 2
+		s.lastSeen(2, 30000)
+	}, "came again"},
+	{"repeated while answers to a leader of that time were lost", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.term(2, 4000, 4100)
+		s.h.Terms[0].Leader, s.h.Terms[1].Leader = "node-2", "node-1"
+		s.schedule("a", 60, 5000)
+		s.fault("deaf", 90, 9000, 9010)
+		s.h.Faults[0].Deaf = true
+		s.arrive("a", 5001, 5000, 1)
+		s.arrive("a", 20100, 5000, 1).Attempt = 2
+		s.lastSeen(2, 30000)
+	}, ""},
+	{"repeated while answers to a leader that nobody saw may have been lost", limited(Repeats), func(s *story) {
+		s.term(1, 0, 10)
+		s.term(3, 4000, 8100)
+		s.h.Terms[0].Leader, s.h.Terms[1].Leader = "node-2", "node-3"
+		s.schedule("a", 60, 5000)
+		s.fault("deaf", 90, 9000, 9010)
+		s.h.Faults[0].Deaf = true
+		s.arrive("a", 5001, 5000, 1)
+		s.arrive("a", 20100, 5000, 1).Attempt = 2
+		s.lastSeen(3, 30000)
+	}, ""},
 	{"repeated by a failover, of a batch whose shard is known by another", limited(Repeats), func(s *story) {
 		s.schedule("a", 0, 9000).Answer.Shard = 2
 		s.batched(neighbour("a"), 0, 100)

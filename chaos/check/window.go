@@ -27,8 +27,8 @@ const (
 
 // windows finds those of every shard, one for each term that was seen to begin. Terms only rise, so that none can come
 // and go unseen; but where the terms were not seen to the end, a fault makes one for each shard that it took the leader
-// of. One that lost receivers' answers makes one for every shard: their attempts are made again. Under 0 are those of
-// all shards, for tasks of which the shard is not known.
+// of. One that lost receivers' answers makes one for each that its nodes led: their attempts are made again. Under 0
+// are those of all shards, for tasks of which the shard is not known.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
 	before, seen := map[uint32]history.Term{}, map[uint32]history.Instant{}
@@ -79,7 +79,7 @@ func (x *Index) sawTerm(shard uint32, f *history.Fault, limits Limits) bool {
 	})
 }
 
-// addDeaf makes the windows of the faults that lost receivers' answers.
+// addDeaf makes the windows of the faults that lost receivers' answers, for the shards that their nodes may have led.
 func (x *Index) addDeaf(all map[uint32][]window) {
 	shards := map[uint32]bool{}
 	for _, t := range x.order {
@@ -91,11 +91,37 @@ func (x *Index) addDeaf(all map[uint32][]window) {
 			continue
 		}
 		for shard := range shards {
+			if !x.mayLead(shard, f) {
+				continue
+			}
 			w := window{from: f.Struck, to: healed(f).Add(patience), changes: 1, provoked: true, deaf: true}
 			w.late = w.to
 			all[shard] = append(all[shard], w)
 		}
 	}
+}
+
+// mayLead tells whether one of a fault's nodes may have led a shard while it lasted: by the terms that were seen, or if
+// none was.
+func (x *Index) mayLead(shard uint32, f *history.Fault) bool {
+	var reign *history.Term
+	rules := func(until history.Instant) bool {
+		return slices.Contains(f.Nodes, reign.Leader) && reign.Before <= healed(f) && f.Struck <= until
+	}
+	for i := range x.h.Terms {
+		switch t := &x.h.Terms[i]; {
+		case t.Shard != shard:
+		case reign == nil:
+			reign = t
+		case t.Term != reign.Term:
+			unseen := t.Term > reign.Term+1 && t.Before <= healed(f) && f.Struck <= t.At // one that came and went between
+			if unseen || rules(t.At) {
+				return true
+			}
+			reign = t
+		}
+	}
+	return reign == nil || rules(history.Forever)
 }
 
 // countFailovers tells how many there were, and how many of them no fault had provoked.
