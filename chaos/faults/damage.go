@@ -32,6 +32,10 @@ type cut struct {
 	to, from bool
 }
 
+// deafens: its nodes do not hear what receivers answer, and yet go on leading, so that they make attempts again. A node
+// that the others do not hear either is succeeded, and the new term tells why an attempt comes again.
+func (d damage) deafens() bool { return len(d.outside) > 0 && len(d.links) == 0 }
+
 // do damages the network, until lift is called.
 func (d damage) do(n *netlab.Network) (lift func() error, err error) {
 	var lifts []func() error

@@ -86,6 +86,23 @@ func TestWhatIsCut(t *testing.T) {
 	}
 }
 
+// Only who cannot hear receivers, and is not succeeded for it, is excused for attempts that it makes again.
+func TestWhatDeafens(t *testing.T) {
+	scenes(3, 50, func(at string, s scene) {
+		if d := s.uncalled(); !d.deafens() {
+			t.Errorf("%s: %+v", at, d)
+		}
+		for name, choose := range map[string]func(scene) damage{
+			"isolate": scene.isolate, "partition": scene.partition, "mute": scene.mute, "deaf": scene.deaf,
+			"bridge": scene.bridge, "flap": scene.flap, "lose": scene.lose, "delay": scene.delay,
+		} {
+			if d := choose(s); d.deafens() {
+				t.Errorf("%s, %s: %+v", name, at, d)
+			}
+		}
+	})
+}
+
 func TestNoMajorityIsLeft(t *testing.T) {
 	for _, nodes := range []int{2, 3, 4, 5} {
 		scenes(nodes, 50, func(at string, s scene) {

@@ -9,6 +9,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 )
 
+// noCallers is the one kind after which attempts are made again without a change of leader.
+const noCallers = "node cut off from callers"
+
 // networkKinds break what joins the nodes with each other and with their callers. None of them touches a process, so
 // they claim nothing, and combine with every other fault and with each other.
 func networkKinds() []Kind {
@@ -32,7 +35,7 @@ func networkKinds() []Kind {
 		holds("node is not heard", 4, 2, scene.mute),
 		holds("node hears nothing", 4, 2, scene.deaf),
 		holds("two nodes apart", 5, 3, scene.bridge),
-		holds("node cut off from callers", 4, 1, scene.uncalled),
+		holds(noCallers, 4, 1, scene.uncalled),
 		holds("node cut off from everybody", 4, 2, scene.isolate),
 		holds("packets are lost", 4, 2, scene.lose),
 		holds("packets are late", 4, 2, scene.delay),
@@ -73,7 +76,9 @@ func (s *striking) stretched() time.Duration {
 // damage damages the network for a while.
 func (s *striking) damage(ctx context.Context, d damage) error {
 	hold := s.stretched()
-	fault := s.strike(ctx, d.nodes, "%s, for %v", d.detail, hold.Round(time.Millisecond))
+	f := s.fault(ctx, d.nodes, "%s, for %v", d.detail, hold.Round(time.Millisecond))
+	f.Deaf = d.deafens()
+	fault := s.Recorder.Strike(f)
 	lift, err := d.do(s.Stand.Network)
 	Wait(ctx, hold)
 	s.Recorder.Mending(fault)

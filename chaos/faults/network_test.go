@@ -52,6 +52,9 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 		if f.Mended < f.Mending || f.Mending < f.Struck || f.Detail == "" || len(f.Nodes) == 0 {
 			t.Errorf("%+v", f)
 		}
+		if f.Deaf != (f.Kind == noCallers) {
+			t.Errorf("%s: deaf: %v", f.Kind, f.Deaf)
+		}
 	}
 	for _, from := range s.Names() {
 		for _, to := range s.Names() {

@@ -109,9 +109,13 @@ func (s *striking) claim(nodes []string) (release func(), err error) {
 }
 
 func (s *striking) strike(ctx context.Context, nodes []string, format string, args ...any) int {
-	return s.Recorder.Strike(history.Fault{
+	return s.Recorder.Strike(s.fault(ctx, nodes, format, args...))
+}
+
+func (s *striking) fault(ctx context.Context, nodes []string, format string, args ...any) history.Fault {
+	return history.Fault{
 		Kind: s.kind, Nodes: nodes, Shards: s.Stand.LedBy(ctx, nodes...), Detail: fmt.Sprintf(format, args...),
-	})
+	}
 }
 
 // kill kills nodes with SIGKILL, all at once, and starts them again after a while.

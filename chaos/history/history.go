@@ -157,7 +157,7 @@ type Fault struct {
 
 	// Skew is by how much the nodes' clocks were moved, 0 if they were not.
 	Skew time.Duration `json:"skew,omitempty"`
-	// Deaf: what the receiver answered may have been lost on its way, so that attempts were made again.
+	// Deaf: the nodes may not have heard what receivers answered, while they led on, so that they made attempts again.
 	Deaf bool `json:"deaf,omitempty"`
 
 	Struck  Instant `json:"-"`
