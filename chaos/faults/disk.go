@@ -30,7 +30,8 @@ const (
 // diskKinds strike the disks under nodes. What a node has not synced is lost, and a node that cannot write must end.
 func diskKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
-		return Kind{Name: name, Group: "disk", Weight: weight, Needs: needDisks,
+		deadly := name != slowSync && name != slowSyncs
+		return Kind{Name: name, Group: "disk", Weight: weight, Deadly: deadly, Needs: needDisks,
 			Strike: func(ctx context.Context, on Target) error {
 				return strike(ctx, &diskStrike{striking{Target: on, kind: name}})
 			}}

@@ -13,7 +13,7 @@ const outOfMemory = "out of memory"
 // memoryKinds take memory from nodes, until the kernel kills them for it.
 func memoryKinds() []Kind {
 	return []Kind{{
-		Name: outOfMemory, Group: "memory", Weight: 3, Needs: needsMemory,
+		Name: outOfMemory, Group: "memory", Weight: 3, Deadly: true, Needs: needsMemory,
 		Strike: func(ctx context.Context, on Target) error {
 			s := &striking{Target: on, kind: outOfMemory}
 			return s.squeeze(ctx, s.some(1))

@@ -62,19 +62,16 @@ func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	return f
 }
 
-// deadly are the groups of faults that a node may rightly die of by itself: of its disk it must, and of its memory the
-// system makes it.
-func deadly(group string) bool { return group == "disk" || group == "memory" }
-
 // late is how long after its mending a fault may still explain a death.
 const late = 5 * time.Second
 
+// explains tells whether a node may rightly have died by itself, because of a fault that struck it.
 func explains(struck []history.Fault, node string, at history.Instant) bool {
 	kinds := faults.Kinds()
 	for _, f := range struck {
 		i := slices.IndexFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind })
 		over := f.Mended != 0 && at > f.Mended.Add(late)
-		if i >= 0 && deadly(kinds[i].Group) && slices.Contains(f.Nodes, node) && at >= f.Struck && !over {
+		if i >= 0 && kinds[i].Deadly && slices.Contains(f.Nodes, node) && at >= f.Struck && !over {
 			return true
 		}
 	}

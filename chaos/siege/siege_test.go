@@ -100,6 +100,21 @@ func TestDeathsAreExplained(t *testing.T) {
 	}
 }
 
+// A disk that fails a node ends it, and so does the system for its memory; of one that is only slow nobody has to die.
+func TestWhatMayKill(t *testing.T) {
+	mild := map[string]bool{"slow fsync": true, "slow fsync on all nodes": true}
+	for _, k := range faults.Kinds() {
+		want := k.Group == "memory" || k.Group == "disk" && !mild[k.Name]
+		if got := explains([]history.Fault{{Kind: k.Name, Nodes: []string{"n"}, Struck: 1}}, "n", 2); got != want {
+			t.Errorf("%s explains that a node ends by itself: %v", k.Name, got)
+		}
+		delete(mild, k.Name)
+	}
+	if len(mild) > 0 {
+		t.Errorf("there are no such faults: %v", mild)
+	}
+}
+
 func TestConfig(t *testing.T) {
 	if _, err := (Config{Binary: "b", Dir: "d"}).withDefaults(); err == nil {
 		t.Error("a siege without an end")
