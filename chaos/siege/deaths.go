@@ -1,7 +1,6 @@
 package siege
 
 import (
-	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +19,8 @@ type deaths struct {
 	stop chan struct{}
 	done chan struct{}
 
-	mu  sync.Mutex // guards all
-	all []death
+	mu     sync.Mutex // guards untold
+	untold []death    // of which nothing has been said yet
 }
 
 func watchDeaths(cluster *local.Cluster) *deaths {
@@ -47,14 +46,16 @@ func (d *deaths) watch(events <-chan local.Event) {
 func (d *deaths) note(e local.Event) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.all = append(d.all, death{time.Now(), e.Node, e.String()})
+	d.untold = append(d.untold, death{time.Now(), e.Node, e.String()})
 }
 
-// since are the deaths from an instant on.
-func (d *deaths) since(t time.Time) []death {
+// take returns each death once.
+func (d *deaths) take() []death {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(d.all), func(one death) bool { return one.at.Before(t) })
+	taken := d.untold
+	d.untold = nil
+	return taken
 }
 
 func (d *deaths) close() {

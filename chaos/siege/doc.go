@@ -10,7 +10,8 @@
 // A plan takes the place of the strikers where a test wants certain faults in a certain order.
 //
 // What no fault explains is a breach beside the invariants: a node that died by itself, a panic or a data race in a
-// log, an attempt of a task that had been settled in a round before.
+// log, an attempt of a task that had been settled in a round before. The nodes run on while a round is judged: what
+// they do then counts with the next one, and after the last one with the siege.
 //
 // The record of a round that held is deleted. Of one that did not it stays, with the nodes' logs, and the report names
 // the seed and the round with which the same choices are made again. Timing is not repeated: which faults meet which

@@ -15,14 +15,15 @@ import (
 	"github.com/belfryhq/belfry/chaos/verdict"
 )
 
-// judge speaks the verdict, and deletes the record if all is well.
+// judge speaks the verdict, and deletes the record if all is well. The nodes run meanwhile: what they log and do from
+// here on is for the next round, or for the siege's end.
 func (r *Round) judge() (*RoundReport, error) {
-	alarms, err := r.siege.stand.Alarms()
+	h := r.rec.History()
+	v := verdict.Of(r.title(), h, r.siege.cfg.Limits)
+	alarms, err := r.siege.stand.Logs.Alarms()
 	if err != nil {
 		return nil, err
 	}
-	h := r.rec.History()
-	v := verdict.Of(r.title(), h, r.siege.cfg.Limits)
 	v.Findings = append(v.Findings, r.nodes(h, alarms), r.strangers(), r.beside())
 	report := r.sum(h, v, alarms)
 	if v.OK() && !r.siege.cfg.Keep {
@@ -30,7 +31,7 @@ func (r *Round) judge() (*RoundReport, error) {
 	}
 	err = os.WriteFile(filepath.Join(r.dir, "verdict.txt"), []byte(v.String()), 0o644)
 	_, drawn := v.Linear.WriteHTML(r.dir)
-	return report, errors.Join(err, drawn, r.siege.stand.SaveLogs(r.dir))
+	return report, errors.Join(err, drawn, r.siege.stand.Logs.Save(r.dir))
 }
 
 func (r *Round) title() string {
@@ -44,14 +45,14 @@ func (r *Round) title() string {
 func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	f := check.Finding{Invariant: "+", Promise: "no node dies by itself, panics, or races"}
 	explained := 0
-	for _, d := range r.siege.deaths.since(r.began) {
+	for _, d := range r.siege.deaths.take() {
 		at := r.rec.Instant(d.at)
 		if explains(h.Faults, d.node, at) {
 			explained++
 			continue
 		}
 		f.Breaches = append(f.Breaches, check.Breach{
-			At: at, What: d.how + "; the end of its log:\n" + r.siege.stand.LogTail(d.node),
+			At: at, What: d.how + "; the end of its log:\n" + r.siege.stand.Logs.Tail(d.node),
 		})
 	}
 	for _, text := range alarms.Worse {

@@ -124,6 +124,9 @@ func (r *Report) tellFailed(say teller) {
 		say("## Round %d failed\n\nIts record and the nodes' logs are in `%s`. The same choices again: `%s`. Timing is not "+
 			"repeated.\n\n```\n%s```\n", round.N, round.Dir, r.replay(round), round.Verdict)
 	}
+	for _, what := range r.After {
+		say("## After the last verdict\n\n```\n%s\n```\n", what)
+	}
 }
 
 func (r *Report) replay(round *RoundReport) string {
@@ -148,6 +151,9 @@ func (r *Report) Tell(out io.Writer) error {
 		if !round.OK {
 			fmt.Fprintf(&b, "  round %d: see %s; again: %s\n", round.N, round.Dir, r.replay(round))
 		}
+	}
+	for _, what := range r.After {
+		fmt.Fprintf(&b, "  after the last verdict: %s\n", what)
 	}
 	for _, t := range r.swollen() {
 		fmt.Fprintf(&b, "  %s\n", growth(t))

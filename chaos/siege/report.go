@@ -34,8 +34,9 @@ type Report struct {
 	Breaches map[string]int             `json:"breaches"` // by invariant
 	Skipped  []Skipped                  `json:"skipped"`
 	Soak     bool                       `json:"soak,omitempty"`
-	Trends   []vitals.Trend             `json:"trends"` // of what the nodes took from the machine
-	Errors   int                        `json:"errors"` // lines of that level in the nodes' logs
+	Trends   []vitals.Trend             `json:"trends"`          // of what the nodes took from the machine
+	Errors   int                        `json:"errors"`          // lines of that level in the nodes' logs
+	After    []string                   `json:"after,omitempty"` // what nodes did after the last verdict that none may do
 
 	series []vitals.Series
 }
@@ -95,10 +96,10 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK tells whether all rounds held, and in a soak whether the nodes' vitals stayed flat. A siege without a round has
-// shown nothing, and did not hold.
+// OK tells whether all rounds held, and the nodes after them, and in a soak whether the nodes' vitals stayed flat. A
+// siege without a round has shown nothing, and did not hold.
 func (r *Report) OK() bool {
-	if len(r.swollen()) > 0 {
+	if len(r.swollen()) > 0 || len(r.After) > 0 {
 		return false
 	}
 	for _, round := range r.Rounds {

@@ -61,9 +61,7 @@ func (s *siege) newRound(n int) (*Round, error) {
 
 // play plays round n and judges it.
 func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
-	if err := s.stand.ClearLogs(); err != nil {
-		return nil, err
-	}
+	s.stand.Logs.Begin()
 	r, err := s.newRound(n)
 	if err != nil {
 		return nil, err

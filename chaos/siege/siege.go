@@ -47,7 +47,18 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	err = s.rounds(ctx)
 	s.report.series = watch.End()
 	s.report.finish()
-	return s.report, errors.Join(err, s.close())
+	return s.report, errors.Join(err, s.close(), s.epilogue())
+}
+
+// epilogue reports what the nodes did after the last verdict, until they were stopped, that no node may do.
+func (s *siege) epilogue() error {
+	for _, d := range s.deaths.take() {
+		s.report.After = append(s.report.After, d.how+"; the end of its log:\n"+s.stand.Logs.Tail(d.node))
+	}
+	alarms, err := s.stand.Logs.Alarms()
+	s.report.Errors += alarms.Errors
+	s.report.After = append(s.report.After, alarms.Worse...)
+	return err
 }
 
 func (s *siege) close() error {

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
 func TestChosenFaults(t *testing.T) {
@@ -182,6 +183,32 @@ func TestReport(t *testing.T) {
 	if line := r.Rounds[1].String(); line !=
 		"round 2: 60 s, 5 faults, 100 acknowledged, 10 arrivals, FAILED: invariants 1; see /siege/round-2" {
 		t.Error(line)
+	}
+}
+
+// What a node does after the last verdict counts too.
+func TestAfterTheLastVerdict(t *testing.T) {
+	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6})
+	r.add(&RoundReport{N: 1, OK: true})
+	r.finish()
+	if !r.OK() {
+		t.Error("a siege that held")
+	}
+	r.After = []string{"node-2: WARNING: DATA RACE"}
+	var short bytes.Buffer
+	if err := r.Tell(&short); err != nil || r.OK() ||
+		!strings.Contains(short.String(), "verdict: node-2: WARNING: DATA RACE") ||
+		!strings.Contains(r.Markdown(), "## After the last verdict") {
+		t.Errorf("%s, %v", short.String(), err)
+	}
+}
+
+// A death is told once, whenever it was.
+func TestDeathsAreTakenOnce(t *testing.T) {
+	d := &deaths{}
+	d.note(local.Event{Kind: local.Died, Node: "node-1"})
+	if first, again := d.take(), d.take(); len(first) != 1 || first[0].node != "node-1" || len(again) != 0 {
+		t.Errorf("%v, %v", first, again)
 	}
 }
 

@@ -4,37 +4,48 @@ import (
 	"bufio"
 	"errors"
 	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/belfryhq/belfry/deploy/local"
 )
 
-const logFile = "belfry.log"
+// Logs are the nodes' logs. They are never cut: the nodes write on while a round is judged and the next one begins, and
+// what was cut off then nobody would ever see. One goroutine uses them.
+type Logs struct {
+	nodes []string
+	paths map[string]string // by node, as all that follows
+	read  map[string]int64  // what Alarms has read, to the end of a line
+	from  map[string]int64  // where what Save saves begins
+}
 
-// ClearLogs empties the nodes' logs. The nodes write at the end of them, wherever that is.
-func (s *Stand) ClearLogs() error {
-	for _, n := range s.Cluster.Nodes() {
-		if err := os.Truncate(filepath.Join(n.Dir, logFile), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func newLogs(nodes []local.Node) *Logs {
+	l := &Logs{paths: map[string]string{}, read: map[string]int64{}}
+	for _, n := range nodes {
+		l.nodes = append(l.nodes, n.Name)
+		l.paths[n.Name] = filepath.Join(n.Dir, "belfry.log")
+	}
+	return l
+}
+
+// Begin has Save begin with what Alarms has not read.
+func (l *Logs) Begin() { l.from = maps.Clone(l.read) }
+
+// Save copies what the nodes have logged since Begin to a folder.
+func (l *Logs) Save(dir string) error {
+	for _, n := range l.nodes {
+		if err := copyFrom(filepath.Join(dir, n+".log"), l.paths[n], l.from[n]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SaveLogs copies the nodes' logs to a folder.
-func (s *Stand) SaveLogs(dir string) error {
-	for _, n := range s.Cluster.Nodes() {
-		if err := copyFile(filepath.Join(dir, n.Name+".log"), filepath.Join(n.Dir, logFile)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func copyFile(to, from string) error {
-	in, err := os.Open(from)
+func copyFrom(to, path string, from int64) error {
+	in, err := openAt(path, from)
 	if err != nil {
 		return err
 	}
@@ -45,6 +56,17 @@ func copyFile(to, from string) error {
 	}
 	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
+}
+
+func openAt(path string, offset int64) (*os.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Seek(offset, io.SeekStart); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Alarms are what in the logs of all nodes must not pass unseen.
@@ -61,27 +83,36 @@ const (
 	mostWorse   = 20   // that are kept
 )
 
-// Alarms reads the nodes' logs.
-func (s *Stand) Alarms() (Alarms, error) {
+// Alarms reads what the nodes have logged since it was called last. A line that is not whole yet is for the next time.
+func (l *Logs) Alarms() (Alarms, error) {
 	var found Alarms
-	for _, n := range s.Cluster.Nodes() {
-		f, err := os.Open(filepath.Join(n.Dir, logFile))
+	for _, n := range l.nodes {
+		f, err := openAt(l.paths[n], l.read[n])
 		if err != nil {
 			return found, err
 		}
-		err = found.read(n.Name, f)
+		whole, err := found.read(n, f)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return found, err
 		}
+		l.read[n] += whole
 	}
 	return found, nil
 }
 
-func (a *Alarms) read(node string, log io.Reader) error {
+// read takes whole lines, and returns how many bytes these are.
+func (a *Alarms) read(node string, log io.Reader) (whole int64, err error) {
 	in := bufio.NewReader(log)
 	left := 0 // lines that belong to what is worse
 	for {
 		line, err := in.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			return whole, nil
+		}
+		if err != nil {
+			return whole, err
+		}
+		whole += int64(len(line))
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, `"level":"ERROR"`) {
 			a.Errors++
 		}
@@ -94,28 +125,29 @@ func (a *Alarms) read(node string, log io.Reader) error {
 			left--
 			a.Worse[len(a.Worse)-1] += "\n" + line
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
 	}
 }
 
 const tailBytes = 4 << 10
 
-// LogTail is the end of a node's log.
-func (s *Stand) LogTail(name string) string {
-	for _, n := range s.Cluster.Nodes() {
-		if n.Name != name {
-			continue
-		}
-		data, err := os.ReadFile(filepath.Join(n.Dir, logFile))
-		if err != nil {
-			return err.Error()
-		}
-		return strings.TrimSpace(string(data[max(0, len(data)-tailBytes):]))
+// Tail is the end of a node's log.
+func (l *Logs) Tail(node string) string {
+	text, err := tail(l.paths[node])
+	if err != nil {
+		return err.Error()
 	}
-	return ""
+	return text
+}
+
+func tail(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := openAt(path, max(0, info.Size()-tailBytes))
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(f)
+	return strings.TrimSpace(string(data)), errors.Join(err, f.Close())
 }

@@ -51,6 +51,7 @@ type Stand struct {
 	Disks    map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
 	Clocks   map[string]*Clock        // by node; nil: they have this machine's
 	Memories map[string]*Memory       // by node; nil: they take what they want
+	Logs     *Logs
 
 	client *client.Client
 
@@ -103,6 +104,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	if err != nil {
 		return s, err
 	}
+	s.Logs = newLogs(s.Cluster.Nodes())
 	s.client, err = client.New(client.Config{
 		Addrs: s.Cluster.URLs(), Timeout: viewTimeout, AttemptTimeout: viewTimeout / 5,
 	})

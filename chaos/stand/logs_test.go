@@ -1,0 +1,88 @@
+package stand
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// Whatever a node logs, and whenever, is seen once.
+func TestAlarms(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "belfry.log")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	logs := newLogs([]local.Node{{Name: "node-1", Dir: dir}})
+	for i, round := range []struct {
+		text   string
+		errors int
+		worse  string // empty: nothing
+	}{
+		{"level=INFO a\nlevel=ERROR b\nlevel=ER", 1, ""},
+		{"ROR c\nlevel=INFO d\n", 1, ""},
+		{"", 0, ""},
+		{"==================\nWARNING: DATA RACE\nRead at 0x\n", 0, "node-1: WARNING: DATA RACE\nRead at 0x"},
+		{"level=INFO panic: no\nhttp: panic serving 1.2.3.4: x\n", 0, "node-1: http: panic serving 1.2.3.4: x"},
+		{"panic: at last\n", 0, "node-1: panic: at last"},
+	} {
+		logs.Begin()
+		if _, err := f.WriteString(round.text); err != nil {
+			t.Fatal(err)
+		}
+		got, err := logs.Alarms()
+		if err != nil || got.Errors != round.errors || strings.Join(got.Worse, "; ") != round.worse {
+			t.Errorf("reading %d: %+v, %v", i, got, err)
+		}
+	}
+	if got := logs.Tail("node-1"); !strings.HasSuffix(got, "panic: at last") {
+		t.Error(got)
+	}
+	if got := logs.Tail("node-2"); got == "" {
+		t.Error("a log that there is not")
+	}
+}
+
+// What is saved is what was logged since the last round was judged, with what came between.
+func TestLogsAreSaved(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	path := filepath.Join(dir, "belfry.log")
+	text := ""
+	write := func(more string) {
+		t.Helper()
+		text += more
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	logs := newLogs([]local.Node{{Name: "node-1", Dir: dir}})
+	save := func(want string) {
+		t.Helper()
+		if err := logs.Save(to); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(to, "node-1.log"))
+		if err != nil || string(got) != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	logs.Begin()
+	write("one\n")
+	save("one\n")
+	if _, err := logs.Alarms(); err != nil {
+		t.Fatal(err)
+	}
+	write("between\n")
+	logs.Begin()
+	write("two\n")
+	save("between\ntwo\n")
+}
