@@ -106,11 +106,14 @@ func told(ctx context.Context, c *http.Client, n local.Node) (map[string]float64
 	return found, nil
 }
 
-// size is how many bytes the files in a folder take from the disk. Files that go away meanwhile are left out.
+// logFile is where a node's output goes, which whoever started it put beside its data.
+const logFile = "belfry.log"
+
+// size is how many bytes the files of a node's data take from the disk. Files that go away meanwhile are left out.
 func size(folder string) (int64, error) {
 	var sum int64
-	err := filepath.WalkDir(folder, func(_ string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) || path == filepath.Join(folder, logFile) {
 			return nil
 		}
 		if err != nil || e.IsDir() {

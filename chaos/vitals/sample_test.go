@@ -61,7 +61,7 @@ func TestTold(t *testing.T) {
 
 func TestSize(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"a", "b"} {
+	for _, name := range []string{"a", "b", "belfry.log"} {
 		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, 1000), 0o600); err != nil {
 			t.Fatal(err)
 		}
