@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/belfryhq/belfry/chaos/vitals"
 )
@@ -20,6 +21,15 @@ func (r *Report) draw(dir string) error {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, curve(q.Name)), []byte(picture), 0o644))
 	}
 	return err
+}
+
+// notJudged says of what the nodes took in a soak it is not known whether it stayed flat.
+func (r *Report) notJudged() []string {
+	if r.Soak && r.Watched < vitals.Enough {
+		return []string{fmt.Sprintf("too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
+			r.Watched.Round(time.Second), vitals.Enough)}
+	}
+	return r.Unjudged
 }
 
 func (r *Report) tellVitals(say teller) {
@@ -42,6 +52,12 @@ func (r *Report) tellVitals(say teller) {
 	say("")
 	for _, q := range vitals.Quantities() {
 		say("![%s](%s)\n", q.Name, curve(q.Name))
+	}
+}
+
+func (r *Report) tellNotJudged(say teller) {
+	for _, what := range r.notJudged() {
+		say("**NOT JUDGED**: %s\n", what)
 	}
 }
 

@@ -43,6 +43,7 @@ func (r *Report) Markdown() string {
 	r.tellTolls(say)
 	r.tellCalls(say)
 	r.tellVitals(say)
+	r.tellNotJudged(say)
 	r.tellSkipped(say)
 	r.tellFailed(say)
 	return b.String()
@@ -157,6 +158,9 @@ func (r *Report) Tell(out io.Writer) error {
 	}
 	for _, t := range r.swollen() {
 		fmt.Fprintf(&b, "  %s\n", growth(t))
+	}
+	for _, what := range r.notJudged() {
+		fmt.Fprintf(&b, "  not judged: %s\n", what)
 	}
 	for _, skipped := range r.Skipped {
 		fmt.Fprintf(&b, "  SKIPPED %s\n", skipped)

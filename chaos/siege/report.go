@@ -38,6 +38,9 @@ type Report struct {
 	Errors   int                        `json:"errors"`          // lines of that level in the nodes' logs
 	After    []string                   `json:"after,omitempty"` // what nodes did after the last verdict that none may do
 
+	Watched  time.Duration `json:"watched"`            // for which the nodes were
+	Unjudged []string      `json:"unjudged,omitempty"` // what of a long soak was not seen well enough to call it flat
+
 	series []vitals.Series
 }
 
@@ -96,10 +99,10 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK tells whether all rounds held, and the nodes after them, and in a soak whether the nodes' vitals stayed flat. A
-// siege without a round has shown nothing, and did not hold.
+// OK tells whether all rounds held, and the nodes after them, and in a soak whether the nodes' vitals were seen and
+// stayed flat. A siege without a round has shown nothing, and did not hold.
 func (r *Report) OK() bool {
-	if len(r.swollen()) > 0 || len(r.After) > 0 {
+	if len(r.swollen()) > 0 || len(r.Unjudged) > 0 || len(r.After) > 0 {
 		return false
 	}
 	for _, round := range r.Rounds {
@@ -139,6 +142,14 @@ type Skipped struct {
 
 func (s Skipped) String() string {
 	return fmt.Sprintf("%d faults of group %q (%s): %s", len(s.Faults), s.Group, strings.Join(s.Faults, ", "), s.Why)
+}
+
+// watched takes what a watch on the nodes saw.
+func (r *Report) watched(nodes []string, watch *vitals.Watch) {
+	r.series, r.Watched = watch.End()
+	if r.Soak {
+		r.Unjudged = vitals.Unjudged(r.series, nodes, r.Watched)
+	}
 }
 
 func (r *Report) finish() {

@@ -45,7 +45,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	watch := vitals.Begin(s.stand.Cluster, cfg.lookEvery())
 	err = s.rounds(ctx)
-	s.report.series = watch.End()
+	s.report.watched(s.stand.Names(), watch)
 	s.report.finish()
 	return s.report, errors.Join(err, s.close(), s.epilogue())
 }

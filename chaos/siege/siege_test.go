@@ -203,6 +203,33 @@ func TestAfterTheLastVerdict(t *testing.T) {
 	}
 }
 
+// Of a soak that was long enough everything must have been seen; one that was too short says so.
+func TestSoakMustBeJudged(t *testing.T) {
+	for _, test := range []struct {
+		unjudged []string
+		watched  time.Duration
+		ok       bool
+		want     string // in what is told of it; empty: nothing is
+	}{
+		{nil, time.Hour, true, ""},
+		{[]string{"heap of node-2 was never seen"}, time.Hour, false, "not judged: heap of node-2 was never seen"},
+		{nil, 10 * time.Minute, true, "not judged: too short a soak"},
+	} {
+		r := newReport(Config{Soak: true, Nodes: 3, Shards: 6})
+		r.add(&RoundReport{N: 1, OK: true})
+		r.Unjudged, r.Watched = test.unjudged, test.watched
+		var short bytes.Buffer
+		if err := r.Tell(&short); err != nil {
+			t.Error(err)
+		}
+		said := short.String() + strings.ReplaceAll(r.Markdown(), "NOT JUDGED**", "not judged")
+		if n := strings.Count(said, "not judged"); r.OK() != test.ok || (n == 2) != (test.want != "") ||
+			strings.Count(said, test.want) < n {
+			t.Errorf("%v: held %v, and it says %s", test, r.OK(), said)
+		}
+	}
+}
+
 // A death is told once, whenever it was.
 func TestDeathsAreTakenOnce(t *testing.T) {
 	d := &deaths{}

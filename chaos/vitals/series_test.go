@@ -58,6 +58,52 @@ func TestTooLittleIsNotJudged(t *testing.T) {
 	}
 }
 
+// A long watch has seen everything that is judged, on every node, to the end, or says what it has not.
+func TestUnjudged(t *testing.T) {
+	still := func(float64) float64 { return 300 }
+	whole := func() (all []Series) {
+		for _, q := range Quantities() {
+			for _, node := range []string{"node-1", "node-2"} {
+				s := curve(q, still)
+				s.Node = node
+				all = append(all, s)
+			}
+		}
+		return all
+	}
+	nodes := []string{"node-1", "node-2"}
+	for name, test := range map[string]struct {
+		spoil  func(all []Series) []Series
+		lasted time.Duration
+		want   string // the one thing that is missing; empty: nothing
+	}{
+		"all":       {func(all []Series) []Series { return all }, time.Hour, ""},
+		"no series": {func(all []Series) []Series { return all[1:] }, time.Hour, "memory of node-1 was never seen"},
+		"too few": {func(all []Series) []Series { all[3].Points = all[3].Points[340:]; return all }, time.Hour,
+			"heap of node-2 was seen 21 times after its warm-up, which is too little to be judged"},
+		"none": {func(all []Series) []Series { all[3].Points = nil; return all }, time.Hour,
+			"heap of node-2 was seen 0 times after its warm-up, which is too little to be judged"},
+		"not to the end": {func(all []Series) []Series { all[0].Points = all[0].Points[:241]; return all }, time.Hour,
+			"memory of node-1 was last seen after 40m0s of 1h0m0s"},
+		"nothing": {func(all []Series) []Series {
+			all[0] = curve(all[0].Quantity, func(float64) float64 { return 0 })
+			return all
+		},
+			time.Hour, "memory of node-1 was nothing all the time"},
+		"not judged": {func(all []Series) []Series { return all[:len(all)-1] }, time.Hour, ""},
+		"too short":  {func([]Series) []Series { return nil }, 30 * time.Minute, ""},
+	} {
+		if got := strings.Join(Unjudged(test.spoil(whole()), nodes, test.lasted), "; "); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	s := curve(Quantities()[0], still)
+	s.Points = s.Points[:1+int(Enough/(10*time.Second))]
+	if !s.Trend().Judged {
+		t.Error("a watch that was long enough is not judged")
+	}
+}
+
 func TestSVGIsOne(t *testing.T) {
 	all := []Series{curve(Quantities()[0], func(m float64) float64 { return m }), {Quantity: Quantities()[0], Node: "<x>"}}
 	for _, text := range []string{SVG(memory, all), SVG(memory, nil), SVG("<none>", all)} {

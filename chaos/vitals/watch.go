@@ -48,14 +48,14 @@ func Begin(cluster *local.Cluster, every time.Duration) *Watch {
 	return w
 }
 
-// End ends the watch and returns what was seen: the series of each quantity, one a node.
-func (w *Watch) End() []Series {
+// End ends the watch and returns what was seen, the series of each quantity, one a node, and how long it lasted.
+func (w *Watch) End() (all []Series, lasted time.Duration) {
+	lasted = time.Since(w.began)
 	w.stop()
 	w.done.Wait()
 	w.client.CloseIdleConnections()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var all []Series
 	for _, q := range Quantities() {
 		for _, n := range w.cluster.Nodes() {
 			if s := w.series[[2]string{q.Name, n.Name}]; s != nil {
@@ -63,7 +63,7 @@ func (w *Watch) End() []Series {
 			}
 		}
 	}
-	return all
+	return all, lasted
 }
 
 func (w *Watch) look(ctx context.Context) {
@@ -91,8 +91,15 @@ func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 		w.add(n.Name, disk, float64(bytes)/mib)
 	}
 	if says, err := told(ctx, w.client, n); err == nil {
-		w.add(n.Name, goroutines, says["go_goroutines"])
-		w.add(n.Name, heap, says["go_memstats_heap_inuse_bytes"]/mib)
+		w.addTold(n.Name, goroutines, says, "go_goroutines", 1)
+		w.addTold(n.Name, heap, says, "go_memstats_heap_inuse_bytes", mib)
+	}
+}
+
+// addTold adds what a node says of itself, if it says it.
+func (w *Watch) addTold(node, quantity string, says map[string]float64, metric string, unit float64) {
+	if value, ok := says[metric]; ok {
+		w.add(node, quantity, value/unit)
 	}
 }
 
