@@ -50,6 +50,7 @@ type Config struct {
 
 	Soak bool // load alone for as long as For says, in long rounds; the nodes' vitals must stay flat
 
+	Flags    []string  // of the command that lays this siege, as they belong to the line that replays a round
 	Keep     bool      // also the records of rounds that held
 	Progress io.Writer // told about every round in a line; nil: nobody
 }

@@ -136,7 +136,7 @@ func (r *Report) replay(round *RoundReport) string {
 	if len(r.Chosen) > 0 {
 		args = append(args, fmt.Sprintf("--faults %q", strings.Join(r.Chosen, ",")))
 	}
-	return strings.Join(args, " ")
+	return strings.Join(append(args, r.Flags...), " ")
 }
 
 // Tell writes the report in short.

@@ -20,6 +20,7 @@ type Report struct {
 	Nodes   int           `json:"nodes"`
 	Shards  int           `json:"shards"`
 	Chosen  []string      `json:"chosen,omitempty"` // faults that were asked for; none: all
+	Flags   []string      `json:"flags,omitempty"`  // that a replay must be given besides
 	Version string        `json:"version"`          // of the code under siege
 	Machine string        `json:"machine"`
 	Began   time.Time     `json:"began"`
@@ -70,7 +71,8 @@ type CallCount struct {
 
 func newReport(cfg Config) *Report {
 	return &Report{
-		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Version: version(), Machine: machine(),
+		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Flags: cfg.Flags,
+		Version: version(), Machine: machine(),
 		Began: time.Now(), Soak: cfg.Soak, Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
 	}
 }

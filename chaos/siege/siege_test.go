@@ -135,7 +135,8 @@ func TestConfig(t *testing.T) {
 
 // report is one of two rounds, of which the second broke invariant 1.
 func report() *Report {
-	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6, Faults: []string{"process", "disk"}})
+	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6, Faults: []string{"process", "disk"},
+		Flags: []string{"--rate=300", "--race"}})
 	for n := 1; n <= 2; n++ {
 		round := &RoundReport{
 			N: n, OK: n == 1, Struck: 5, Arrivals: 10, Took: time.Minute,
@@ -165,7 +166,7 @@ func TestReport(t *testing.T) {
 		"# Siege, seed 7: FAILED", "2 rounds, 1 of them failed; 10 faults. Of 200 acknowledged tasks 180 were delivered",
 		"| 1 | nothing is lost | **1 breaches** | 200 acknowledged |", "| kill -9 of a leader | 10 | – |",
 		"| schedule | 200 | 6 | 2 |", "20 attempts arrived", "## Round 2 failed", "the whole story",
-		`go run ./chaos/cmd/siege --seed 7 --round 2 --nodes 3 --shards 6 --faults "process,disk"`,
+		`go run ./chaos/cmd/siege --seed 7 --round 2 --nodes 3 --shards 6 --faults "process,disk" --rate=300 --race`,
 		`2 faults of group "disk" (full disk, failed fsync): no FUSE`,
 	} {
 		if !strings.Contains(text, want) {

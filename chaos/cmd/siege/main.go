@@ -11,11 +11,13 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/chaos/siege"
 )
@@ -64,6 +66,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Progress = cmd.OutOrStdout()
 			cfg.Args = []string{"--log-store", logStore}
+			cfg.Flags = again(cmd.Flags())
 			return run(cmd, cfg, race)
 		},
 	}
@@ -93,6 +96,22 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd
+}
+
+// again are the flags that were given and that a round must be given again to make the same choices under the same
+// load: all but those that the report names itself, and those that only say how long a siege lasts and what is kept.
+func again(given *pflag.FlagSet) (flags []string) {
+	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep"}
+	given.Visit(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains(own, f.Name):
+		case f.Value.Type() == "bool" && f.Value.String() == "true":
+			flags = append(flags, "--"+f.Name)
+		default:
+			flags = append(flags, "--"+f.Name+"="+f.Value.String())
+		}
+	})
+	return flags
 }
 
 func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
