@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 )
 
 // Change is what a call made of a task.
@@ -132,8 +134,26 @@ func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcom
 		Outcome Outcome `json:"outcome"`
 	}
 	call := call{method: http.MethodDelete, path: taskPath(id), header: c.header(o), about: id}
-	err := c.do(ctx, call, readJSON(&answer))
+	err := c.do(ctx, call, func(a reply) error {
+		if err := readJSON(&answer)(a); err != nil {
+			return err
+		}
+		if o.whole != nil {
+			*o.whole = Task{ID: id, Outcome: answer.Outcome, Revision: revisionOf(a.header)}
+		}
+		return nil
+	})
 	return answer.Outcome, err
+}
+
+// revisionOf reads an answer's ETag; 0: it has none.
+func revisionOf(h http.Header) uint64 {
+	tag := strings.Trim(strings.TrimPrefix(h.Get("ETag"), "W/"), `"`)
+	revision, err := strconv.ParseUint(tag, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return revision
 }
 
 // Patch changes a task of which no attempt has begun, and returns it as it is kept; else ErrConflict.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -136,6 +137,18 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 	}
 	if string(task.Payload) != `{"x": "<&>"}` {
 		t.Errorf("payload %s", task.Payload)
+	}
+}
+
+func TestCancelReturnsTheRevision(t *testing.T) {
+	for etag, want := range map[string]uint64{`"8841"`: 8841, `W/"7"`: 7, "": 0, `"x"`: 0} {
+		c, _ := start(t, Config{}, answer(200, `{"outcome":"stopped"}`, "ETag", etag))
+		task := Task{State: Dead}
+		outcome, err := c.Cancel(t.Context(), "a", ReturnTask(&task))
+		if err != nil || outcome != OutcomeStopped ||
+			!reflect.DeepEqual(task, Task{ID: "a", Outcome: OutcomeStopped, Revision: want}) {
+			t.Errorf("%s: %s, %+v, %v", etag, outcome, task, err)
+		}
 	}
 }
 

@@ -27,8 +27,9 @@ func IfRevision(revision uint64) Option {
 // IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition.
 func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
 
-// ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task. Such a call is a request of
-// its own. In a batch it does nothing.
+// ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task, and Cancel its ID, Outcome
+// and Revision, which is all that the service tells then. Such a call is a request of its own. In a batch it does
+// nothing.
 func ReturnTask(task *Task) Option { return func(o *options) { o.whole = task } }
 
 func gather(opts []Option) options {
