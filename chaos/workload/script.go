@@ -40,6 +40,7 @@ var scripts = []choice[script]{
 	{2, (*Load).playDead},
 	{12, (*Load).playCancelled},
 	{10, (*Load).playCancelledAtDue},
+	{4, (*Load).playStopped},
 	{8, (*Load).playReplaced},
 	{4, (*Load).playReplacedAndCancelled},
 	{6, (*Load).playPatched},
@@ -96,6 +97,17 @@ func (l *Load) playCancelledAtDue(ctx context.Context, rng *rand.Rand, id string
 	}
 	l.cancelNow(ctx, rng, id)
 	l.cancelNow(ctx, rng, id)
+}
+
+// playStopped cancels a task while its first attempt is under way, which fails, or soon after: no other may follow.
+func (l *Load) playStopped(ctx context.Context, rng *rand.Rand, id string) {
+	t := l.some(rng)
+	t.fail, t.maxAttempts, t.hold = forever, 4, maxHold/4+rng.IntN(maxHold/2)
+	l.new(ctx, rng, id, t)
+	after := time.Duration(rng.IntN(t.hold+int(minBackoff.Milliseconds()))) * time.Millisecond
+	if wait(ctx, history.At(t.fireAt).Sub(l.cfg.Recorder.Now())+after) {
+		l.cancelNow(ctx, rng, id)
+	}
 }
 
 func (l *Load) cancelNow(ctx context.Context, rng *rand.Rand, id string) {
