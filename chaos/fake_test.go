@@ -32,6 +32,7 @@ const (
 	differs      bug = "differs between replicas"
 	liesAbout503 bug = "does what it says it has not"
 	neverRetries bug = "leaves failed attempts lying"
+	goesOn       bug = "attempts again after a stop"
 
 	leasesTwice   bug = "leases one task to two consumers"
 	leasesEarly   bug = "leases before the time"
@@ -100,8 +101,9 @@ type fields struct {
 }
 
 type reply struct {
-	status int
-	body   any
+	status   int
+	body     any
+	revision uint64 // that a cancel left
 }
 
 func newFake(b bug) *fake {
@@ -133,7 +135,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	in := fields{Op: verb, ID: id, Key: r.Header.Get("Idempotency-Key")}
 	if len(body) > 0 && json.Unmarshal(body, &in) != nil {
-		answer(w, reply{http.StatusBadRequest, nil})
+		answer(w, reply{status: http.StatusBadRequest})
 		return
 	}
 	in.ifNoneMatch = r.Header.Get("If-None-Match") != ""
@@ -147,6 +149,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func answer(w http.ResponseWriter, r reply) {
 	w.Header().Set("Content-Type", "application/json")
+	if r.revision > 0 {
+		w.Header().Set("ETag", strconv.Quote(strconv.FormatUint(r.revision, 10)))
+	}
 	w.WriteHeader(r.status)
 	_ = json.NewEncoder(w).Encode(r.body) // the caller may be gone
 }
@@ -164,7 +169,7 @@ func (f *fake) batch(w http.ResponseWriter, body []byte) {
 		case fakeTask:
 			line["revision"] = body.Revision
 		case map[string]string:
-			line["outcome"] = body["outcome"]
+			line["outcome"], line["revision"] = body["outcome"], r.revision
 		}
 		_ = json.NewEncoder(w).Encode(line) // the caller may be gone
 	}
@@ -174,7 +179,7 @@ func (f *fake) batch(w http.ResponseWriter, body []byte) {
 func (f *fake) list(q url.Values) reply {
 	before, err := time.Parse(time.RFC3339Nano, q.Get("due_before"))
 	if err != nil {
-		return reply{http.StatusBadRequest, nil}
+		return reply{status: http.StatusBadRequest}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -184,7 +189,7 @@ func (f *fake) list(q url.Values) reply {
 			found = append(found, *t)
 		}
 	}
-	return reply{http.StatusOK, map[string]any{"tasks": found}}
+	return reply{status: http.StatusOK, body: map[string]any{"tasks": found}}
 }
 
 func (f *fake) get(id string, otherReplica bool) reply {
@@ -192,7 +197,7 @@ func (f *fake) get(id string, otherReplica bool) reply {
 	defer f.mu.Unlock()
 	t := f.tasks[id]
 	if t == nil {
-		return reply{http.StatusNotFound, nil}
+		return reply{status: http.StatusNotFound}
 	}
 	shown := *t
 	switch {
@@ -201,7 +206,7 @@ func (f *fake) get(id string, otherReplica bool) reply {
 	case f.bug == revives && shown.State == "cancelled":
 		shown.State = "scheduled"
 	}
-	return reply{http.StatusOK, shown}
+	return reply{status: http.StatusOK, body: shown}
 }
 
 // change carries an operation out, once for each key.
@@ -214,7 +219,7 @@ func (f *fake) change(in fields) reply {
 	f.count++
 	if f.bug == liesAbout503 && f.count%10 == 0 {
 		f.apply(in)
-		lie := reply{http.StatusServiceUnavailable, map[string]string{"committed": "no"}}
+		lie := reply{status: http.StatusServiceUnavailable, body: map[string]string{"committed": "no"}}
 		f.keys[in.Key] = lie // it is stood by: a repeat that is answered truly would mostly hide it
 		return lie
 	}
@@ -229,24 +234,24 @@ func (f *fake) apply(in fields) reply {
 	t := f.tasks[in.ID]
 	switch {
 	case in.Op == "schedule" && (in.ifNoneMatch && t != nil || in.ifMatch > 0 && (t == nil || t.Revision != in.ifMatch)):
-		return reply{http.StatusPreconditionFailed, nil}
+		return reply{status: http.StatusPreconditionFailed}
 	case in.Op == "schedule":
 		return f.schedule(in)
 	case in.Op == "touch" && in.OrSchedule != nil && (t == nil || t.begun()):
 		in.OrSchedule.ID = in.ID
 		return f.schedule(*in.OrSchedule)
 	case t == nil:
-		return reply{http.StatusNotFound, nil}
+		return reply{status: http.StatusNotFound}
 	case in.Op == "cancel":
 		return f.cancel(t)
 	case in.Op == "fire" && t.State == "ready":
-		return reply{http.StatusOK, *t}
+		return reply{status: http.StatusOK, body: *t}
 	case in.Op == "fire" && t.State == "retrying":
 		t.Revision = f.count
 		f.retry(t, 0)
-		return reply{http.StatusOK, *t}
+		return reply{status: http.StatusOK, body: *t}
 	case t.begun():
-		return reply{http.StatusConflict, map[string]any{"state": t.State, "attempts": t.Attempts}}
+		return reply{status: http.StatusConflict, body: map[string]any{"state": t.State, "attempts": t.Attempts}}
 	}
 	t.Revision = f.count
 	if in.Payload != nil {
@@ -261,7 +266,7 @@ func (f *fake) apply(in fields) reply {
 		t.State = "scheduled"
 		f.arm(t, due)
 	}
-	return reply{http.StatusOK, *t}
+	return reply{status: http.StatusOK, body: *t}
 }
 
 // begun: an attempt of the occurrence was.
@@ -304,7 +309,7 @@ func (f *fake) schedule(in fields) reply {
 	}
 	shown := *t
 	shown.Previous = previous
-	return reply{status, shown}
+	return reply{status: status, body: shown}
 }
 
 func (f *fake) cancel(t *fakeTask) reply {
@@ -317,16 +322,20 @@ func (f *fake) cancel(t *fakeTask) reply {
 		if f.bug != forgetsStop {
 			t.armed++
 		}
-	case t.State == "firing":
+	case t.State == "firing", t.State == "retrying" && f.bug == goesOn:
 		t.Outcome, t.Revision = "stopped", f.count
 	case t.State == "retrying", t.State == "ready":
 		f.unready(t)
 		t.armed++
 		t.State, t.Outcome, t.Revision, t.Payload = "cancelled", "stopped", f.count, nil
 	default:
-		return reply{http.StatusOK, map[string]string{"outcome": "already_fired"}}
+		return cancelled("already_fired", t.Revision)
 	}
-	return reply{http.StatusOK, map[string]string{"outcome": t.Outcome}}
+	return cancelled(t.Outcome, t.Revision)
+}
+
+func cancelled(outcome string, revision uint64) reply {
+	return reply{status: http.StatusOK, body: map[string]string{"outcome": outcome}, revision: revision}
 }
 
 // arm makes a task due; f.mu is held.
@@ -392,7 +401,7 @@ func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 		return
 	case ok:
 		t.State, t.Payload = "delivered", nil
-	case t.Outcome != "":
+	case t.Outcome != "" && f.bug != goesOn:
 		t.State, t.Payload = "cancelled", nil
 	case limit > 0 && t.Attempts >= limit:
 		t.State = "dead"

@@ -38,7 +38,7 @@ func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
 		Wait, Lease string
 	}
 	if json.Unmarshal(body, &in) != nil {
-		return reply{http.StatusBadRequest, nil}
+		return reply{status: http.StatusBadRequest}
 	}
 	wait, _ := time.ParseDuration(in.Wait) // none: not at all
 	length, _ := time.ParseDuration(in.Lease)
@@ -48,11 +48,11 @@ func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
 	defer poll.Stop()
 	for {
 		if given := f.give(queue, in.Max, length); len(given) > 0 {
-			return reply{http.StatusOK, map[string]any{"tasks": given}}
+			return reply{status: http.StatusOK, body: map[string]any{"tasks": given}}
 		}
 		select {
 		case <-ctx.Done():
-			return reply{http.StatusOK, map[string]any{"tasks": []fakeLeased{}}}
+			return reply{status: http.StatusOK, body: map[string]any{"tasks": []fakeLeased{}}}
 		case <-poll.C:
 		}
 	}
@@ -117,7 +117,7 @@ func (f *fake) settleLeases(body []byte) reply {
 		Release []string
 	}
 	if json.Unmarshal(body, &in) != nil {
-		return reply{http.StatusBadRequest, nil}
+		return reply{status: http.StatusBadRequest}
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *fake) settleLeases(body []byte) reply {
 			f.makeReady(t)
 		})
 	}
-	return reply{http.StatusOK, map[string]any{"results": results}}
+	return reply{status: http.StatusOK, body: map[string]any{"results": results}}
 }
 
 func durationOr(text string, other time.Duration) time.Duration {

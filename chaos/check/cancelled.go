@@ -2,8 +2,10 @@ package check
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// Cancelled checks invariant 3: what a cancel answered `cancelled` never arrives, neither before nor after; and two
-// cancels of one occurrence get one answer. A lease that was given back does not count as begun, and may lie before.
+// Cancelled checks invariant 3: what a cancel answered `cancelled` never arrives, neither before nor after; after one
+// that was answered `stopped` no attempt is granted, so that all that arrives has a fence below the revision in the
+// answer, however late it comes; and two cancels of one occurrence get one answer. A lease that was given back does not
+// count as begun, and may lie before.
 func Cancelled(x *Index) Finding {
 	f := Finding{Invariant: "3", Promise: "cancelled means never"}
 	count := map[string]int{}
@@ -14,6 +16,10 @@ func Cancelled(x *Index) Finding {
 				continue
 			}
 			count[c.answer.Cancel]++
+			stopped := c.answer.Cancel == "stopped"
+			if stopped && c.answer.Revision == 0 {
+				f.breach(c.end, t.id, "operation %d was answered stopped without the revision: what may still come?", c.n)
+			}
 			w := t.occurrenceOf(c)
 			if w == nil {
 				continue
@@ -24,14 +30,18 @@ func Cancelled(x *Index) Finding {
 				case !x.carries(a.Wrote, w, c) || a.released(c.end) && a.At <= c.end:
 				case c.answer.Cancel == "cancelled":
 					f.breach(a.At, t.id, "operation %d was answered cancelled, and an attempt arrived", c.n)
-				case c.answer.Cancel == "stopped" && a.At > c.end:
+				case stopped && c.answer.Revision > 0 && a.Fence >= c.answer.Revision:
+					f.breach(a.At, t.id, "operation %d was answered stopped at revision %d, and an attempt was granted at %d",
+						c.n, c.answer.Revision, a.Fence)
+				case stopped && a.At > c.end:
 					later++
 				}
 			}
 			t.sameAnswer(&f, w, c)
 		}
 	}
-	f.figures("%d cancelled, %d stopped, %d already fired (%d judged); %d attempts arrived after a stop",
+	f.figures("%d cancelled, %d stopped, %d already fired (%d judged); "+
+		"%d attempts arrived after a stop, granted before",
 		count["cancelled"], count["stopped"], count["already_fired"], judged, later)
 	return f
 }

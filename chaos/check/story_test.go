@@ -78,7 +78,7 @@ func (s *story) patch(id string, start, op int64) *history.Call {
 
 func (s *story) cancel(id string, start int64, answer string) *history.Call {
 	c := history.Call{Kind: history.Cancel, ID: id}
-	return s.call(c, start, start+5, history.OK, history.Answer{Cancel: answer})
+	return s.call(c, start, start+5, history.OK, history.Answer{Cancel: answer, Revision: uint64(start) + 1})
 }
 
 func (s *story) get(id string, start int64, state string, revision uint64, wrote int64) *history.Call {

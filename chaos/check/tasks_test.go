@@ -154,8 +154,25 @@ var taskCases = []example{
 	{"stopped and came", Cancelled, func(s *story) {
 		s.schedule("a", 0, 100)
 		s.cancel("a", 99, "stopped")
-		s.arrive("a", 105, 100, 1)
+		s.arrive("a", 105, 100, 1).Fence = 98
 	}, ""},
+	{"stopped and granted after that", Cancelled, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Answer = 500
+		s.cancel("a", 110, "stopped")
+		s.arrive("a", 305, 100, 1).Attempt = 2
+	}, "stopped at revision 111, and an attempt was granted at 305"},
+	{"stopped, scheduled anew, and granted", Cancelled, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Answer = 500
+		s.cancel("a", 110, "stopped")
+		s.schedule("a", 120, 200)
+		s.arrive("a", 305, 200, 3)
+	}, ""},
+	{"stopped, and not said when", Cancelled, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.cancel("a", 110, "stopped").Answer.Revision = 0
+	}, "without the revision"},
 	{"cancelled, and scheduled anew", Cancelled, func(s *story) {
 		s.schedule("a", 0, 100)
 		s.cancel("a", 10, "cancelled")

@@ -137,8 +137,9 @@ func (l *Load) cancel(id string) operation {
 	return operation{
 		what: history.Call{Op: l.cfg.Recorder.NextOp(), Kind: history.Cancel, ID: id},
 		send: func(ctx context.Context, c *client.Client, key string) (history.Answer, error) {
-			outcome, err := c.Cancel(ctx, id, client.WithKey(key))
-			return history.Answer{Cancel: string(outcome)}, err
+			var left client.Task
+			outcome, err := c.Cancel(ctx, id, client.WithKey(key), client.ReturnTask(&left))
+			return history.Answer{Cancel: string(outcome), Revision: left.Revision}, err
 		},
 		line: func(opts ...client.Option) client.Op { return client.CancelOp(id, opts...) },
 	}
