@@ -41,6 +41,7 @@ const (
 	forgetsLeases bug = "leaves tasks lying whose leases have ended"
 	refusesAcks   bug = "refuses what it should take"
 	forgetsTouch  bug = "forgets touches"
+	leasesLong    bug = "leases for twice as long as was asked"
 )
 
 // fake is a cluster of one shard that keeps the contract, but for its bug, in the memory of the test.

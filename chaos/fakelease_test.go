@@ -42,6 +42,9 @@ func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
 	}
 	wait, _ := time.ParseDuration(in.Wait) // none: not at all
 	length, _ := time.ParseDuration(in.Lease)
+	if f.bug == leasesLong {
+		length *= 2
+	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	poll := time.NewTicker(5 * time.Millisecond)

@@ -23,7 +23,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		sound: "", losesTasks: "1", firesEarly: "2", forgetsStop: "3", firesTwice: "5", changesID: "4", altersBody: "4",
 		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
-		forgetsTouch: "2", goesOn: "3",
+		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
 	}
 	var runs sync.WaitGroup // some at once: they mostly wait
 	defer runs.Wait()

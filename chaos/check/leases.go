@@ -3,13 +3,15 @@ package check
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
 // Leases checks invariant 12: a task has one live lease at most, and what a settle was answered is what it did. A lease
-// is live from its grant until its end, or until a call that may have ended it. What is settled under an ended lease is
-// refused, what is settled under a live one is not, and an ack that was taken is taken again.
+// is live from its grant until its end, or until a call that may have ended it; it is as long as it was asked for. What
+// is settled under an ended lease is refused, what is settled under a live one is not, and an ack that was taken is
+// taken again.
 func Leases(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "12", Promise: "one live lease a task"}
 	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
@@ -17,8 +19,8 @@ func Leases(x *Index, limits Limits) Finding {
 		l.judge(t)
 	}
 	f.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
-		"%d came again; %d settles after the end were refused, %d acks repeated",
-		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated)
+		"%d came again; %d settles after the end were refused, %d acks repeated; %d of the length that was asked for",
+		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated, l.measured)
 	return f
 }
 
@@ -29,7 +31,7 @@ type leases struct {
 	limits  Limits
 	windows map[uint32][]window
 
-	count, acked, nacked, released, ended, again, refused, repeated int
+	count, acked, nacked, released, ended, again, refused, repeated, measured int
 }
 
 func (l *leases) judge(t *task) {
@@ -43,12 +45,36 @@ func (l *leases) judge(t *task) {
 	for i, a := range of {
 		l.tally(a)
 		l.judgeSettles(t, a)
+		l.judgeLength(t, a)
 		for _, b := range of[i+1:] {
 			l.judgePair(t, a, b)
 		}
 		if i > 0 && of[i-1].WebhookID == a.WebhookID {
 			l.again++
 		}
+	}
+}
+
+// longer than was asked for a lease may be: the wheel that ends it is so far ahead of the clock, by the contract.
+const longer = 50 * time.Millisecond
+
+// judgeLength: a lease is as long as its consumer asked, counted from its grant. That lies before the arrival, and was
+// made for whoever asked, or for somebody who asked as much shortly before; only a leader that is deposed hands over to
+// whom it does not fit.
+func (l *leases) judgeLength(t *task, a *arrival) {
+	if a.LeaseFor == 0 || l.failsOver(t, a.Asked.Add(-handedOn), a.At) {
+		return
+	}
+	l.measured++
+	skew := l.x.skewed(a.Asked, a.At)
+	if most := a.At.Add(a.LeaseFor+longer+skew) + rounding; a.LeaseEnds > most {
+		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it lasts %v longer", a.Fence, a.LeaseFor,
+			a.LeaseEnds.Sub(most))
+	}
+	least := a.Asked.Add(a.LeaseFor - handedOn - skew)
+	if a.LeaseEnds < least && l.calm(t, a.Asked.Add(-handedOn), a.At) {
+		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it ends %v too soon", a.Fence, a.LeaseFor,
+			least.Sub(a.LeaseEnds))
 	}
 }
 
@@ -183,7 +209,12 @@ func (l *leases) calm(t *task, from, to history.Instant) bool {
 	if l.x.calmFrom(from, l.limits.Tail, to.Sub(from)) != from {
 		return false
 	}
-	return !slices.ContainsFunc(l.windows[t.shard], func(w window) bool { return w.from <= to && from <= w.to })
+	return !l.failsOver(t, from, to)
+}
+
+// failsOver tells whether the task's shard may have changed its leader between two instants.
+func (l *leases) failsOver(t *task, from, to history.Instant) bool {
+	return slices.ContainsFunc(l.windows[t.shard], func(w window) bool { return w.from <= to && from <= w.to })
 }
 
 // judgeRefused: what was refused came too late, or an ack that had been taken was forgotten.

@@ -189,6 +189,38 @@ var leaseCases = []example{
 		s.unsettled(extend, "a", 101, 200).Ask.Delay = 100 * time.Millisecond
 		s.lease("a", 301, 3000, 1)
 	}, ""},
+	{"as long as it was asked for", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1150, 1).LeaseFor = time.Second
+	}, ""},
+	{"longer than it was asked for", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1153, 1).LeaseFor = time.Second
+	}, "for 1s, and it lasts 1ms longer"},
+	{"longer than it was asked for, by a clock that was ahead", limited(Leases), func(s *story) {
+		s.clock(100, 50, 90)
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1250, 1).LeaseFor = time.Second
+	}, ""},
+	{"as long as another one had asked for, before a failover", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.lease("a", 101, 3101, 1).LeaseFor = time.Second
+		s.term(2, 110, 200)
+	}, ""},
+	{"granted before it was asked for", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 1000, 1600, 1).LeaseFor = time.Second
+	}, ""},
+	{"shorter than it was asked for", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 1000, 1400, 1).LeaseFor = time.Second
+	}, "for 1s, and it ends 95ms too soon"},
+	{"shorter than it was asked for, after a pause", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.fault(history.PauseLeader, 150, 900, 950)
+		s.lease("a", 1000, 1400, 1).LeaseFor = time.Second
+	}, ""},
 	{"settled under an old lease", limited(Leases), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.lease("a", 101, 1101, 1)

@@ -136,6 +136,8 @@ type Arrival struct {
 	Shard     uint32  `json:"shard,omitempty"`      // of a lease
 	Asked     Instant `json:"asked,omitempty"`      // of a lease: when the call that brought it began
 	LeaseEnds Instant `json:"lease_ends,omitempty"` // of a lease: when it ends by the service's word
+	// LeaseFor is for how long a lease was asked for; 0: that was not recorded.
+	LeaseFor time.Duration `json:"lease_for,omitempty"`
 }
 
 // Delivered tells whether the receiver took it by its answer. A lease is taken by an ack.

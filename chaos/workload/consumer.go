@@ -77,7 +77,7 @@ func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want cli
 	defer cancel()
 	asked := l.cfg.Recorder.Now()
 	given, err := l.caller.clients[l.anyNode(rng)].Lease(ctx, queue, want)
-	return l.leases(asked, given), err == nil
+	return l.leases(asked, want.Lease, given), err == nil
 }
 
 // sights counts how often each task was leased.

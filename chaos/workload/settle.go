@@ -16,7 +16,7 @@ type lease struct {
 }
 
 // leases makes the record of an answer, which came at one instant.
-func (l *Load) leases(asked history.Instant, given []client.Leased) []lease {
+func (l *Load) leases(asked history.Instant, length time.Duration, given []client.Leased) []lease {
 	got := l.cfg.Recorder.Now()
 	all := make([]lease, len(given))
 	arrivals := make([]history.Arrival, len(given))
@@ -27,6 +27,7 @@ func (l *Load) leases(asked history.Instant, given []client.Leased) []lease {
 			At: got, ID: g.ID, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence, Due: history.At(g.FireAt),
 			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
 			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
+			LeaseFor: length,
 		}
 		all[i] = lease{arrivals[i], p, g.Receipt}
 	}
