@@ -297,7 +297,9 @@ var faultCases = []example{
 		c := history.Call{Kind: history.Stale, ID: "a", Node: "node-2", Final: true}
 		s.call(c, 9000, 9001, history.Failed, history.Answer{Status: notFound})
 	}, "no task"},
-	{"behind", Replicas, func(s *story) { s.replica("node-1", 12, ""); s.replica("node-2", 11, "") }, "node-2 11"},
+	{"behind", Replicas, func(s *story) { s.replica("node-1", 12, "ff"); s.replica("node-2", 11, "fe") }, "node-2 11"},
+	{"of no hash", Replicas, func(s *story) { s.replica("node-1", 12, ""); s.replica("node-2", 12, "") },
+		"nobody tells the hash of the replica of node-2"},
 	{"diverged meanwhile", Replicas, func(s *story) {
 		s.h.Replicas = append(s.h.Replicas, history.Replica{Shard: 1, Node: "node-3", Applied: 3, Diverged: true})
 		s.replica("node-1", 12, "ff")

@@ -7,8 +7,8 @@ import (
 )
 
 // Replicas checks invariant 11 from outside: at rest, every node's own replica shows each task alike, and as the
-// linearizable read did; all replicas of a shard have applied equally much, to the same hash where nodes tell one; and
-// no node has said of any, at any time, that it differs from the others.
+// linearizable read did; all replicas of a shard have applied equally much, to the same hash, which every node
+// must tell; and no node has said of any, at any time, that it differs from the others.
 func Replicas(x *Index) Finding {
 	f := Finding{Invariant: "11", Promise: "replicas are equal"}
 	reads := 0
@@ -61,12 +61,15 @@ func (x *Index) compareProgress(f *Finding) int {
 			continue
 		}
 		copies++
+		if r.Hash == "" {
+			f.breach(r.At, "", "shard %d: nobody tells the hash of the replica of %s", r.Shard, r.Node)
+		}
 		p, ok := first[r.Shard]
 		if !ok {
 			first[r.Shard] = r
 			continue
 		}
-		if p.Applied != r.Applied || p.Hash != "" && r.Hash != "" && p.Hash != r.Hash {
+		if p.Applied != r.Applied || p.Hash != r.Hash {
 			f.breach(r.At, "", "shard %d: %s has applied %d (hash %q), %s %d (hash %q)",
 				r.Shard, p.Node, p.Applied, p.Hash, r.Node, r.Applied, r.Hash)
 		}

@@ -14,8 +14,9 @@ func view(leader string) *client.Cluster {
 	return &client.Cluster{
 		Nodes: []client.Node{{ID: "x", Name: "node-1"}, {ID: "y", Name: "node-2"}},
 		Shards: []client.Shard{
-			{ID: 1, Leader: "x", Replicas: []client.Replica{{Node: "x", Applied: 7}, {Node: "y", Applied: 7}}},
-			{ID: 2, Leader: leader, Replicas: []client.Replica{{Node: "x", Applied: 9}, {Node: "z", Applied: 8}}},
+			{ID: 1, Leader: "x", Replicas: []client.Replica{
+				{Node: "x", Applied: 7, Hash: "f"}, {Node: "y", Applied: 7, Hash: "f"}}},
+			{ID: 2, Leader: leader, Replicas: []client.Replica{{Node: "x", Applied: 9, Hash: "e"}, {Node: "z", Applied: 9}}},
 		},
 	}
 }
@@ -23,14 +24,16 @@ func view(leader string) *client.Cluster {
 func TestReplicas(t *testing.T) {
 	got := replicasOf(view(""))
 	want := []history.Replica{
-		{Shard: 1, Node: "node-1", Applied: 7}, {Shard: 1, Node: "node-2", Applied: 7},
-		{Shard: 2, Node: "node-1", Applied: 9}, {Shard: 2, Node: "z", Applied: 8},
+		{Shard: 1, Node: "node-1", Applied: 7, Hash: "f"}, {Shard: 1, Node: "node-2", Applied: 7, Hash: "f"},
+		{Shard: 2, Node: "node-1", Applied: 9, Hash: "e"}, {Shard: 2, Node: "z", Applied: 9},
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if !equal(got[:2]) || equal(got) {
-		t.Error("equal replicas are those that have applied equally much")
+	behind := []history.Replica{got[0], got[1]}
+	behind[1].Applied = 6
+	if !equal(got[:2]) || equal(behind) || equal(got) {
+		t.Error("equal replicas are those that have applied equally much, and tell a hash")
 	}
 }
 

@@ -124,8 +124,8 @@ func (w *watch) last() {
 	}
 }
 
-// RecordReplicas waits until all replicas of each shard have applied equally much, each by its own node's word, and
-// records how far they are then, or when the context ends.
+// RecordReplicas waits until all replicas of each shard have applied equally much, each by its own node's word and with
+// the hash of its state, and records how far they are then, or when the context ends.
 func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder) error {
 	var before []history.Replica
 	for {
@@ -162,7 +162,7 @@ func replicasOf(view *client.Cluster) []history.Replica {
 func equal(replicas []history.Replica) bool {
 	first := map[uint32]uint64{}
 	for _, r := range replicas {
-		if applied, ok := first[r.Shard]; ok && applied != r.Applied {
+		if applied, ok := first[r.Shard]; ok && applied != r.Applied || r.Hash == "" {
 			return false
 		}
 		first[r.Shard] = r.Applied

@@ -184,7 +184,7 @@ type Replica struct {
 	Shard    uint32  `json:"shard"`
 	Node     string  `json:"node"`
 	Applied  uint64  `json:"applied"`
-	Hash     string  `json:"hash,omitempty"` // of its state; empty: the node does not say
+	Hash     string  `json:"hash,omitempty"` // of its state; empty: nobody says
 	Diverged bool    `json:"diverged,omitempty"`
 }
 
