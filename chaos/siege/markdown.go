@@ -163,7 +163,7 @@ func (r *Report) Tell(out io.Writer) error {
 		fmt.Fprintf(&b, "  not judged: %s\n", what)
 	}
 	for _, skipped := range r.Skipped {
-		fmt.Fprintf(&b, "  SKIPPED %s\n", skipped)
+		fmt.Fprintf(&b, "  NOT TESTED: %s\n", skipped)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

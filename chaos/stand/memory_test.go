@@ -12,7 +12,7 @@ import (
 // A process that takes more than it is left is killed, and one that is left alone is not.
 func TestMemory(t *testing.T) {
 	if err := MemorySupported(); err != nil {
-		t.Skip(err)
+		t.Skipf("NOT TESTED: %v", err)
 	}
 	m, err := newMemory(filepath.Join(memoryRoot(), "belfry-test-"+strconv.FormatInt(time.Now().UnixNano(), 36)))
 	if err != nil {

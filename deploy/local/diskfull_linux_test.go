@@ -25,7 +25,7 @@ func smallDisk(t *testing.T, mib int) string {
 	dir := t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.Skipf("SKIPPED, a node with a full disk is NOT tested: mounting a tmpfs needs root: %v", err)
+		t.Skipf("NOT TESTED: a node with a full disk: mounting a tmpfs needs root: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ func smallDisk(t *testing.T, options string) (dir string, remount func(options s
 	dir = t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, options)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
-		t.Skipf("SKIPPED, the full disk is NOT tested: mounting a tmpfs needs root: %v", err)
+		t.Skipf("NOT TESTED: a log on a full disk: mounting a tmpfs needs root: %v", err)
 	}
 	if err != nil {
 		t.Fatal(err)
