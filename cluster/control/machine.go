@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
@@ -81,12 +80,8 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 // Restore replaces the state once all of it has been read.
 func (m *machine) Restore(r io.ReadCloser) error {
 	defer func() { _ = r.Close() }() // only read
-	data, err := io.ReadAll(r)
+	state, err := readSnapshot(r)
 	if err != nil {
-		return fmt.Errorf("control group's snapshot: %w", err)
-	}
-	state := &clusterpb.ControlState{}
-	if err := proto.Unmarshal(data, state); err != nil {
 		return fmt.Errorf("control group's snapshot: %w", err)
 	}
 	m.mu.Lock()
@@ -94,19 +89,3 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	m.replace(state)
 	return nil
 }
-
-type snapshot struct{ state *clusterpb.ControlState }
-
-func (s snapshot) Persist(sink raft.SnapshotSink) error {
-	data, err := proto.Marshal(s.state)
-	if err == nil {
-		_, err = sink.Write(data)
-	}
-	if err != nil {
-		_ = sink.Cancel() // the first error is the one to tell
-		return fmt.Errorf("control group's snapshot: %w", err)
-	}
-	return sink.Close()
-}
-
-func (snapshot) Release() {}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -148,7 +149,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 func TestUnknownFieldsStay(t *testing.T) {
 	m := newMachine(func(err error) { t.Fatal(err) })
 	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047
-	if err := m.Restore(io.NopCloser(strings.NewReader(string(newer)))); err != nil {
+	if err := m.Restore(io.NopCloser(bytes.NewReader(sealed(newer)))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := change(t, m, setQueue(policy("a", 1))); err != nil {

@@ -1,0 +1,198 @@
+package control
+
+import (
+	"bytes"
+	"io"
+	"slices"
+	"testing"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// formed is a cluster of two nodes with a queue.
+func formed(tb testing.TB) *clusterpb.ControlState {
+	tb.Helper()
+	s := &clusterpb.ControlState{}
+	voters := []raft.Server{server("a", raft.Voter), server("b", raft.Voter)}
+	apply := func(e *clusterpb.ControlEntry) { s = applied(tb, s, e) }
+	for range 100 {
+		todo, more, err := next(s, voters, plan)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		apply(todo.entry)
+	}
+	apply(register("a", 1, 1))
+	apply(register("b", 3, 2))
+	apply(setQueue(policy("q", 7)))
+	return s
+}
+
+func applied(tb testing.TB, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
+	tb.Helper()
+	next, _, err := apply(s, marshal(tb, e))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return next
+}
+
+func marshal(tb testing.TB, m proto.Message) []byte {
+	tb.Helper()
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return data
+}
+
+// Whatever the bytes of an entry are: applied to a state that is in order, and the same on every replica, or refused
+// with the old one as it was; and nobody who holds the old one sees it change.
+func FuzzControlApply(f *testing.F) {
+	for _, e := range []*clusterpb.ControlEntry{
+		register("c", 1, 2), register("a", 9, 3), register("", 1, 1), setQueue(policy("r", 1)), setQueue(policy("q", 2)),
+		setQueue(&fsmpb.QueuePolicy{}), deleteQueue("q"), deleteQueue("none"), {Version: Version}, {Version: Version + 1},
+		{Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
+			{First: 0, End: 10, Shard: 2}, {First: 10, End: fsm.Slots, Shard: 1}}}}},
+		{Op: &clusterpb.ControlEntry_Place{Place: &clusterpb.Place{Shards: []*clusterpb.Shard{
+			{Id: 1, Replicas: []string{"a", "b"}, Preferred: "a"}, {Id: 99, Replicas: []string{"a"}, Preferred: "a"}}}}},
+		{Op: &clusterpb.ControlEntry_Register{}}, {Op: &clusterpb.ControlEntry_SetQueue{}},
+	} {
+		whole := marshal(f, e)
+		f.Add(whole, true)
+		f.Add(whole, false)
+		f.Add(whole[:len(whole)/2], true)
+	}
+	whole := formed(f)
+	f.Fuzz(func(t *testing.T, entry []byte, onFormed bool) {
+		before := &clusterpb.ControlState{}
+		if onFormed {
+			before = whole
+		}
+		kept := proto.CloneOf(before)
+		after, change, err := apply(before, entry)
+		again, changeAgain, errAgain := apply(proto.CloneOf(before), entry)
+		if !proto.Equal(before, kept) {
+			t.Fatal("the state that readers hold was changed")
+		}
+		if !proto.Equal(after, again) || change != changeAgain || (err == nil) != (errAgain == nil) {
+			t.Fatalf("%v, %+v, %v on one replica, and %v, %+v, %v on another", after, change, err, again, changeAgain, errAgain)
+		}
+		if err != nil && after != before {
+			t.Fatalf("refused with %v, and the state is another", err)
+		}
+		inOrder(t, after)
+	})
+}
+
+// inOrder holds a state that was reached by entries to what its message says of it.
+func inOrder(t *testing.T, s *clusterpb.ControlState) {
+	t.Helper()
+	for _, n := range s.Nodes {
+		if Node(s, n.Id) != n || n.CommandVersion < s.CommandVersion {
+			t.Errorf("node %v of %v", n, s)
+		}
+	}
+	for i, shard := range s.Shards {
+		if shard.Id != uint32(i)+1 || len(shard.Replicas) > 0 && !slices.Contains(shard.Replicas, shard.Preferred) {
+			t.Errorf("shard %d: %v", i+1, shard)
+		}
+	}
+	if next := uint32(0); len(s.Slots) > 0 {
+		for _, r := range s.Slots {
+			if r.First != next || r.End <= r.First || Shard(s, r.Shard) == nil {
+				t.Errorf("slots %v", s.Slots)
+			}
+			next = r.End
+		}
+		if next != fsm.Slots {
+			t.Errorf("slots end at %d", next)
+		}
+	}
+	for i, q := range s.Queues {
+		if at, found := findQueue(s, q.Namespace, q.Queue); at != i || !found || i > 0 && proto.Equal(q, s.Queues[i-1]) {
+			t.Errorf("queue %d is found at %d", i, at)
+		}
+	}
+}
+
+// Whatever the bytes of a snapshot are, with a checksum that is right or not: restored to what is written again alike,
+// or refused with the old state as it was.
+func FuzzControlRestore(f *testing.F) {
+	body := marshal(f, formed(f))
+	whole := sealed(body)
+	f.Add(body, true)
+	f.Add([]byte{}, true)
+	f.Add(body[:len(body)-3], true)
+	f.Add([]byte("\x1a\x00\x22\x00\x2a\x00\x32\x00"), true) // empty nodes, slots, shards, queues
+	f.Add([]byte("\x18\x01\xf8\x07\x01"), true)             // another type, and a field that nobody knows
+	for _, data := range [][]byte{whole, whole[:len(whole)-1], whole[:snapshotHeaderBytes], whole[:5], body, {}} {
+		f.Add(data, false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, seal bool) {
+		if seal {
+			data = sealed(data)
+		}
+		m := newMachine(func(err error) { t.Log(err) })
+		m.Apply(&raft.Log{Index: 1, Data: marshal(t, setQueue(policy("kept", 1)))})
+		before, changed := m.watch()
+		err := m.Restore(io.NopCloser(bytes.NewReader(data)))
+		after, _ := m.watch()
+		if err != nil {
+			select {
+			case <-changed:
+				t.Fatalf("refused with %v, and readers are told of a change", err)
+			default:
+			}
+			if after != before {
+				t.Fatalf("refused with %v, and the state is another", err)
+			}
+			return
+		}
+		<-changed
+		var out sink
+		if err := (snapshot{after}).Persist(&out); err != nil {
+			t.Fatal(err)
+		}
+		again := newMachine(func(err error) { t.Log(err) })
+		if err := again.Restore(io.NopCloser(&out.Buffer)); err != nil {
+			t.Fatal(err)
+		}
+		if restored, _ := again.watch(); !proto.Equal(restored, after) {
+			t.Fatalf("%v became %v", after, restored)
+		}
+		again.Apply(&raft.Log{Index: 2, Data: marshal(t, register("z", 1, 1))}) // whatever it answers
+	})
+}
+
+// A snapshot that was cut anywhere, or has one wrong byte, is refused.
+func TestDamagedSnapshotIsRefused(t *testing.T) {
+	whole := sealed(marshal(t, formed(t)))
+	restore := func(data []byte) error {
+		return newMachine(func(err error) { t.Error(err) }).Restore(io.NopCloser(bytes.NewReader(data)))
+	}
+	if err := restore(whole); err != nil {
+		t.Fatal(err)
+	}
+	for n := range whole {
+		if restore(whole[:n]) == nil {
+			t.Errorf("cut at byte %d of %d: restored", n, len(whole))
+		}
+		wrong := bytes.Clone(whole)
+		wrong[n] ^= 0x10
+		if restore(wrong) == nil {
+			t.Errorf("with a wrong byte at %d: restored", n)
+		}
+	}
+	if restore(append(bytes.Clone(whole), 0x18)) == nil {
+		t.Error("with a byte too much: restored")
+	}
+}

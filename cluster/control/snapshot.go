@@ -1,0 +1,69 @@
+package control
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/hashicorp/raft"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// snapshotMagic begins every snapshot, with its format's version as the last byte.
+const snapshotMagic = "belfryc\x01"
+
+// snapshotHeaderBytes: the magic, and the CRC-32C of the state that follows, in big endian. Raft's file store has a
+// checksum of its own; but what came over the network is not only what that has looked at, and any part of a protobuf
+// message that ends with a field is a message too.
+const snapshotHeaderBytes = len(snapshotMagic) + 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+type snapshot struct{ state *clusterpb.ControlState }
+
+func (s snapshot) Persist(sink raft.SnapshotSink) error {
+	data, err := proto.Marshal(s.state)
+	if err == nil {
+		_, err = sink.Write(sealed(data))
+	}
+	if err != nil {
+		_ = sink.Cancel() // the first error is the one to tell
+		return fmt.Errorf("control group's snapshot: %w", err)
+	}
+	return sink.Close()
+}
+
+func (snapshot) Release() {}
+
+// sealed is a state with its header.
+func sealed(state []byte) []byte {
+	data := append(make([]byte, 0, snapshotHeaderBytes+len(state)), snapshotMagic...)
+	data = binary.BigEndian.AppendUint32(data, crc32.Checksum(state, castagnoli))
+	return append(data, state...)
+}
+
+func readSnapshot(r io.Reader) (*clusterpb.ControlState, error) {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) < snapshotHeaderBytes {
+		return nil, fmt.Errorf("its header: %w", io.ErrUnexpectedEOF)
+	}
+	magic, sum, body := string(data[:len(snapshotMagic)]), data[len(snapshotMagic):], data[snapshotHeaderBytes:]
+	if magic != snapshotMagic {
+		return nil, fmt.Errorf("it begins with %q, and this build reads %q", magic, snapshotMagic)
+	}
+	if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(sum) {
+		return nil, errors.New("it is damaged: the state does not match its checksum")
+	}
+	state := &clusterpb.ControlState{}
+	if err := proto.Unmarshal(body, state); err != nil {
+		return nil, err
+	}
+	return state, nil
+}
