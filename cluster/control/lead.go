@@ -41,6 +41,22 @@ func (g *Group) drain(notify <-chan bool) {
 	}
 }
 
+// leaderPatience is how many times as long the leader's heartbeat timeout is as its followers'. By a tenth of it Raft
+// sends heartbeats, which is a quarter of what an idle cluster costs.
+const leaderPatience = 2
+
+// retime sets the timeouts of a leader, or of a follower.
+func (g *Group) retime(leads bool) {
+	c := g.raft.ReloadableConfig()
+	c.HeartbeatTimeout, c.ElectionTimeout = g.cfg.Heartbeat, g.cfg.Heartbeat
+	if leads {
+		c.HeartbeatTimeout, c.ElectionTimeout = leaderPatience*g.cfg.Heartbeat, leaderPatience*g.cfg.Heartbeat
+	}
+	if err := g.raft.ReloadConfig(c); err != nil {
+		g.cfg.Logger.Error("raft keeps its timeouts", "error", err)
+	}
+}
+
 // lead reconciles for as long as this replica leads.
 func (g *Group) lead(ctx context.Context) {
 	var stop context.CancelFunc = func() {}
@@ -49,6 +65,7 @@ func (g *Group) lead(ctx context.Context) {
 	for {
 		select {
 		case leads := <-g.leads:
+			g.retime(leads)
 			stop()
 			<-ended
 			if !leads {
