@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
@@ -38,12 +40,37 @@ func (s *Server) batch(c echo.Context) error {
 	defer t.outbox.release()
 	t.open(c)
 	abandon := func() { t.intake.abandon(); t.outbox.abandon() }
-	err := t.run(r.Context(), abandon, t.readLines, t.commit, func(context.Context) error { return t.answer(t.outbox) })
-	if err != nil {
+	if err := t.perform(r.Context(), abandon, t.work); err != nil {
 		s.logCut(err)
 		panic(http.ErrAbortHandler) // the client must not take what it got for the whole answer
 	}
 	return nil
+}
+
+// gathering is for how long a batch of known length may come in before its first lines are worked on.
+const gathering = 5 * time.Millisecond
+
+// work reads lines, and beside that commits and answers what has come. A small batch that comes in one piece is
+// committed and answered by this goroutine alone, in one write: most are, and the rest costs more than their lines.
+func (t *batch) work(do func(step)) {
+	var others sync.WaitGroup
+	var once sync.Once
+	beside := func() {
+		once.Do(func() {
+			do(t.sendHeadFirst)
+			others.Go(func() { do(t.commit) })
+			others.Go(func() { do(t.answerAll) })
+		})
+	}
+	if t.length < 0 || t.length > blockBytes {
+		beside()
+	}
+	t.intake.full = beside
+	gathered := time.AfterFunc(gathering, beside)
+	do(t.readLines)
+	gathered.Stop()
+	once.Do(func() { t.workAtOnce(do) })
+	others.Wait()
 }
 
 // readLines parses lines until the client ends, or falls silent: then what came is answered, and one more line says
@@ -71,3 +98,10 @@ func (t *batch) parseLine(data []byte) bool {
 	t.parser.now = t.read
 	return t.intake.put(t.parser.batchLine(data), len(data))
 }
+
+func (t *batch) sendHeadFirst(context.Context) error {
+	t.sendHead()
+	return nil
+}
+
+func (t *batch) answerAll(context.Context) error { return t.answer(t.outbox) }

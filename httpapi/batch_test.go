@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -383,5 +385,67 @@ func TestBatchIdleEndsWithALineThatSaysSo(t *testing.T) {
 	answers := batchAnswers(t, read(t, r).text)
 	if len(answers) != 2 || answers[0].Status != 404 || answers[1].Status != 408 {
 		t.Errorf("%+v", answers)
+	}
+}
+
+// A small batch that comes in one piece is answered in one, and one that takes long has its head before.
+func TestSmallBatchIsAnsweredWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t)
+		body := strings.Repeat(`{"op":"fire","id":"a"}`+"\n", 50)
+		a := h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
+		if n := len(batchAnswers(t, a.text)); n != 50 || a.Header.Get("Content-Length") != strconv.Itoa(len(a.text)) {
+			t.Errorf("%d answers, %s bytes of %d", n, a.Header.Get("Content-Length"), len(a.text))
+		}
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+			<-time.After(2 * headPatience)
+			return okReplies(cmds)
+		}
+		a = h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
+		if n := len(batchAnswers(t, a.text)); n != 50 || a.Header.Get("Content-Length") != "" {
+			t.Errorf("%d answers, length %s", n, a.Header.Get("Content-Length"))
+		}
+	})
+}
+
+// A small batch that comes slowly is answered line by line all the same.
+func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
+	server := newHarness(t).listen()
+	const line = `{"op":"fire","id":"a"}` + "\n"
+	body, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server+"/v1/batch", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", ndjsonType)
+	r.ContentLength = 2 * int64(len(line))
+	sent := make(chan error, 1)
+	send := func() {
+		_, err := io.WriteString(w, line)
+		sent <- err
+	}
+	go send()
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answers := bufio.NewReader(resp.Body)
+	for i := range 2 {
+		if i > 0 {
+			go send()
+		}
+		if text, err := answers.ReadString('\n'); err != nil || !strings.Contains(text, `"status":404`) {
+			t.Fatalf("answer %d: %q, %v", i, text, err)
+		}
+		if err := <-sent; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rest, err := io.ReadAll(answers); err != nil || len(rest) > 0 {
+		t.Errorf("%q, %v", rest, err)
 	}
 }

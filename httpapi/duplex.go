@@ -22,14 +22,24 @@ import (
 type duplex struct {
 	s      *Server
 	body   io.Reader
-	out    io.Writer
+	length int64 // of the body; -1: not known
+	out    *echo.Response
 	conn   *http.ResponseController
 	read   arrival      // of the lines in hand
 	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
+
+	head   sync.Mutex // held while the answer's head is written
+	headed bool
 }
 
+// step is a part of the work on a connection. Its error ends all of it, as does the context.
+type step func(context.Context) error
+
 func (s *Server) newDuplex(c echo.Context) *duplex {
-	d := &duplex{s: s, body: c.Request().Body, out: c.Response(), conn: http.NewResponseController(c.Response().Writer)}
+	d := &duplex{
+		s: s, body: c.Request().Body, length: c.Request().ContentLength,
+		out: c.Response(), conn: http.NewResponseController(c.Response().Writer),
+	}
 	d.idleAt.Store(math.MaxInt64)
 	return d
 }
@@ -37,24 +47,43 @@ func (s *Server) newDuplex(c echo.Context) *duplex {
 // mapHeader tells clients that know slots and leaders whether what they know is what this node believes.
 const mapHeader = "Belfry-Map"
 
-// open sends the head of the answer before any line is read: a client may wait for it.
+// open prepares the head of the answer.
 func (d *duplex) open(c echo.Context) {
 	d.s.ignoreUnsupported(d.conn.EnableFullDuplex())
-	w := c.Response()
 	if c.Request().Header.Get("Expect") != "" {
-		w.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
+		d.out.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
 	}
-	w.Header().Set("Content-Type", ndjsonType)
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set(mapHeader, d.s.cfg.Backend.MapVersion())
-	w.WriteHeader(http.StatusOK)
-	d.s.ignoreUnsupported(d.conn.Flush())
+	d.out.Header().Set("Content-Type", ndjsonType)
+	d.out.Header().Set("Cache-Control", "no-store")
+	d.out.Header().Set(mapHeader, d.s.cfg.Backend.MapVersion())
 	d.s.ignoreUnsupported(d.conn.SetWriteDeadline(time.Time{})) // the server's own is for single calls
 }
 
-// run does all steps beside each other until each has ended. The first error, or the client's leaving, ends the
-// context, calls abandon, and wakes reads and writes wherever they wait.
-func (d *duplex) run(request context.Context, abandon func(), steps ...func(context.Context) error) error {
+// sendHead sends it, unless that was done, before any line is answered: a client may wait for it.
+func (d *duplex) sendHead() {
+	d.head.Lock()
+	defer d.head.Unlock()
+	if !d.headed {
+		d.headed = true
+		d.out.WriteHeader(http.StatusOK)
+		d.s.ignoreUnsupported(d.conn.Flush())
+	}
+}
+
+// run does all steps beside each other until each has ended.
+func (d *duplex) run(request context.Context, abandon func(), steps ...step) error {
+	return d.perform(request, abandon, func(do func(step)) {
+		var all sync.WaitGroup
+		for _, s := range steps {
+			all.Go(func() { do(s) })
+		}
+		all.Wait()
+	})
+}
+
+// perform works through steps, each with do. The first error, or the client's leaving, ends the steps' context, calls
+// abandon, and wakes reads and writes wherever they wait.
+func (d *duplex) perform(request context.Context, abandon func(), work func(do func(step))) error {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
 	defer cancel(nil)
 	woken := make(chan struct{})
@@ -71,15 +100,11 @@ func (d *duplex) run(request context.Context, abandon func(), steps ...func(cont
 			cancel(errClient)
 		}
 	})()
-	var all sync.WaitGroup
-	for _, step := range steps {
-		all.Go(func() {
-			if err := guard(func() error { return step(ctx) }); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	all.Wait()
+	work(func(s step) {
+		if err := guard(func() error { return s(ctx) }); err != nil {
+			cancel(err)
+		}
+	})
 	if stop() {
 		return nil
 	}
@@ -117,7 +142,7 @@ var (
 // Blank lines are none. idle is how long it may take for more to come; 0: as long as it likes. It ends with errCut when
 // line returns false.
 func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
-	f := &framer{limit: d.s.cfg.BodyBytes}
+	f := newFramer(d.s.cfg.BodyBytes, d.length)
 	for {
 		if idle > 0 {
 			idleAt := time.Now().Add(idle)

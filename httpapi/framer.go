@@ -17,6 +17,15 @@ const (
 	minRead    = 4 << 10
 )
 
+// newFramer makes one for a stream of so many bytes; -1: it is not known how many.
+func newFramer(limit int, length int64) *framer {
+	f := &framer{limit: limit}
+	if length >= 0 && length <= blockBytes {
+		f.block = make([]byte, 0, length+minRead)
+	}
+	return f
+}
+
 // room is where the next bytes of the stream go; filled tells how many came.
 func (f *framer) room() []byte {
 	if cap(f.block)-len(f.block) < minRead {

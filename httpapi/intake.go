@@ -10,9 +10,10 @@ type intake[T any] struct {
 	mu    sync.Mutex
 	moved sync.Cond // on mu; something below changed
 	lines []T
-	bytes int  // of lines; put waits while it or len(lines) has reached its maximum
-	ended bool // no more lines come
-	cut   bool // nobody waits any longer
+	bytes int    // of lines; put waits while it or len(lines) has reached its maximum
+	full  func() // called once, when put would wait for room; nil: nobody cares
+	ended bool   // no more lines come
+	cut   bool   // nobody waits any longer
 }
 
 func newIntake[T any](maxLines, maxBytes int) *intake[T] {
@@ -26,6 +27,13 @@ func (in *intake[T]) put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
+		if full := in.full; full != nil {
+			in.full = nil
+			in.mu.Unlock()
+			full()
+			in.mu.Lock()
+			continue
+		}
 		in.moved.Wait()
 	}
 	if in.cut {

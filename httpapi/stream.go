@@ -48,6 +48,7 @@ func (s *Server) stream(c echo.Context) error {
 	s.metrics.waiting.Inc()
 	defer s.metrics.waiting.Dec()
 	t.open(c)
+	t.sendHead()
 	if err := t.serve(c.Request().Context()); err != nil {
 		s.logCut(err)
 		s.giveBack(t.outbox.unwritten())
@@ -106,7 +107,7 @@ func (t *consumer) takeQuery(query url.Values) error {
 // serve goes on until the consumer ends its lines, a bounded credit is used up, or the server closes. Tasks that were
 // leased by then are still written, and settles answered.
 func (t *consumer) serve(request context.Context) error {
-	steps := []func(context.Context) error{t.leaseTasks, t.beat, t.watch,
+	steps := []step{t.leaseTasks, t.beat, t.watch,
 		func(context.Context) error { return t.answer(t.outbox) }}
 	t.producers.Store(1)
 	if !t.bounded {
