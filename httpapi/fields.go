@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"math/bits"
+	"unsafe"
 
 	"github.com/belfryhq/belfry/fsm"
 )
@@ -176,12 +177,13 @@ func twice(name string) error { return &fsm.FieldError{Field: name, Detail: "is 
 
 // The next few read a member's value of one type, and name the field if it is of another.
 
+// text reads a string, which mostly is a part of the scanned text itself: nobody writes into that any more.
 func (s *scanner) text(name string) (string, error) {
 	if s.peek() != '"' {
 		return "", s.wrongType(name, "a string")
 	}
 	b, err := s.str()
-	return string(b), err
+	return unsafe.String(unsafe.SliceData(b), len(b)), err
 }
 
 func (s *scanner) members(name string, member func(name []byte) error) error {
