@@ -75,7 +75,8 @@ func (p *peers) connect(id string) *remote {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true,
 		}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}),
+			grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithUnaryInterceptor(to.unary), grpc.WithStreamInterceptor(to.stream), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
 	)

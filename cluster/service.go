@@ -27,7 +27,7 @@ func (n *Node) serve() {
 	check := incoming{n}
 	n.server = grpc.NewServer(
 		grpc.ConnectionTimeout(5*time.Second), // for the HTTP/2 handshake: a preface and then silence
-		grpc.MaxConcurrentStreams(1024),
+		grpc.MaxConcurrentStreams(1024), grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),

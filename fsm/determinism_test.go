@@ -100,7 +100,7 @@ func TestFollowerBuildsNoResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	applied, err := m.Apply(data, false)
+	applied, err := applyAndScribble(m, data, false)
 	if err != nil || len(applied.Results)+len(applied.Grants) != 0 {
 		t.Fatalf("got %v, %v", applied, err)
 	}
@@ -245,7 +245,7 @@ func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 }
 
 func applyTo(t *rapid.T, m *Machine, data []byte, full bool) Applied {
-	applied, err := m.Apply(data, full)
+	applied, err := applyAndScribble(m, data, full)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,8 +3,6 @@ package fsm
 import (
 	"cmp"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -37,7 +35,7 @@ func (m *Machine) repeat(h handle, k *remembered, c *fsmpb.Command) *fsmpb.Resul
 	m.answer(result, h, c.Answer)
 	if t := result.Task; t != nil {
 		if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
-			t.Spec = proto.CloneOf(specOrEmpty(op.Schedule))
+			t.Spec = copyOf(specOrEmpty(op.Schedule))
 			t.Spec.Queue = cmp.Or(t.Spec.Queue, DefaultQueue)
 		}
 		t.Revision, t.State, t.Attempts = k.revision, k.state, k.attempts

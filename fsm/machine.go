@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -41,15 +39,17 @@ type Grant struct {
 	Tag               uint64 // whose demand it answers, as the LaneCredit or Grant said; 0: it is pushed
 }
 
-// Apply applies one entry, a marshalled fsmpb.Entry. What it did is told only if full is set: only the leader has a
-// use for it. An error means that the entry cannot be read, or is of a newer command version: nothing of
+// Apply applies one entry, a marshalled fsmpb.Entry, which nobody may change any more: while it is applied its commands
+// point into it. What is kept of them is copied. What it did is told only if full is set: only the leader has a use for
+// it. An error means that the entry cannot be read, or is of a newer command version: nothing of
 // it was applied, and the replica must stop rather than guess.
 func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
-	var entry fsmpb.Entry
-	if err := proto.Unmarshal(data, &entry); err != nil {
+	entry := fsmpb.EntryFromVTPool()
+	defer entry.ReturnToVTPool()
+	if err := entry.UnmarshalVTUnsafe(data); err != nil {
 		return Applied{}, fmt.Errorf("entry cannot be read: %w", err)
 	}
-	if err := checkEntry(&entry); err != nil {
+	if err := checkEntry(entry); err != nil {
 		return Applied{}, err
 	}
 	m.mu.Lock()

@@ -49,7 +49,7 @@ func keyOfQueue(namespace, name string) queueKey {
 func (qs *queues) acquire(key queueKey) *queue {
 	q := qs.find(key)
 	if q == nil {
-		q = qs.add(&queue{queueKey: key, rule: noRule})
+		q = qs.add(&queue{queueKey: queueKey{strings.Clone(key.namespace), strings.Clone(key.name)}, rule: noRule})
 	}
 	q.uses++
 	return q

@@ -3,13 +3,11 @@ package fsm
 import (
 	"bufio"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-
-	"google.golang.org/protobuf/encoding/protodelim"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -23,7 +21,7 @@ const maxSnapshotRecord = 1 << 20
 // Restore replaces the state by a snapshot's. The new state is built aside and checked against the snapshot's own state
 // hash; after an error the old one is untouched.
 func (m *Machine) Restore(r io.Reader) error {
-	in := &snapshotReader{r: bufio.NewReaderSize(r, 256<<10)}
+	in := &snapshotReader{from: bufio.NewReaderSize(r, 256<<10)}
 	fresh := &Machine{shard: m.shard, state: newState()}
 	if err := fresh.restore(in); err != nil {
 		return fmt.Errorf("snapshot of shard %d: %w", m.shard, err)
@@ -42,8 +40,9 @@ func (m *Machine) restore(in *snapshotReader) error {
 		return err
 	}
 	var read restoring
+	var rec fsmpb.SnapshotRecord
 	for {
-		var rec fsmpb.SnapshotRecord
+		rec.ResetVT()
 		if err := in.get(&rec); err != nil {
 			return fmt.Errorf("after %d tasks: %w", read.tasks, err)
 		}
@@ -215,12 +214,29 @@ func (m *Machine) landAll() {
 	}
 }
 
-type snapshotReader struct{ r *bufio.Reader }
+// snapshotReader reads messages with their lengths before them.
+type snapshotReader struct {
+	from   *bufio.Reader
+	record []byte // the last one, which its message points into
+}
 
-func (s *snapshotReader) get(m proto.Message) error {
-	err := protodelim.UnmarshalOptions{MaxSize: maxSnapshotRecord}.UnmarshalFrom(s.r, m)
-	if errors.Is(err, io.EOF) {
+// get reads the next message. It is good until the next call, and what is kept of it has to be copied.
+func (s *snapshotReader) get(m interface{ UnmarshalVTUnsafe(b []byte) error }) error {
+	size, err := binary.ReadUvarint(s.from)
+	switch {
+	case errors.Is(err, io.EOF):
 		return io.ErrUnexpectedEOF // a snapshot ends with its trailer, and not before
+	case err != nil:
+		return err
+	case size > maxSnapshotRecord:
+		return fmt.Errorf("a record of %d bytes: %d is the limit", size, maxSnapshotRecord)
 	}
-	return err
+	s.record = slices.Grow(s.record[:0], int(size))[:size]
+	switch _, err := io.ReadFull(s.from, s.record); {
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err != nil:
+		return err
+	}
+	return m.UnmarshalVTUnsafe(s.record)
 }

@@ -80,7 +80,7 @@ func (s *state) setRule(r *fsmpb.QueueRule) {
 		s.queues.release(q)
 	} else {
 		q.rule = proto.CloneOf(r)
-		q.rule.Namespace, q.rule.Queue = key.namespace, key.name
+		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
 		s.rulesSum += digestRule(q.rule)
 		s.queues.rules++
 	}

@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"bytes"
 	"cmp"
 	"flag"
 	"fmt"
@@ -116,11 +117,21 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 
 func applyBytes(t testing.TB, m *Machine, data []byte) Applied {
 	t.Helper()
-	applied, err := m.Apply(data, true)
+	applied, err := applyAndScribble(m, data, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return applied
+}
+
+// applyAndScribble applies an entry, and then writes over it: nothing that is kept of it may point into it.
+func applyAndScribble(m *Machine, data []byte, full bool) (Applied, error) {
+	data = bytes.Clone(data)
+	applied, err := m.Apply(data, full)
+	for i := range data {
+		data[i] = 0xa5
+	}
+	return applied, err
 }
 
 func printApplied(a Applied) []string {

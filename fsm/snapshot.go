@@ -2,10 +2,9 @@ package fsm
 
 import (
 	"bufio"
+	"encoding/binary"
 	"io"
-
-	"google.golang.org/protobuf/encoding/protodelim"
-	"google.golang.org/protobuf/proto"
+	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/slab"
@@ -145,12 +144,27 @@ func (t *internTable[V]) copyForReading() *internTable[V] {
 }
 
 type countingWriter struct {
-	w *bufio.Writer
-	n int64
+	w       *bufio.Writer
+	n       int64
+	scratch []byte
 }
 
-func (c *countingWriter) put(m proto.Message) error {
-	n, err := protodelim.MarshalTo(c.w, m)
+// put writes a message with its length before it.
+func (c *countingWriter) put(m sizedMessage) error {
+	size := m.SizeVT()
+	c.scratch = binary.AppendUvarint(c.scratch[:0], uint64(size))
+	at := len(c.scratch)
+	c.scratch = slices.Grow(c.scratch, size)[:at+size]
+	if _, err := m.MarshalToSizedBufferVT(c.scratch[at:]); err != nil {
+		return err
+	}
+	n, err := c.w.Write(c.scratch)
 	c.n += int64(n)
 	return err
+}
+
+// sizedMessage is any message of package fsmpb.
+type sizedMessage interface {
+	SizeVT() int
+	MarshalToSizedBufferVT(b []byte) (int, error)
 }

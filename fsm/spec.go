@@ -3,8 +3,6 @@ package fsm
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/slab"
 )
@@ -26,7 +24,7 @@ func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occur
 		Traceparent:    spec.Traceparent,
 	}
 	if spec.Target != nil {
-		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(spec.Target) })
+		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(copyOf(spec.Target)) })
 		if c.target == 0 {
 			extra.Target = spec.Target
 		}
@@ -41,6 +39,19 @@ func encodeExtra(e *fsmpb.Extra) []byte {
 		return nil
 	}
 	return mustMarshal(e)
+}
+
+// copyOf shares nothing with the entry that a message came in.
+func copyOf[M any, P interface {
+	*M
+	sizedMessage
+	UnmarshalVT(b []byte) error
+}](m P) P {
+	own := P(new(M))
+	if err := own.UnmarshalVT(mustMarshal(m)); err != nil {
+		panic(fmt.Sprintf("fsm: a %T cannot be copied: %v", m, err))
+	}
+	return own
 }
 
 // putCold stores a blob and adds it to the state hash.
@@ -114,7 +125,7 @@ func (s *state) extraOf(c *cold) *fsmpb.Extra {
 		return noExtra
 	}
 	var extra fsmpb.Extra
-	if err := proto.Unmarshal(c.extra, &extra); err != nil {
+	if err := extra.UnmarshalVT(c.extra); err != nil {
 		panic(fmt.Sprintf("fsm: a blob of this process cannot be read: %v", err))
 	}
 	return &extra
@@ -138,10 +149,10 @@ func (s *state) destinationOf(c *cold, extra *fsmpb.Extra) string {
 	return ""
 }
 
-func mustMarshal(m proto.Message) []byte {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic(fmt.Sprintf("fsm: %T cannot be marshalled: %v", m, err)) // a string that is not UTF-8: refused before
+func mustMarshal(m sizedMessage) []byte {
+	b := make([]byte, m.SizeVT())
+	if _, err := m.MarshalToSizedBufferVT(b); err != nil {
+		panic(fmt.Sprintf("fsm: %T cannot be marshalled: %v", m, err))
 	}
 	return b
 }

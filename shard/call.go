@@ -22,7 +22,13 @@ type call struct {
 
 // newCall encodes commands.
 func newCall(cmds []*fsmpb.Command) (*call, error) {
+	const frameBytes = 4 // of a command's tag and length
+	size := 0
+	for _, cmd := range cmds {
+		size += cmd.SizeVT() + frameBytes
+	}
 	c := &call{
+		data:    make([]byte, 0, size),
 		ends:    make([]int, 0, len(cmds)),
 		replies: make([]fsm.Reply, len(cmds)),
 		done:    make(chan struct{}),

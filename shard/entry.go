@@ -1,10 +1,10 @@
 package shard
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -29,9 +29,13 @@ const (
 
 // frame appends a command as one element of an entry's commands.
 func frame(buf []byte, cmd *fsmpb.Command) ([]byte, error) {
+	size := cmd.SizeVT()
 	buf = protowire.AppendTag(buf, entryCommandsField, protowire.BytesType)
-	buf = protowire.AppendVarint(buf, uint64(proto.Size(cmd)))
-	return proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(buf, cmd)
+	buf = protowire.AppendVarint(buf, uint64(size))
+	at := len(buf)
+	buf = slices.Grow(buf, size)[:at+size]
+	_, err := cmd.MarshalToSizedBufferVT(buf[at:])
+	return buf, err
 }
 
 // entry is one proposal: its bytes, and who waits for which of its results.

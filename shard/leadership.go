@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -127,7 +126,7 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 	}
 	var bytes int64
 	for _, cmd := range cmds {
-		bytes += int64(proto.Size(cmd))
+		bytes += int64(cmd.SizeVT())
 	}
 	reserved, err := l.proposer.queue.reserve(bytes)
 	if err != nil {

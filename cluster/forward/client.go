@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -112,7 +110,7 @@ func (c *Client) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []
 }
 
 func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, read bool) (*clusterpb.CallReply, error) {
-	k := &call{msg: msg, size: proto.Size(msg), read: read, done: make(chan struct{})}
+	k := &call{msg: msg, size: msg.SizeVT(), read: read, done: make(chan struct{})}
 	k.until, _ = ctx.Deadline()
 	if err := c.enqueue(k); err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
@@ -97,7 +96,7 @@ func (s *server) receiveAll(stream ServerStream) error {
 }
 
 func (s *server) begin(call *clusterpb.Call) bool {
-	size := int64(min(proto.Size(call), maxServed))
+	size := int64(min(call.SizeVT(), maxServed))
 	if s.room.Acquire(s.ctx, size) != nil {
 		return false
 	}
@@ -125,7 +124,7 @@ func (s *server) sendAll(stream ServerStream) error {
 	for reply := range s.replies {
 		runtime.Gosched() // see Client.stream
 		msg := &clusterpb.ForwardReply{Replies: []*clusterpb.CallReply{reply}}
-		s.fill(msg, proto.Size(reply))
+		s.fill(msg, reply.SizeVT())
 		if err := stream.Send(msg); err != nil {
 			return err
 		}
@@ -140,7 +139,7 @@ func (s *server) fill(msg *clusterpb.ForwardReply, bytes int) {
 			if !ok {
 				return
 			}
-			bytes += proto.Size(reply)
+			bytes += reply.SizeVT()
 			msg.Replies = append(msg.Replies, reply)
 		default:
 			return

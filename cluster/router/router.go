@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
@@ -158,7 +157,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
 	for len(p.cmds) > 0 {
 		n, bytes := 0, 0
 		for n < len(p.cmds) && bytes < pieceBytes {
-			bytes += proto.Size(p.cmds[n])
+			bytes += p.cmds[n].SizeVT()
 			n++
 		}
 		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
