@@ -39,7 +39,7 @@ func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
 // walk, every begun task is in exactly the list that its state names, and the wheel holds exactly those that wait.
 func audit(t failer, m *Machine) {
 	t.Helper()
-	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}, slots: make(slotCounts, Slots), dues: map[queueKey]map[int64]int{}}
+	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}, slots: make(slotCounts, Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{}}
 	a.walkLists()
 	a.walkTasks()
 	if a.sum != m.sum {
@@ -49,6 +49,11 @@ func audit(t failer, m *Machine) {
 		t.Errorf("counts kept are %v, those of a full walk %v", m.counts, a.counts)
 	}
 	a.checkQueues()
+	for n, uses := range m.manners.refs {
+		if uint32(a.manners[uint32(n)]) != uses {
+			t.Errorf("manner %d is used by %d tasks, and counted %d times", n, a.manners[uint32(n)], uses)
+		}
+	}
 	if !slices.Equal(a.slots, m.slots) {
 		t.Errorf("the counts by slot are not those of a full walk")
 	}
@@ -72,6 +77,7 @@ type auditor struct {
 	bytes   int64
 	queues  map[queueKey]queueTally
 	uses    map[queueKey]int
+	manners map[uint32]int
 }
 
 func (a *auditor) walkLists() {
@@ -134,6 +140,9 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.slots[slot][r.state]++
 	}
 	c := readCold(m.blobs.Get(r.cold))
+	if c.manner != 0 {
+		a.manners[c.manner]++
+	}
 	a.countQueue(r, &c)
 	a.sum += m.digest(h) + m.digestCold(r, &c)
 	if r.keys != 0 {

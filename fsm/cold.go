@@ -1,10 +1,6 @@
 package fsm
 
-import (
-	"encoding/binary"
-
-	"github.com/belfryhq/belfry/fsm/fsmpb"
-)
+import "encoding/binary"
 
 // cold is what a caller said about a task, as its blob holds it. The blob never changes; a change writes a new one.
 // Its encoding lives and dies with the process: the log and the snapshot are protobuf.
@@ -14,8 +10,9 @@ type cold struct {
 	id        string
 	queue     uint32 // its number
 	target    uint32 // interned; 0: none, or in extra
+	manner    uint32 // interned; 0: none, or in extra
 	delay     int64  // of the last call that gave one; noDelay if none did
-	extra     []byte // marshalled fsmpb.Extra; empty: nothing in it
+	extra     []byte // marshalled fsmpb.Extra: what is not shared; empty: nothing in it
 	asBytes   bool   // the payload came as payload_base64
 	payload   []byte // to the end of the blob
 }
@@ -36,6 +33,7 @@ const (
 	coldHasExtra
 	coldAsBytes
 	coldFarCreated
+	coldHasManner
 )
 
 // Created takes five bytes, in milliseconds since the beginning of 2020. Outside of the 34 years from then on it takes
@@ -71,6 +69,10 @@ func (c *cold) appendTo(b []byte) []byte {
 		b[at] |= coldHasTarget
 		b = binary.AppendUvarint(b, uint64(c.target))
 	}
+	if c.manner != 0 {
+		b[at] |= coldHasManner
+		b = binary.AppendUvarint(b, uint64(c.manner))
+	}
 	if c.delay != noDelay {
 		b[at] |= coldHasDelay
 		b = binary.AppendUvarint(b, uint64(c.delay))
@@ -102,6 +104,9 @@ func readCold(b []byte) cold {
 	}
 	if flags&coldHasTarget != 0 {
 		c.target = uint32(in.uvarint())
+	}
+	if flags&coldHasManner != 0 {
+		c.manner = uint32(in.uvarint())
 	}
 	if flags&coldHasDelay != 0 {
 		c.delay = int64(in.uvarint())
@@ -169,10 +174,4 @@ func (r *coldReader) sized() []byte {
 	s := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return s
-}
-
-// isEmptyExtra tells whether an extra says nothing, so that none need be kept.
-func isEmptyExtra(e *fsmpb.Extra) bool {
-	return e.ContentType == "" && e.Retry == nil && e.ExpiresAfterMs == 0 && len(e.Labels) == 0 &&
-		e.Traceparent == "" && e.Target == nil
 }

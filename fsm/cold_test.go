@@ -21,6 +21,7 @@ func TestColdIsReadBack(t *testing.T) {
 			},
 			queue:   rapid.Uint32().Draw(t, "queue"),
 			target:  rapid.Uint32().Draw(t, "target"),
+			manner:  rapid.Uint32().Draw(t, "manner"),
 			delay:   rapid.OneOf(rapid.Just(int64(noDelay)), rapid.Int64Range(0, 1<<50)).Draw(t, "delay"),
 			extra:   rapid.SliceOf(rapid.Byte()).Draw(t, "extra"),
 			asBytes: rapid.Bool().Draw(t, "as bytes"),

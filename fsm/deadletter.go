@@ -20,17 +20,6 @@ func (m *Machine) replay(h handle) *fsmpb.Result {
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
 }
 
-// forgetExpiry lets a task be begun at any time.
-func (s *state) forgetExpiry(h handle) {
-	c := readCold(s.blobs.Get(s.tasks.Read(h).cold))
-	extra := s.extraOf(&c)
-	if extra.ExpiresAfterMs == 0 {
-		return
-	}
-	extra.ExpiresAfterMs = 0
-	s.rewriteCold(h, func(c *cold) { c.extra = encodeExtra(extra) })
-}
-
 // dropDead forgets a dead letter.
 func (m *Machine) dropDead(h handle) *fsmpb.Result {
 	if !m.tasks.Read(h).is(fsmpb.State_STATE_DEAD) {

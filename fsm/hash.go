@@ -107,7 +107,7 @@ func (s *state) digestCold(r *record, c *cold) uint64 {
 	if t := s.targetOf(c, extra); t != nil {
 		d.target(t)
 	}
-	if len(c.extra) > 0 {
+	if hasManner(extra) || extra.Traceparent != "" {
 		d.extra(extra)
 	}
 	return d.sum()

@@ -113,6 +113,7 @@ func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
 	if op.ClearLabels {
 		labels = nil
 	}
+	labels = slices.Clone(labels) // other tasks have the same
 	for _, l := range op.Labels {
 		labels = setNamed(labels, l.Name, l.Value, func(value string) *fsmpb.Label {
 			return &fsmpb.Label{Name: l.Name, Value: value}

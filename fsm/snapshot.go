@@ -42,7 +42,9 @@ func (m *Machine) Snapshot() *Snapshot {
 		tasks:    m.tasks.Freeze(),
 		progress: m.progress.Freeze(),
 		blobs:    m.blobs.Freeze(),
-		values:   state{queues: m.queues.copyForReading(), targets: m.targets.copyForReading()},
+		values: state{
+			queues: m.queues.copyForReading(), targets: m.targets.copyForReading(), manners: m.manners.copyForReading(),
+		},
 	}
 }
 

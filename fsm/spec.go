@@ -16,7 +16,7 @@ func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occur
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
 	}
-	extra := fsmpb.Extra{
+	extra := &fsmpb.Extra{
 		ContentType:    spec.ContentType,
 		Retry:          spec.Retry,
 		ExpiresAfterMs: spec.ExpiresAfterMs,
@@ -29,16 +29,8 @@ func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occur
 			extra.Target = spec.Target
 		}
 	}
-	c.extra = encodeExtra(&extra)
+	s.setExtra(c, extra)
 	return c
-}
-
-// encodeExtra returns nil for an extra that says nothing.
-func encodeExtra(e *fsmpb.Extra) []byte {
-	if isEmptyExtra(e) {
-		return nil
-	}
-	return mustMarshal(e)
 }
 
 // copyOf shares nothing with the entry that a message came in.
@@ -67,6 +59,7 @@ func (s *state) dropCold(r *record) {
 	s.sum -= s.digestCold(r, &c)
 	s.queues.release(s.queues.list[c.queue])
 	s.targets.release(c.target)
+	s.manners.release(c.manner)
 	s.blobs.Free(r.cold)
 }
 
@@ -116,19 +109,6 @@ func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 		spec.Payload = append([]byte(nil), c.payload...)
 	}
 	return spec
-}
-
-var noExtra = &fsmpb.Extra{} // never written to
-
-func (s *state) extraOf(c *cold) *fsmpb.Extra {
-	if len(c.extra) == 0 {
-		return noExtra
-	}
-	var extra fsmpb.Extra
-	if err := extra.UnmarshalVT(c.extra); err != nil {
-		panic(fmt.Sprintf("fsm: a blob of this process cannot be read: %v", err))
-	}
-	return &extra
 }
 
 func (s *state) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {

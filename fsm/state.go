@@ -23,6 +23,7 @@ type state struct {
 
 	queues  queues
 	targets *internTable[target]
+	manners *internTable[*fsmpb.Extra]
 	lanes   lanes
 
 	tombstones     list  // delivered and cancelled ones, oldest first
@@ -50,6 +51,7 @@ func newState() *state {
 		seed:     maphash.MakeSeed(),
 		queues:   newQueues(),
 		targets:  newInternTable[target](),
+		manners:  newInternTable[*fsmpb.Extra](),
 		lanes:    newLanes(),
 		slots:    make(slotCounts, Slots),
 	}

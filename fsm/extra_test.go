@@ -1,0 +1,85 @@
+package fsm
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// What a task says is read back, whether it is shared or not, and its hash and size do not tell which.
+func TestExtraIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawExtra(t)
+		free, full := newState(), newState()
+		full.fillManners()
+		var sums []uint64
+		for _, s := range []*state{free, full} {
+			c := &cold{delay: noDelay}
+			s.setExtra(c, e)
+			if got := s.extraOf(c); !proto.Equal(got, e) {
+				t.Fatalf("%v, not %v", got, e)
+			}
+			if c.manner != 0 && s == full || c.manner == 0 && s == free && hasManner(e) {
+				t.Errorf("manner %d", c.manner)
+			}
+			sums = append(sums, s.digestCold(&record{}, c), uint64(saidBytes(s.extraOf(c))))
+		}
+		if sums[0] != sums[2] || sums[1] != sums[3] {
+			t.Errorf("hashes and sizes %v", sums)
+		}
+	})
+}
+
+func (s *state) fillManners() {
+	for i := range maxInterned {
+		s.manners.acquire(fmt.Sprint("manner ", i), func() *fsmpb.Extra { return noExtra })
+	}
+}
+
+func drawExtra(t *rapid.T) *fsmpb.Extra {
+	e := &fsmpb.Extra{
+		ContentType:    rapid.SampledFrom([]string{"", "text/plain"}).Draw(t, "content type"),
+		ExpiresAfterMs: rapid.SampledFrom([]int64{0, 1000}).Draw(t, "expires after"),
+		Traceparent:    rapid.SampledFrom([]string{"", "00-1-2-01"}).Draw(t, "traceparent"),
+	}
+	if rapid.Bool().Draw(t, "retry") {
+		e.Retry = &fsmpb.Retry{MaxAttempts: 3}
+	}
+	if rapid.Bool().Draw(t, "target") {
+		e.Target = &fsmpb.Target{Url: "http://a"}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "labels") {
+		e.Labels = append(e.Labels, &fsmpb.Label{Name: fmt.Sprint(i), Value: rapid.String().Draw(t, "value")})
+	}
+	return e
+}
+
+// A manner is there as long as a task has it.
+func TestMannersAreLetGo(t *testing.T) {
+	m := New(0)
+	labelled := func(id, label string) *fsmpb.Command {
+		c := scheduleCommand(id, 99)
+		c.GetSchedule().Spec = &fsmpb.Spec{Labels: []*fsmpb.Label{{Name: "tier", Value: label}}}
+		return c
+	}
+	apply := func(commands ...*fsmpb.Command) {
+		t.Helper()
+		applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: commands}))
+	}
+	apply(labelled("a", "gold"), labelled("b", "gold"), labelled("c", "iron"))
+	if n := len(m.manners.numbers); n != 2 {
+		t.Errorf("%d manners of three tasks", n)
+	}
+	apply(labelled("a", "iron"), labelled("b", "iron"))
+	if n := len(m.manners.numbers); n != 1 {
+		t.Errorf("%d manners when all are the same", n)
+	}
+	apply(scheduleCommand("a", 99), scheduleCommand("b", 99), scheduleCommand("c", 99))
+	if n := len(m.manners.numbers); n != 0 {
+		t.Errorf("%d manners when none is left", n)
+	}
+}
