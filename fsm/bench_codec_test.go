@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -16,12 +14,11 @@ func BenchmarkEncode(b *testing.B) {
 	for i := range batch {
 		entry.Commands = append(entry.Commands, benchSchedule(i))
 	}
-	var data []byte
+	data := make([]byte, entry.SizeVT())
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
-		var err error
-		if data, err = (proto.MarshalOptions{}).MarshalAppend(data[:0], entry); err != nil {
+		if _, err := entry.MarshalToSizedBufferVT(data[:entry.SizeVT()]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -35,10 +32,11 @@ func BenchmarkDecode(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
-		var entry fsmpb.Entry
-		if err := proto.Unmarshal(data, &entry); err != nil {
+		entry := fsmpb.EntryFromVTPool()
+		if err := entry.UnmarshalVTUnsafe(data); err != nil {
 			b.Fatal(err)
 		}
+		entry.ReturnToVTPool()
 	}
 }
 

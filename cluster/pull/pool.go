@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // waiter is one consumer's call. The puller's mutex guards it until served is closed.
@@ -93,7 +92,7 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 	now := time.Now()
 	q.news++
 	for _, t := range tasks {
-		size := proto.Size(t)
+		size := t.SizeVT()
 		q.puller.buffered += size
 		q.buffer = append(q.buffer, arrived{t, size, now})
 	}

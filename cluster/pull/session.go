@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -228,7 +226,7 @@ func endOf(err error) *clusterpb.CallError {
 func sizeOf(tasks []*fsmpb.Task) int {
 	n := 0
 	for _, t := range tasks {
-		n += proto.Size(t)
+		n += t.SizeVT()
 	}
 	return n
 }

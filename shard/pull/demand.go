@@ -4,8 +4,6 @@ import (
 	"container/list"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -84,7 +82,7 @@ func (d *Demand) room() int {
 
 // put adds a task to what is handed over next.
 func (d *Demand) put(t *fsmpb.Task) {
-	size := proto.Size(t)
+	size := t.SizeVT()
 	d.parcel = append(d.parcel, t)
 	d.sent = append(d.sent, size)
 	d.sentBytes += size

@@ -3,8 +3,6 @@ package pull
 import (
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -35,7 +33,7 @@ type shelved struct {
 
 // put returns false if there is no room, or nobody can ask for it because its lease is not known.
 func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, lease time.Duration) bool {
-	size := proto.Size(task)
+	size := task.SizeVT()
 	if lease == 0 || s.bytes+size > maxShelfBytes {
 		return false
 	}
