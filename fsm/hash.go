@@ -131,6 +131,9 @@ func (s *state) digestKeys(r *record, keys []remembered) uint64 {
 		d.uint(k.occurrence)
 		d.int(k.next)
 		d.string(k.lastError)
+		if k.unchanged {
+			d.uint(1)
+		}
 	}
 	return d.sum()
 }

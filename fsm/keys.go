@@ -2,12 +2,27 @@ package fsm
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// keysRemembered is how many of the last keyed calls that changed a task can be repeated.
+// keysRemembered is how many of the last keyed calls that changed a task can be repeated. Calls that found nothing to
+// change, such as a cancel of a task that has fired, are remembered where there is room beside them.
 const keysRemembered = 2
+
+// Remembers tells whether the task of a call remembers the call's key: then it brings nothing that must be kept.
+func (m *Machine) Remembers(c *fsmpb.Command) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	h := m.find(c.Namespace, c.Id)
+	if h == 0 || c.Key == nil {
+		return false
+	}
+	var kept [keysRemembered]remembered
+	keys := m.keysOf(kept[:0], m.tasks.Read(h))
+	return slices.ContainsFunc(keys, func(k remembered) bool { return k.hash == c.Key.Hash })
+}
 
 // recall answers a call whose key the task remembers: as it was answered then, or that the key was another call's.
 // nil: the call is to be carried out.
@@ -47,21 +62,21 @@ func (m *Machine) repeat(h handle, k *remembered, c *fsmpb.Command) *fsmpb.Resul
 	return result
 }
 
-// remember keeps a key with what its call did; the oldest one over keysRemembered is forgotten.
+// remember keeps a key with what its call did.
 func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 	if key == nil || h == 0 {
 		return
 	}
 	r := m.tasks.Read(h)
 	var kept [keysRemembered + 1]remembered
-	keys := m.keysOf(kept[:0], r)
-	if len(keys) >= keysRemembered {
-		keys = keys[len(keys)-keysRemembered+1:]
+	unchanged := result.Revision != m.number
+	keys, ok := roomForKey(m.keysOf(kept[:0], r), unchanged)
+	if !ok {
+		return
 	}
 	c := m.headOf(r)
 	k := remembered{
-		hash:     key.Hash,
-		call:     key.Call,
+		hash: key.Hash, call: key.Call, unchanged: unchanged,
 		code:     result.Code,
 		revision: result.Revision,
 		previous: result.Previous,
@@ -77,6 +92,22 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 		m.rememberProgress(&k, r)
 	}
 	m.setKeys(h, append(keys, k))
+}
+
+// roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first, and
+// another of those pushes out no call that did.
+func roomForKey(keys []remembered, unchanged bool) (_ []remembered, ok bool) {
+	if len(keys) < keysRemembered {
+		return keys, true
+	}
+	oldest := slices.IndexFunc(keys, func(k remembered) bool { return k.unchanged })
+	if oldest < 0 {
+		if unchanged {
+			return keys, false
+		}
+		oldest = 0
+	}
+	return slices.Delete(keys, oldest, oldest+1), true
 }
 
 func (s *state) rememberProgress(k *remembered, r *record) {

@@ -20,6 +20,7 @@ type remembered struct {
 	fireAt, created int64
 	next            int64
 	lastError       string
+	unchanged       bool // the call changed nothing
 }
 
 const (
@@ -32,6 +33,8 @@ const (
 	keyNext                       // next follows
 	keyLastError                  // lastError follows
 	rememberedKeySize = 16
+
+	keyUnchanged = 0x80 // in the byte of the code
 )
 
 // appendTo writes k beside the head of the task's cold blob: flags, hash, call, fireAt, the parts that the flags name.
@@ -45,7 +48,11 @@ func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 	if k.schedules() {
 		flags |= keySchedules
 	} else {
-		b = append(b, byte(k.code), byte(k.previous), byte(k.state), byte(k.outcome))
+		code := byte(k.code)
+		if k.unchanged {
+			code |= keyUnchanged
+		}
+		b = append(b, code, byte(k.previous), byte(k.state), byte(k.outcome))
 	}
 	if k.revision != c.occurrence {
 		flags |= keyOwnRevision
@@ -81,7 +88,8 @@ func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 
 // schedules tells whether k's codes are those of a call that made a task where none was.
 func (k *remembered) schedules() bool {
-	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED && k.outcome == 0
+	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED &&
+		k.outcome == 0 && !k.unchanged
 }
 
 // readKeys appends the keys of a blob to keys; nil holds none. c is the head that they were written beside.
@@ -101,7 +109,8 @@ func readRemembered(in *coldReader, c *coldHead) remembered {
 	in.rest = in.rest[1+rememberedKeySize:]
 	wait := in.varint()
 	if flags&keySchedules == 0 {
-		k.code, k.previous = fsmpb.Code(in.rest[0]), fsmpb.State(in.rest[1])
+		k.code, k.previous = fsmpb.Code(in.rest[0]&^keyUnchanged), fsmpb.State(in.rest[1])
+		k.unchanged = in.rest[0]&keyUnchanged != 0
 		k.state, k.outcome = fsmpb.State(in.rest[2]), fsmpb.CancelOutcome(in.rest[3])
 		in.rest = in.rest[4:]
 	}
@@ -136,6 +145,7 @@ func (k *remembered) message() *fsmpb.RememberedKey {
 		Key:  &fsmpb.Key{Hash: k.hash, Call: k.call},
 		Code: k.code, Revision: k.revision, Previous: k.previous, Outcome: k.outcome, State: k.state, Attempts: k.attempts,
 		FireAtMs: k.fireAt, CreatedAtMs: k.created, Occurrence: k.occurrence, NextAttemptAtMs: k.next, LastError: k.lastError,
+		Unchanged: k.unchanged,
 	}
 }
 
@@ -144,5 +154,6 @@ func rememberedOf(m *fsmpb.RememberedKey) remembered {
 		hash: m.Key.GetHash(), call: m.Key.GetCall(),
 		code: m.Code, revision: m.Revision, previous: m.Previous, outcome: m.Outcome, state: m.State, attempts: m.Attempts,
 		fireAt: m.FireAtMs, created: m.CreatedAtMs, occurrence: m.Occurrence, next: m.NextAttemptAtMs, lastError: m.LastError,
+		unchanged: m.Unchanged,
 	}
 }

@@ -44,6 +44,7 @@ func drawRemembered(t *rapid.T, c *coldHead) remembered {
 		attempts:   rapid.OneOf(rapid.Just(uint32(0)), rapid.Uint32()).Draw(t, "attempts"),
 		next:       rapid.OneOf(rapid.Just(int64(0)), instants()).Draw(t, "next"),
 		lastError:  rapid.OneOf(rapid.Just(""), rapid.String()).Draw(t, "error"),
+		unchanged:  rapid.Bool().Draw(t, "unchanged"),
 	}
 	if rapid.Bool().Draw(t, "a change") {
 		k.code = fsmpb.Code(rapid.IntRange(0, 20).Draw(t, "code"))

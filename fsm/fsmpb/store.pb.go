@@ -108,7 +108,7 @@ func (x *Extra) GetTarget() *Target {
 	return nil
 }
 
-// Remembered is the idempotency record of a task: the last two keys that changed it, oldest first.
+// Remembered is the idempotency record of a task: the last two calls with a key that changed it, oldest first.
 type Remembered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Keys          []*RememberedKey       `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
@@ -169,6 +169,7 @@ type RememberedKey struct {
 	// Of a task that was attempted; a cancel does not answer them.
 	NextAttemptAtMs int64  `protobuf:"varint,11,opt,name=next_attempt_at_ms,json=nextAttemptAtMs,proto3" json:"next_attempt_at_ms,omitempty"`
 	LastError       string `protobuf:"bytes,12,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Unchanged       bool   `protobuf:"varint,13,opt,name=unchanged,proto3" json:"unchanged,omitempty"` // the call changed nothing: it goes first
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -285,6 +286,13 @@ func (x *RememberedKey) GetLastError() string {
 		return x.LastError
 	}
 	return ""
+}
+
+func (x *RememberedKey) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
 }
 
 // SnapshotHeader begins a snapshot; the rules and the tasks follow, each a length-delimited SnapshotRecord, and the
@@ -645,7 +653,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
-	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xda\x03\n" +
+	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xf8\x03\n" +
 	"\rRememberedKey\x12$\n" +
 	"\x03key\x18\x01 \x01(\v2\x12.belfry.fsm.v1.KeyR\x03key\x12'\n" +
 	"\x04code\x18\x02 \x01(\x0e2\x13.belfry.fsm.v1.CodeR\x04code\x12\x1a\n" +
@@ -663,7 +671,8 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"occurrence\x12+\n" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
-	"last_error\x18\f \x01(\tR\tlastError\"\xf0\x01\n" +
+	"last_error\x18\f \x01(\tR\tlastError\x12\x1c\n" +
+	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xf0\x01\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
