@@ -31,16 +31,23 @@ func (s *Shard) lacking() error {
 	return nil
 }
 
-// doInPlace is Do without those commands that need room.
+// doInPlace is Do without those commands that need room. A call that is remembered needs none: its repeat is answered as
+// it was then. To know which are, this replica must have applied all that leaders before it committed.
 func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []fsm.Reply {
-	if _, err := s.leadership(ctx); err != nil {
+	l, err := s.leadership(ctx)
+	if err != nil {
 		return refuse(len(cmds), err) // whoever leads may have room
+	}
+	reserved, err := l.admit(ctx, cmds)
+	defer l.proposer.queue.release(reserved)
+	if err != nil {
+		return s.refuse(len(cmds), err)
 	}
 	replies := refuse(len(cmds), lack)
 	var rest []*fsmpb.Command
 	var at []int
 	for i, cmd := range cmds {
-		if !fsm.Grows(cmd) {
+		if !fsm.Grows(cmd) || s.machine.Remembers(cmd) {
 			rest, at = append(rest, cmd), append(at, i)
 		}
 	}

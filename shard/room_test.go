@@ -27,9 +27,19 @@ func testLack(t *testing.T, lack error) {
 		defer c.close()
 		due := time.Now().Add(time.Hour)
 		n := c.leader()
+		keyed := func(hash uint64) *fsmpb.Command {
+			cmd := schedule("keyed", due)
+			cmd.Key = &fsmpb.Key{Hash: hash, Call: hash}
+			return cmd
+		}
 		n.must(t, schedule("a", due))
+		n.must(t, keyed(1))
 		for _, id := range c.ids {
 			c.nodes[id].SetRoom(lack)
+		}
+		if r := n.Do(t.Context(), []*fsmpb.Command{keyed(1), keyed(2)}); r[0].Err != nil ||
+			!r[0].Result.GetRepeated() || !errors.Is(r[1].Err, lack) {
+			t.Errorf("a call repeated with its key, and one with another: %v", r)
 		}
 		replies := n.Do(t.Context(), []*fsmpb.Command{schedule("b", due), cancelOf("a"), schedule("a", due), cancelOf("b")})
 		if !errors.Is(replies[0].Err, lack) || !errors.Is(replies[2].Err, lack) {
