@@ -52,10 +52,7 @@ func (s *Shard) openSnapshots() (raft.SnapshotStore, error) {
 	if s.cfg.Snapshots != nil {
 		return s.cfg.Snapshots()
 	}
-	if err := snapshots.RemoveUnfinished(s.cfg.Dir, s.cfg.Logger); err != nil {
-		return nil, fmt.Errorf("remove unfinished snapshots: %w", err)
-	}
-	return snapshots.Open(s.cfg.Dir, snapshotsKept, raftlog.New(s.cfg.Logger))
+	return snapshots.Open(s.cfg.Dir, snapshotsKept, s.cfg.Logger)
 }
 
 func (s *Shard) openStores(taken raft.SnapshotStore) (Stores, error) {

@@ -86,11 +86,7 @@ func Open(cfg Config) (*Group, error) {
 const snapshotsKept = 2
 
 func (g *Group) start(notify chan bool) error {
-	logger := raftlog.New(g.cfg.Logger)
-	if err := snapshots.RemoveUnfinished(g.cfg.Dir, g.cfg.Logger); err != nil {
-		return fmt.Errorf("remove unfinished snapshots: %w", err)
-	}
-	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, logger)
+	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, g.cfg.Logger)
 	if err != nil {
 		return err
 	}

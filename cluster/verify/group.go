@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/control"
@@ -39,13 +38,10 @@ type look struct {
 	snapTerm uint64
 }
 
-// keepAll is more snapshots than a node keeps.
-const keepAll = 1 << 10
-
 // readSnapshots restores each snapshot, the oldest first.
 func (l *look) readSnapshots(dir string) {
 	l.made = l.state()
-	store, err := snapshots.Open(dir, keepAll, hclog.NewNullLogger())
+	store, err := snapshots.Inspect(dir)
 	if err != nil {
 		l.wrong("snapshots: %v", err)
 		return

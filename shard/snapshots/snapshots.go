@@ -6,7 +6,7 @@
 // process would take it and drop the log before it; and its own folder, which names its files, Raft does not sync at
 // all. So that one is synced when a snapshot is closed, and every folder once more before anything is read from it.
 //
-// What a process was killed over stays for ever, as large as the state, unless somebody removes it: RemoveUnfinished.
+// And what a process was killed over stays for ever, as large as the state, unless it is removed before the next begins.
 package snapshots
 
 import (
@@ -20,6 +20,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 const (
@@ -35,8 +37,22 @@ type Store struct {
 	sync func(dir string) error
 }
 
-// Open opens the snapshots in a group's folder, making what is absent. That many are kept.
-func Open(dir string, kept int, logger hclog.Logger) (*Store, error) {
+// Open opens the snapshots in a group's folder for the group, making what is absent. That many are kept, and what a
+// process before left unfinished is removed.
+func Open(dir string, kept int, logger *slog.Logger) (*Store, error) {
+	if err := removeUnfinished(dir, logger); err != nil {
+		return nil, fmt.Errorf("remove unfinished snapshots: %w", err)
+	}
+	return open(dir, kept, raftlog.New(logger))
+}
+
+// Inspect opens them for reading, and removes nothing.
+func Inspect(dir string) (*Store, error) {
+	const all = 1 << 10 // more than a group keeps
+	return open(dir, all, hclog.NewNullLogger())
+}
+
+func open(dir string, kept int, logger hclog.Logger) (*Store, error) {
 	files, err := raft.NewFileSnapshotStoreWithLogger(dir, kept, logger)
 	if err != nil {
 		return nil, err
@@ -74,9 +90,8 @@ func (s *sink) Close() error {
 	return s.store.sync(filepath.Join(s.store.dir, s.ID()))
 }
 
-// RemoveUnfinished removes from a group's folder the snapshots that were being written when their process ended. It is
-// for before Open, by whoever writes them.
-func RemoveUnfinished(dir string, logger *slog.Logger) error {
+// removeUnfinished removes from a group's folder the snapshots that were being written when their process ended.
+func removeUnfinished(dir string, logger *slog.Logger) error {
 	dir = filepath.Join(dir, folder)
 	found, err := folders(dir)
 	if errors.Is(err, fs.ErrNotExist) {

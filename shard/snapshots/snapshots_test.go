@@ -8,9 +8,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 )
+
+var quiet = slog.New(slog.DiscardHandler)
 
 func take(t *testing.T, store *Store, index uint64) (id string) {
 	t.Helper()
@@ -30,7 +31,7 @@ func take(t *testing.T, store *Store, index uint64) (id string) {
 // The newest one that is whole counts; that there are some and none is whole is an error.
 func TestNewest(t *testing.T) {
 	dir := t.TempDir()
-	store, err := Open(dir, 2, hclog.NewNullLogger())
+	store, err := Open(dir, 2, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func maim(t *testing.T, dir, id string) {
 
 func TestWriting(t *testing.T) {
 	dir := t.TempDir()
-	store, err := Open(dir, 2, hclog.NewNullLogger())
+	store, err := Open(dir, 2, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +75,10 @@ func TestWriting(t *testing.T) {
 	}
 }
 
-// What was being written is removed, and nothing else is.
+// What was being written is removed by the next process, and nothing else is. Who only looks removes nothing.
 func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
-	dir, quiet := t.TempDir(), slog.New(slog.DiscardHandler)
-	if err := RemoveUnfinished(dir, quiet); err != nil {
-		t.Errorf("a folder without any: %v", err)
-	}
-	store, err := Open(dir, 2, hclog.NewNullLogger())
+	dir := t.TempDir()
+	store, err := Open(dir, 2, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,12 +86,18 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // and no end
 		t.Fatal(err)
 	}
-	if err := RemoveUnfinished(dir, quiet); err != nil {
-		t.Fatal(err)
+	left := func() (names []string) {
+		names, err := folders(filepath.Join(dir, folder))
+		if err != nil {
+			t.Error(err)
+		}
+		return names
 	}
-	left, err := os.ReadDir(filepath.Join(dir, folder))
-	if err != nil || len(left) != 1 || left[0].Name() != kept {
-		t.Errorf("left: %v, %v", left, err)
+	if _, err := Inspect(dir); err != nil || len(left()) != 2 {
+		t.Errorf("after a look: %v, %v", left(), err)
+	}
+	if store, err = Open(dir, 2, quiet); err != nil || !slices.Equal(left(), []string{kept}) {
+		t.Errorf("left: %v, %v", left(), err)
 	}
 	if got, err := Newest(store); err != nil || got.Index != 3 {
 		t.Errorf("the newest is %d, %v", got.Index, err)
@@ -102,7 +106,7 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 
 // A snapshot is closed when the names of its files are on the disk; if they cannot be brought there, it is not.
 func TestSnapshotsFolderIsSynced(t *testing.T) {
-	store, err := Open(t.TempDir(), 2, hclog.NewNullLogger())
+	store, err := Open(t.TempDir(), 2, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
