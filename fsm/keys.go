@@ -94,8 +94,8 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 	m.setKeys(h, append(keys, k))
 }
 
-// roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first, and
-// another of those pushes out no call that did.
+// roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first,
+// and another of those pushes out no call that did.
 func roomForKey(keys []remembered, unchanged bool) (_ []remembered, ok bool) {
 	if len(keys) < keysRemembered {
 		return keys, true

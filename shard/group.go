@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/shard/install"
 	"github.com/belfryhq/belfry/shard/logcache"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
@@ -36,15 +37,18 @@ func (s *Shard) openRaft() error {
 	if s.stores, err = s.openStores(taken); err != nil {
 		return err
 	}
+	log := logcache.New(s.stores.Log(), raftLogCache)
+	gate := install.New(s.cfg.Transport, log, s.cfg.Logger, s.fatal)
 	transport := transport{contacts: s.contacts, pacer: s.pacer, holdBack: s.holdBack, leadsIn: s.leadsIn}.wrap(
-		s.cfg.Transport)
+		gate.Transport())
 	err = s.bootstrap(taken, transport)
 	if err == nil {
-		err = s.startRaft(taken, transport)
+		s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, log, s.stores.Stable(), taken, transport)
 	}
 	if err != nil {
 		return errors.Join(err, s.stores.Close())
 	}
+	gate.Open(s.raft)
 	return nil
 }
 
@@ -95,13 +99,6 @@ func (s *Shard) bootstrap(taken raft.SnapshotStore, transport raft.Transport) er
 		return fmt.Errorf("bootstrap: %w", err)
 	}
 	return nil
-}
-
-func (s *Shard) startRaft(taken raft.SnapshotStore, transport raft.Transport) error {
-	log := logcache.New(s.stores.Log(), raftLogCache)
-	var err error
-	s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, log, s.stores.Stable(), taken, transport)
-	return err
 }
 
 // leadsIn tells whether Raft leads in that term, and goes on to.

@@ -73,8 +73,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		}),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Namespace: "belfry", Subsystem: "shard", Name: "restores_total",
-			Help: "Times that this replica's state was replaced by a snapshot. If it goes on rising, the replica has " +
-				"diverged and loops (hashicorp/raft issue 697): stop the node and give it an empty data folder.",
+			Help: "Times that this replica's state was replaced by a snapshot.",
 		}, func() float64 { return float64(s.applier.restores.Load()) }),
 		stateCollector{s},
 	}

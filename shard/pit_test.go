@@ -37,14 +37,8 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 	if _, ok := full.(raft.WithPreVote); !ok {
 		t.Error("pre-vote is lost")
 	}
-	if _, ok := full.(raft.WithPeers); !ok {
-		t.Error("peers are lost")
-	}
 	if _, ok := full.(raft.WithClose); !ok {
 		t.Error("close is lost")
-	}
-	if unwrapTransport(full) != raft.Transport(inmem) {
-		t.Error("not unwrapped")
 	}
 	if _, ok := (transport{}).wrap(struct{ raft.Transport }{inmem}).(raft.WithPreVote); ok {
 		t.Error("pre-vote is claimed for a transport without")

@@ -31,8 +31,8 @@ func (s *Shard) lacking() error {
 	return nil
 }
 
-// doInPlace is Do without those commands that need room. A call that is remembered needs none: its repeat is answered as
-// it was then. To know which are, this replica must have applied all that leaders before it committed.
+// doInPlace is Do without those commands that need room. A call that is remembered needs none: its repeat is answered
+// as it was then. To know which are, this replica must have applied all that leaders before it committed.
 func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []fsm.Reply {
 	l, err := s.leadership(ctx)
 	if err != nil {

@@ -11,11 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// transport wraps the group's transport for five reasons.
-//
-// It takes no heartbeat handler, so that heartbeats go through Raft's main loop like everything else. The fast path
-// runs on the transport's goroutine and may raise the term while the main loop, as leader, writes an entry: that entry
-// then carries a term that its author never led, and logs diverge (hashicorp/raft issue 695).
+// transport wraps the group's transport for four reasons.
 //
 // It notes when each voter was last known to be in this leader's term: see contacts. It lets heartbeats leave together:
 // see pacer. A replica that should not lead asks nobody for a vote as long as others may win one: see holdBack. And
@@ -54,9 +50,6 @@ func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddre
 	}
 	return t.WithPreVote.RequestPreVote(id, addr, req, resp)
 }
-
-// SetHeartbeatHandler does nothing: heartbeats come through Consumer.
-func (t *transport) SetHeartbeatHandler(func(raft.RPC)) {}
 
 // AppendEntries is every heartbeat, and replication while it is not pipelined.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
@@ -112,35 +105,6 @@ func (t *transport) Close() error {
 		return closer.Close()
 	}
 	return nil
-}
-
-// Connect, Disconnect and DisconnectAll are those of the inner transport, if it has them.
-func (t *transport) Connect(peer raft.ServerAddress, other raft.Transport) {
-	if peers, ok := t.Transport.(raft.WithPeers); ok {
-		peers.Connect(peer, unwrapTransport(other))
-	}
-}
-
-func (t *transport) Disconnect(peer raft.ServerAddress) {
-	if peers, ok := t.Transport.(raft.WithPeers); ok {
-		peers.Disconnect(peer)
-	}
-}
-
-func (t *transport) DisconnectAll() {
-	if peers, ok := t.Transport.(raft.WithPeers); ok {
-		peers.DisconnectAll()
-	}
-}
-
-func unwrapTransport(t raft.Transport) raft.Transport {
-	switch w := t.(type) {
-	case *transport:
-		return w.Transport
-	case preVoteTransport:
-		return w.Transport
-	}
-	return t
 }
 
 // contacts remembers, for each peer, the newest request of a term that the peer answered in that term, by when the

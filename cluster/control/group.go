@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/shard/install"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
 	"github.com/belfryhq/belfry/shard/snapshots"
@@ -106,10 +107,12 @@ func (g *Group) start(notify chan bool) error {
 	if err := g.bootstrap(conf, taken); err != nil {
 		return errors.Join(err, g.stores.Close())
 	}
-	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), taken, g.cfg.Transport)
+	gate := install.New(g.cfg.Transport, g.stores.Log(), g.cfg.Logger, g.cfg.Fatal)
+	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), taken, gate.Transport())
 	if err != nil {
 		return errors.Join(err, g.stores.Close())
 	}
+	gate.Open(g.raft)
 	return nil
 }
 

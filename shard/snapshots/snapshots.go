@@ -6,7 +6,8 @@
 // process would take it and drop the log before it; and its own folder, which names its files, Raft does not sync at
 // all. So that one is synced when a snapshot is closed, and every folder once more before anything is read from it.
 //
-// And what a process was killed over stays for ever, as large as the state, unless it is removed before the next begins.
+// And what a process was killed over stays for ever, as large as the state, unless it is removed before the next
+// begins.
 package snapshots
 
 import (
