@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
@@ -34,8 +35,9 @@ const (
 // is in, but not its own folder, which names the files.
 type Store struct {
 	*raft.FileSnapshotStore
-	dir  string
-	sync func(dir string) error
+	dir     string
+	sync    func(dir string) error
+	closing sync.Mutex // held while one is made whole
 }
 
 // Open opens the snapshots in a group's folder for the group, making what is absent. That many are kept, and what a
@@ -76,15 +78,29 @@ func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, members
 	if err != nil {
 		return nil, err
 	}
-	return &sink{created, s}, nil
+	return &sink{created, s, index}, nil
 }
 
 type sink struct {
 	raft.SnapshotSink
 	store *Store
+	index uint64
 }
 
+// ErrOlder says that a newer snapshot was installed while this one was taken. Raft would go on from this one, and
+// forget how far the newer one reached (hashicorp/raft issue 248).
+var ErrOlder = errors.New("there is a newer snapshot by now")
+
 func (s *sink) Close() error {
+	s.store.closing.Lock()
+	defer s.store.closing.Unlock()
+	there, err := s.store.List()
+	if err == nil && len(there) > 0 && there[0].Index > s.index {
+		err = ErrOlder
+	}
+	if err != nil {
+		return errors.Join(err, s.Cancel())
+	}
 	if err := s.SnapshotSink.Close(); err != nil {
 		return err
 	}

@@ -124,3 +124,26 @@ func TestSnapshotsFolderIsSynced(t *testing.T) {
 		t.Errorf("synced %v of %s: %v", synced, sink.ID(), err)
 	}
 }
+
+// One that is older than another by the time that it is whole is none: Raft would go on from it.
+func TestOlderSnapshotIsNone(t *testing.T) {
+	store, err := Open(t.TempDir(), 2, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	older, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, store, 7)
+	if err := older.Close(); !errors.Is(err, ErrOlder) {
+		t.Errorf("closed with %v", err)
+	}
+	take(t, store, 7) // as new as the newest
+	if got, err := Newest(store); err != nil || got.Index != 7 {
+		t.Errorf("the newest is %d, %v", got.Index, err)
+	}
+	if left, err := folders(store.dir); err != nil || len(left) != 2 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -3,6 +3,7 @@ package disk
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -94,12 +95,17 @@ func (s *sink) ID() string { return s.snapshot.meta.ID }
 
 func (s *sink) Write(p []byte) (int, error) { return s.buffer.Write(p) }
 
-// Close makes the snapshot whole.
+// Close makes the snapshot whole, unless there is a newer one by now, as the real store does.
 func (s *sink) Close() error {
 	if s.over {
 		return nil
 	}
 	s.over = true
+	var newest *snapshot
+	s.stores.read(func(c *content) { newest = c.newest() })
+	if newest != nil && newest.meta.Index > s.snapshot.meta.Index {
+		return errors.New("there is a newer snapshot by now")
+	}
 	s.snapshot.data = s.buffer.Bytes()
 	s.snapshot.meta.Size = int64(len(s.snapshot.data))
 	s.stores.write(1, func(c *content, n int) {
