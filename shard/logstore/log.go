@@ -38,11 +38,10 @@ var (
 	_ raft.MonotonicLogStore = (*guardedLog)(nil)
 )
 
-// IsMonotonic tells Raft whether the log beneath refuses gaps, so that it must be emptied when a snapshot is installed.
-func (l *guardedLog) IsMonotonic() bool {
-	inner, ok := l.inner.(raft.MonotonicLogStore)
-	return ok && inner.IsMonotonic()
-}
+// IsMonotonic tells Raft that the log must be emptied when a snapshot is installed. raft-wal refuses gaps; raft-boltdb
+// does not, and Raft would keep the end of the old log there, which may contradict the snapshot: as leader it would
+// send it to others.
+func (*guardedLog) IsMonotonic() bool { return true }
 
 func (l *guardedLog) FirstIndex() (uint64, error) { return l.inner.FirstIndex() }
 
