@@ -46,13 +46,16 @@ func networkKinds() []Kind {
 	}
 }
 
+// ErrFewNodes says that a fault is for larger clusters than the one chosen.
+var ErrFewNodes = errors.New("more nodes")
+
 func needsNetwork(nodes int) func(*stand.Stand) error {
 	return func(s *stand.Stand) error {
 		if s.Network == nil {
 			return errors.New("a stand whose nodes are on a network of their own, which needs root: see netlab.Supported")
 		}
 		if n := len(s.Names()); n < nodes {
-			return fmt.Errorf("%d nodes at least, not %d", nodes, n)
+			return fmt.Errorf("%w: %d at least, not %d", ErrFewNodes, nodes, n)
 		}
 		return nil
 	}

@@ -163,7 +163,11 @@ func (r *Report) Tell(out io.Writer) error {
 		fmt.Fprintf(&b, "  not judged: %s\n", what)
 	}
 	for _, skipped := range r.Skipped {
-		fmt.Fprintf(&b, "  NOT TESTED: %s\n", skipped)
+		word := "NOT TESTED" // the machine cannot do it
+		if skipped.Chosen {
+			word = "left out"
+		}
+		fmt.Fprintf(&b, "  %s: %s\n", word, skipped)
 	}
 	_, err := io.WriteString(out, b.String())
 	return err

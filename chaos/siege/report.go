@@ -1,6 +1,7 @@
 package siege
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -132,13 +133,16 @@ func (r *Report) skip(k faults.Kind, why error) {
 			return
 		}
 	}
-	r.Skipped = append(r.Skipped, Skipped{Group: k.Group, Why: why.Error(), Faults: []string{k.Name}})
+	r.Skipped = append(r.Skipped, Skipped{
+		Group: k.Group, Why: why.Error(), Chosen: errors.Is(why, faults.ErrFewNodes), Faults: []string{k.Name},
+	})
 }
 
 // Skipped are faults of a group that could not strike.
 type Skipped struct {
 	Group  string   `json:"group"`
 	Why    string   `json:"why"`
+	Chosen bool     `json:"chosen,omitempty"` // by whoever asked for so few nodes: the machine could do it
 	Faults []string `json:"faults"`
 }
 

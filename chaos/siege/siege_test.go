@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -179,6 +180,11 @@ func TestReport(t *testing.T) {
 	var short bytes.Buffer
 	if err := r.Tell(&short); err != nil || !strings.Contains(short.String(), "  NOT TESTED: 2 faults") ||
 		!strings.Contains(short.String(), "invariant 1, nothing is lost: 1 breaches") {
+		t.Errorf("%s, %v", short.String(), err)
+	}
+	r.skip(faults.Kind{Group: "network", Name: "minority"}, fmt.Errorf("%w: 4 at least, not 3", faults.ErrFewNodes))
+	short.Reset()
+	if err := r.Tell(&short); err != nil || !strings.Contains(short.String(), "  left out: 1 faults of group") {
 		t.Errorf("%s, %v", short.String(), err)
 	}
 	if line := r.Rounds[1].String(); line !=
