@@ -295,6 +295,10 @@ func forgets(s subject.Subject) bool {
 	return s.Name() == redis.Expiry().Name() || s.Name() == rabbitmq.QueuePerSecond().Name()
 }
 
+// inMemory tells of subjects that acknowledge what no disk has. Whether they fire anything after processes were killed
+// is theirs, and what the bench measures: three replicas of NATS at times fire nothing for minutes then.
+func inMemory(s subject.Subject) bool { return s.Promise().Fsync == subject.FsyncNone }
+
 func TestPeers(t *testing.T) {
 	for _, s := range all() {
 		t.Run(s.Name(), func(t *testing.T) {
@@ -305,7 +309,7 @@ func TestPeers(t *testing.T) {
 			}
 			r.schedule(c)
 			r.change(c)
-			if !forgets(s) {
+			if !forgets(s) && !inMemory(s) {
 				c = r.revive()
 			}
 			r.consume(c)
@@ -325,7 +329,9 @@ func TestLeaderIsKilled(t *testing.T) {
 			if n := len(r.service.PIDs()); n != s.Promise().Nodes-1 {
 				t.Errorf("%d processes are left", n)
 			}
-			r.consume(r.await())
+			if c := r.await(); !inMemory(s) {
+				r.consume(c)
+			}
 		})
 	}
 }
