@@ -209,7 +209,8 @@ func decodeCursor(text string) (slot uint32, after string, ok bool) {
 		return 0, "", false
 	}
 	slot, after = uint32(binary.BigEndian.Uint16(raw[4:])), string(raw[cursorHead:])
-	if slot >= fsm.Slots || after != "" && fsm.CheckName("cursor", after) != nil {
+	if slot >= fsm.Slots || after != "" && fsm.CheckName("cursor", after) != nil ||
+		encodeCursor(slot, after) != text { // the decoder skips line breaks
 		return 0, "", false
 	}
 	return slot, after, true
