@@ -34,11 +34,11 @@ func (r *Run) head(b *strings.Builder) {
 	fmt.Fprintf(b, "Data on %s, where writing and syncing 4 KiB takes %v in the middle.\n", m.FileSystem,
 		m.Fsync.Round(time.Microsecond))
 	fmt.Fprintf(b, `
-Medians of %d rounds, in which the services take turns; in parentheses the lowest and the highest round; behind × the
+Medians of %s rounds, in which the services take turns; in parentheses the lowest and the highest round; behind × the
 ratio to %s; then in how many rounds it failed. The load runs on the same machine: "load" is its share of
 the processor time that it and the service used in the workload of the first column, with * where it used more than the
 service, so that the figure says more about the load than about the service. Raw figures: results.json.
-`, r.Rounds, r.reference())
+`, r.rounds(), r.reference())
 }
 
 // reference is the subject that others are compared to.

@@ -25,7 +25,7 @@ func fixed() *Run {
 	rate := figure.Kind{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
 	late := func(key string) figure.Kind { return figure.Kind{Key: key, Title: "late " + key, Unit: "ms"} }
 	run := &Run{
-		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), Rounds: 3,
+		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 		Machine: Machine{CPU: "Some CPU", Cores: 2, MemoryMB: 24_000, OS: "linux 6.1", Go: "go1.26", FileSystem: "ext4",
 			Fsync: 48_300 * time.Nanosecond},
 		Sizes: json.RawMessage(`{}`),

@@ -15,7 +15,6 @@ type Run struct {
 	Commit    string            `json:"commit"`
 	Date      time.Time         `json:"date"`
 	Machine   Machine           `json:"machine"`
-	Rounds    int               `json:"rounds"`
 	Sizes     json.RawMessage   `json:"sizes"` // of the workloads, as they say it
 	Subjects  []Subject         `json:"subjects"`
 	Workloads []Workload        `json:"workloads"`

@@ -49,7 +49,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	b.run = report.Run{Commit: commit(ctx), Date: time.Now(), Rounds: b.options.rounds}
+	b.run = report.Run{Commit: commit(ctx), Date: time.Now()}
 	if b.run.Machine, err = machine(b.dir); err != nil {
 		return err
 	}
@@ -84,29 +84,44 @@ func (b *bench) say(format string, args ...any) {
 }
 
 // rounds measures everything as often as was asked for: in each round every workload meets all subjects in turn, so
-// that what changes on the machine meanwhile changes for all.
+// that what changes on the machine meanwhile changes for all. What there is by then is written after each workload: the
+// whole takes hours.
 func (b *bench) rounds(ctx context.Context) error {
 	for round := 1; round <= b.options.rounds; round++ {
 		for _, w := range b.workloads {
-			for i, e := range b.subjects {
-				if !e.takes(w.Name) {
-					continue
-				}
-				b.say("--- round %d of %d, %s: %s", round, b.options.rounds, w.Name, e.subject.Name())
-				m, err := b.measure(ctx, w, e.subject, fmt.Sprintf("%d-%s-%d", round, w.Name, i))
-				if err != nil {
-					return err
-				}
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				m.Round = round
-				b.run.Measured = append(b.run.Measured, m)
-				b.told(w, m)
+			if err := errors.Join(b.round(ctx, round, w), b.write()); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+func (b *bench) round(ctx context.Context, round int, w workload.Workload) error {
+	for i, e := range b.subjects {
+		if !e.takes(w.Name) {
+			continue
+		}
+		b.say("--- round %d of %d, %s: %s", round, b.options.rounds, w.Name, e.subject.Name())
+		m, err := b.measure(ctx, w, e.subject, fmt.Sprintf("%d-%s-%d", round, w.Name, i))
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		m.Round = round
+		b.run.Measured = append(b.run.Measured, m)
+		b.told(w, m)
+	}
+	return nil
+}
+
+func (b *bench) write() error {
+	if len(b.run.Measured) == 0 {
+		return nil
+	}
+	return b.run.Write(b.options.out)
 }
 
 // workloadLimit is how long one workload may take with one subject.

@@ -105,11 +105,17 @@ func fsyncCost(dir string) (cost time.Duration, err error) {
 	return costs[tries/2], nil
 }
 
-// commit is what git has checked out, with a mark if it was changed since.
+// commit is what git has checked out, with a mark if code was changed since. Results that lie in the tree, which the
+// bench itself writes, are no code.
 func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return unknown
 	}
-	return strings.TrimSpace(string(out))
+	hash := strings.TrimSpace(string(out))
+	out, err = exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":(top)*.go", ":(top)go.mod").Output()
+	if err != nil || len(out) > 0 {
+		return hash + "-dirty"
+	}
+	return hash
 }

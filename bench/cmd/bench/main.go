@@ -32,7 +32,7 @@ func main() {
 // options are those of the command line.
 type options struct {
 	out, dir, binary    string
-	from                string
+	from                []string
 	subjects, workloads []string
 	rounds              int
 	quick, keep, list   bool
@@ -45,14 +45,15 @@ func command() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure Belfry side by side with its peers",
 		Long: `Starts each service on this machine, fresh for each workload, puts it under the workload, and stops it. In each
-round every workload meets all services in turn. Writes RESULTS.md, results.json and pictures. Ctrl-C ends the run;
-what was measured is written.
+round every workload meets all services in turn. Writes RESULTS.md, results.json and pictures after each workload;
+Ctrl-C ends the run, and what was measured is there. A round of everything takes about three quarters of an hour; it can
+be measured in parts, of one commit and with the same sizes, that --from makes one of.
 
 Peers that this machine does not have are named and left out: make bench-peers installs them.`,
 		Example: `  go run ./bench/cmd/bench --out bench
   go run ./bench/cmd/bench --quick --subjects belfry --out /tmp/bench
   go run ./bench/cmd/bench --workloads growth --pending 10000,100000,1000000,10000000 --subjects "Go client"
-  go run ./bench/cmd/bench --from bench/results.json --out bench     # the tables again`,
+  go run ./bench/cmd/bench --from a/results.json,b/results.json --out bench     # the tables of both`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.quick {
@@ -67,7 +68,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringVar(&o.out, "out", "bench-results", "folder for the results")
 	f.StringVar(&o.dir, "dir", "", "folder for the services' data, best on a disk (default: a temporary one)")
 	f.StringVar(&o.binary, "binary", "", "of belfry (default: built here)")
-	f.StringVar(&o.from, "from", "", "measure nothing: make tables and pictures of this results.json")
+	f.StringSliceVar(&o.from, "from", nil, "measure nothing: make tables and pictures of these results.json, as of one run")
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
 	f.IntVar(&o.rounds, "rounds", 3, "how often everything is measured")
@@ -131,12 +132,8 @@ func (o *options) makeQuick(flags *pflag.FlagSet) error {
 }
 
 func (o *options) run(cmd *cobra.Command) error {
-	if o.from != "" {
-		run, err := report.Read(o.from)
-		if err != nil {
-			return err
-		}
-		return run.Write(o.out)
+	if len(o.from) > 0 {
+		return o.merge()
 	}
 	workloads, err := o.chosenWorkloads()
 	if err != nil {
@@ -150,11 +147,24 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer b.clean()
-	err = b.rounds(cmd.Context())
-	if len(b.run.Measured) > 0 {
-		err = errors.Join(err, b.run.Write(o.out))
+	return b.rounds(cmd.Context())
+}
+
+// merge makes tables and pictures of what was measured before.
+func (o *options) merge() error {
+	runs := make([]*report.Run, len(o.from))
+	for i, path := range o.from {
+		run, err := report.Read(path)
+		if err != nil {
+			return err
+		}
+		runs[i] = run
 	}
-	return err
+	all, err := report.Merge(runs...)
+	if err != nil {
+		return err
+	}
+	return all.Write(o.out)
 }
 
 func (o *options) chosenWorkloads() ([]workload.Workload, error) {

@@ -1,0 +1,102 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belfryhq/belfry/bench/figure"
+)
+
+// parts are a run cut by workloads and rounds, so that no part has everything.
+func parts() []*Run {
+	var parts []*Run
+	for round := 1; round <= 3; round++ {
+		for _, workload := range []string{"schedule", "schedule-batch", "lateness"} {
+			part := fixed()
+			part.Machine.Fsync += 5
+			part.Measured = nil
+			for _, m := range fixedRound(round) {
+				if m.Round = 1; m.Workload == workload {
+					part.Measured = append(part.Measured, m)
+				}
+			}
+			parts = append(parts, part)
+		}
+	}
+	// The first knows of one service and one workload alone.
+	parts[0].Subjects, parts[0].Workloads = parts[0].Subjects[:3], parts[0].Workloads[:1]
+	return parts
+}
+
+func TestMergedPartsAreTheWhole(t *testing.T) {
+	cut := parts()
+	cut[0].Machine.Fsync = fixed().Machine.Fsync
+	merged, err := Merge(cut...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want strings.Builder
+	if err := merged.Markdown(&got); err != nil {
+		t.Fatal(err)
+	}
+	if err := fixed().Markdown(&want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want.String(), got.String()); diff != "" {
+		t.Errorf("(-whole +merged):\n%s", diff)
+	}
+	rounds := map[int]int{}
+	for _, m := range merged.Measured {
+		rounds[m.Round]++
+	}
+	if each := len(fixedRound(1)); rounds[1] != each || rounds[2] != each || rounds[3] != each {
+		t.Errorf("measured in each round: %v, want %d", rounds, each)
+	}
+}
+
+func TestOnlyPartsOfOneRunAreMerged(t *testing.T) {
+	for want, change := range map[string]func(*Run){
+		"run 2: commit x":  func(r *Run) { r.Commit = "x" },
+		"run 2: machine {": func(r *Run) { r.Machine.Cores = 64 },
+		"run 2: sizes {":   func(r *Run) { r.Sizes = json.RawMessage(`{"payload":1}`) },
+	} {
+		other := fixed()
+		change(other)
+		if _, err := Merge(fixed(), other); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if _, err := Merge(); err == nil {
+		t.Error("of no run a run was made")
+	}
+}
+
+// What was missing in one part and measured in the other is not missing.
+func TestMergedServiceWasInstalledMeanwhile(t *testing.T) {
+	before, after := fixed(), fixed()
+	after.Subjects[3].Missing = ""
+	merged, err := Merge(before, after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if missing := merged.Subjects[3].Missing; missing != "" {
+		t.Errorf("missing: %s", missing)
+	}
+}
+
+func TestRoundsAreCounted(t *testing.T) {
+	run := fixed()
+	if got := run.rounds(); got != "3" {
+		t.Errorf("%s rounds", got)
+	}
+	run.Measured = append(run.Measured, figure.Measured{Workload: "idle", Subject: Client, Round: 1})
+	if got := run.rounds(); got != "1 to 3" {
+		t.Errorf("%s rounds", got)
+	}
+	if got := (&Run{}).rounds(); got != "0" {
+		t.Errorf("%s rounds of nothing", got)
+	}
+}
