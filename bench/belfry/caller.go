@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/client"
 )
@@ -91,56 +89,15 @@ func (c *caller) Touch(ctx context.Context, id string, due time.Time) error {
 	return err
 }
 
-// What a consumer asks for at once, and how long it waits for the first.
-const (
-	leaseMax  = 1000
-	leaseWait = 20 * time.Second
-)
+// concurrency is how many tasks a consumer has at once. A handler does nothing here, so what bounds it is what is under
+// way, as the number of messages is that other services let a consumer have; 1000 is what a lease call takes at most.
+const concurrency = 1000
 
-// Consume leases tasks, and acknowledges those that it has while it leases the next.
+// Consume runs a handler for each task, as a program does.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
-	receipts := make(chan []string, 64)
-	group, ctx := errgroup.WithContext(ctx) // what cannot be acknowledged ends it
-	group.Go(func() error {
-		defer close(receipts)
-		return c.lease(ctx, got, receipts)
-	})
-	group.Go(func() error { return c.settle(receipts) })
-	return group.Wait()
-}
-
-func (c *caller) lease(ctx context.Context, got func(id string, at time.Time), receipts chan<- []string) error {
-	for ctx.Err() == nil {
-		tasks, err := c.client.Lease(ctx, c.queue, client.Demand{Max: leaseMax, Wait: leaseWait})
-		if err != nil {
-			return subject.Ended(ctx, err)
-		}
-		at := time.Now()
-		var batch []string
-		for _, task := range tasks {
-			got(task.ID, at)
-			batch = append(batch, task.Receipt)
-		}
-		select {
-		case receipts <- batch:
-		case <-ctx.Done():
+	return c.client.Consume(ctx, c.queue, client.ConsumeOptions{Concurrency: concurrency},
+		func(_ context.Context, task *client.Leased) error {
+			got(task.ID, time.Now())
 			return nil
-		}
-	}
-	return nil
-}
-
-// settle acknowledges in each call all that waits, also after the consumer was told to end.
-func (c *caller) settle(receipts <-chan []string) error {
-	for batch := range receipts {
-		for len(batch) < leaseMax && len(receipts) > 0 {
-			batch = append(batch, <-receipts...)
-		}
-		for _, s := range c.client.Settle(context.Background(), c.queue, client.Settlement{Ack: batch}) {
-			if s.Err != nil {
-				return fmt.Errorf("acknowledging %s: %w", s.ID, s.Err)
-			}
-		}
-	}
-	return nil
+		})
 }
