@@ -113,6 +113,40 @@ func TestNobodyTakes(t *testing.T) {
 	})
 }
 
+// TestKeptFromItsWork: a node that did not get to giving back what lies there does so before it serves anybody, who
+// would have little left of the leases.
+func TestKeptFromItsWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 6, nil)
+		var cmds []*fsmpb.Command
+		for i := range uint32(6) {
+			cmds = append(cmds, due(named(i, "x"), time.Now(), 10))
+		}
+		w.must(cmds...)
+		if tasks, err := w.lease(t.Context(), "a", 1); err != nil || len(tasks) != 1 {
+			t.Fatalf("%v, %v", tasks, err)
+		}
+		time.Sleep(5 * time.Millisecond)
+		w.pullers["a"].look(func(p *Puller) {
+			for _, q := range p.pools {
+				if len(q.buffer) != 5 || !q.timer.Stop() {
+					t.Errorf("%d tasks lie there", len(q.buffer))
+				}
+			}
+		})
+		time.Sleep(10 * time.Second)
+		for range 5 {
+			tasks, err := w.lease(t.Context(), "a", 1)
+			if err != nil || len(tasks) != 1 {
+				t.Fatalf("%v, %v", tasks, err)
+			}
+			if left := time.Until(time.UnixMilli(tasks[0].LeaseEndMs)); left < time.Minute-maxLinger {
+				t.Errorf("%v are left of the lease of %s", left, tasks[0].Id)
+			}
+		}
+	})
+}
+
 // TestLeaderMoves, with news of it and without, and with its node gone.
 func TestLeaderMoves(t *testing.T) {
 	for name, move := range map[string]func(*world){

@@ -55,8 +55,15 @@ func (q *pool) enter(w *waiter) {
 	q.turn++
 	q.calm = false
 	q.noteReturn()
+	q.releaseStale()
 	q.serve()
 	q.adjust()
+}
+
+// releaseStale gives back what would be gone if this process had not been kept from its work: too little may be left of
+// those leases.
+func (q *pool) releaseStale() {
+	q.releaseBefore(time.Now().Add(-max(maxLinger, q.puller.cfg.Linger)))
 }
 
 // noteReturn averages over the last few times that the pool was without a waiter.
