@@ -145,8 +145,8 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	}
 	a.countQueue(r, &c)
 	a.sum += m.digest(h) + m.digestCold(r, &c)
-	if r.keys != 0 {
-		a.sum += m.digestKeys(r, m.keysOf(nil, r))
+	if keys := m.keysOf(nil, r); len(keys) > 0 {
+		a.sum += m.digestKeys(r, keys)
 	}
 	if r.waits {
 		a.waiting++

@@ -60,6 +60,9 @@ func (m *Machine) fireNow(h handle) *fsmpb.Result {
 	switch fsmpb.State(r.state) {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
 		m.lift(h)
+		if r.progress == 0 {
+			m.writeFirstOut(h)
+		}
 		m.waitUntil(h, min(m.now, r.Due()))
 		if r.progress != 0 {
 			m.progressOf(h).revision = m.number

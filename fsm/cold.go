@@ -21,6 +21,7 @@ type cold struct {
 type coldHead struct {
 	created    int64
 	occurrence uint64
+	first      firstKey
 }
 
 const noDelay = -1
@@ -43,7 +44,8 @@ const (
 	coldYears = 1 << 40
 )
 
-// appendTo writes c: flags, created, occurrence, the parts that the flags name, payload.
+// appendTo writes c: flags, created, occurrence with a bit for the first key, that key, the parts that the flags name,
+// payload.
 func (c *cold) appendTo(b []byte) []byte {
 	at := len(b)
 	v := uint64(c.created - coldEpoch)
@@ -56,7 +58,7 @@ func (c *cold) appendTo(b []byte) []byte {
 		b[at] |= coldFarCreated
 		b = append(b, byte(v>>40))
 	}
-	b = binary.AppendUvarint(b, c.occurrence)
+	b = c.first.appendTo(b, c.occurrence)
 	if c.id != "" {
 		b[at] |= coldHasID
 		b = appendSized(appendSized(b, c.namespace), c.id)
@@ -128,7 +130,7 @@ func readHead(b []byte) (coldHead, coldReader) {
 	} else {
 		h.created += coldEpoch
 	}
-	h.occurrence = in.uvarint()
+	h.occurrence, h.first = readFirstKey(&in)
 	return h, in
 }
 

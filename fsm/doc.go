@@ -18,7 +18,8 @@
 //
 // # Memory
 //
-// A pending task is one 64-byte record (ids up to 24 bytes inline), an 8-byte index entry and one blob with the rest.
+// A pending task is one 64-byte record (ids up to 24 bytes inline), an 8-byte index entry and one blob with the rest,
+// the idempotency key of the call that made it included.
 // What only begun or finished tasks need (attempts, fence, places in lists) is a second record, made when a task comes
 // due. None of this holds a pointer, so that the garbage collector has nothing to scan: see the slab package. Targets
 // are interned, and so is what else many tasks say alike (retries, labels, content type, expiry), in tables that are

@@ -68,13 +68,16 @@ func (m *Machine) remember(h handle, key *fsmpb.Key, result *fsmpb.Result) {
 		return
 	}
 	r := m.tasks.Read(h)
+	c := m.headOf(r)
+	if c.first.kept && c.occurrence == m.number {
+		return // the call has made the task, which has its key already
+	}
 	var kept [keysRemembered + 1]remembered
 	unchanged := result.Revision != m.number
 	keys, ok := roomForKey(m.keysOf(kept[:0], r), unchanged)
 	if !ok {
 		return
 	}
-	c := m.headOf(r)
 	k := remembered{
 		hash: key.Hash, call: key.Call, unchanged: unchanged,
 		code:     result.Code,
@@ -121,14 +124,25 @@ func (s *state) rememberProgress(k *remembered, r *record) {
 
 // setKeys replaces what a task remembers.
 func (s *state) setKeys(h handle, keys []remembered) {
-	s.dropKeys(h)
-	r := s.tasks.Write(h)
-	s.putKeys(r, keys)
-	s.sum += s.digestKeys(r, keys)
+	s.subtractKeys(h)
+	s.putKeys(h, keys)
+	s.addKeys(h)
 }
 
-func (s *state) putKeys(r *record, keys []remembered) {
+// putKeys writes what a task remembers in place of what is written. A first key that is in the cold blob stays there,
+// or goes.
+func (s *state) putKeys(h handle, keys []remembered) {
+	r := s.tasks.Write(h)
 	c := s.headOf(r)
+	var kept [1]remembered
+	switch first := c.appendFirst(kept[:0], s.fireAtOf(r)); {
+	case len(first) == 0:
+	case len(keys) > 0 && keys[0] == first[0]:
+		keys = keys[1:]
+	default:
+		s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
+	}
+	s.blobs.Free(r.keys)
 	s.scratch = s.scratch[:0]
 	for i := range keys {
 		s.scratch = keys[i].appendTo(s.scratch, &c)
@@ -136,24 +150,48 @@ func (s *state) putKeys(r *record, keys []remembered) {
 	r.keys = s.blobs.Put(s.scratch)
 }
 
-func (s *state) dropKeys(h handle) {
+// writeFirstOut takes the first key out of the cold blob. It is to be called before the task's instant changes.
+func (s *state) writeFirstOut(h handle) {
 	r := s.tasks.Read(h)
-	if r.keys == 0 {
+	if !s.headOf(r).first.kept {
 		return
 	}
 	var kept [keysRemembered]remembered
-	s.sum -= s.digestKeys(r, s.keysOf(kept[:0], r))
-	s.blobs.Free(r.keys)
-	s.tasks.Write(h).keys = 0
+	keys := s.keysOf(kept[:0], r)
+	s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
+	s.putKeys(h, keys)
+}
+
+// dropKeys forgets what a task remembers, but for a first key in its cold blob, which goes with that.
+func (s *state) dropKeys(h handle) {
+	s.subtractKeys(h)
+	if r := s.tasks.Write(h); r.keys != 0 {
+		s.blobs.Free(r.keys)
+		r.keys = 0
+	}
+}
+
+// addKeys adds what a task remembers to the state hash.
+func (s *state) addKeys(h handle) { s.sum += s.keysDigest(h) }
+
+// subtractKeys takes it out.
+func (s *state) subtractKeys(h handle) { s.sum -= s.keysDigest(h) }
+
+// keysDigest is 0 if a task remembers nothing.
+func (s *state) keysDigest(h handle) uint64 {
+	r := s.tasks.Read(h)
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
+	if len(keys) == 0 {
+		return 0
+	}
+	return s.digestKeys(r, keys)
 }
 
 // keysOf appends what a task remembers to keys.
 func (s *state) keysOf(keys []remembered, r *record) []remembered {
-	if r.keys == 0 {
-		return keys
-	}
 	c := s.headOf(r)
-	return readKeys(keys, s.blobs.Get(r.keys), &c)
+	return readKeys(c.appendFirst(keys, s.fireAtOf(r)), s.blobs.Get(r.keys), &c)
 }
 
 // headOf is all that keys need of a task's cold blob.

@@ -15,7 +15,7 @@ const inlineIDBytes = 24
 type record struct {
 	wheel.Node
 	cold     slab.Ref // everything a caller said about the task: see cold
-	keys     slab.Ref // what it remembers, beside cold: see remembered; 0: nothing
+	keys     slab.Ref // what it remembers beside what cold says: see remembered; 0: nothing
 	progress uint32   // the progress record; 0 while the task is scheduled
 	state    uint8    // fsmpb.State
 	idLen    uint8    // bytes of id inline; 0: the cold blob has the id

@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// remembered is a keyed call with what it answered: see fsmpb.RememberedKey. A task's keys lie in one blob, one behind
-// the other, whose encoding lives and dies with the process like that of cold. Each is written beside what the cold
-// blob says already: of a task that was scheduled once, as most are, its key takes some twenty bytes.
+// remembered is a keyed call with what it answered: see fsmpb.RememberedKey. A task's keys, but for a firstKey, lie in
+// one blob, one behind the other, whose encoding lives and dies with the process like that of cold. Each is written
+// beside what the cold blob says already.
 type remembered struct {
 	hash, call      uint64
 	code            fsmpb.Code

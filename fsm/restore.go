@@ -121,6 +121,10 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 		spec = &fsmpb.Spec{}
 	}
 	c := m.newCold(task.Namespace, spec, task.CreatedAtMs, task.Occurrence, delayOf(t.DelayMs))
+	keys := rememberedIn(t.Remembered)
+	if len(keys) > 0 {
+		c.takeFirst(&keys[0], task.FireAtMs)
+	}
 	h := m.add(task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED {
 		m.restoreProgress(h, task)
@@ -129,18 +133,19 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 		m.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
 		m.tasks.Write(h).waits = true
 	}
-	if keys := t.Remembered.GetKeys(); len(keys) > 0 {
-		m.restoreKeys(h, keys)
+	if len(keys) > 0 {
+		m.putKeys(h, keys)
+		m.addKeys(h)
 	}
 	return h, nil
 }
 
-func (m *Machine) restoreKeys(h handle, messages []*fsmpb.RememberedKey) {
+func rememberedIn(messages *fsmpb.Remembered) []remembered {
 	var keys []remembered
-	for _, k := range messages {
+	for _, k := range messages.GetKeys() {
 		keys = append(keys, rememberedOf(k))
 	}
-	m.setKeys(h, keys)
+	return keys
 }
 
 func (m *Machine) checkSnapshotTask(t *fsmpb.SnapshotTask) error {
@@ -152,7 +157,7 @@ func (m *Machine) checkSnapshotTask(t *fsmpb.SnapshotTask) error {
 		return fmt.Errorf("%q is in state %d, which there is not", task.Id, task.State)
 	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel:
 		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
-	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > m.number:
+	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > m.number || task.Occurrence > m.number:
 		return fmt.Errorf("%q has a number out of range", task.Id)
 	case m.find(task.Namespace, task.Id) != 0:
 		return fmt.Errorf("%q is there twice", task.Id)

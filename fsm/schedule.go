@@ -20,9 +20,14 @@ func (m *Machine) schedule(h handle, c *fsmpb.Command, op *fsmpb.Schedule) *fsmp
 }
 
 func (m *Machine) create(c *fsmpb.Command, op *fsmpb.Schedule) {
-	h := m.add(c.Namespace, c.Id, m.newCold(c.Namespace, specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs)))
+	made := m.newCold(c.Namespace, specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs))
+	made.first = firstKeyOf(c.Key)
+	h := m.add(c.Namespace, c.Id, made)
 	m.waitUntil(h, op.FireAtMs)
 	m.land(h)
+	if made.first.kept {
+		m.addKeys(h)
+	}
 }
 
 // replace starts a new occurrence under the same id. The keys it remembers stay: they are the id's, not the
@@ -42,6 +47,7 @@ func (m *Machine) replace(h handle, op *fsmpb.Schedule) {
 
 // reschedule puts a task back into the wheel as if nothing had begun.
 func (m *Machine) reschedule(h handle, fireAt int64) {
+	m.writeFirstOut(h)
 	m.leaveList(h)
 	m.dropProgress(h)
 	r := m.tasks.Write(h)

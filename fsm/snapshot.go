@@ -116,8 +116,8 @@ func (s *Snapshot) task(r *record) *fsmpb.SnapshotTask {
 	if r.progress != 0 {
 		s.addProgress(out, r)
 	}
-	if r.keys != 0 {
-		out.Remembered = s.remembered(r, &c)
+	if r.keys != 0 || c.first.kept {
+		out.Remembered = s.remembered(r, &c, out.Task.FireAtMs)
 	}
 	return out
 }
@@ -132,9 +132,10 @@ func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
 	out.Order = p.order
 }
 
-func (s *Snapshot) remembered(r *record, c *cold) *fsmpb.Remembered {
+func (s *Snapshot) remembered(r *record, c *cold, fireAt int64) *fsmpb.Remembered {
 	var keys fsmpb.Remembered
-	for _, k := range readKeys(nil, s.blobs.Get(r.keys), &c.coldHead) {
+	var kept [keysRemembered]remembered
+	for _, k := range readKeys(c.appendFirst(kept[:0], fireAt), s.blobs.Get(r.keys), &c.coldHead) {
 		keys.Keys = append(keys.Keys, k.message())
 	}
 	return &keys

@@ -76,8 +76,7 @@ func (s *state) replaceCold(h handle, c *cold) {
 	s.dropCold(r)
 	r.cold = ref
 	if len(keys) > 0 {
-		s.blobs.Free(r.keys)
-		s.putKeys(r, keys)
+		s.putKeys(h, keys)
 	}
 }
 

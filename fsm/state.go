@@ -140,8 +140,8 @@ func (s *state) drop(h handle) {
 func (s *state) forget(h handle) {
 	s.stopWaiting(h)
 	s.leaveList(h)
+	s.dropKeys(h) // which may lean on the progress
 	s.dropProgress(h)
-	s.dropKeys(h)
 	r := s.tasks.Read(h)
 	namespace, id := s.idOf(r)
 	s.index.Delete(Slot(namespace, id), s.indexHash(namespace, id), h)

@@ -87,7 +87,7 @@ func Measured() Costs {
 		taskMemory: {"task_memory", 96, "bytes",
 			"a pending task: record, index entry, head of its blob",
 			byTest, exact},
-		keyMemory: {"key_memory", 24, "bytes",
+		keyMemory: {"key_memory", 16, "bytes",
 			"the idempotency key of the call, as our clients send it",
 			byTest, exact},
 		longIDMemory: {"long_id_memory", 9, "bytes",
