@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
 	"time"
@@ -46,6 +47,7 @@ func boundGarbage(ctx context.Context) {
 			percent = want
 		}
 		if quiet.due(heap.allocated(), heap.toGiveBack()) {
+			runtime.GC() // what pools keep for reuse goes with the second collection in which nobody has asked for it
 			debug.FreeOSMemory()
 		}
 	}
