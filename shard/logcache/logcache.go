@@ -2,6 +2,7 @@ package logcache
 
 import (
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -14,6 +15,7 @@ type Cache struct {
 	mu      sync.RWMutex
 	entries []*raft.Log // with neighbouring indexes, the oldest first
 	bytes   int64       // of entries; over limit only if there is but one
+	quiet   *time.Timer // until the log counts as quiet
 }
 
 var _ raft.MonotonicLogStore = (*Cache)(nil)
@@ -21,8 +23,17 @@ var _ raft.MonotonicLogStore = (*Cache)(nil)
 // entryOverhead is about what an entry takes beside its data.
 const entryOverhead = 128
 
-// New returns a cache of so many bytes. The newest entry is kept however large it is.
-func New(store raft.LogStore, limit int64) *Cache { return &Cache{LogStore: store, limit: limit} }
+// untilQuiet is how long after a write everybody who is not behind has read it. Only the newest entry is still asked
+// for then, again and again: each append, an empty one too, is preceded by a look at the entry before it.
+const untilQuiet = 3 * time.Second
+
+// New returns a cache of so many bytes. The newest entry is kept however large it is, and it alone while nothing is
+// written.
+func New(store raft.LogStore, limit int64) *Cache {
+	c := &Cache{LogStore: store, limit: limit}
+	c.quiet = time.AfterFunc(untilQuiet, c.keepNewest)
+	return c
+}
 
 // IsMonotonic is the store's.
 func (c *Cache) IsMonotonic() bool {
@@ -63,7 +74,17 @@ func (c *Cache) StoreLogs(entries []*raft.Log) error {
 	for _, e := range entries {
 		c.add(e)
 	}
+	c.quiet.Reset(untilQuiet)
 	return nil
+}
+
+func (c *Cache) keepNewest() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.entries); n > 1 {
+		newest := c.entries[n-1]
+		c.entries, c.bytes = []*raft.Log{newest}, bytesOf(newest)
+	}
 }
 
 func (c *Cache) add(e *raft.Log) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
@@ -109,6 +111,39 @@ func TestNewestIsRead(t *testing.T) {
 	if !c.IsMonotonic() || New(raft.NewInmemStore(), 1).IsMonotonic() {
 		t.Error("whether the log refuses gaps is the store's to say")
 	}
+}
+
+// A log that nobody writes to keeps its newest entry in memory, and no other.
+func TestQuietLogKeepsTheNewest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &countingStore{InmemStore: raft.NewInmemStore()}
+		c := New(s, 1000)
+		reads := func(index uint64) int {
+			t.Helper()
+			s.reads = 0
+			var e raft.Log
+			if err := c.GetLog(index, &e); err != nil || e.Index != index {
+				t.Errorf("entry %d: index %d, %v", index, e.Index, err)
+			}
+			return s.reads
+		}
+		for i := range uint64(4) { // each a moment before it would be quiet
+			if err := c.StoreLogs(entries(i+1, i+1, 10, 'a')); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(untilQuiet - 1)
+		}
+		if reads(1) != 0 {
+			t.Error("a busy log's entries are forgotten")
+		}
+		<-time.After(2)
+		if reads(3) != 1 || reads(4) != 0 {
+			t.Error("a quiet log keeps others than its newest entry, or not that")
+		}
+		if err := c.StoreLogs(entries(5, 5, 10, 'a')); err != nil || reads(4) != 0 || reads(5) != 0 {
+			t.Errorf("what is written next is not kept: %v", err)
+		}
+	})
 }
 
 func TestWhatWasNotWrittenIsNotKept(t *testing.T) {
