@@ -74,14 +74,19 @@ func (f *firing) run(ctx context.Context) {
 	}
 }
 
-// due takes all grants whose instant has come.
+// due takes all grants whose instant has come. Attempts count as running from here on: a transfer that does not see
+// them would begin, and the next leader repeat them, while this one still makes sure that it leads.
 func (f *firing) due() []fsm.Grant {
 	now, _ := f.shard.clock.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var due []fsm.Grant
 	for !f.paused && len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
-		due = append(due, heap.Pop(&f.held).(heldGrant).Grant)
+		g := heap.Pop(&f.held).(heldGrant).Grant
+		if g.Tag == 0 {
+			f.shard.attempts.begin()
+		}
+		due = append(due, g)
 	}
 	return due
 }
@@ -114,6 +119,9 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 	}
 	if len(pushed) > 0 {
 		if !f.lead.inTouch(ctx) {
+			for range pushed {
+				f.shard.attempts.end()
+			}
 			return false
 		}
 		f.launch(pushed)

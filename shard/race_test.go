@@ -156,6 +156,27 @@ func TestTransferRepeatsNothing(t *testing.T) {
 	})
 }
 
+// TestDueAttemptsRun: from when their instants have come attempts count as running, also while the leader still makes
+// sure that it leads: a transfer must not begin before them.
+func TestDueAttemptsRun(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		f := newFiring(n.current()) // one that does not run
+		f.add([]fsm.Grant{{ID: "a"}, {ID: "leased", Tag: 1}}, false)
+		due := f.due()
+		if got := n.attempts.count(); len(due) != 2 || got != 1 {
+			t.Errorf("%d are due, and %d count as running", len(due), got)
+		}
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if f.start(ended, due[:1]) {
+			t.Error("begun without a leadership")
+		}
+		if got := n.attempts.count(); got != 0 {
+			t.Errorf("%d count as running and are not", got)
+		}
+	})
+}
+
 // TestTransferThatFails offers the leadership to a node that is away: this one leads on, and what waited is done.
 func TestTransferThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

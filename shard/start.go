@@ -21,7 +21,6 @@ const maxBatchBytes = 1 << 20
 func (f *firing) launch(due []fsm.Grant) {
 	together := map[fsm.Lane][]fsm.Grant{}
 	for _, g := range due {
-		f.shard.attempts.begin()
 		if f.batchMax(g) > 1 {
 			together[g.Lane] = append(together[g.Lane], g)
 		} else {
