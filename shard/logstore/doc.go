@@ -37,6 +37,8 @@
 //   - A crash after a segment is sealed and before the rotation is recorded leaves a log that refuses every append.
 //     So does a torn write of a sealing batch. Open finishes such a rotation and cuts off what is torn.
 //   - A deletion that overtakes the rotation of the segment it empties ruins the order of the segments. Deletions wait.
+//   - Deleted segments are removed, and their folder is synced for each, while the log is locked. Here they are removed
+//     beside its writes: see removals.
 //   - Errors of a rotation are only logged. Here they end the process.
 //   - Close leaves the meta database open. Here both are closed.
 //   - An entry that was deleted from the head of the newest segment stays readable. Here it is not found.

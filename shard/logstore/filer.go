@@ -30,7 +30,8 @@ func (m *guardedMeta) CommitState(state types.PersistentState) error {
 // append finds its segment sealed, and has done all that matters when the next segment is made.
 type guardedFiler struct {
 	types.SegmentFiler
-	guard *guard
+	guard    *guard
+	removals removals
 
 	mu       sync.Mutex
 	rotating chan struct{} // closed when the rotation that is under way has made its segment; nil: none is
@@ -69,13 +70,14 @@ func (f *guardedFiler) Open(info types.SegmentInfo) (types.SegmentReader, error)
 
 // Delete is called long after the deletion was recorded, when the last reader is gone, and its error only logged.
 func (f *guardedFiler) Delete(baseIndex, id uint64) error {
-	return f.guard.watch("delete a segment of the log", func() error {
+	f.removals.add(func() error {
 		err := f.SegmentFiler.Delete(baseIndex, id)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		return err
 	})
+	return nil
 }
 
 func (f *guardedFiler) rotates() {

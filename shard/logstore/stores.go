@@ -147,7 +147,11 @@ func (s *Stores) close() error {
 	}
 	var errs []error
 	if s.inner != nil {
-		errs = append(errs, s.inner.Close())
+		err := s.inner.Close()
+		if errors.Is(err, ErrWriteTimeout) {
+			return fmt.Errorf("log store: the folder stays open: %w", err)
+		}
+		errs = append(errs, err)
 	}
 	if s.stable != nil {
 		errs = append(errs, s.stable.Close())

@@ -1,19 +1,6 @@
 package logstore
 
-import (
-	"github.com/hashicorp/raft-wal/fs"
-	"github.com/hashicorp/raft-wal/types"
-
-	"github.com/belfryhq/belfry/fsm/flaw"
-)
-
-// segmentVFS is where the log's segments lie.
-func segmentVFS() types.VFS {
-	if flaw.SkippedFsync.On() {
-		return unsyncedFiles{fs.New()}
-	}
-	return fs.New()
-}
+import "github.com/hashicorp/raft-wal/types"
 
 // unsyncedFiles says that what was written is on the disk, and leaves it to the system.
 type unsyncedFiles struct{ types.VFS }

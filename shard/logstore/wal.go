@@ -59,7 +59,7 @@ func openSegments(dir string, cfg Config, g *guard, meta *guardedMeta) (*walLog,
 	if cfg.wrapFiler != nil {
 		files = cfg.wrapFiler(files)
 	}
-	filer := &guardedFiler{SegmentFiler: files, guard: g}
+	filer := &guardedFiler{SegmentFiler: files, guard: g, removals: removals{guard: g}}
 	c := &codec{}
 	w, err := wal.Open(dir, wal.WithMetaStore(meta), wal.WithSegmentFiler(filer), wal.WithCodec(c),
 		wal.WithSegmentSize(cfg.segmentSize), wal.WithLogger(hclog.NewNullLogger()))
@@ -110,4 +110,6 @@ func (l *walLog) DeleteRange(first, last uint64) error {
 	return l.WAL.DeleteRange(first, last)
 }
 
-func (l *walLog) Close() error { return errors.Join(l.WAL.Close(), l.meta.Close()) }
+func (l *walLog) Close() error {
+	return errors.Join(l.WAL.Close(), l.meta.Close(), l.filer.removals.wait())
+}

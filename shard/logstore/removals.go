@@ -1,0 +1,88 @@
+package logstore
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// removals deletes segments that the log does not name any more, one after the other, beside its writes. raft-wal
+// deletes them where the last reader lets go of them, which is the goroutine that cuts the log, an append or a reader;
+// and the first two keep the log locked. A cut after a snapshot is of eight segments and more.
+//
+// What is not deleted when the process ends, raft-wal deletes when it opens the log.
+type removals struct {
+	guard *guard
+
+	mu      sync.Mutex
+	waiting []func() error
+	worker  chan struct{} // closed when the worker has ended; nil: there is none
+}
+
+// longestRest is how long the disk is left to others at most between two deletions.
+const longestRest = 200 * time.Millisecond
+
+func (r *removals) add(remove func() error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting = append(r.waiting, remove)
+	if r.worker == nil {
+		r.worker = make(chan struct{})
+		go r.work()
+	}
+}
+
+// work deletes what waits, and rests after each twice as long as that took. Once a write has failed, or the stores are
+// closed, the guard lets nothing more through.
+func (r *removals) work() {
+	for {
+		remove := r.next()
+		if remove == nil {
+			return
+		}
+		began := time.Now()
+		if r.guard.watch("delete a segment of the log", remove) == nil {
+			r.rest(min(2*time.Since(began), longestRest))
+		}
+	}
+}
+
+func (r *removals) next() func() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		close(r.worker)
+		r.worker = nil
+		return nil
+	}
+	remove := r.waiting[0]
+	r.waiting = r.waiting[1:]
+	return remove
+}
+
+func (r *removals) rest(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-r.guard.failed:
+	}
+}
+
+// wait returns when nothing is being deleted, or with an error if a deletion hangs. The guard must be shut.
+func (r *removals) wait() error {
+	r.mu.Lock()
+	worker := r.worker
+	r.mu.Unlock()
+	if worker == nil {
+		return nil
+	}
+	timer := time.NewTimer(r.guard.timeout)
+	defer timer.Stop()
+	select {
+	case <-worker:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("delete a segment of the log: %w after %v", ErrWriteTimeout, r.guard.timeout)
+	}
+}
