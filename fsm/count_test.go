@@ -48,6 +48,38 @@ func listDead(m *Machine) (pages int, found []string) {
 	}
 }
 
+// A page of large tasks is short, and the pages together have them all.
+func TestListCopiesLittleAtOnce(t *testing.T) {
+	const tasks, size = 30, 256 << 10
+	m := New(1)
+	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: 1000}
+	for i := range tasks {
+		c := scheduleCommand(fmt.Sprintf("t-%d", i), 1_000_000)
+		c.GetSchedule().Spec = &fsmpb.Spec{Payload: make([]byte, size)}
+		entry.Commands = append(entry.Commands, c)
+	}
+	applyBytes(t, m, mustMarshal(entry))
+	found := map[string]bool{}
+	q := &fsmpb.ListQuery{Limit: 1000, IncludePayload: true}
+	for more := true; more; {
+		page := m.List(q, Slots)
+		if len(page.Tasks)*size > listBytes+size {
+			t.Fatalf("%d tasks in a page", len(page.Tasks))
+		}
+		for _, task := range page.Tasks {
+			found[task.Id] = true
+		}
+		more, q.Slot, q.AfterId = page.More, page.Slot, page.AfterId
+	}
+	if len(found) != tasks {
+		t.Errorf("%d tasks of %d were listed", len(found), tasks)
+	}
+	q = &fsmpb.ListQuery{Limit: 1000}
+	if page := m.List(q, Slots); page.More || len(page.Tasks) != tasks {
+		t.Errorf("without payloads a page ends after %d tasks", len(page.Tasks))
+	}
+}
+
 // BenchmarkQueueCounts: the same at a hundred tasks and at a million.
 func BenchmarkQueueCounts(b *testing.B) {
 	for _, n := range []int{100, 1_000_000} {

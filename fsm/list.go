@@ -7,8 +7,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// listWork bounds how many tasks one page looks at, so that a filter that matches nothing holds no lock for long.
-const listWork = 4096
+// How much one page looks at, and how much payload it copies and one more task's, so that it holds no lock for long.
+const (
+	listWork  = 4096    // tasks
+	listBytes = 1 << 20 // of payloads
+)
 
 // List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. Slots without a task in
 // the wanted states are not looked at. A page may be short, or
@@ -17,7 +20,7 @@ func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	page := &fsmpb.ListPage{}
-	after, looked := q.AfterId, 0
+	after, looked, copied := q.AfterId, 0, 0
 	for slot := q.Slot; slot < end; slot++ {
 		if looked >= listWork {
 			page.More, page.Slot = true, slot
@@ -29,7 +32,7 @@ func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 			continue
 		}
 		looked += m.index.SlotLen(slot)
-		if m.listSlot(slot, after, q, page) {
+		if m.listSlot(slot, after, q, page, &copied) {
 			return page
 		}
 		after = ""
@@ -37,8 +40,8 @@ func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	return page
 }
 
-// listSlot adds a slot's tasks to the page; true if the page is full, its cursor set.
-func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage) bool {
+// listSlot adds a slot's tasks to the page; true if the page is full, its cursor set. It counts the bytes copied.
+func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int) bool {
 	type found struct {
 		id string
 		h  handle
@@ -53,11 +56,13 @@ func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *
 	}
 	slices.SortFunc(tasks, func(a, b found) int { return strings.Compare(a.id, b.id) })
 	for _, t := range tasks {
-		if uint32(len(page.Tasks)) >= q.Limit {
+		if uint32(len(page.Tasks)) >= q.Limit || *copied >= listBytes {
 			page.More, page.Slot, page.AfterId = true, slot, after
 			return true
 		}
-		page.Tasks = append(page.Tasks, m.view(t.h, q.IncludePayload))
+		task := m.view(t.h, q.IncludePayload)
+		page.Tasks = append(page.Tasks, task)
+		*copied += len(task.Spec.Payload)
 		after = t.id
 	}
 	return false
