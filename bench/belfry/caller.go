@@ -48,6 +48,11 @@ func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error 
 	return nil
 }
 
+// Replace is one batch: a schedule of an id that is there replaces its task.
+func (c *caller) Replace(ctx context.Context, tasks []subject.Task) error {
+	return c.ScheduleBatch(ctx, tasks)
+}
+
 // Cancel is one ordinary call.
 func (c *caller) Cancel(ctx context.Context, id string) error {
 	outcome, err := c.client.Cancel(ctx, id)

@@ -22,6 +22,7 @@ type Config struct {
 	Name   string // in the tables
 	Binary string // of belfry
 	Single bool   // by single HTTP calls, else through the Go client
+	Flight bool   // its nodes record what they do: see subject.Recorder
 }
 
 // Belfry is a subject.
@@ -43,14 +44,23 @@ func (b *Belfry) Missing() string { return "" }
 
 // Start starts the cluster and returns when every shard has a leader.
 func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error) {
-	cluster, err := local.Start(ctx, local.Config{Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary})
+	flight, err := newFlight(b.cfg.Flight, dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &service{cfg: b.cfg, cluster: cluster, urls: cluster.URLs()}
+	cluster, err := local.Start(ctx, local.Config{
+		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &service{cfg: b.cfg, cluster: cluster, urls: cluster.URLs(), flight: flight}
 	s.client, err = client.New(client.Config{Addrs: s.urls})
 	if err == nil {
 		err = s.awaitLeaders(ctx)
+	}
+	if err == nil {
+		err = flight.begin(ctx)
 	}
 	if err != nil {
 		cluster.Stop()
@@ -65,6 +75,7 @@ type service struct {
 	cluster *local.Cluster
 	urls    []string
 	client  *client.Client
+	flight  *flight
 	target  atomic.Pointer[client.Target] // of the tasks scheduled from now on; nil: they are consumed
 	made    atomic.Int64                  // callers
 }

@@ -32,6 +32,7 @@ var goals = []goal{
 	{column{"lateness-webhook", "max"}, Client, false, 20},
 	{column{"lateness-webhook", "early"}, Client, false, 0},
 	{column{"steady", "ack_max"}, Client, false, 50},
+	{column{"tails", "over"}, Client, false, 0},
 	{column{"burst", "drained"}, Client, false, 150},
 	{column{"burst-webhook", "rate"}, Client, true, 20_000},
 	{column{"cancel", "rate"}, Client, true, 45_000},

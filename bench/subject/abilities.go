@@ -12,6 +12,12 @@ type (
 		ScheduleBatch(ctx context.Context, tasks []Task) error
 	}
 
+	// Replacer schedules tasks whose ids may be there already, which are then replaced whole. Without error all are
+	// acknowledged.
+	Replacer interface {
+		Replace(ctx context.Context, tasks []Task) error
+	}
+
 	// Canceller takes back a task that is not yet due. A task that is not there is an error.
 	Canceller interface {
 		Cancel(ctx context.Context, id string) error
@@ -57,6 +63,12 @@ type (
 	// LeaderStopper stops the process that leads most as an operator does for an upgrade, and returns when it is gone.
 	LeaderStopper interface {
 		StopLeader() error
+	}
+
+	// Recorder writes down what its processes did in the last moments, as execution traces, and says where. Empty: it was
+	// not started with recorders.
+	Recorder interface {
+		Keep(ctx context.Context, name string) (where string, err error)
 	}
 
 	// Queuer makes a caller whose tasks go to a queue of this name, and which consumes from it alone.

@@ -179,6 +179,10 @@ func (c *fakeCaller) ScheduleBatch(ctx context.Context, tasks []subject.Task) er
 	return nil
 }
 
+func (c *fakeCaller) Replace(ctx context.Context, tasks []subject.Task) error {
+	return c.ScheduleBatch(ctx, tasks)
+}
+
 func (c *fakeCaller) Cancel(ctx context.Context, id string) error {
 	return c.CancelBatch(ctx, []string{id})
 }

@@ -41,6 +41,16 @@ type Sizes struct {
 
 	IdleFor time.Duration `json:"idle_for_ns"`
 
+	// Of the workload of tails.
+	TailsRate      int           `json:"tails_rate"`    // tasks scheduled a second; 0: half of what it can take
+	TailsPending   int           `json:"tails_pending"` // tasks that are there before
+	TailsFor       time.Duration `json:"tails_for_ns"`  // each of its parts
+	TailsRewrite   int           `json:"tails_rewrite"` // bytes a second that are replaced, for the log to grow
+	TailsCascade   int           `json:"tails_cascade"` // tasks
+	TailsSpan      time.Duration `json:"tails_span_ns"` // within which they are due; it begins at a multiple of it
+	TailsConsumers int           `json:"tails_consumers"`
+	TailsParts     []string      `json:"tails_parts"` // only these of its parts; none: all
+
 	Pending []int `json:"pending"` // the workload of growth measures with so many pending tasks, one after the other
 	Probe   int   `json:"probe"`   // tasks that it schedules and lets fire each time
 	Queues  []int `json:"queues"`  // and with so many queues
@@ -59,7 +69,9 @@ func Full() Sizes {
 		MemoryTasks: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
 		RestartTasks: 100_000,
 		FailoverRate: 2000, FailoverWrites: 500, FailoverFor: 12 * time.Second,
-		IdleFor: 30 * time.Second,
+		IdleFor:      30 * time.Second,
+		TailsPending: 1_000_000, TailsFor: 20 * time.Second, TailsRewrite: 24 << 20,
+		TailsCascade: 200_000, TailsSpan: 1 << 18 * time.Millisecond, TailsConsumers: 100,
 		Pending: []int{10_000, 100_000, 1_000_000}, Probe: 20_000, Queues: []int{1, 10, 100},
 	}
 }
@@ -78,6 +90,8 @@ func Quick() Sizes {
 	s.RestartTasks = 2000
 	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 200, 50, 5*time.Second
 	s.IdleFor = 2 * time.Second
+	s.TailsRate, s.TailsPending, s.TailsFor = 500, 5000, 3*time.Second
+	s.TailsRewrite, s.TailsCascade, s.TailsSpan, s.TailsConsumers = 1<<20, 2000, 1<<12*time.Millisecond, 10
 	s.Pending, s.Probe, s.Queues = []int{1000, 5000}, 1000, []int{1, 10}
 	return s
 }

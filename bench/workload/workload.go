@@ -23,7 +23,7 @@ type Workload struct {
 // All are the workloads at these sizes, in the order in which they are told.
 func All(s Sizes) []Workload {
 	return []Workload{
-		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s),
+		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s),
 		lateness(s), latenessWebhook(s), burst(s), burstWebhook(s),
 		cancel(s), cancelBatch(s), touch(s),
 		memory(s), memorySmall(s), idle(s),

@@ -28,6 +28,8 @@ func sizes() Sizes {
 	s.RestartTasks = 100
 	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 100, 20, 5030*time.Millisecond
 	s.Pending, s.Probe = []int{100, 200}, 50
+	s.TailsRate, s.TailsPending, s.TailsFor = 100, 100, 2*time.Second
+	s.TailsRewrite, s.TailsCascade, s.TailsConsumers = 1<<20, 50, 3
 	return s
 }
 
@@ -190,6 +192,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 		"restart": "cannot be killed and started again", "failover": "cannot lose its leader",
 		"handover": "cannot let its leader stop", "growth": "cannot be consumed from",
 		"growth-queues": "cannot keep queues apart", "steady": "cannot be consumed from",
+		"tails": "cannot replace tasks by batches",
 	} {
 		f := &fake{plain: true}
 		m := measure(t, name, f)

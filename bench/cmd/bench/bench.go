@@ -59,7 +59,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	for _, w := range b.workloads {
 		b.run.Workloads = append(b.run.Workloads, report.Workload{Name: w.Name, Title: w.Title, Figures: w.Figures})
 	}
-	for _, e := range chosen(entries(binary), b.options.subjects) {
+	for _, e := range chosen(entries(binary, b.options.flight), b.options.subjects) {
 		b.take(e)
 	}
 	if len(b.subjects) == 0 {

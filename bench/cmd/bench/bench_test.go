@@ -45,7 +45,7 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 }
 
 func TestChoice(t *testing.T) {
-	all := entries("")
+	all := entries("", false)
 	if all[0].subject.Name() != report.Client {
 		t.Errorf("others are compared to %q", all[0].subject.Name())
 	}

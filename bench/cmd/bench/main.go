@@ -36,6 +36,7 @@ type options struct {
 	subjects, workloads []string
 	rounds              int
 	quick, keep, list   bool
+	flight              bool
 	sizes               workload.Sizes
 }
 
@@ -74,6 +75,8 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.IntVar(&o.rounds, "rounds", 3, "how often everything is measured")
 	f.BoolVar(&o.quick, "quick", false, "one round with small sizes, to see that everything works")
 	f.BoolVar(&o.keep, "keep", false, "keep the services' data and logs")
+	f.BoolVar(&o.flight, "flight", false, "have Belfry's nodes record what they do, and keep it when a schedule of the\n"+
+		"workload of tails took long: execution traces beside the logs (with --keep). This has its cost")
 	f.BoolVar(&o.list, "list", false, "only list workloads and services")
 	sizeFlags(f, &o.sizes)
 	return cmd
@@ -107,6 +110,15 @@ func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.IntVar(&s.FailoverRate, "failover-rate", s.FailoverRate, "tasks due a second while the leader is taken away")
 	f.IntVar(&s.FailoverWrites, "failover-writes", s.FailoverWrites, "tasks scheduled a second meanwhile")
 	f.DurationVar(&s.FailoverFor, "failover-for", s.FailoverFor, "how long; the leader goes after a third of it")
+	f.IntVar(&s.TailsRate, "tails-rate", s.TailsRate, "tasks scheduled a second in the workload of tails; 0: half of\n"+
+		"what the service can take, which is measured first")
+	f.IntVar(&s.TailsPending, "tails-pending", s.TailsPending, "tasks that are there before")
+	f.DurationVar(&s.TailsFor, "tails-for", s.TailsFor, "how long each of its parts takes")
+	f.IntVar(&s.TailsRewrite, "tails-rewrite", s.TailsRewrite, "bytes a second that are replaced for the log to grow")
+	f.IntVar(&s.TailsCascade, "tails-cascade", s.TailsCascade, "tasks that lie in one slot of a wheel")
+	f.DurationVar(&s.TailsSpan, "tails-span", s.TailsSpan, "that the slot spans; it begins at a multiple of that")
+	f.IntVar(&s.TailsConsumers, "tails-consumers", s.TailsConsumers, "consumers that come and go")
+	f.StringSliceVar(&s.TailsParts, "tails-parts", s.TailsParts, "only these: quiet, snapshots, cascade, storm, moves")
 	f.DurationVar(&s.IdleFor, "idle-for", s.IdleFor, "how long to measure a service that has nothing to do")
 	f.IntSliceVar(&s.Pending, "pending", s.Pending, "numbers of pending tasks of the growth workload, rising")
 	f.IntVar(&s.Probe, "probe", s.Probe, "tasks by which it measures at each of them")
@@ -189,7 +201,7 @@ func (o *options) tell(cmd *cobra.Command, workloads []workload.Workload) error 
 			return err
 		}
 	}
-	for _, e := range entries("") {
+	for _, e := range entries("", false) {
 		line := e.subject.Name()
 		if missing := e.subject.Missing(); missing != "" {
 			line += ": missing: " + missing

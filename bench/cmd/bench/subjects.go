@@ -25,9 +25,9 @@ func (e entry) takes(workload string) bool {
 }
 
 // entries are all subjects, the one first that others are compared to.
-func entries(binary string) []entry {
+func entries(binary string, flight bool) []entry {
 	all := []entry{
-		{subject: belfry.New(belfry.Config{Name: report.Client, Binary: binary})},
+		{subject: belfry.New(belfry.Config{Name: report.Client, Binary: binary, Flight: flight})},
 		{
 			subject:   belfry.New(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
 			workloads: []string{"schedule", "schedule-many", "cancel"},

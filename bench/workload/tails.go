@@ -1,0 +1,273 @@
+package workload
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// tailLimit is what no schedule should take longer than.
+const tailLimit = 50 * time.Millisecond
+
+// tails schedules at half of what the service can take, while something else goes on that might make it wait: one
+// thing after the other, each for a while. How long the acknowledgements take is measured from the instants at which
+// the schedules were meant.
+func tails(s Sizes) Workload {
+	title := fmt.Sprintf("%d a second scheduled", s.TailsRate)
+	if s.TailsRate == 0 {
+		title = "schedules at half of what it can take"
+	}
+	w := Workload{Name: "tails", Title: title, run: playTails, Figures: []figure.Kind{
+		{Key: "rate", Title: "scheduled a second", Unit: "/s", Higher: true},
+		{Key: "over", Title: fmt.Sprintf("over %v", tailLimit)},
+	}}
+	for _, p := range tailParts {
+		w.Figures = append(w.Figures, p.figures()...)
+	}
+	return w
+}
+
+// tailPart is a part of the time, in which one thing goes on beside the schedules.
+type tailPart struct {
+	key, title string
+	// prepare makes what is needed, and returns when the part is to begin and what goes on in it; nil: nothing.
+	prepare func(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error)
+}
+
+// disturbance is what goes on beside the schedules, until its context ends.
+type disturbance func(ctx context.Context) error
+
+// tailParts are all parts. The moves are the last, since the service may not be well for a while after them.
+var tailParts = []tailPart{
+	{"quiet", "nothing else", prepareQuiet},
+	{"snapshots", "the log grows and is cut", prepareSnapshots},
+	{"cascade", "a slot is opened", prepareCascade},
+	{"storm", "a storm", prepareStorm},
+	{"moves", "leaders move", prepareMoves},
+}
+
+func (p tailPart) figures() []figure.Kind {
+	ms := func(key, title string) figure.Kind {
+		return figure.Kind{Key: p.key + "_" + key, Title: p.title + ", " + title, Unit: "ms"}
+	}
+	return []figure.Kind{
+		ms("p50", "p50"), ms("p99", "p99"), ms("p99.9", "p99.9"), ms("max", "max"),
+		{Key: p.key + "_over", Title: fmt.Sprintf("%s, over %v", p.title, tailLimit)},
+	}
+}
+
+// tailRun is one run of the workload.
+type tailRun struct {
+	*run
+	load     *loader
+	writers  []*writer
+	failures atomic.Int64
+	rate     int
+	over     int
+	records  recorder
+}
+
+func playTails(ctx context.Context, r *run) error {
+	t := &tailRun{run: r, records: recorder{run: r}}
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	defer t.close()
+	if err := t.fill(ctx); err != nil {
+		return err
+	}
+	if err := t.chooseRate(ctx); err != nil {
+		return err
+	}
+	r.set("rate", float64(t.rate))
+	stop := r.meter()
+	defer stop()
+	for _, p := range tailParts {
+		if only := r.sizes.TailsParts; len(only) > 0 && !slices.Contains(only, p.key) {
+			continue
+		}
+		if err := t.play(ctx, p); err != nil {
+			return fmt.Errorf("while %s: %w", p.title, err)
+		}
+	}
+	r.set("over", float64(t.over))
+	return nil
+}
+
+// open makes the callers, and finds out whether the service can do all that is asked.
+func (t *tailRun) open(ctx context.Context) (err error) {
+	if t.load, err = t.loader(ctx); err != nil {
+		return err
+	}
+	if _, err := able[subject.Replacer](t.load.callers[0], "replace tasks by batches"); err != nil {
+		return err
+	}
+	for _, can := range []func(any) error{
+		func(s any) error { _, err := able[subject.Queuer](s, "keep queues apart"); return err },
+		func(s any) error { _, err := able[subject.LeaderStopper](s, "let its leader stop"); return err },
+		func(s any) error { _, err := able[subject.Killer](s, "be killed and started again"); return err },
+	} {
+		if err := can(t.service); err != nil {
+			return err
+		}
+	}
+	t.writers = make([]*writer, t.sizes.ManyCallers)
+	for i := range t.writers {
+		t.writers[i] = &writer{service: t.service, failures: &t.failures}
+	}
+	return nil
+}
+
+func (t *tailRun) close() {
+	t.records.close()
+	for _, w := range t.writers {
+		w.drop()
+	}
+}
+
+// fill schedules what is there before.
+func (t *tailRun) fill(ctx context.Context) error {
+	took, err := t.load.load(ctx, t.sizes.TailsPending, farOff(newIDs(), newPayload(t.sizes.Payload)))
+	if err != nil {
+		return fmt.Errorf("scheduling what is there before: %w", err)
+	}
+	t.say("%d tasks are there, scheduled in %v", t.sizes.TailsPending, took.elapsed)
+	return nil
+}
+
+// probeFor is how long it is measured how much the service can take.
+const probeFor = 5 * time.Second
+
+// chooseRate takes the rate that was given, or half of what as many callers get acknowledged as later wait.
+func (t *tailRun) chooseRate(ctx context.Context) error {
+	if t.rate = t.sizes.TailsRate; t.rate > 0 {
+		return nil
+	}
+	task := farOff(newIDs(), newPayload(t.sizes.Payload))
+	took, err := drive(ctx, t.writers, unlimitedCalls, probeFor, func(ctx context.Context, w *writer, i int) error {
+		return w.write(ctx, task(i))
+	})
+	if err != nil {
+		return fmt.Errorf("measuring what it can take: %w", err)
+	}
+	most := perSecond(took.done, took.elapsed)
+	t.rate = max(int(most/2), 1)
+	t.say("%d callers get %.0f schedules a second acknowledged; half of that is %d", len(t.writers), most, t.rate)
+	return nil
+}
+
+// play schedules while one part's thing goes on.
+func (t *tailRun) play(ctx context.Context, p tailPart) error {
+	begin, disturb, err := p.prepare(ctx, t)
+	if err != nil {
+		return err
+	}
+	if err := sleepUntil(ctx, begin); err != nil {
+		return err
+	}
+	latencies, err := t.scheduleBeside(ctx, p.key, begin, disturb)
+	if err != nil {
+		return err
+	}
+	t.setTails(p, begin, latencies)
+	return nil
+}
+
+// scheduleBeside schedules, and ends what goes on beside when it is done.
+func (t *tailRun) scheduleBeside(
+	ctx context.Context, key string, begin time.Time, disturb disturbance,
+) (latencies []time.Duration, err error) {
+	group, gctx := errgroup.WithContext(ctx)
+	disturbing, end := context.WithCancel(gctx)
+	defer end()
+	if disturb != nil {
+		group.Go(func() error { return disturb(disturbing) })
+	}
+	group.Go(func() (err error) {
+		defer end()
+		latencies, err = t.pace(gctx, key, begin)
+		return err
+	})
+	return latencies, group.Wait()
+}
+
+func (t *tailRun) pace(ctx context.Context, key string, begin time.Time) ([]time.Duration, error) {
+	n := int(float64(t.rate) * t.sizes.TailsFor.Seconds())
+	task := farOff(newIDs(), newPayload(t.sizes.Payload))
+	return pace(ctx, t.writers, begin, n, t.rate, func(ctx context.Context, w *writer, i int) error {
+		err := w.write(ctx, task(i))
+		if time.Since(begin.Add(meantAfter(i, t.rate))) > tailLimit {
+			t.records.keep(ctx, key)
+		}
+		return err
+	})
+}
+
+func (t *tailRun) setTails(p tailPart, begin time.Time, latencies []time.Duration) {
+	for _, s := range longest(stallsIn(latencies, t.rate), stallsTold) {
+		t.say("%s: from %v on, at %s, %d schedules took longer than %v, up to %v", p.title, s.from,
+			begin.Add(s.from).Format("15:04:05.000"), s.calls, tailLimit, s.longest)
+	}
+	over := 0
+	for _, l := range latencies {
+		if l > tailLimit {
+			over++
+		}
+	}
+	t.over += over
+	slices.Sort(latencies)
+	t.setLatencies(p.key+"_", latencies)
+	t.set(p.key+"_p99.9", milliseconds(quantileOf(latencies, 0.999)))
+	t.set(p.key+"_over", float64(over))
+	t.say("%s: %d schedules, p50 %.1f ms, p99.9 %.1f ms, max %.1f ms, %d over %v; %d tries failed so far", p.title,
+		len(latencies), t.values[p.key+"_p50"], t.values[p.key+"_p99.9"], t.values[p.key+"_max"], over, tailLimit,
+		t.failures.Load())
+}
+
+// stall is schedules in a row that took longer than the limit.
+type stall struct {
+	from    time.Duration // after the beginning: when the first of them was meant
+	calls   int
+	longest time.Duration
+}
+
+// stallsTold is how many stalls of a part are told of.
+const stallsTold = 5
+
+// longest are the longest stalls, at most so many, in their order.
+func longest(stalls []stall, most int) []stall {
+	if len(stalls) <= most {
+		return stalls
+	}
+	by := slices.SortedFunc(slices.Values(stalls), func(a, b stall) int { return cmp.Compare(b.longest, a.longest) })
+	return slices.DeleteFunc(stalls, func(s stall) bool { return s.longest < by[most-1].longest })
+}
+
+// stallsIn finds the stalls among latencies in the order in which they were meant. Between two of them there is at
+// least the limit without any.
+func stallsIn(latencies []time.Duration, rate int) []stall {
+	var stalls []stall
+	var last time.Duration
+	for i, l := range latencies {
+		if l <= tailLimit {
+			continue
+		}
+		at := meantAfter(i, rate)
+		if len(stalls) == 0 || at-last > tailLimit {
+			stalls = append(stalls, stall{from: at})
+		}
+		s := &stalls[len(stalls)-1]
+		s.calls++
+		s.longest = max(s.longest, l)
+		last = at
+	}
+	return stalls
+}
