@@ -17,7 +17,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// stand is three nodes with one shard: a leader, a follower that takes calls, and one that only follows.
+// stand is three nodes, with one shard if its leader is looked for: a leader, a follower that takes calls, and one that
+// only follows.
 type stand struct {
 	cluster                 *local.Cluster
 	dir                     string
@@ -26,6 +27,18 @@ type stand struct {
 }
 
 func start(ctx context.Context, cfg config) (*stand, error) {
+	s, err := startWith(ctx, cfg, 1)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.findLeader(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+// startWith starts a cluster of so many shards and looks for no leader.
+func startWith(ctx context.Context, cfg config, shards int) (*stand, error) {
 	dir, err := os.MkdirTemp("", "belfry-parts-")
 	if err != nil {
 		return nil, err
@@ -35,15 +48,11 @@ func start(ctx context.Context, cfg config) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.cluster, err = local.Start(ctx, local.Config{
-		// The timing changes what idle costs and nothing that is measured here, and no leader is lost on a busy machine.
-		DataDir: dir, Binary: binary, ExtraArgs: []string{"--shards", "1", "--min-free-disk", "0", "--timing", "wan"},
-	})
+	// The timing changes what idle costs and nothing that is measured here, and no leader is lost on a busy machine.
+	args := []string{"--shards", strconv.Itoa(shards), "--min-free-disk", "0", "--timing", "wan"}
+	s.cluster, err = local.Start(ctx, local.Config{DataDir: dir, Binary: binary, ExtraArgs: args})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if err := s.findLeader(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
 }

@@ -6,6 +6,9 @@
 // makes an entry of every task, a batch makes few; a call through a follower leaves the leader without HTTP.
 // Processor time hardly depends on what else runs on the machine, but caches do: measure on a quiet one.
 //
+// With --memory it tells instead what a replica takes in memory that has no tasks, from clusters of one shard and of
+// many.
+//
 //	go build -o belfry ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry
 package main
 
@@ -22,7 +25,12 @@ func main() {
 	flag.IntVar(&cfg.tasks, "tasks", 20000, "tasks in a step; a lone caller makes a tenth")
 	flag.IntVar(&cfg.payload, "payload", 200, "bytes")
 	flag.DurationVar(&cfg.idle, "idle", defaultIdle, "how long the idle nodes are watched")
+	ofMemory := flag.Bool("memory", false, "measure memory instead")
 	flag.Parse()
+	measure := measure
+	if *ofMemory {
+		measure = memory
+	}
 	if err := measure(context.Background(), cfg); err != nil {
 		fmt.Fprintln(os.Stderr, "parts:", err)
 		os.Exit(1)

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+)
+
+// Two clusters differ by this many shards, and in nothing else: what a node of the one has more is its replicas'.
+const (
+	fewShards  = 1
+	manyShards = 49
+)
+
+// Each of many shards gets enough to have used all buffers that it has.
+const (
+	usedTasks   = 50_000
+	usedPayload = 1000
+)
+
+// memory tells what a replica takes beside tasks, at first and when it was used. The tasks are the same in both
+// clusters, and so fall out. Log caches are not among it: a while after they were used they hold an entry each.
+func memory(ctx context.Context, cfg config) error {
+	few, err := footprintsWith(ctx, cfg, fewShards)
+	if err != nil {
+		return err
+	}
+	many, err := footprintsWith(ctx, cfg, manyShards)
+	if err != nil {
+		return err
+	}
+	each := func(many, few footprint) footprint {
+		const more = manyShards - fewShards
+		return footprint{(many.resident - few.resident) / more, (many.held - few.held) / more}
+	}
+	group, used := each(many.fresh, few.fresh), each(many.used, few.used)
+	for _, p := range []struct {
+		name string
+		footprint
+	}{
+		{"group_memory, fresh", group}, {"group_memory, used", used},
+		{"node_memory", footprint{few.fresh.resident - fewShards*group.resident, few.fresh.held - fewShards*group.held}},
+	} {
+		fmt.Printf("    %-24s %v\n", p.name, p.footprint)
+	}
+	return nil
+}
+
+// footprint is what a node has of memory, in bytes: in pages of the system, and as it counts against its limit. Buffers
+// that were never filled count for the one, and take none of the other.
+type footprint struct{ resident, held float64 }
+
+func (f footprint) String() string {
+	return fmt.Sprintf("%7.2f MB resident, %7.2f MB held", f.resident/1e6, f.held/1e6)
+}
+
+// footprints are those of a node before and after it was used.
+type footprints struct{ fresh, used footprint }
+
+func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, err error) {
+	s, err := startWith(ctx, cfg, shards)
+	if err != nil {
+		return f, err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	if f.fresh, err = s.footprint(cfg.idle); err != nil {
+		return f, err
+	}
+	l := &load{stand: s, payload: strings.Repeat("x", usedPayload)}
+	if _, _, err := l.batches(s.cluster.Nodes()[0], usedTasks); err != nil {
+		return f, err
+	}
+	f.used, err = s.footprint(cfg.idle)
+	fmt.Printf("%-12s fresh %v; used %v\n", fmt.Sprintf("%d shards", shards), f.fresh, f.used)
+	return f, err
+}
+
+// footprint is the least that was seen of each of the nodes within a while, on average over them: garbage comes and
+// goes.
+func (s *stand) footprint(within time.Duration) (footprint, error) {
+	nodes := s.cluster.Nodes()
+	least := make([]footprint, len(nodes))
+	for began := time.Now(); ; <-time.After(time.Second) {
+		for i, n := range nodes {
+			usage, err := subject.UsageOf(n.PID)
+			if err != nil {
+				return footprint{}, err
+			}
+			held, err := s.metric(n, "belfry_memory_held_bytes")
+			if err != nil {
+				return footprint{}, err
+			}
+			now := footprint{float64(usage[0].RSS), held}
+			if least[i].held == 0 {
+				least[i] = now
+			}
+			least[i] = footprint{min(least[i].resident, now.resident), min(least[i].held, now.held)}
+		}
+		if time.Since(began) >= within {
+			break
+		}
+	}
+	var mean footprint
+	for _, f := range least {
+		mean.resident += f.resident / float64(len(nodes))
+		mean.held += f.held / float64(len(nodes))
+	}
+	return mean, nil
+}
