@@ -30,6 +30,7 @@ type Sizes struct {
 	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
 
 	MemoryTasks  int           `json:"memory_tasks"`
+	MemoryAgain  int           `json:"memory_again"`  // how often each of them is scheduled anew
 	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
 	Settle       time.Duration `json:"settle_ns"`     // before memory or idle cost is read
 

@@ -288,6 +288,29 @@ func TestMemoryAndIdleNeedProcesses(t *testing.T) {
 	}
 }
 
+// Tasks are scheduled again as often as was asked for, and the most memory on the way is told.
+func TestMemoryOfTasksScheduledAgain(t *testing.T) {
+	s := sizes()
+	s.MemoryTasks, s.MemoryAgain = 8000, 2
+	measured := func(f *fake) (m figure.Measured) {
+		synctest.Test(t, func(t *testing.T) {
+			m = memory(s).Measure(t.Context(), f, s, t.TempDir(), func(s string) { t.Log(s) })
+		})
+		return m
+	}
+	f := &fake{latency: 10 * time.Millisecond, pids: []int{os.Getpid()}}
+	m := measured(f)
+	if calls, want := f.calls.Load(), int64(3*8000/s.Batch); m.Failed != "" || calls != want || len(f.tasks) != 8000 {
+		t.Errorf("%d calls, want %d; %d tasks: %+v", calls, want, len(f.tasks), m)
+	}
+	if m.Values["rss_peak"] < m.Values["rss_all"] {
+		t.Errorf("%+v", m)
+	}
+	if m := measured(&fake{plain: true, pids: []int{os.Getpid()}}); m.Cannot == "" {
+		t.Errorf("a service that cannot replace tasks: %+v", m)
+	}
+}
+
 // Every figure that a workload gives is one that it has told.
 func TestFiguresAreTold(t *testing.T) {
 	for _, w := range All(sizes()) {
