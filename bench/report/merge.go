@@ -13,8 +13,8 @@ import (
 )
 
 // Merge makes one run of several that were measured one after the other: a long run that was cut into parts, each of
-// which may be of other workloads and services. Only runs of one commit, on one machine and with the same sizes are one.
-// Where they have measured the same, the rounds of the later count on.
+// which may be of other workloads and services. Only those of one commit, one machine and the same sizes are one. Where
+// they have measured the same, the rounds of the later count on.
 func Merge(runs ...*Run) (*Run, error) {
 	if len(runs) == 0 {
 		return nil, errors.New("there is no run")
