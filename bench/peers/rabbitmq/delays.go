@@ -11,6 +11,8 @@ import (
 const (
 	ready       = "ready" // the queue that consumers read
 	waiting     = "waiting"
+	waitingLong = "waiting.long" // for tasks that are due later than this:
+	longDelay   = time.Hour
 	mostQueues  = 100             // in which tasks wait
 	keptForIdle = 5 * time.Minute // a second's queue, after the second
 )
@@ -35,8 +37,11 @@ type delays struct {
 // queue returns the queue for a due instant, and declares it when it is the first to be due there.
 func (d *delays) queue(channel *amqp.Channel, due time.Time) (string, error) {
 	name := waiting
-	if d.perSecond {
+	switch {
+	case d.perSecond:
 		name = fmt.Sprintf("%s.%d", waiting, due.Unix())
+	case time.Until(due) > longDelay:
+		name = waitingLong
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

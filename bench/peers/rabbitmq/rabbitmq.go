@@ -11,7 +11,7 @@ import (
 
 type rabbitSubject struct{ perSecond bool }
 
-// OneQueue has one queue in which all tasks wait.
+// OneQueue has one queue in which tasks wait, and another for those that have long to wait.
 func OneQueue() subject.Subject { return rabbitSubject{} }
 
 // QueuePerSecond has a queue for each second in which tasks are due.
@@ -88,7 +88,10 @@ func (v *service) declare() error {
 	if v.delays.perSecond {
 		return nil // each when it is wanted
 	}
-	_, err = v.delays.queue(channel, time.Time{})
+	_, err = v.delays.queue(channel, time.Now())
+	if err == nil {
+		_, err = v.delays.queue(channel, time.Now().Add(2*longDelay))
+	}
 	return err
 }
 
