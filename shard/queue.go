@@ -235,31 +235,55 @@ func (q *queue) takeSettles(w *work) []settle {
 	return taken
 }
 
+// What a call gets of an entry at most while others wait, too: one of many thousand commands must not keep those back
+// that came after it. They take turns, and what is left of the entry then goes round again.
+const (
+	shareCommands = maxEntryCommands / 8
+	shareBytes    = maxEntryBytes / 8
+)
+
 func (q *queue) takeCalls(w *work) {
 	room := maxEntryCommands - len(w.settles)
 	for len(q.calls) > 0 && room > 0 {
 		c := q.calls[0]
 		if !c.gone {
-			n := c.fit(room, maxEntryBytes-w.bytes)
-			if n == 0 && len(w.segments) == 0 {
-				n = 1 // too large for any entry, or beside so many settles: still it must go
-			}
+			n := q.shareOf(c, room, w)
 			if n == 0 {
 				return
 			}
-			size := len(c.bytes(c.taken, c.taken+n))
-			w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
-			w.bytes += size
-			q.pending -= int64(size)
-			c.taken += n
+			q.takeFrom(c, n, w)
 			room -= n
-			if c.taken < len(c.ends) {
-				return
-			}
 		}
 		q.calls[0] = nil
 		q.calls = q.calls[1:]
+		if !c.gone && c.taken < len(c.ends) {
+			q.calls = append(q.calls, c)
+		}
 	}
+}
+
+// shareOf is how many commands of a call go into the entry now. 0: the next one is for the next entry, which it begins.
+func (q *queue) shareOf(c *call, room int, w *work) int {
+	left := maxEntryBytes - w.bytes
+	if len(q.calls) == 1 {
+		if n := c.fit(room, left); n > 0 {
+			return n
+		}
+	} else if n := c.fit(min(room, shareCommands), min(left, shareBytes)); n > 0 {
+		return n
+	}
+	if n := c.fit(1, left); n > 0 || len(w.segments) > 0 {
+		return n
+	}
+	return 1 // too large for any entry, or beside so many settles: still it must go
+}
+
+func (q *queue) takeFrom(c *call, n int, w *work) {
+	size := len(c.bytes(c.taken, c.taken+n))
+	w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
+	w.bytes += size
+	q.pending -= int64(size)
+	c.taken += n
 }
 
 // answer hands results to the calls of an entry, in order; nil results: err for all.

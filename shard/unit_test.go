@@ -160,6 +160,31 @@ func TestQueueBounds(t *testing.T) {
 	}
 }
 
+// A call of many commands, or of large ones, keeps nobody waiting who came after it, and alone it gets whole entries.
+func TestLargeCallsTakeTurns(t *testing.T) {
+	for name, large := range map[string]*call{"many": call1(t, 10, 5000), "large": call1(t, 50<<10, 100)} {
+		q := newQueue(1 << 30)
+		q.requestTakeover()
+		small := call1(t, 100, 1)
+		for _, c := range []*call{large, small} {
+			if err := q.enqueue(c, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := q.tryTake()
+		if small.taken != 1 {
+			t.Errorf("%s: who came after it waits for the second entry", name)
+		}
+		if n := large.taken; n+1 < maxEntryCommands && w.bytes < maxEntryBytes/2 {
+			t.Errorf("%s: %d of its commands in an entry of %d bytes", name, n, w.bytes)
+		}
+		before := large.taken
+		if w = q.tryTake(); len(w.segments) != 1 || large.taken-before < maxEntryCommands && w.bytes < maxEntryBytes/2 {
+			t.Errorf("%s: alone it gets %d commands in %d parts", name, large.taken-before, len(w.segments))
+		}
+	}
+}
+
 // TestQueueModel enqueues, takes, answers and leaves at random: every command gets exactly one reply, in order, and the
 // bytes add up.
 func TestQueueModel(t *testing.T) {
