@@ -129,7 +129,7 @@ func (l *leadership) goHome(ctx context.Context) {
 	if home == "" || home == s.cfg.NodeID {
 		return
 	}
-	pause := calm
+	pause := calm + s.homingTurn()
 	for sleep(ctx, pause) {
 		if !s.isWell(home, l.term.Load()) {
 			pause = calm
@@ -140,6 +140,14 @@ func (l *leadership) goHome(ctx context.Context) {
 			pause = min(2*pause, time.Minute)
 		}
 	}
+}
+
+// homingTurns is into how many turns of a while the shards of a node that is back are parted: calls wait during a
+// transfer, and wait longer if a third of all shards is moved at the same moment.
+const homingTurns = 8
+
+func (s *Shard) homingTurn() time.Duration {
+	return s.cfg.Timing.Calm / homingTurns * time.Duration(s.cfg.ID%homingTurns)
 }
 
 // isWell tells whether a voter could lead: it is fit for it, it answers, and its log is close to this one's.
