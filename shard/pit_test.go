@@ -471,6 +471,35 @@ func TestPreferredLeads(t *testing.T) {
 	})
 }
 
+// TestHomeIsWellForAWhile: a node that is back has its log to apply, and gets its leaderships only when it has been
+// there for the whole calm, however long the others have led by then.
+func TestHomeIsWellForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = "n1" }).startAll()
+		defer c.close()
+		c.leader()
+		calm := c.timing().Calm
+		c.kill("n1")
+		second := c.leader()
+		for range 6 { // it comes and goes
+			time.Sleep(calm / 2)
+			c.start("n1")
+			time.Sleep(calm * 3 / 4)
+			if !second.IsLeader() {
+				t.Fatal("it got the leadership and had not been there for a calm")
+			}
+			c.kill("n1")
+		}
+		time.Sleep(calm / 2)
+		c.start("n1")
+		began := time.Now()
+		c.eventually("home", func() bool { return c.nodes["n1"].IsLeader() })
+		if took := time.Since(began); took < calm || took > 3*calm {
+			t.Errorf("home after %v, the calm is %v", took, calm)
+		}
+	})
+}
+
 // TestTransferGivenUp: a transfer that is given up because attempts are running leaves the shard at work.
 func TestTransferGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

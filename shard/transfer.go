@@ -122,24 +122,39 @@ func (s *Shard) lag(node string, term uint64) uint64 {
 	return last - min(c.lastLog, last)
 }
 
-// goHome gives the leadership to the preferred node once that has been well for a while.
+// goHome gives the leadership to the preferred node once that has been well for a while. After a transfer that failed
+// it waits longer each time.
 func (l *leadership) goHome(ctx context.Context) {
 	s := l.shard
 	home, calm := s.cfg.Preferred, s.cfg.Timing.Calm
 	if home == "" || home == s.cfg.NodeID {
 		return
 	}
-	pause := calm + s.homingTurn()
-	for sleep(ctx, pause) {
+	var pause time.Duration
+	for sleep(ctx, pause) && l.awaitThere(ctx, home, calm+s.homingTurn()) {
 		if !s.isWell(home, l.term.Load()) {
-			pause = calm
 			continue
 		}
 		if err := l.transfer(ctx, home, calm, false); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Info("leadership not given to its preferred node", "to", home, "error", err)
-			pause = min(2*pause, time.Minute)
+			pause = min(max(2*pause, calm), time.Minute)
 		}
 	}
+}
+
+// awaitThere returns when a node has been there for so long without a break, and false when the leadership has ended. A
+// node that has just started has its whole log to apply, and as a leader would answer nobody before it has.
+func (l *leadership) awaitThere(ctx context.Context, node string, long time.Duration) bool {
+	s := l.shard
+	for since := time.Now(); time.Since(since) < long; {
+		if !sleep(ctx, s.cfg.Timing.Calm/homingTurns) {
+			return false
+		}
+		if !s.isThere(node, l.term.Load()) {
+			since = time.Now()
+		}
+	}
+	return ctx.Err() == nil
 }
 
 // homingTurns is into how many turns of a while the shards of a node that is back are parted: calls wait during a
@@ -152,11 +167,16 @@ func (s *Shard) homingTurn() time.Duration {
 
 // isWell tells whether a voter could lead: it is fit for it, it answers, and its log is close to this one's.
 func (s *Shard) isWell(node string, term uint64) bool {
+	return s.isThere(node, term) && s.lag(node, term) <= closeEnough
+}
+
+// isThere tells whether a voter is fit to lead, as far as is known, and answers.
+func (s *Shard) isThere(node string, term uint64) bool {
 	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
 		return false
 	}
 	c, ok := s.contacts.of(node, term)
-	return ok && time.Since(c.at) <= s.cfg.Timing.Lease && s.lag(node, term) <= closeEnough
+	return ok && time.Since(c.at) <= s.cfg.Timing.Lease
 }
 
 // bestPeer returns the voter that should lead if this node may not: the preferred one, or the one with the most log.

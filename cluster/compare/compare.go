@@ -26,6 +26,7 @@ type Replica interface {
 	Applied() uint64
 	Restores() uint64
 	Standing() shard.Standing
+	CaughtUp() <-chan struct{}
 }
 
 var _ Replica = (*shard.Shard)(nil)
@@ -146,7 +147,7 @@ func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareR
 }
 
 func (c *Comparer) report(r Replica, from uint64) *clusterpb.ReplicaReport {
-	report := &clusterpb.ReplicaReport{Shard: r.ID(), Unwilling: r.Standing() != shard.Willing}
+	report := &clusterpb.ReplicaReport{Shard: r.ID(), Unwilling: !mayLead(r)}
 	for _, p := range r.Checkpoints(from) {
 		report.Checkpoints = append(report.Checkpoints, &clusterpb.Checkpoint{Index: p.Index, Hash: p.Sum})
 	}
@@ -156,6 +157,17 @@ func (c *Comparer) report(r Replica, from uint64) *clusterpb.ReplicaReport {
 		report.Outvoted, report.Diverged = l.outvotedNodes(), l.diverged()
 	}
 	return report
+}
+
+// mayLead tells whether a replica here should be given a leadership. One that has not caught up since its start would
+// first have to apply what it lacks, and answer nobody meanwhile.
+func mayLead(r Replica) bool {
+	select {
+	case <-r.CaughtUp():
+		return r.Standing() == shard.Willing
+	default:
+		return false
+	}
 }
 
 // round asks every node that shares a shard with this one, and judges.

@@ -24,6 +24,7 @@ type copyOf struct {
 	at       uint64
 	restores uint64
 	sum      func(index uint64) uint64
+	behind   bool // it has not caught up
 }
 
 func right(index uint64) uint64 { return 1000 + index }
@@ -42,6 +43,14 @@ func (c *copyOf) Voters() []string         { return voters }
 func (c *copyOf) Applied() uint64          { return c.at }
 func (c *copyOf) Restores() uint64         { return c.restores }
 func (c *copyOf) Standing() shard.Standing { return shard.Willing }
+
+func (c *copyOf) CaughtUp() <-chan struct{} {
+	caughtUp := make(chan struct{})
+	if !c.behind {
+		close(caughtUp)
+	}
+	return caughtUp
+}
 
 func (c *copyOf) CheckpointAt(index uint64) (shard.Checkpoint, bool) {
 	return shard.Checkpoint{Index: index, Sum: c.sum(index)}, index <= c.at
@@ -217,6 +226,22 @@ func TestDifferencePasses(t *testing.T) {
 	w.start("b")
 	w.rounds(2)
 	w.want(t, nil, "")
+	if !w.comparers["a"].MayLead(3, "b") {
+		t.Error("b may not lead")
+	}
+}
+
+// A replica that has not caught up since its start is not to be given a leadership, and after that it may be.
+func TestWhoIsBehindMayNotLead(t *testing.T) {
+	w := newWorld()
+	w.apply(20)
+	w.copies["b"].behind = true
+	w.rounds(1)
+	if w.comparers["a"].MayLead(3, "b") || !w.comparers["a"].MayLead(3, "c") {
+		t.Error("b may lead, or c may not")
+	}
+	w.copies["b"].behind = false
+	w.rounds(1)
 	if !w.comparers["a"].MayLead(3, "b") {
 		t.Error("b may not lead")
 	}
