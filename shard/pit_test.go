@@ -500,6 +500,26 @@ func TestHomeIsWellForAWhile(t *testing.T) {
 	})
 }
 
+// TestPoliteTransferIsShort: where nobody needs it, calls do not wait for a voter that does not keep up.
+func TestPoliteTransferIsShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		to := c.others(n.cfg.NodeID)[0]
+		c.cut(to)
+		n.must(t, schedule("it lacks this one", time.Now().Add(time.Hour)))
+		began := time.Now()
+		if err := n.current().transfer(t.Context(), to, 0, false); err == nil {
+			t.Error("the leadership was given to a voter that lacks an entry")
+		}
+		if took := time.Since(began); took > politeDrain+c.timing().Election/politePart+10*time.Millisecond {
+			t.Errorf("calls waited for %v", took)
+		}
+		n.must(t, schedule("after", time.Now().Add(time.Hour)))
+	})
+}
+
 // TestTransferGivenUp: a transfer that is given up because attempts are running leaves the shard at work.
 func TestTransferGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -47,7 +47,7 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	}
 	err := errAttemptsRunning
 	if l.calm(ctx, drain) || urgent {
-		err = l.handOver(ctx, to)
+		err = l.handOver(ctx, to, urgent)
 	}
 	if err != nil {
 		l.firing.resume()
@@ -65,10 +65,13 @@ func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 
 // handOver stops proposing before Raft begins: a transfer during which entries must still be replicated can leave Raft
 // refusing entries for ever (hashicorp/raft issue 696).
-func (l *leadership) handOver(ctx context.Context, to string) error {
+func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*l.shard.cfg.Timing.Election)
 	defer cancel()
 	err := l.proposer.queue.flush(ctx)
+	if err == nil {
+		err = l.levelWith(ctx, to, urgent)
+	}
 	if err == nil {
 		err = l.giveTo(ctx, to)
 	}
@@ -78,12 +81,22 @@ func (l *leadership) handOver(ctx context.Context, to string) error {
 	return err
 }
 
+// politePart is for what part of an election timeout, which is some round trips, a transfer that is not urgent lets
+// calls wait for the last entries to reach the other voter.
+const politePart = 6
+
+func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) error {
+	if !urgent {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.shard.cfg.Timing.Election/politePart)
+		defer cancel()
+	}
+	return l.awaitLevel(ctx, to)
+}
+
 // giveTo hands over while nothing is proposed.
 func (l *leadership) giveTo(ctx context.Context, to string) error {
 	s := l.shard
-	if err := l.awaitLevel(ctx, to); err != nil {
-		return err
-	}
 	future := s.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
 	if err := s.awaitFuture(ctx, future); err != nil {
 		return err
