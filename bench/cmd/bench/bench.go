@@ -124,14 +124,12 @@ func (b *bench) write() error {
 	return b.run.Write(b.options.out)
 }
 
-// workloadLimit is how long one workload may take with one subject.
-const workloadLimit = 20 * time.Minute
-
 // measure measures in a folder that is gone afterwards.
 func (b *bench) measure(
 	ctx context.Context, w workload.Workload, s subject.Subject, name string,
 ) (m figure.Measured, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, workloadLimit, fmt.Errorf("not done within %v", workloadLimit))
+	limit := b.options.limit
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
 	dir := filepath.Join(b.dir, name)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,6 +36,7 @@ type options struct {
 	from                []string
 	subjects, workloads []string
 	rounds              int
+	limit               time.Duration
 	quick, keep, list   bool
 	flight              bool
 	sizes               workload.Sizes
@@ -47,8 +49,8 @@ func command() *cobra.Command {
 		Short: "Measure Belfry side by side with its peers",
 		Long: `Starts each service on this machine, fresh for each workload, puts it under the workload, and stops it. In each
 round every workload meets all services in turn. Writes RESULTS.md, results.json and pictures after each workload;
-Ctrl-C ends the run, and what was measured is there. A round of everything takes about three quarters of an hour; it can
-be measured in parts, of one commit and with the same sizes, that --from makes one of.
+Ctrl-C ends the run, and what was measured is there. A round of everything takes about an hour; it can be measured in
+parts, of one commit and with the same sizes, that --from makes one of.
 
 Peers that this machine does not have are named and left out: make bench-peers installs them.`,
 		Example: `  go run ./bench/cmd/bench --out bench
@@ -73,6 +75,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
 	f.IntVar(&o.rounds, "rounds", 3, "how often everything is measured")
+	f.DurationVar(&o.limit, "limit", 20*time.Minute, "how long one workload may take with one service: past it, it failed")
 	f.BoolVar(&o.quick, "quick", false, "one round with small sizes, to see that everything works")
 	f.BoolVar(&o.keep, "keep", false, "keep the services' data and logs")
 	f.BoolVar(&o.flight, "flight", false, "have Belfry's nodes record what they do, and keep it when a schedule of the\n"+
