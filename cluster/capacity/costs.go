@@ -68,19 +68,19 @@ const (
 
 // Where and when. Repeat what a line names, and write down what comes out.
 const (
-	byTest      = "go test ./cluster/capacity -run TestBytes -v"
-	byParts     = "go build ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry"
-	byFootprint = byParts + " --memory"
+	byTest  = "go test ./cluster/capacity -run TestBytes -v"
+	byParts = "go build ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry"
+	byPages = byParts + " --memory"
 	// Writing, by its ms/write; reading, by how long it takes to look through the folder of a node with many tasks; the
 	// pace, by the bytes of a large snapshot and belfry_shard_snapshot_seconds of the node that took it under load.
-	byMemory     = "go test ./fsm -run - -bench Memory"
-	byVerify     = "time belfry verify DATA"
-	byMetric     = "curl -s localhost:8400/metrics | grep snapshot_seconds"
-	exact        = "counted, not timed: the same on every machine; 2026-11-21"
-	countedPages = "resident pages, of a group's heap all of it; hardly depends on the machine; 2026-11-22"
-	byBusy       = "2 cores of an AMD EPYC (virtual), busy with other work: to be measured again; 2026-11-21"
-	fitted       = "fitted: idle nodes of 1 and 12 shards take 0.7 and 2.7 % of a core, three at 300 tasks/s 20 %; 2026-11-21"
-	guessed      = "a guess on the safe side, not measured yet; 2026-11-21"
+	byMemory = "go test ./fsm -run - -bench Memory"
+	byVerify = "time belfry verify DATA"
+	byMetric = "curl -s localhost:8400/metrics | grep snapshot_seconds"
+	exact    = "counted, not timed: the same on every machine; 2026-11-21"
+	inPages  = "resident pages, of a group's heap all of it; hardly depends on the machine; 2026-11-22"
+	byBusy   = "2 cores of an AMD EPYC (virtual), busy with other work: to be measured again; 2026-11-21"
+	fitted   = "fitted: idle nodes of 1 and 12 shards take 0.7 and 2.7 % of a core, three at 300 tasks/s 20 %; 2026-11-21"
+	guessed  = "a guess on the safe side, not measured yet; 2026-11-21"
 )
 
 // Measured are the costs that plans are made with. This is the only place where they stand.
@@ -103,10 +103,10 @@ func Measured() Costs {
 			byTest, exact},
 		groupMemory: {"group_memory", 1.6e6, "bytes",
 			"a replica that was in use, beside tasks and log cache: goroutines, buffers of connections",
-			byFootprint, countedPages},
+			byPages, inPages},
 		nodeMemory: {"node_memory", 35e6, "bytes",
 			"a node without replicas and load",
-			byFootprint, countedPages},
+			byPages, inPages},
 		garbage: {"garbage", 1.04, "times",
 			"of the live heap, what the collector lets gather, and holes",
 			byParts, guessed},
