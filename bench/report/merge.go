@@ -33,7 +33,7 @@ func Merge(runs ...*Run) (*Run, error) {
 // sameAs tells in what a run differs, so that its figures may not stand beside these.
 func (r *Run) sameAs(other *Run) error {
 	here, there := r.Machine, other.Machine
-	here.Fsync, there.Fsync = 0, 0 // measured anew each time
+	here.Fsync, there.Fsync, here.Echo, there.Echo = 0, 0, 0, 0 // measured anew each time
 	switch {
 	case r.Commit != other.Commit:
 		return fmt.Errorf("commit %s, not %s", other.Commit, r.Commit)

@@ -27,7 +27,7 @@ func fixed() *Run {
 	run := &Run{
 		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 		Machine: Machine{CPU: "Some CPU", Cores: 2, MemoryMB: 24_000, OS: "linux 6.1", Go: "go1.26", FileSystem: "ext4",
-			Fsync: 48_300 * time.Nanosecond},
+			Fsync: 48_300 * time.Nanosecond, Echo: 31_500},
 		Sizes: json.RawMessage(`{}`),
 		Subjects: []Subject{
 			{Name: Client, Promise: subject.Promise{Nodes: 3, Replicated: true, Fsync: subject.FsyncEachWrite}},

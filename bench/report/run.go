@@ -44,6 +44,7 @@ type Machine struct {
 	Go         string        `json:"go"`
 	FileSystem string        `json:"file_system"` // of the data
 	Fsync      time.Duration `json:"fsync_ns"`    // what 4 KiB cost in the middle
+	Echo       float64       `json:"echo_rate"`   // tasks that a handler echoes a second, which does nothing else
 }
 
 // Read reads a run from its file.

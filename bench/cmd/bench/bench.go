@@ -50,7 +50,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		}
 	}
 	b.run = report.Run{Commit: commit(ctx), Date: time.Now()}
-	if b.run.Machine, err = machine(b.dir); err != nil {
+	if b.run.Machine, err = machine(ctx, b.dir); err != nil {
 		return err
 	}
 	if b.run.Sizes, err = json.Marshal(b.options.sizes); err != nil {

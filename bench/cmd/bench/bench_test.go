@@ -66,8 +66,8 @@ func TestChoice(t *testing.T) {
 }
 
 func TestMachine(t *testing.T) {
-	m, err := machine(t.TempDir())
-	if err != nil || m.Cores < 1 || m.Fsync <= 0 || m.CPU == "" || m.OS == "" || m.FileSystem == "" {
+	m, err := machine(t.Context(), t.TempDir())
+	if err != nil || m.Cores < 1 || m.Fsync <= 0 || m.Echo <= 0 || m.CPU == "" || m.OS == "" || m.FileSystem == "" {
 		t.Errorf("%+v, %v", m, err)
 	}
 }

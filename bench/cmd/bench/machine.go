@@ -16,11 +16,15 @@ import (
 )
 
 // machine describes this machine and the disk on which a folder lies. What cannot be found out is said to be unknown.
-func machine(dir string) (report.Machine, error) {
+func machine(ctx context.Context, dir string) (report.Machine, error) {
 	fsync, err := fsyncCost(dir)
+	if err != nil {
+		return report.Machine{}, err
+	}
+	rate, err := echoRate(ctx)
 	return report.Machine{
 		CPU: cpuModel(), Cores: runtime.NumCPU(), MemoryMB: memoryMB(), OS: system(), Go: runtime.Version(),
-		FileSystem: fileSystem(dir), Fsync: fsync,
+		FileSystem: fileSystem(dir), Fsync: fsync, Echo: rate,
 	}, err
 }
 
