@@ -66,3 +66,38 @@ func benchmarkDo(b *testing.B, n, callers, batch int) {
 	b.ReportMetric(float64(p50.Microseconds()), "commit-p50-µs")
 	b.ReportMetric(float64(p99.Microseconds()), "commit-p99-µs")
 }
+
+// BenchmarkTransfer gives the leadership to the next replica again and again, on real files: for how long a shard that
+// is called without a pause does not answer.
+func BenchmarkTransfer(b *testing.B) {
+	dir := b.TempDir()
+	c := onDisk(3, b, func(id string) string { return filepath.Join(dir, id) })
+	tune := c.tune
+	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing, cfg.SnapshotLog = LAN(), 0 }
+	c.startAll()
+	defer c.close()
+	leader, due := c.leader(), time.Now().Add(48*time.Hour)
+	var longest, sum time.Duration
+	for i := 0; b.Loop(); i++ {
+		to := c.others(leader.cfg.NodeID)[0]
+		moved := make(chan error, 1)
+		last, gap := time.Now(), time.Duration(0)
+		go func() { moved <- leader.Transfer(b.Context(), to) }()
+		for n, by := 0, ""; by != to; n++ {
+			for _, id := range []string{leader.cfg.NodeID, to} {
+				reply := c.nodes[id].Do(b.Context(), []*fsmpb.Command{schedule(fmt.Sprintf("t-%d-%d", i, n), due)})
+				if reply[0].Err == nil {
+					gap, last, by = max(gap, time.Since(last)), time.Now(), id
+				}
+			}
+		}
+		if err := <-moved; err != nil {
+			b.Fatal(err)
+		}
+		leader = c.nodes[to]
+		sum += gap
+		longest = max(longest, gap)
+	}
+	b.ReportMetric(float64(sum.Microseconds())/float64(b.N)/1000, "ms-silent")
+	b.ReportMetric(float64(longest.Microseconds())/1000, "ms-silent-max")
+}
