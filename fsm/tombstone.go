@@ -58,6 +58,13 @@ func (m *Machine) expire(h handle) {
 	m.bury(h)
 }
 
+// TombstoneBytes is what the bound in a policy is compared with.
+func (m *Machine) TombstoneBytes() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.tombstoneBytes
+}
+
 // trimTombstones drops the oldest ones over the bound.
 func (m *Machine) trimTombstones() {
 	for m.tombstoneBound > 0 && m.tombstoneBytes > m.tombstoneBound && m.tombstones.head != 0 {

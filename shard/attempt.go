@@ -127,9 +127,23 @@ func (s *Shard) policyAt(now time.Time) *fsmpb.Policy {
 		LeaseMarginMs:    (p.LeaseMargin + allowance).Milliseconds(),
 		MaxAttempts:      p.MaxAttempts,
 		KeepUntilMs:      now.Add(p.KeepDone + allowance).UnixMilli(),
-		TombstoneBytes:   p.TombstoneBytes,
+		TombstoneBytes:   s.tombstoneBound(),
 		HorizonMs:        allowance.Milliseconds(),
 	}
+}
+
+// droppedAtOnce is how much of what is over the bound an entry drops: a thousand tombstones, about a millisecond.
+const droppedAtOnce = 256 << 10
+
+// tombstoneBound is what all tombstones may take. A leader that allows far less than the one before it comes down to
+// that step by step: a million dropped by one command would keep all else waiting for a second. Replicas drop all that
+// is over the bound in their log, so it is the leader who has to be slow.
+func (s *Shard) tombstoneBound() int64 {
+	bound := s.cfg.Policy.TombstoneBytes
+	if bound == 0 {
+		return 0
+	}
+	return max(bound, s.machine.TombstoneBytes()-droppedAtOnce)
 }
 
 // unstartable says why a grant is not begun, or nil.

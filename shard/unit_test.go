@@ -420,6 +420,39 @@ func TestEndsAllowForTheLargestHorizon(t *testing.T) {
 	}
 }
 
+// TestTombstonesGoLittleByLittle: a leader that allows far less than is there comes down to that, in steps.
+func TestTombstonesGoLittleByLittle(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		const tasks = 10_000
+		var cmds []*fsmpb.Command
+		for i := range tasks {
+			id, due := fmt.Sprintf("t-%d", i), time.Now().Add(time.Hour)
+			cmds = append(cmds, schedule(id, due), &fsmpb.Command{Id: id, Op: &fsmpb.Command_Cancel{
+				Cancel: &fsmpb.Cancel{KeepUntilMs: due.UnixMilli()},
+			}})
+		}
+		n.mustAll(t, cmds)
+		held := n.machine.TombstoneBytes()
+		if held < 4*droppedAtOnce {
+			t.Fatalf("only %d bytes of tombstones are there", held)
+		}
+		n.cfg.Policy.TombstoneBytes = 1000
+		if got := n.policyAt(time.Now()).TombstoneBytes; got != held-droppedAtOnce {
+			t.Errorf("the bound falls from %d to %d at once", held, got)
+		}
+		for i := 0; n.machine.TombstoneBytes() > 1000; i++ {
+			if i == tasks {
+				t.Fatalf("%d bytes are left", n.machine.TombstoneBytes())
+			}
+			n.must(t, schedule("due", time.Now())) // an entry with a policy follows
+			time.Sleep(time.Second)
+		}
+		if got := n.policyAt(time.Now()).TombstoneBytes; got != 1000 {
+			t.Errorf("the bound is %d in the end", got)
+		}
+	})
+}
+
 // TestNotBefore: what must not come early is rounded up.
 func TestNotBefore(t *testing.T) {
 	for ns, want := range map[int64]int64{0: 0, 1: 1, 999_999: 1, 1_000_000: 1, 1_000_001: 2} {
