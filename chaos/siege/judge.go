@@ -44,11 +44,16 @@ func (r *Round) title() string {
 // nodes is the finding about the nodes' processes.
 func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	f := check.Finding{Invariant: "+", Promise: "no node dies by itself, panics, or races"}
-	explained := 0
+	explained, cut := 0, 0
 	for _, d := range r.siege.deaths.take() {
 		at := r.rec.Instant(d.at)
 		if explains(h.Faults, d.node, at) {
 			explained++
+			continue
+		}
+		if alarms.Cut[d.node] > 0 && mayHaveDeposed(h.Faults, at) {
+			alarms.Cut[d.node]--
+			cut++
 			continue
 		}
 		f.Breaches = append(f.Breaches, check.Breach{
@@ -58,9 +63,15 @@ func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	for _, text := range alarms.Worse {
 		f.Breaches = append(f.Breaches, check.Breach{What: text})
 	}
-	f.Figures = check.NewFigures("%d deaths by themselves that a fault explains; %d lines of level error in the logs",
-		explained, alarms.Errors)
+	f.Figures = check.NewFigures("%d deaths by themselves that a fault explains, %d to start from a log that was cut; "+
+		"%d lines of level error in the logs", explained, cut, alarms.Errors)
 	return f
+}
+
+// mayHaveDeposed tells whether any fault had struck: one that cost a leader its office may leave entries in its log
+// that were never committed, and the next leader's snapshot contradicts them.
+func mayHaveDeposed(struck []history.Fault, at history.Instant) bool {
+	return slices.ContainsFunc(struck, func(f history.Fault) bool { return f.Struck <= at })
 }
 
 // late is how long after its mending a fault may still explain a death.

@@ -102,6 +102,14 @@ func TestDeathsAreExplained(t *testing.T) {
 	}
 }
 
+// A log can contradict a snapshot only after something has cost a leader its office.
+func TestCutLogsAreExplained(t *testing.T) {
+	struck := []history.Fault{{Kind: history.KillLeader, Struck: 10}}
+	if mayHaveDeposed(nil, 20) || mayHaveDeposed(struck, 9) || !mayHaveDeposed(struck, 10) {
+		t.Error("deaths are explained by what had not come yet, or not by what had")
+	}
+}
+
 // A disk that fails a node ends it, and so does the system for its memory; of one that is only slow nobody has to die.
 func TestWhatMayKill(t *testing.T) {
 	mild := map[string]bool{"slow fsync": true, "slow fsync on all nodes": true}

@@ -71,11 +71,15 @@ func openAt(path string, offset int64) (*os.File, error) {
 
 // Alarms are what in the logs of all nodes must not pass unseen.
 type Alarms struct {
-	Errors int      // lines of level error
-	Worse  []string // what no fault explains: panics, data races, fatal errors of the runtime; with the lines after it
+	Errors int            // lines of level error
+	Worse  []string       // what no fault explains: panics, data races, fatal errors of the runtime; with what follows
+	Cut    map[string]int // by node, how often it ended since a log contradicted a leader's snapshot: see package install
 }
 
 var worse = regexp.MustCompile(`^panic: |^fatal error: |panic serving|WARNING: DATA RACE`)
+
+// cut is the last that such a node says.
+var cut = regexp.MustCompile(`this node cannot go on.*the log contradicted the leader's snapshot`)
 
 const (
 	linesAfter  = 30   // what is worse, which are shown
@@ -85,7 +89,7 @@ const (
 
 // Alarms reads what the nodes have logged since it was called last. A line that is not whole yet is for the next time.
 func (l *Logs) Alarms() (Alarms, error) {
-	var found Alarms
+	found := Alarms{Cut: map[string]int{}}
 	for _, n := range l.nodes {
 		f, err := openAt(l.paths[n], l.read[n])
 		if err != nil {
@@ -115,6 +119,9 @@ func (a *Alarms) read(node string, log io.Reader) (whole int64, err error) {
 		whole += int64(len(line))
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, `"level":"ERROR"`) {
 			a.Errors++
+		}
+		if cut.MatchString(line) {
+			a.Cut[node]++
 		}
 		line = strings.TrimSuffix(line[:min(len(line), longestLine)], "\n")
 		switch {

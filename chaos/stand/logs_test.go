@@ -27,20 +27,24 @@ func TestAlarms(t *testing.T) {
 		text   string
 		errors int
 		worse  string // empty: nothing
+		cut    int
 	}{
-		{"level=INFO a\nlevel=ERROR b\nlevel=ER", 1, ""},
-		{"ROR c\nlevel=INFO d\n", 1, ""},
-		{"", 0, ""},
-		{"==================\nWARNING: DATA RACE\nRead at 0x\n", 0, "node-1: WARNING: DATA RACE\nRead at 0x"},
-		{"level=INFO panic: no\nhttp: panic serving 1.2.3.4: x\n", 0, "node-1: http: panic serving 1.2.3.4: x"},
-		{"panic: at last\n", 0, "node-1: panic: at last"},
+		{"level=INFO a\nlevel=ERROR b\nlevel=ER", 1, "", 0},
+		{"ROR c\nlevel=INFO d\n", 1, "", 0},
+		{"", 0, "", 0},
+		{"==================\nWARNING: DATA RACE\nRead at 0x\n", 0, "node-1: WARNING: DATA RACE\nRead at 0x", 0},
+		{"level=INFO panic: no\nhttp: panic serving 1.2.3.4: x\n", 0, "node-1: http: panic serving 1.2.3.4: x", 0},
+		{"level=ERROR msg=\"this node cannot go on\" err=\"the log contradicted the leader's snapshot and\"\n", 1, "", 1},
+		{"level=ERROR msg=\"the shard cannot go on\" error=\"the log contradicted the leader's snapshot\"\n", 1, "", 0},
+		{"panic: at last\n", 0, "node-1: panic: at last", 0},
 	} {
 		logs.Begin()
 		if _, err := f.WriteString(round.text); err != nil {
 			t.Fatal(err)
 		}
 		got, err := logs.Alarms()
-		if err != nil || got.Errors != round.errors || strings.Join(got.Worse, "; ") != round.worse {
+		if err != nil || got.Errors != round.errors || strings.Join(got.Worse, "; ") != round.worse ||
+			got.Cut["node-1"] != round.cut {
 			t.Errorf("reading %d: %+v, %v", i, got, err)
 		}
 	}

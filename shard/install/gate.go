@@ -118,7 +118,7 @@ func (g *Gate) compare(r *raft.Raft, req *raft.InstallSnapshotRequest) (known bo
 }
 
 // errCut ends a process whose log held entries that were never committed, where the leader's snapshot has others.
-var errCut = errors.New("the log contradicted the leader's snapshot and was cut off: Raft starts from what is left")
+var errCut = errors.New("the log contradicted the leader's snapshot and was cut off: Raft starts again from the rest")
 
 // cut removes the log's entries from one on, and returns why the process has to end, or could not remove them.
 func (g *Gate) cut(from uint64) error {
@@ -127,7 +127,7 @@ func (g *Gate) cut(from uint64) error {
 		err = g.log.DeleteRange(from, last)
 	}
 	if err == nil {
-		err = fmt.Errorf("%w: entries %d to %d", errCut, from, last)
+		err = fmt.Errorf("%w: entries %d to %d are gone", errCut, from, last)
 		g.shut()
 		g.fatal(err)
 	}
