@@ -33,8 +33,8 @@ func (r *Run) head(b *strings.Builder) {
 		r.Commit, r.Date.UTC().Format("2006-01-02 15:04 MST"), m.CPU, m.Cores, m.MemoryMB, m.OS, m.Go)
 	fmt.Fprintf(b, "Data on %s, where writing and syncing 4 KiB takes %v in the middle.\n", m.FileSystem,
 		m.Fsync.Round(time.Microsecond))
-	fmt.Fprintf(b, `A handler that decodes one task and encodes it again answers %s calls a second, callers included. The goals were
-set on a machine of two cores that answers %s, and syncs 4 KiB in %v.
+	fmt.Fprintf(b, `A handler that decodes one task and encodes it again answers %s calls a second, callers included. The
+goals were set on a machine of two cores that answers %s, and syncs 4 KiB in %v.
 `, number(m.Echo, "/s"), number(goalEcho, "/s"), goalFsync)
 	fmt.Fprintf(b, `
 Medians of %s rounds, in which the services take turns; in parentheses the lowest and the highest round; behind × the
