@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -112,20 +111,4 @@ func popDue(b *testing.B, m *Machine, tasks func(string, int, func(int) int64) [
 			}
 		})
 	}
-}
-
-func benchEntriesOf(n, group int, op func(i int) *fsmpb.Command) [][]byte {
-	var entries [][]byte
-	for at := 0; at < n; at += group {
-		entry := &fsmpb.Entry{Version: CommandVersion, AtMs: benchStart}
-		for i := at; i < min(at+group, n); i++ {
-			entry.Commands = append(entry.Commands, op(i))
-		}
-		data, err := proto.Marshal(entry)
-		if err != nil {
-			panic(err)
-		}
-		entries = append(entries, data)
-	}
-	return entries
 }

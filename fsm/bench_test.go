@@ -18,12 +18,14 @@ func benchID(i int) string { return fmt.Sprintf("order-%018d", i) }
 
 var benchPayload = bytes.Repeat([]byte("x"), 100)
 
-func benchEntries(n int, op func(i int) *fsmpb.Command) [][]byte {
-	const batch = 64
+func benchEntries(n int, op func(i int) *fsmpb.Command) [][]byte { return benchEntriesOf(n, 64, op) }
+
+// benchEntriesOf puts so many commands into each entry.
+func benchEntriesOf(n, group int, op func(i int) *fsmpb.Command) [][]byte {
 	var entries [][]byte
-	for at := 0; at < n; at += batch {
+	for at := 0; at < n; at += group {
 		entry := &fsmpb.Entry{Version: CommandVersion, AtMs: benchStart}
-		for i := at; i < min(at+batch, n); i++ {
+		for i := at; i < min(at+group, n); i++ {
 			entry.Commands = append(entry.Commands, op(i))
 		}
 		data, err := proto.Marshal(entry)

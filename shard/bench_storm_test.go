@@ -2,7 +2,6 @@ package shard
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -61,11 +60,7 @@ func BenchmarkConsumerStorm(b *testing.B) {
 func stormInShard(b *testing.B, due time.Time, ready *sync.WaitGroup) (drained time.Duration, probes []time.Duration) {
 	isReady := sync.OnceFunc(ready.Done)
 	defer isReady() // also when this shard has failed: the others wait
-	dir := b.TempDir()
-	c := onDisk(3, b, func(id string) string { return filepath.Join(dir, id) })
-	tune := c.tune
-	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing, cfg.SnapshotLog = LAN(), 0 }
-	c.startAll()
+	c := lanOnDisk(b, 3)
 	defer c.close()
 	n := c.leader()
 	var cmds []*fsmpb.Command

@@ -25,12 +25,18 @@ func BenchmarkDo(b *testing.B) {
 	}
 }
 
-func benchmarkDo(b *testing.B, n, callers, batch int) {
+// lanOnDisk starts replicas on real files, with the timing of a LAN and without snapshots.
+func lanOnDisk(b *testing.B, n int) *replicas {
 	dir := b.TempDir()
 	c := onDisk(n, b, func(id string) string { return filepath.Join(dir, id) })
 	tune := c.tune
-	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing = LAN(); cfg.SnapshotLog = 0 }
+	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing, cfg.SnapshotLog = LAN(), 0 }
 	c.startAll()
+	return c
+}
+
+func benchmarkDo(b *testing.B, n, callers, batch int) {
+	c := lanOnDisk(b, n)
 	defer c.close()
 	leader, due := c.leader(), time.Now().Add(48*time.Hour)
 	var next atomic.Int64
@@ -70,11 +76,7 @@ func benchmarkDo(b *testing.B, n, callers, batch int) {
 // BenchmarkTransfer gives the leadership to the next replica again and again, on real files: for how long a shard that
 // is called without a pause does not answer.
 func BenchmarkTransfer(b *testing.B) {
-	dir := b.TempDir()
-	c := onDisk(3, b, func(id string) string { return filepath.Join(dir, id) })
-	tune := c.tune
-	c.tune = func(cfg *Config) { tune(cfg); cfg.Timing, cfg.SnapshotLog = LAN(), 0 }
-	c.startAll()
+	c := lanOnDisk(b, 3)
 	defer c.close()
 	leader, due := c.leader(), time.Now().Add(48*time.Hour)
 	var longest, sum time.Duration

@@ -118,11 +118,7 @@ func TestNobodyTakes(t *testing.T) {
 func TestKeptFromItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
-		var cmds []*fsmpb.Command
-		for i := range uint32(6) {
-			cmds = append(cmds, due(named(i, "x"), time.Now(), 10))
-		}
-		w.must(cmds...)
+		w.fill(6, time.Now(), 0)
 		if tasks, err := w.lease(t.Context(), "a", 1); err != nil || len(tasks) != 1 {
 			t.Fatalf("%v, %v", tasks, err)
 		}
