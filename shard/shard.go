@@ -30,6 +30,7 @@ type Shard struct {
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
+	futures   *futures
 	metrics   *metrics
 
 	ctx      context.Context // of the background workers
@@ -58,6 +59,7 @@ func Open(cfg Config) (*Shard, error) {
 		machine:   fsm.New(cfg.ID),
 		contacts:  newContacts(),
 		pacer:     newPacer(cfg.Timing.Beat / 2),
+		futures:   newFutures(),
 		clock:     newClockGuard(cfg.Clock, cfg.Timing.ClockJump),
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
@@ -189,6 +191,9 @@ func (s *Shard) fatal(err error) {
 func (s *Shard) shutDownRaft() {
 	if s.stopping.CompareAndSwap(false, true) {
 		s.settleLast()
+		if !s.futures.bar(2 * s.cfg.Timing.Election) { // by then Raft has answered, or has found that it leads no more
+			s.cfg.Logger.Info("raft has not answered everything when the replica stopped")
+		}
 		if err := s.raft.Shutdown().Error(); err != nil {
 			s.cfg.Logger.Warn("raft did not shut down cleanly", "error", err)
 		}

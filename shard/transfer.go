@@ -97,8 +97,9 @@ func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) erro
 // giveTo hands over while nothing is proposed.
 func (l *leadership) giveTo(ctx context.Context, to string) error {
 	s := l.shard
-	future := s.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
-	if err := s.awaitFuture(ctx, future); err != nil {
+	if err := s.futures.await(ctx, func() raft.Future {
+		return s.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
+	}); err != nil {
 		return err
 	}
 	select {
@@ -115,7 +116,7 @@ func (l *leadership) awaitLevel(ctx context.Context, node string) error {
 	s.pacer.begin()
 	defer s.pacer.end()
 	for s.lag(node, s.raft.CurrentTerm()) > 0 {
-		if err := s.awaitFuture(ctx, s.raft.VerifyLeader()); err != nil {
+		if err := s.futures.await(ctx, s.raft.VerifyLeader); err != nil {
 			return err
 		}
 		if !sleep(ctx, time.Millisecond) {

@@ -3,8 +3,6 @@ package shard
 import (
 	"context"
 	"sync"
-
-	"github.com/hashicorp/raft"
 )
 
 // verifier proves that this node leads, in rounds. Whoever comes while a round runs waits for the next one, so that a
@@ -70,7 +68,7 @@ func (v *verifier) prove() error {
 	defer s.pacer.end()
 	mark := s.contacts.stamp()
 	for v.lead.ctx.Err() == nil {
-		if err := s.awaitFuture(v.lead.ctx, s.raft.VerifyLeader()); err != nil {
+		if err := s.futures.await(v.lead.ctx, s.raft.VerifyLeader); err != nil {
 			break
 		}
 		if at, ok := s.lastMajority(v.lead.term.Load()); ok && at.seq > mark.seq {
@@ -78,18 +76,4 @@ func (v *verifier) prove() error {
 		}
 	}
 	return s.notLeader()
-}
-
-// awaitFuture waits for a future that Raft may forget when it is shut down.
-func (s *Shard) awaitFuture(ctx context.Context, f raft.Future) error {
-	answered := make(chan error, 1)
-	go func() { answered <- f.Error() }()
-	select {
-	case err := <-answered:
-		return err
-	case <-s.raftDown:
-		return raft.ErrRaftShutdown
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
