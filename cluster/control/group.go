@@ -189,14 +189,7 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 		return nil, fmt.Errorf("control group: %w: %w", fsm.ErrNotProposed, ctx.Err())
 	}
 	future := g.raft.Apply(data, enqueueTimeout(ctx))
-	answered := make(chan error, 1)
-	go func() { answered <- future.Error() }()
-	select {
-	case err = <-answered:
-	case <-ctx.Done():
-		return nil, fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, ctx.Err())
-	}
-	if err != nil {
+	if err := await(ctx, future); err != nil {
 		return nil, g.explain(err)
 	}
 	answer := future.Response()
@@ -204,6 +197,18 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 		return nil, refusal
 	}
 	return answer, nil
+}
+
+// await returns the answer, or why ctx ended first: Raft never gives some answers when it is shut down.
+func await(ctx context.Context, future raft.Future) error {
+	answered := make(chan error, 1)
+	go func() { answered <- future.Error() }()
+	select {
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // enqueueTimeout is how long Raft may take to accept an entry: it does not look at a context.

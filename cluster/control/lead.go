@@ -92,7 +92,7 @@ const (
 
 // reconcile takes one step after the other until nothing is left to do, and then waits for a change.
 func (g *Group) reconcile(ctx context.Context) {
-	if err := g.raft.Barrier(0).Error(); err != nil {
+	if err := await(ctx, g.raft.Barrier(0)); err != nil {
 		g.cfg.Logger.Debug("no longer leading the control group", "err", err)
 		return
 	}
@@ -132,7 +132,7 @@ func (g *Group) take(ctx context.Context, s step) error {
 	}
 	// The index makes it a no-op's failure, not a second change, if somebody changed the membership meanwhile.
 	id := raft.ServerID(s.nonvoter)
-	err := g.raft.AddNonvoter(id, raft.ServerAddress(s.nonvoter), future.Index(), 5*time.Second).Error()
+	err := await(ctx, g.raft.AddNonvoter(id, raft.ServerAddress(s.nonvoter), future.Index(), 5*time.Second))
 	if errors.Is(err, raft.ErrNotLeader) {
 		return g.explain(err)
 	}
