@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// futures waits for what is asked of Raft. When Raft is shut down it forgets what lies in its channels, and whoever waits
-// for that waits for ever. So nothing may be asked any more by then, and what has been asked is answered first.
+// futures waits for what is asked of Raft. When Raft is shut down it forgets what lies in its channels, and whoever
+// waits for that waits for ever. So nothing may be asked any more by then, and what has been asked is answered first.
 type futures struct {
 	mu     sync.Mutex
 	barred bool
