@@ -56,27 +56,6 @@ func (s *stage) must(err error) {
 	}
 }
 
-// led carries out a single call, which may be repeated. The client repeats by itself where a leadership was lost, as on
-// a busy machine one is; a single call leaves that to its caller.
-func (s *stage) led(call func() error) {
-	s.t.Helper()
-	again := time.NewTicker(100 * time.Millisecond)
-	defer again.Stop()
-	end := time.After(20 * time.Second)
-	for {
-		err := call()
-		if err == nil || !strings.Contains(err.Error(), ": 503 ") && !strings.Contains(err.Error(), ": 504 ") {
-			s.must(err)
-			return
-		}
-		select {
-		case <-again.C:
-		case <-end:
-			s.t.Fatal(err)
-		}
-	}
-}
-
 func tasks(prefix string, n int, due time.Time) (tasks []subject.Task) {
 	for i := range n {
 		tasks = append(tasks, subject.Task{ID: fmt.Sprint(prefix, "-", i), Due: due, Payload: []byte(`"x"`)})
@@ -138,9 +117,9 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 	due := soon(2 * time.Second)
 	s.must(s.caller.(subject.BatchScheduler).ScheduleBatch(ctx, tasks("batch", 5, due)))
 	s.must(s.caller.Schedule(ctx, tasks("one", 1, due)[0]))
-	s.led(func() error { return s.single.Schedule(ctx, tasks("put", 1, due)[0]) })
+	s.must(s.single.Schedule(ctx, tasks("put", 1, due)[0]))
 	s.must(s.caller.(subject.BatchCanceller).CancelBatch(ctx, []string{"batch-0", "batch-1", "batch-2"}))
-	s.led(func() error { return s.single.(subject.Canceller).Cancel(ctx, "batch-3") })
+	s.must(s.single.(subject.Canceller).Cancel(ctx, "batch-3"))
 	s.consumed(due, "batch-4", "one-0", "put-0")
 	if err := s.caller.(subject.Canceller).Cancel(ctx, "one-0"); err == nil || !strings.Contains(err.Error(), "already_fired") {
 		t.Errorf("what had arrived was cancelled: %v", err)
@@ -172,7 +151,7 @@ func TestBelfryPushes(t *testing.T) {
 	s.must(s.service.(subject.Pusher).PushTo(server.URL))
 	due := soon(time.Second)
 	s.must(s.caller.Schedule(t.Context(), tasks("one", 1, due)[0]))
-	s.led(func() error { return s.single.Schedule(t.Context(), tasks("put", 1, due)[0]) })
+	s.must(s.single.Schedule(t.Context(), tasks("put", 1, due)[0]))
 	s.await(got, due, []string{"one-0", "put-0"})
 }
 

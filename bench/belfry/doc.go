@@ -4,6 +4,6 @@
 //
 // There are two ways to call it. Through the Go client, one client is shared by all callers, as in a program. By single
 // calls, each caller has an HTTP connection of its own to one of the nodes and PUTs or DELETEs one task after the
-// other: what any language has without a client. Those callers can do nothing else, because all else would be the
-// client again.
+// other, again if no leader took it or its outcome is unknown: what any language has without a client. Those callers can
+// do nothing else, because all else would be the client again.
 package belfry

@@ -50,23 +50,45 @@ func (c *single) Cancel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, id, nil)
 }
 
+// repeatAfter is how long a call waits before it is made again.
+const repeatAfter = 20 * time.Millisecond
+
+// call makes a call, and makes it again while its shard has no leader or its outcome is unknown, as whoever calls
+// without a client has to: a PUT and a DELETE may come twice.
 func (c *single) call(ctx context.Context, method, id string, body []byte) error {
+	for {
+		again, err := c.once(ctx, method, id, body)
+		if !again {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(repeatAfter):
+		}
+	}
+}
+
+func (c *single) once(ctx context.Context, method, id string, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+id, bytes.NewReader(body))
 	if err != nil {
-		return err
+		return false, err
 	}
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusCreated {
-		return fmt.Errorf("%s %s: %s: %s", method, id, resp.Status, answer)
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusCreated:
+		return false, nil
+	case http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
 	}
-	return nil
+	return again, fmt.Errorf("%s %s: %s: %s", method, id, resp.Status, answer)
 }
