@@ -109,7 +109,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 	opened, err := shard.Open(shard.Config{
 		ID: s.Id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
 		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id),
-		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore,
+		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),

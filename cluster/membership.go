@@ -64,9 +64,10 @@ func (n *Node) openControl() error {
 	}
 	g, err := control.Open(control.Config{
 		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
-		Bootstrap: n.bootstrapList(), Transport: transport, LogStore: n.cfg.LogStore, Heartbeat: 2 * n.cfg.Timing.Heartbeat,
-		Plan:   control.Plan{ClusterID: clusterID, Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Logger: logger, Registerer: groupRegisterer(n.cfg.Registerer, controlNumber), Fatal: n.cfg.Fatal,
+		Bootstrap: n.bootstrapList(), Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
+		Heartbeat: 2 * n.cfg.Timing.Heartbeat,
+		Plan:      control.Plan{ClusterID: clusterID, Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Logger:    logger, Registerer: groupRegisterer(n.cfg.Registerer, controlNumber), Fatal: n.cfg.Fatal,
 	})
 	if err != nil {
 		return errors.Join(err, transport.Close())

@@ -23,6 +23,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // Node is this process among others. Its methods are safe for concurrent use.
@@ -38,6 +39,7 @@ type Node struct {
 	hosts    *hosts
 	router   *router.Router
 	puller   *pull.Puller
+	journal  *journal.Journal
 	disk     *disk.Watch
 	memory   *memory.Watch
 	comparer *compare.Comparer
@@ -76,6 +78,11 @@ func Open(cfg Config) (*Node, error) {
 func (n *Node) open() error {
 	var err error
 	if n.identity, err = identity.Open(n.cfg.DataDir); err != nil {
+		return err
+	}
+	if n.journal, err = journal.Open(journal.Config{
+		Dir: n.identity.JournalDir(), Root: n.cfg.DataDir, Fatal: n.cfg.Fatal, Registerer: n.cfg.Registerer,
+	}); err != nil {
 		return err
 	}
 	if err := n.openPort(); err != nil {
@@ -230,6 +237,9 @@ func (n *Node) shutdown(ctx context.Context) error {
 	}
 	if n.endpoint != nil {
 		errs = append(errs, n.endpoint.Close())
+	}
+	if n.journal != nil {
+		errs = append(errs, n.journal.Close())
 	}
 	if n.identity != nil {
 		errs = append(errs, n.identity.Close())

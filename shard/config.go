@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/shard/journal"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
@@ -31,6 +32,7 @@ type Config struct {
 
 	Transport raft.Transport
 	LogStore  logstore.Kind
+	Journal   *journal.Journal                   // the node's; nil: each append is synced by itself
 	Stores    func() (Stores, error)             // default: logstore in Dir
 	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
 

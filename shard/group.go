@@ -70,7 +70,7 @@ func (s *Shard) openStores(taken raft.SnapshotStore) (Stores, error) {
 	return logstore.Open(logstore.Config{
 		Dir: filepath.Join(s.cfg.Dir, "log"), Kind: s.cfg.LogStore, Existing: s.cfg.Existing,
 		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term, WriteTimeout: s.cfg.Timing.Write,
-		Fatal: s.fatal, Logger: s.cfg.Logger, Registerer: s.logRegisterer(),
+		Journal: s.cfg.Journal, Fatal: s.fatal, Logger: s.cfg.Logger, Registerer: s.logRegisterer(),
 	})
 }
 

@@ -23,7 +23,7 @@ func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, kind := range []string{"wal", "boltdb"} {
+	for _, kind := range []string{"wal", "boltdb", "journal"} {
 		t.Run(kind, func(t *testing.T) {
 			rounds(t, 60, true, func(dir string, durable int) *exec.Cmd {
 				cmd := exec.Command(program, dir, strconv.Itoa(durable))

@@ -32,8 +32,8 @@ func (p Plan) warnings(c Costs) []string {
 		"before its turn comes; disk space and restarts are worked out with that.", c.of(snapshotRate)/1e6)
 	warn(f.Restart > 300, "A node that starts again needs about %s to read its tasks. Restart one at a time.",
 		Duration(f.Restart))
-	warn(f.Syncs > p.Machine.Syncs, "With a quick disk the log would be synced %.0f times a second on each node. At %.0f "+
-		"entries get larger instead, and a commit takes longer than %v.", f.Syncs, p.Machine.Syncs,
+	warn(f.Syncs > p.Machine.Syncs, "With a quick disk the log would be synced up to %.0f times a second on each node. "+
+		"At %.0f entries get larger instead, and a commit takes longer than %v.", f.Syncs, p.Machine.Syncs,
 		time.Duration(c.of(commitSeconds)*float64(time.Second)))
 	warn(f.Idle.CPU > 0.25, "Heartbeats and clocks alone take %.2f of a core of each node.", f.Idle.CPU)
 	return told

@@ -168,7 +168,7 @@ func (n node) snapshots() float64 {
 
 // diskWrite is in bytes a second.
 func (n node) diskWrite() []Part {
-	return []Part{{"log", n.replicas * n.shard.log}, {"snapshots", n.snapshots()}}
+	return []Part{{"log", n.replicas * n.shard.log}, {"journal", n.replicas * n.shard.log}, {"snapshots", n.snapshots()}}
 }
 
 // logLength is how long a shard's log gets before it is cut: one snapshot is written at a time, so that a shard waits
@@ -195,7 +195,7 @@ func (n node) syncs() []Part {
 	return []Part{{"entries", n.replicas * n.shard.commands() / fullest}}
 }
 
-// syncsWanted is how many there are when the disk is quick.
+// syncsWanted is how many there are at most, when the disk is quick: shards whose entries come together share one.
 func (n node) syncsWanted() float64 { return n.replicas * n.shard.entries }
 
 // restart is how many seconds a node that starts again takes to have its tasks back: replicas are read a few at a time,

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/install"
+	"github.com/belfryhq/belfry/shard/journal"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/raftlog"
 	"github.com/belfryhq/belfry/shard/snapshots"
@@ -29,7 +30,8 @@ type Config struct {
 
 	Transport raft.Transport // addresses are node ids; without a fast path for heartbeats
 	LogStore  logstore.Kind
-	Heartbeat time.Duration // see Timing of hashicorp/raft; 0: 600 ms. Running shards go on without it; those of
+	Journal   *journal.Journal // the node's; nil: each append is synced by itself
+	Heartbeat time.Duration    // see Timing of hashicorp/raft; 0: 600 ms. Running shards go on without it; those of
 	// a node that starts wait for it
 
 	Logger     *slog.Logger
@@ -97,7 +99,7 @@ func (g *Group) start(notify chan bool) error {
 	}
 	g.stores, err = logstore.Open(logstore.Config{
 		Dir: g.cfg.Dir, Kind: g.cfg.LogStore, Existing: g.cfg.Existing,
-		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term,
+		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term, Journal: g.cfg.Journal,
 		Fatal: g.cfg.Fatal, Logger: g.cfg.Logger, Registerer: g.cfg.Registerer,
 	})
 	if err != nil {

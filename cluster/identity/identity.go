@@ -18,9 +18,10 @@ import (
 const IDBytes = 16
 
 const (
-	fileName   = "node.json"
-	groupsName = "groups"
-	version    = 1
+	fileName    = "node.json"
+	groupsName  = "groups"
+	journalName = "journal"
+	version     = 1
 )
 
 // NewID mints an id.
@@ -220,6 +221,9 @@ func (id *Identity) RecordOpened(group uint32) error {
 func (id *Identity) GroupDir(group uint32) string {
 	return filepath.Join(id.dir, groupsName, fmt.Sprintf("%04d", group))
 }
+
+// JournalDir is where the journal that all groups share belongs. It is not made here.
+func (id *Identity) JournalDir() string { return filepath.Join(id.dir, journalName) }
 
 // Close gives the folder free.
 func (id *Identity) Close() error { return id.lock.Close() }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // Report is what a data folder holds.
@@ -59,7 +61,7 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		group, err := lookAt(id.GroupDir(number), number, temp)
+		group, err := lookAt(id, number, temp)
 		if err != nil {
 			return nil, fmt.Errorf("group %d: %w", number, err)
 		}
@@ -69,7 +71,8 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 }
 
 // lookAt looks at one group, on a copy of what opening it would change.
-func lookAt(dir string, number uint32, temp string) (_ Group, err error) {
+func lookAt(id *identity.Identity, number uint32, temp string) (_ Group, err error) {
+	dir := id.GroupDir(number)
 	scratch, err := os.MkdirTemp(temp, "belfry-verify-")
 	if err != nil {
 		return Group{}, err
@@ -83,10 +86,25 @@ func lookAt(dir string, number uint32, temp string) (_ Group, err error) {
 	if err := mirror(dir, scratch); err != nil {
 		return Group{}, fmt.Errorf("making a copy to look at: %w", err)
 	}
+	if err := l.complete(id, dir, scratch); err != nil {
+		return Group{}, err
+	}
 	l.readSnapshots(scratch)
 	l.readLog(scratch)
 	l.tell()
 	return l.Group, nil
+}
+
+// complete adds to the copy what was acknowledged and is in the node's journal only, as after a loss of power.
+func (l *look) complete(id *identity.Identity, dir, copied string) error {
+	folder, err := filepath.Rel(filepath.Dir(id.JournalDir()), dir)
+	if err != nil {
+		return err
+	}
+	if err := journal.Complete(id.JournalDir(), folder, copied); err != nil {
+		l.wrong("%v", err)
+	}
+	return nil
 }
 
 func (l *look) wrong(format string, args ...any) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // Why Open refuses a folder, and how a write can end. Compare with errors.Is.
@@ -68,6 +70,10 @@ type Config struct {
 	// after it installed the snapshot, had the process lived on. SnapshotTerm 0: not compared.
 	SnapshotIndex uint64
 	SnapshotTerm  uint64
+
+	// Journal makes appends durable together with those of other groups. Nil: each is synced by itself. Only the wal uses
+	// it.
+	Journal *journal.Journal
 
 	// WriteTimeout is how long one write may take before the disk counts as hung. Default DefaultWriteTimeout.
 	WriteTimeout time.Duration

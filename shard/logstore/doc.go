@@ -19,6 +19,11 @@
 // writes is true of those that raft-wal makes behind its caller's back, and only logs: rotating a segment, and deleting
 // one.
 //
+// With Config.Journal an append is on the disk once it is in the journal that all groups of a node share (package
+// journal), and in its own file a little later. What a loss of power has taken from that is there again before Open is
+// called: opening the journal sees to it. Open then tells the journal to forget what it knows of this folder, for a
+// group may have lived there before under the same names.
+//
 // Open returns a log that Raft can start from, or an error that says why there is none. It refuses a folder that has
 // lost something: a voter that forgot its log or its vote can undo what a majority acknowledged, so such a replica must
 // be removed by a membership change and come back empty. It refuses damage as well, since hashicorp/raft panics on an

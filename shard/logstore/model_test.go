@@ -6,11 +6,19 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // TestLogAgainstModel does what Raft does to a log, in any order, with restarts in between.
 func TestLogAgainstModel(t *testing.T) {
 	dir := t.TempDir()
+	shared, err := journal.Open(journal.Config{
+		Dir: filepath.Join(dir, "journal"), Root: dir, SegmentSize: 64 << 10, Fatal: noFatal(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
@@ -20,6 +28,9 @@ func TestLogAgainstModel(t *testing.T) {
 			segmentSize: 1024,
 			Fatal:       noFatal(t),
 		}}
+		if rapid.Bool().Draw(rt, "journal") {
+			m.cfg.Journal = shared
+		}
 		m.open()
 		defer func() { mustClose(t, m.stores) }()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -32,6 +43,9 @@ func TestLogAgainstModel(t *testing.T) {
 		m.restart(rt)
 		m.check(rt)
 	})
+	if err := shared.Close(); err != nil {
+		t.Error(err)
+	}
 }
 
 // model is what a log should hold: first to last, 0 and 0 if nothing, and each entry's term.

@@ -11,11 +11,16 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // This test program can be a process that writes to a log until it is killed, or until its disk fails it: somebody else
 // breaks the disk meanwhile (chaos/lossyfs). Its arguments are a folder and the last index that it has said is durable.
-const playVar = "LOGSTORE_TEST_PLAYS" // its value: the kind of log
+const (
+	playVar     = "LOGSTORE_TEST_PLAYS" // its value: the kind of log, or
+	playJournal = "journal"             // a wal with a journal
+)
 
 func TestMain(m *testing.M) {
 	kind := os.Getenv(playVar)
@@ -50,10 +55,20 @@ func play(kind Kind, dir, acknowledged string) error {
 	if err != nil {
 		return err
 	}
-	p.s, err = Open(Config{
+	cfg := Config{
 		Dir: filepath.Join(dir, "log"), Kind: kind, Existing: durable > 0, SnapshotIndex: snapshot, SnapshotTerm: 1,
 		segmentSize: 16 << 10, Fatal: func(error) { os.Exit(exitFailedDisk) },
-	})
+	}
+	if kind == playJournal {
+		cfg.Kind = WAL
+		cfg.Journal, err = journal.Open(journal.Config{
+			Dir: filepath.Join(dir, "journal"), Root: dir, SegmentSize: 64 << 10, Fatal: cfg.Fatal,
+		})
+		if err != nil {
+			return fmt.Errorf("after entry %d: %w", durable, err)
+		}
+	}
+	p.s, err = Open(cfg)
 	if err != nil {
 		return fmt.Errorf("after entry %d: %w", durable, err)
 	}

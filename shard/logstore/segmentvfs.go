@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -8,15 +9,46 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 
 	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/shard/journal"
 )
 
 // segmentVFS is where the log's segments lie.
-func segmentVFS() types.VFS {
+func segmentVFS(j *journal.Journal) types.VFS {
 	files := lazilyDeleted{fs.New()}
-	if flaw.SkippedFsync.On() {
+	switch {
+	case flaw.SkippedFsync.On():
 		return unsyncedFiles{files}
+	case j == nil:
+		return files
 	}
-	return files
+	return journalled{files, j}
+}
+
+// journalled has appends made durable by the node's journal.
+type journalled struct {
+	types.VFS
+	journal *journal.Journal
+}
+
+func (v journalled) Create(dir, name string, size uint64) (types.WritableFile, error) {
+	return v.wrap(dir, name, true)(v.VFS.Create(dir, name, size))
+}
+
+func (v journalled) OpenWriter(dir, name string) (types.WritableFile, error) {
+	return v.wrap(dir, name, false)(v.VFS.OpenWriter(dir, name))
+}
+
+func (v journalled) wrap(dir, name string, isNew bool) func(types.WritableFile, error) (types.WritableFile, error) {
+	return func(f types.WritableFile, err error) (types.WritableFile, error) {
+		if err != nil {
+			return nil, err
+		}
+		shared, err := v.journal.File(filepath.Join(dir, name), f, isNew)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return shared, nil
+	}
 }
 
 // lazilyDeleted deletes a segment without syncing its folder, for which the file system would commit its journal, and

@@ -66,6 +66,11 @@ func (s *Stores) open(cfg Config) error {
 	if err := s.folder.settleFiles(s.lock, cfg.sync); err != nil {
 		return err
 	}
+	if cfg.Journal != nil { // it may know of files of these names that were here before
+		if err := cfg.Journal.Forget(cfg.Dir); err != nil {
+			return err
+		}
+	}
 	if err := s.folder.checkKind(cfg.Kind); err != nil {
 		return err
 	}

@@ -1,0 +1,390 @@
+package journal
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+)
+
+// TestPowerLoss: what was acknowledged is in its file after a loss of power, over many turns of the segments, with
+// files that are deleted, and begun anew under their old names.
+func TestPowerLoss(t *testing.T) {
+	for seed := range uint64(30) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		w := newWorld(t)
+		w.open()
+		for range 4 {
+			var writers sync.WaitGroup
+			for g := range 6 {
+				rng := rand.New(rand.NewPCG(seed, rng.Uint64()))
+				writers.Go(func() { w.writeSome(g, rng) })
+			}
+			writers.Wait()
+			w.losePower(rng)
+			w.check()
+		}
+		if err := w.journal.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if len(w.fatal) > 0 {
+			t.Fatal(<-w.fatal)
+		}
+	}
+}
+
+// writeSome is what one group does: appends to a file, and now and then the next file, or all from the start.
+func (w *world) writeSome(group int, rng *rand.Rand) {
+	dir := fmt.Sprintf("groups/%d", group)
+	w.remove(dir)
+	f, d := w.create(dir + "/0")
+	for i := range 60 {
+		data := make([]byte, 1+rng.IntN(6000))
+		for k := range data {
+			data[k] = byte(rng.Uint32())
+		}
+		w.append(f, d, data)
+		switch rng.IntN(15) {
+		case 0:
+			if err := f.Close(); err != nil {
+				w.t.Error(err)
+			}
+			f, d = w.create(fmt.Sprint(dir, "/", i+1))
+		case 1:
+			w.remove(dir)
+			f, d = w.create(dir + "/0")
+		}
+	}
+}
+
+// remove deletes a folder, whose names may come again.
+func (w *world) remove(dir string) {
+	w.mu.Lock()
+	for path := range w.disks {
+		if isBelow(path, filepath.FromSlash(dir)) {
+			delete(w.disks, path)
+		}
+	}
+	w.mu.Unlock()
+	if err := os.RemoveAll(filepath.Join(w.root, dir)); err != nil {
+		w.t.Error(err)
+	}
+	if err := w.journal.Forget(filepath.Join(w.root, dir)); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// TestTornFrame: whatever is left of a frame that was being written, all before it holds.
+func TestTornFrame(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	w.append(f, d, bytes.Repeat([]byte("whole"), 100))
+	s := w.journal.segments[w.journal.active]
+	begins := s.at
+	torn := newBatch()
+	torn.frame = appendWrite(torn.frame, "a", 0, bytes.Repeat([]byte("torn"), 500))
+	seal(torn.frame, w.journal.epoch, w.journal.number+1)
+	rng := rand.New(rand.NewPCG(1, 1))
+	whole, err := os.ReadFile(s.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := 0; cut < len(torn.frame); cut += 37 {
+		left := bytes.Clone(whole)
+		copy(left[begins:], torn.frame[:cut])
+		for range rng.IntN(3) {
+			left[begins+int64(rng.IntN(len(torn.frame)))]++
+		}
+		if err := os.WriteFile(s.file.Name(), left, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		frames, _, err := readFrames(w.config().Dir)
+		if err != nil {
+			t.Fatalf("cut at %d: %v", cut, err)
+		}
+		writes, err := effective(frames)
+		if err != nil || len(writes["a"]) != 1 {
+			t.Fatalf("cut at %d: %v, %d writes", cut, err, len(writes["a"]))
+		}
+	}
+}
+
+// TestDamage: what was acknowledged and cannot be read is told.
+func TestDamage(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	s := w.journal.segments[w.journal.active]
+	w.append(f, d, []byte("one"))
+	begins := s.at
+	w.append(f, d, []byte("two"))
+	w.append(f, d, []byte("three"))
+	if _, err := s.file.WriteAt([]byte{0xff}, begins+headBytes+3); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(w.config()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("opened with %v", err)
+	}
+	if err := Complete(w.config().Dir, "groups", t.TempDir()); !errors.Is(err, ErrDamaged) {
+		t.Errorf("completed with %v", err)
+	}
+}
+
+// TestTornBegin: a start that ended while it wrote its first frame takes nothing away.
+func TestTornBegin(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	for range 100 { // over several epochs
+		w.append(f, d, make([]byte, 3000))
+		w.append(f, d, []byte("x"))
+	}
+	newer, older := w.journal.segments[w.journal.active], w.journal.segments[1-w.journal.active]
+	before, err := os.ReadFile(newer.file.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := older.file.WriteAt(bytes.Repeat([]byte{1}, align), 0); err != nil {
+		t.Fatal(err)
+	}
+	w.losePower(rand.New(rand.NewPCG(1, 1)))
+	w.check()
+	if after, err := os.ReadFile(newer.file.Name()); err != nil || !bytes.Equal(after, before) {
+		t.Error("the start wrote over what it still needed: ", err)
+	}
+}
+
+// TestVoid: a journal that was closed, or opened, has nothing to say about files that have changed since.
+func TestVoid(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	w.append(f, d, []byte("old"))
+	if err := w.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if string(d.durable) != "old" {
+		t.Errorf("%q is in the file", d.durable)
+	}
+	changed := filepath.Join(w.root, "a")
+	if err := os.WriteFile(changed, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		w.open()
+		if err := w.journal.closeSegments(); err != nil { // as if killed
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(changed); err != nil || string(got) != "new" {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// TestWritesShareASync while one is under way.
+func TestWritesShareASync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		cfg, hold, syncs := w.config(), make(chan struct{}), 0
+		close(hold)
+		cfg.sync = func(*os.File) error { syncs++; <-hold; return nil }
+		j, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.journal = j
+		files, disks := make([]*File, 50), make([]*disk, 50)
+		for i := range files {
+			files[i], disks[i] = w.create(fmt.Sprint(i))
+		}
+		hold, syncs = make(chan struct{}), 0
+		var writers sync.WaitGroup
+		for i := range files {
+			writers.Go(func() { w.append(files[i], disks[i], []byte("x")) })
+		}
+		synctest.Wait()
+		close(hold)
+		writers.Wait()
+		if syncs != 2 {
+			t.Errorf("%d syncs for 50 writes", syncs)
+		}
+		if disks[7].syncs != 1 { // when it was made
+			t.Errorf("%d syncs of a file", disks[7].syncs)
+		}
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestLargeWritesAreTheirOwn.
+func TestLargeWritesAreTheirOwn(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	for _, size := range []int{maxRecord + 1, 40 << 10} { // more than a record, and than a frame of so small a segment
+		before := d.syncs
+		w.append(f, d, make([]byte, size))
+		if d.syncs != before+1 {
+			t.Errorf("%d bytes: not synced in the file", size)
+		}
+	}
+	w.append(f, d, []byte("x"))
+	w.losePower(rand.New(rand.NewPCG(1, 1)))
+	w.check()
+}
+
+// TestFailure: the first failure is told once, and is everybody's.
+func TestFailure(t *testing.T) {
+	broken := errors.New("broken")
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	w.journal.segments[w.journal.active].sync = func(*os.File) error { return broken }
+	for range 2 {
+		if _, err := f.WriteAt([]byte("x"), int64(len(d.volatile))); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Sync(); !errors.Is(err, broken) {
+			t.Errorf("synced with %v", err)
+		}
+	}
+	if err := w.journal.Forget(filepath.Join(w.root, "groups")); !errors.Is(err, broken) {
+		t.Errorf("forgot with %v", err)
+	}
+	if err := w.journal.Close(); !errors.Is(err, broken) {
+		t.Errorf("closed with %v", err)
+	}
+	if len(w.fatal) != 1 {
+		t.Errorf("told %d times", len(w.fatal))
+	}
+}
+
+// TestFailureBehind: a file that cannot be synced when its segment is full keeps that from being written over.
+func TestFailureBehind(t *testing.T) {
+	broken := errors.New("broken")
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	d.fails = broken
+	var failed error
+	for range 300 {
+		if _, err := f.WriteAt(make([]byte, 1000), int64(len(d.volatile))); err != nil {
+			t.Fatal(err)
+		}
+		if failed = f.Sync(); failed != nil {
+			break
+		}
+	}
+	if !errors.Is(failed, broken) || !errors.Is(<-w.fatal, broken) {
+		t.Fatalf("ended with %v", failed)
+	}
+	acknowledged := len(d.volatile) - 1000
+	w.losePower(rand.New(rand.NewPCG(1, 1)))
+	got, err := os.ReadFile(filepath.Join(w.root, "a"))
+	if err != nil || !bytes.Equal(got[:acknowledged], d.volatile[:acknowledged]) {
+		t.Errorf("not as it was acknowledged: %v", err)
+	}
+}
+
+// TestClosedFilesAreSynced before they are closed.
+func TestClosedFilesAreSynced(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	w.append(f, d, []byte("x"))
+	if err := f.Close(); err != nil || d.closed {
+		t.Errorf("closed %v, %v", d.closed, err)
+	}
+	other, of := w.create("b")
+	for range 300 {
+		w.append(other, of, make([]byte, 1000))
+	}
+	if err := w.journal.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !d.closed || string(d.durable) != "x" {
+		t.Errorf("closed %v, %q in the file", d.closed, d.durable)
+	}
+}
+
+// TestPathsStayBelow: neither a file nor what a journal says leads out of the root.
+func TestPathsStayBelow(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	if _, err := w.journal.File(filepath.Join(w.root, "..", "x"), &disk{}, false); err == nil {
+		t.Error("a file outside is taken")
+	}
+	for _, path := range []string{"../x", "/etc/x", ""} {
+		if _, _, err := nextRecord(appendWrite(nil, path, 0, nil)); !errors.Is(err, errMalformed) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+}
+
+// FuzzRecords: what a frame may hold after damage that no checksum saw.
+func FuzzRecords(f *testing.F) {
+	f.Add(appendWrite(appendForget(appendBegin(nil), "groups/1"), "groups/1/a", 7, []byte("data")))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		writes, err := effective([]found{{body: body}})
+		if err != nil && !errors.Is(err, ErrDamaged) {
+			t.Error(err)
+		}
+		for path, of := range writes {
+			if !filepath.IsLocal(path) {
+				t.Errorf("%q", path)
+			}
+			for _, r := range of {
+				if r.at < 0 || len(r.data) > len(body) {
+					t.Errorf("%d bytes at %d", len(r.data), r.at)
+				}
+			}
+		}
+	})
+}
+
+func BenchmarkAppend(b *testing.B) {
+	for _, groups := range []int{1, 4, 12} {
+		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
+			root := b.TempDir()
+			j, err := Open(Config{Dir: filepath.Join(root, "journal"), Root: root, Fatal: func(err error) { b.Error(err) }})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer func() {
+				if err := j.Close(); err != nil {
+					b.Error(err)
+				}
+			}()
+			var writers sync.WaitGroup
+			data := make([]byte, 1200)
+			for g := range groups {
+				inner, err := os.Create(filepath.Join(root, fmt.Sprint(g)))
+				if err != nil {
+					b.Fatal(err)
+				}
+				f, err := j.File(inner.Name(), inner, false)
+				if err != nil {
+					b.Fatal(err)
+				}
+				writers.Go(func() {
+					for i := range b.N / groups {
+						if _, err := f.WriteAt(data, int64(i%1000*len(data))); err != nil {
+							b.Error(err)
+						}
+						if err := f.Sync(); err != nil {
+							b.Error(err)
+						}
+					}
+				})
+			}
+			writers.Wait()
+		})
+	}
+}

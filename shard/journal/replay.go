@@ -1,0 +1,160 @@
+package journal
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// state is what a journal was found in.
+type state struct {
+	epoch, number uint64 // the newest; 0: there was none
+	oldest        int    // the segment to go on in
+}
+
+// replay makes the files whole. It makes the journal's folder if it is absent.
+func replay(cfg Config) (state, error) {
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return state{}, err
+	}
+	if err := syncDir(filepath.Dir(cfg.Dir)); err != nil {
+		return state{}, err
+	}
+	frames, st, err := readFrames(cfg.Dir)
+	if err != nil {
+		return st, err
+	}
+	writes, err := effective(frames)
+	if err != nil {
+		return st, err
+	}
+	for _, path := range slices.Sorted(maps.Keys(writes)) {
+		if err := restore(filepath.Join(cfg.Root, path), writes[path]); err != nil {
+			return st, fmt.Errorf("write again what the journal says: %w", err)
+		}
+	}
+	return st, nil
+}
+
+// readFrames returns those of the newest two epochs, in order.
+func readFrames(dir string) ([]found, state, error) {
+	var st state
+	var all []found
+	var newest [len(segmentNames)]uint64 // epoch
+	for i, name := range segmentNames {
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, st, err
+		}
+		for at := int64(0); at < int64(len(b)); {
+			f, ok := frameAt(b[at:])
+			if !ok {
+				at += align
+				continue
+			}
+			at += aligned(headBytes + len(f.body))
+			newest[i] = max(newest[i], f.epoch)
+			all = append(all, f)
+		}
+	}
+	if newest[0] > newest[1] {
+		st.oldest = 1
+	}
+	st.epoch = max(newest[0], newest[1])
+	all = slices.DeleteFunc(all, func(f found) bool { return f.epoch+1 < st.epoch })
+	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.number, b.number) })
+	all = sinceBegin(all)
+	for i, f := range all {
+		if i > 0 && f.number != all[i-1].number+1 {
+			return nil, st, fmt.Errorf("%w: between frames %d and %d something is missing",
+				ErrDamaged, all[i-1].number, f.number)
+		}
+		st.number = f.number
+	}
+	return all, st, nil
+}
+
+// sinceBegin leaves out what is void by now. There may be gaps in it: a frame whose sync has failed was read at the
+// next start nevertheless, from the system's memory, and was not on the disk.
+func sinceBegin(frames []found) []found {
+	for i := len(frames) - 1; i > 0; i-- {
+		if bytes.HasPrefix(frames[i].body, []byte{recordBegin}) {
+			return frames[i:]
+		}
+	}
+	return frames
+}
+
+// effective returns the writes that are not void, by path.
+func effective(frames []found) (map[string][]record, error) {
+	writes := map[string][]record{}
+	for _, f := range frames {
+		for body := f.body; len(body) > 0; {
+			r, rest, err := nextRecord(body)
+			if err != nil {
+				return nil, fmt.Errorf("%w: frame %d: %w", ErrDamaged, f.number, err)
+			}
+			body = rest
+			switch r.kind {
+			case recordForget:
+				maps.DeleteFunc(writes, func(path string, _ []record) bool { return isBelow(path, r.path) })
+			case recordWrite:
+				writes[r.path] = append(writes[r.path], r)
+			}
+		}
+	}
+	return writes, nil
+}
+
+// Complete makes the copy of a folder what Open would make of the folder itself: of the one that lies there, seen from
+// the root.
+func Complete(journal, folder, copied string) error {
+	frames, _, err := readFrames(journal)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	writes, err := effective(frames)
+	if err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	for path, of := range writes {
+		if !isBelow(path, folder) {
+			continue
+		}
+		if err := restore(filepath.Join(copied, path[len(folder):]), of); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// restore writes a file's records again and syncs it, if it is there.
+func restore(path string, writes []record) error {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range writes {
+		if _, err := f.WriteAt(w.data, w.at); err != nil {
+			return errors.Join(err, f.Close())
+		}
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

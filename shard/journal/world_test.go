@@ -1,0 +1,150 @@
+package journal
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+const page = 4096
+
+// world is a folder with files and a journal, and what of it would outlast a loss of power.
+type world struct {
+	t       *testing.T
+	root    string
+	journal *Journal
+	fatal   chan error
+
+	mu    sync.Mutex
+	disks map[string]*disk // by path below the root
+}
+
+// disk is a file whose writes are lost unless they are synced.
+type disk struct {
+	mu       sync.Mutex
+	durable  []byte
+	volatile []byte
+	closed   bool
+	fails    error // what Sync says
+	syncs    int
+}
+
+func (d *disk) ReadAt(p []byte, at int64) (int, error) {
+	return bytes.NewReader(d.volatile).ReadAt(p, at)
+}
+
+func (d *disk) WriteAt(p []byte, at int64) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if end := int(at) + len(p); end > len(d.volatile) {
+		d.volatile = append(d.volatile, make([]byte, end-len(d.volatile))...)
+	}
+	return copy(d.volatile[at:], p), nil
+}
+
+func (d *disk) Sync() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.syncs++
+	if d.fails == nil {
+		d.durable = bytes.Clone(d.volatile)
+	}
+	return d.fails
+}
+
+func (d *disk) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return nil
+}
+
+func newWorld(t *testing.T) *world {
+	return &world{t: t, root: t.TempDir(), fatal: make(chan error, 10), disks: map[string]*disk{}}
+}
+
+func (w *world) config() Config {
+	return Config{
+		Dir: filepath.Join(w.root, "journal"), Root: w.root, Fatal: func(err error) { w.fatal <- err }, SegmentSize: 128 << 10,
+		sync: func(*os.File) error { return nil }, // nothing of a journal that lives on is lost here
+	}
+}
+
+func (w *world) open() {
+	w.t.Helper()
+	j, err := Open(w.config())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.journal = j
+}
+
+// create makes a file with nothing in it.
+func (w *world) create(path string) (*File, *disk) {
+	w.t.Helper()
+	d := &disk{}
+	w.mu.Lock()
+	w.disks[path] = d
+	w.mu.Unlock()
+	f, err := w.journal.File(filepath.Join(w.root, path), d, true)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.append(f, d, nil)
+	return f, d
+}
+
+// append writes behind what is there, and syncs.
+func (w *world) append(f *File, d *disk, data []byte) {
+	if _, err := f.WriteAt(data, int64(len(d.volatile))); err != nil {
+		w.t.Error(err)
+	}
+	if err := f.Sync(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// losePower leaves in the folder what was synced, and pages of the rest at random. The journal is opened anew.
+func (w *world) losePower(rng *rand.Rand) {
+	w.t.Helper()
+	w.journal.workers.Wait()
+	for path, d := range w.disks {
+		left := bytes.Clone(d.durable)
+		left = append(left, make([]byte, len(d.volatile)-len(left))...)
+		for at := 0; at < len(left); at += page {
+			if rng.IntN(2) == 0 {
+				end := min(at+page, len(left))
+				copy(left[at:end], d.volatile[at:end])
+			}
+		}
+		full := filepath.Join(w.root, path)
+		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(full, left, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if err := w.journal.closeSegments(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.open()
+}
+
+// check expects each file as it was acknowledged, and takes it from there.
+func (w *world) check() {
+	w.t.Helper()
+	for path, d := range w.disks {
+		got, err := os.ReadFile(filepath.Join(w.root, path))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if !bytes.Equal(got, d.volatile) {
+			w.t.Fatalf("%s: %d bytes are not as they were acknowledged", path, len(d.volatile))
+		}
+		d.durable = bytes.Clone(got)
+	}
+}
