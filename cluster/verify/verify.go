@@ -56,12 +56,19 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, id.Close()) }()
+	pending, unread := journal.Read(id.JournalDir())
 	report = &Report{NodeID: id.NodeID(), ClusterID: id.ClusterID()}
 	for _, number := range id.Groups() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		group, err := lookAt(id, number, temp)
+		at, err := filepath.Rel(dir, id.GroupDir(number))
+		if err != nil {
+			return nil, err
+		}
+		group, err := lookAt(id.GroupDir(number), number, temp, func(copied string) error {
+			return errors.Join(unread, pending.Complete(at, copied))
+		})
 		if err != nil {
 			return nil, fmt.Errorf("group %d: %w", number, err)
 		}
@@ -70,9 +77,9 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	return report, nil
 }
 
-// lookAt looks at one group, on a copy of what opening it would change.
-func lookAt(id *identity.Identity, number uint32, temp string) (_ Group, err error) {
-	dir := id.GroupDir(number)
+// lookAt looks at one group, on a copy of what opening it would change. Complete adds to a copy what was acknowledged
+// and is in the node's journal only, as after a loss of power.
+func lookAt(dir string, number uint32, temp string, complete func(copied string) error) (_ Group, err error) {
 	scratch, err := os.MkdirTemp(temp, "belfry-verify-")
 	if err != nil {
 		return Group{}, err
@@ -86,25 +93,13 @@ func lookAt(id *identity.Identity, number uint32, temp string) (_ Group, err err
 	if err := mirror(dir, scratch); err != nil {
 		return Group{}, fmt.Errorf("making a copy to look at: %w", err)
 	}
-	if err := l.complete(id, dir, scratch); err != nil {
-		return Group{}, err
+	if err := complete(scratch); err != nil {
+		l.wrong("%v", err)
 	}
 	l.readSnapshots(scratch)
 	l.readLog(scratch)
 	l.tell()
 	return l.Group, nil
-}
-
-// complete adds to the copy what was acknowledged and is in the node's journal only, as after a loss of power.
-func (l *look) complete(id *identity.Identity, dir, copied string) error {
-	folder, err := filepath.Rel(filepath.Dir(id.JournalDir()), dir)
-	if err != nil {
-		return err
-	}
-	if err := journal.Complete(id.JournalDir(), folder, copied); err != nil {
-		l.wrong("%v", err)
-	}
-	return nil
 }
 
 func (l *look) wrong(format string, args ...any) {

@@ -90,13 +90,14 @@ func (j *Journal) open() error {
 	if err := syncDir(j.cfg.Dir); err != nil {
 		return err
 	}
-	j.active, j.epoch, j.number = found.oldest, found.epoch+1, found.number
+	j.active, j.epoch, j.number = found.newest, found.epoch, found.number
 	return j.begin()
 }
 
-// begin says that everything before is void. It is written over the older of the two epochs: if it is torn, what is
-// left of that is still a row of frames without a gap.
+// begin says that everything before is void; what that was about must be synced. It is written over the older of the
+// two epochs: if it is torn, what is left of that is still a row of frames without a gap.
 func (j *Journal) begin() error {
+	j.changeSegment()
 	b := newBatch()
 	b.frame = appendBegin(b.frame)
 	s, at := j.place(b)
@@ -193,6 +194,11 @@ func (j *Journal) turnOver() {
 	full := j.segments[j.active]
 	full.busy = true
 	j.workers.Go(func() { j.release(full) })
+	j.changeSegment()
+}
+
+// changeSegment begins an epoch in the other segment, which must be free; with the lock.
+func (j *Journal) changeSegment() {
 	j.active = 1 - j.active
 	j.segments[j.active].at = 0
 	j.epoch++
@@ -289,10 +295,6 @@ func (j *Journal) settle() error {
 	defer j.mu.Unlock()
 	if !errors.Is(j.err, ErrClosed) {
 		return j.err
-	}
-	if !j.segments[j.active].fits(headBytes + 1) {
-		j.active, j.epoch = 1-j.active, j.epoch+1
-		j.segments[j.active].at = 0
 	}
 	return j.begin()
 }

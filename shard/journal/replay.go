@@ -15,7 +15,7 @@ import (
 // state is what a journal was found in.
 type state struct {
 	epoch, number uint64 // the newest; 0: there was none
-	oldest        int    // the segment to go on in
+	newest        int    // the segment that it is in
 }
 
 // replay makes the files whole. It makes the journal's folder if it is absent.
@@ -26,11 +26,7 @@ func replay(cfg Config) (state, error) {
 	if err := syncDir(filepath.Dir(cfg.Dir)); err != nil {
 		return state{}, err
 	}
-	frames, st, err := readFrames(cfg.Dir)
-	if err != nil {
-		return st, err
-	}
-	writes, err := effective(frames)
+	writes, st, err := read(cfg.Dir)
 	if err != nil {
 		return st, err
 	}
@@ -63,8 +59,8 @@ func readFrames(dir string) ([]found, state, error) {
 			all = append(all, f)
 		}
 	}
-	if newest[0] > newest[1] {
-		st.oldest = 1
+	if newest[1] > newest[0] {
+		st.newest = 1
 	}
 	st.epoch = max(newest[0], newest[1])
 	all = slices.DeleteFunc(all, func(f found) bool { return f.epoch+1 < st.epoch })
@@ -92,8 +88,8 @@ func sinceBegin(frames []found) []found {
 }
 
 // effective returns the writes that are not void, by path.
-func effective(frames []found) (map[string][]record, error) {
-	writes := map[string][]record{}
+func effective(frames []found) (Writes, error) {
+	writes := Writes{}
 	for _, f := range frames {
 		for body := f.body; len(body) > 0; {
 			r, rest, err := nextRecord(body)
@@ -112,18 +108,21 @@ func effective(frames []found) (map[string][]record, error) {
 	return writes, nil
 }
 
-// Complete makes the copy of a folder what Open would make of the folder itself: of the one that lies there, seen from
-// the root.
-func Complete(journal, folder, copied string) error {
-	frames, _, err := readFrames(journal)
+// Writes are what a journal has to say about files, by their paths below the root.
+type Writes map[string][]record
+
+// Read reads a journal that is not open.
+func Read(dir string) (Writes, error) {
+	writes, _, err := read(dir)
 	if err != nil {
-		return fmt.Errorf("journal: %w", err)
+		return nil, fmt.Errorf("journal: %w", err)
 	}
-	writes, err := effective(frames)
-	if err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	for path, of := range writes {
+	return writes, nil
+}
+
+// Complete makes the copy of a folder, which lies there below the root, what Open would make of the folder itself.
+func (w Writes) Complete(folder, copied string) error {
+	for path, of := range w {
 		if !isBelow(path, folder) {
 			continue
 		}
@@ -132,6 +131,15 @@ func Complete(journal, folder, copied string) error {
 		}
 	}
 	return nil
+}
+
+func read(dir string) (Writes, state, error) {
+	frames, st, err := readFrames(dir)
+	if err != nil {
+		return nil, st, err
+	}
+	writes, err := effective(frames)
+	return writes, st, err
 }
 
 // restore writes a file's records again and syncs it, if it is there.

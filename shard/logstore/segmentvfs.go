@@ -31,24 +31,27 @@ type journalled struct {
 }
 
 func (v journalled) Create(dir, name string, size uint64) (types.WritableFile, error) {
-	return v.wrap(dir, name, true)(v.VFS.Create(dir, name, size))
+	f, err := v.VFS.Create(dir, name, size)
+	if err != nil {
+		return nil, err
+	}
+	return v.share(f, dir, name, true)
 }
 
 func (v journalled) OpenWriter(dir, name string) (types.WritableFile, error) {
-	return v.wrap(dir, name, false)(v.VFS.OpenWriter(dir, name))
+	f, err := v.VFS.OpenWriter(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	return v.share(f, dir, name, false)
 }
 
-func (v journalled) wrap(dir, name string, isNew bool) func(types.WritableFile, error) (types.WritableFile, error) {
-	return func(f types.WritableFile, err error) (types.WritableFile, error) {
-		if err != nil {
-			return nil, err
-		}
-		shared, err := v.journal.File(filepath.Join(dir, name), f, isNew)
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		return shared, nil
+func (v journalled) share(f types.WritableFile, dir, name string, isNew bool) (types.WritableFile, error) {
+	shared, err := v.journal.File(filepath.Join(dir, name), f, isNew)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
+	return shared, nil
 }
 
 // lazilyDeleted deletes a segment without syncing its folder, for which the file system would commit its journal, and

@@ -66,11 +66,6 @@ func (s *Stores) open(cfg Config) error {
 	if err := s.folder.settleFiles(s.lock, cfg.sync); err != nil {
 		return err
 	}
-	if cfg.Journal != nil { // it may know of files of these names that were here before
-		if err := cfg.Journal.Forget(cfg.Dir); err != nil {
-			return err
-		}
-	}
 	if err := s.folder.checkKind(cfg.Kind); err != nil {
 		return err
 	}
@@ -112,6 +107,11 @@ func openLog(f folder, cfg Config, g *guard) (backend, error) {
 	}
 	if err := makeDir(f.wal()); err != nil {
 		return nil, err
+	}
+	if cfg.Journal != nil { // it may know of files of these names that were here before
+		if err := cfg.Journal.Forget(f.wal()); err != nil {
+			return nil, err
+		}
 	}
 	log, err := openWAL(f.wal(), cfg, g)
 	if err != nil {
