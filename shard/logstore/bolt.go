@@ -14,15 +14,15 @@ import (
 	"github.com/belfryhq/belfry/fsm/flaw"
 )
 
-// openBolt opens a raft-boltdb file, making it first if it is absent, and reads all of it once: bbolt checks nothing
-// but its two meta pages at open, and panics later on what it cannot read.
+// openBolt opens a raft-boltdb file, making it first if it is absent, and checks all of it once: bbolt checks nothing
+// but its two meta pages at open.
 func openBolt(path string) (*raftboltdb.BoltStore, error) {
 	if err := createBolt(path); err != nil {
 		return nil, fmt.Errorf("making %s: %w", path, err)
 	}
 	var store *raftboltdb.BoltStore
 	err := withoutPanic(func() (err error) {
-		if err = walkBolt(path); err != nil {
+		if err = checkBolt(path); err != nil {
 			return err
 		}
 		store, err = raftboltdb.New(boltOptions(path))
@@ -42,9 +42,14 @@ func boltOptions(path string) raftboltdb.Options {
 	}}
 }
 
-// walkBolt visits every page that a read could visit.
-func walkBolt(path string) error {
-	info, err := os.Stat(path)
+// checkBolt checks every page that bbolt could visit, while no other process writes.
+func checkBolt(path string) (err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
 	if err != nil {
 		return err
 	}
@@ -55,23 +60,8 @@ func walkBolt(path string) error {
 	if err != nil {
 		return err
 	}
-	err = db.View(func(tx *bbolt.Tx) error {
-		return tx.ForEach(func(_ []byte, bucket *bbolt.Bucket) error {
-			return bucket.ForEach(touch)
-		})
-	})
+	err = db.View(func(tx *bbolt.Tx) error { return checkBoltPages(tx, file) })
 	return errors.Join(err, db.Close())
-}
-
-// touch reads the first and last byte of what lies in mapped pages, so that a page that is not there faults here.
-func touch(key, value []byte) error {
-	if len(key) == 0 {
-		return fmt.Errorf("%w: a key is empty", ErrDamaged)
-	}
-	if n := len(value); n > 0 {
-		_ = value[0] ^ value[n-1]
-	}
-	return nil
 }
 
 // createBolt makes a file under another name and renames it, because bbolt cannot open a file whose making was

@@ -2,6 +2,7 @@ package logstore
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"os"
@@ -99,7 +100,8 @@ func TestFlippedByteInSegment(t *testing.T) {
 	})
 }
 
-// TestFlippedByteInBolt: bolt has no checksums on its pages, so content may change; but nothing panics.
+// TestFlippedByteInBolt: bolt has no checksums on its pages, so content may change; but nothing panics, goes in circles
+// or takes memory without end.
 func TestFlippedByteInBolt(t *testing.T) {
 	for kind, name := range map[Kind]string{WAL: "wal/wal-meta.db", BoltDB: "log.db"} {
 		for _, name := range []string{name, "stable.db"} {
@@ -116,6 +118,66 @@ func TestFlippedByteInBolt(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestImpossibleBoltPage: what bbolt would follow out of the file, in circles, or into a list without end.
+func TestImpossibleBoltPage(t *testing.T) {
+	files := whole(t, WAL, 100)
+	order := binary.NativeEndian
+	each := func(b []byte, flags uint16, do func(id uint64, page []byte)) { // those of former transactions, too
+		size := os.Getpagesize()
+		for at := 2 * size; at < len(b); at += size {
+			if page := b[at : at+size]; order.Uint16(page[8:]) == flags {
+				do(uint64(at/size), page)
+			}
+		}
+	}
+	for name, damage := range map[string]func(b []byte){
+		"key beyond the page": func(b []byte) {
+			each(b, boltLeaf, func(_ uint64, page []byte) { order.PutUint32(page[boltHeader+8:], 43000) })
+		},
+		"bucket in itself": func(b []byte) {
+			each(b, boltLeaf, func(id uint64, page []byte) {
+				element := page[boltHeader:]
+				order.PutUint64(element[order.Uint32(element[4:])+order.Uint32(element[8:]):], id)
+			})
+		},
+		"more elements than bytes": func(b []byte) {
+			each(b, boltLeaf, func(_ uint64, page []byte) { order.PutUint16(page[10:], 0xffff) })
+		},
+		"page without end": func(b []byte) {
+			each(b, boltLeaf, func(_ uint64, page []byte) { order.PutUint32(page[12:], 0xffffffff) })
+		},
+		"free list without end": func(b []byte) {
+			each(b, boltFreelist, func(_ uint64, page []byte) {
+				order.PutUint16(page[10:], boltManyFree)
+				order.PutUint64(page[boltHeader:], 1<<40)
+			})
+		},
+		"page in use and free": func(b []byte) {
+			var leaves []byte
+			each(b, boltLeaf, func(id uint64, _ []byte) { leaves = order.AppendUint64(leaves, id) })
+			each(b, boltFreelist, func(_ uint64, page []byte) {
+				order.PutUint16(page[10:], uint16(len(leaves)/boltPageID))
+				copy(page[boltHeader:], leaves)
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := writeFiles(t, files)
+			b := bytes.Clone(files["stable.db"])
+			damage(b)
+			writeFile(t, filepath.Join(dir, "stable.db"), b)
+			if s, err := Open(testConfig(t, Config{Dir: dir})); err == nil {
+				mustClose(t, s)
+				t.Error("opened")
+			} else if !errors.Is(err, ErrDamaged) {
+				t.Error(err)
+			} else {
+				t.Log(err)
+			}
+		})
 	}
 }
 

@@ -45,7 +45,7 @@ func checkMeta(dir string) error {
 	if !exists || err != nil {
 		return err
 	}
-	if err := walkBolt(path); err != nil {
+	if err := checkBolt(path); err != nil {
 		return fmt.Errorf("opening %s: %w", path, boltError(err))
 	}
 	return nil
