@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/belfryhq/belfry/shard/durable"
 )
 
 // save replaces the file so that a crash at any line leaves either the old one or the new one, whole.
@@ -27,7 +29,7 @@ func (id *Identity) save(r record) error {
 	if err := id.step("sync folder"); err != nil {
 		return err
 	}
-	return syncFolder(id.dir)
+	return durable.SyncDir(id.dir)
 }
 
 func (id *Identity) writeAside(path string, data []byte) (err error) {
@@ -49,14 +51,6 @@ func (id *Identity) writeAside(path string, data []byte) (err error) {
 		return err
 	}
 	return f.Sync()
-}
-
-func syncFolder(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // errInUse is kept apart from the system's error so that the message says what to look for.

@@ -8,6 +8,8 @@ import (
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/shard/durable"
 )
 
 var (
@@ -87,7 +89,7 @@ func (j *Journal) open() error {
 			return err
 		}
 	}
-	if err := syncDir(j.cfg.Dir); err != nil {
+	if err := durable.SyncDir(j.cfg.Dir); err != nil {
 		return err
 	}
 	j.active, j.epoch, j.number = found.newest, found.epoch, found.number

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/belfryhq/belfry/shard/durable"
 )
 
 // state is what a journal was found in.
@@ -20,10 +22,7 @@ type state struct {
 
 // replay makes the files whole. It makes the journal's folder if it is absent.
 func replay(cfg Config) (state, error) {
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
-		return state{}, err
-	}
-	if err := syncDir(filepath.Dir(cfg.Dir)); err != nil {
+	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return state{}, err
 	}
 	writes, st, err := read(cfg.Dir)
@@ -157,12 +156,4 @@ func restore(path string, writes []record) error {
 		}
 	}
 	return errors.Join(f.Sync(), f.Close())
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -12,6 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/shard/durable"
 )
 
 // openBolt opens a raft-boltdb file, making it first if it is absent, and checks all of it once: bbolt checks nothing
@@ -85,7 +86,7 @@ func createBolt(path string) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // boltError gives bbolt's findings our names.

@@ -88,21 +88,3 @@ func fileExists(path string) (bool, error) {
 	}
 	return err == nil, err
 }
-
-// makeDir makes a folder and syncs what holds it. Several levels may be missing.
-func makeDir(dir string) error {
-	exists, err := fileExists(dir)
-	if exists || err != nil {
-		return err
-	}
-	parent := filepath.Dir(dir)
-	if err := makeDir(parent); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	return syncDir(parent)
-}
-
-func syncDir(dir string) error { return syncPath(dir, (*os.File).Sync) }

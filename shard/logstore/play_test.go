@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/belfryhq/belfry/shard/durable"
 	"github.com/belfryhq/belfry/shard/journal"
 )
 
@@ -180,5 +181,5 @@ func writeDurably(path, text string) error {
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	return errors.Join(os.Rename(path+".new", path), syncDir(filepath.Dir(path)))
+	return errors.Join(os.Rename(path+".new", path), durable.SyncDir(filepath.Dir(path)))
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+
+	"github.com/belfryhq/belfry/shard/durable"
 )
 
 // Stores is a group's open folder.
@@ -55,7 +57,7 @@ func refusal(err error) bool {
 }
 
 func (s *Stores) open(cfg Config) error {
-	if err := makeDir(cfg.Dir); err != nil {
+	if err := durable.MakeDir(cfg.Dir); err != nil {
 		return err
 	}
 	var err error
@@ -105,7 +107,7 @@ func openLog(f folder, cfg Config, g *guard) (backend, error) {
 		}
 		return store, nil
 	}
-	if err := makeDir(f.wal()); err != nil {
+	if err := durable.MakeDir(f.wal()); err != nil {
 		return nil, err
 	}
 	if cfg.Journal != nil { // it may know of files of these names that were here before

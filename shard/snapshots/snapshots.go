@@ -23,6 +23,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/shard/durable"
 	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
@@ -60,7 +61,7 @@ func open(dir string, kept int, logger hclog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{FileSnapshotStore: files, dir: filepath.Join(dir, folder), sync: syncFolder}
+	s := &Store{FileSnapshotStore: files, dir: filepath.Join(dir, folder), sync: durable.SyncDir}
 	found, err := folders(s.dir)
 	if err != nil {
 		return nil, err
@@ -131,14 +132,6 @@ func folders(dir string) (names []string, err error) {
 		}
 	}
 	return names, err
-}
-
-func syncFolder(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // Writing is the file that is written for a snapshot until it is whole.
