@@ -1,0 +1,103 @@
+package wire
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// Group is one Raft group's part in the streams: its requests to other nodes, and the inbox of theirs.
+type Group struct {
+	mux     *Mux
+	number  uint32
+	cluster string
+	rpcs    chan raft.RPC // room for all of the inbox, and one that is offered
+	done    chan struct{}
+	once    sync.Once
+	inbox   inbox
+}
+
+func newGroup(m *Mux, number uint32, cluster string) *Group {
+	g := &Group{mux: m, number: number, cluster: cluster, done: make(chan struct{})}
+	g.rpcs = make(chan raft.RPC, inboxRequests+1)
+	g.inbox.init()
+	return g
+}
+
+// Consumer gives Raft what arrives, by streams and through Offer.
+func (g *Group) Consumer() <-chan raft.RPC { return g.rpcs }
+
+// Offer gives Raft a request that has come another way, and waits until it is answered: Raft takes one at a time
+// anyhow. One goroutine at most may offer. False: the group is closed.
+func (g *Group) Offer(rpc raft.RPC) bool {
+	answers := make(chan raft.RPCResponse, 1)
+	offered := raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answers}
+	select {
+	case g.rpcs <- offered:
+	case <-g.done:
+		return false
+	}
+	select {
+	case r := <-answers:
+		rpc.Respond(r.Response, r.Error)
+		return true
+	case <-g.done:
+		return false
+	}
+}
+
+// Done is closed with the group.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+func (g *Group) isClosed() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the group's calls, and takes no more for it.
+func (g *Group) Close() error {
+	g.once.Do(func() {
+		close(g.done)
+		g.mux.leave(g)
+	})
+	return nil
+}
+
+// waiting is a call that its sender waits for.
+type waiting struct {
+	call
+	ended chan error
+}
+
+func (w *waiting) complete(err error) { w.ended <- err }
+
+func newWaiting() any {
+	w := &waiting{ended: make(chan error, 1)}
+	w.done = w
+	return w
+}
+
+// AppendEntries sends a request to a node and waits for the answer.
+func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if g.isClosed() {
+		return raft.ErrTransportShutdown
+	}
+	to := route{node: node, cluster: g.cluster, lane: entries}
+	if isHeartbeat(req) {
+		to.lane = beats
+	}
+	w := g.mux.calls.Get().(*waiting)
+	w.group, w.resp = g, resp
+	err := g.mux.link(to).submit(&w.call, req)
+	if err == nil {
+		err = <-w.ended
+	}
+	w.group, w.resp = nil, nil
+	w.client.Store(nil)
+	g.mux.calls.Put(w) // it is over: nobody else knows it
+	return err
+}
