@@ -47,7 +47,7 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 		t.Error("node 2 acknowledged as node 3")
 	}
 	for _, e := range []*Endpoint{two, three} {
-		if n := testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)); n != 1 {
+		if n := testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)); n != 3 { // two streams, and without
 			t.Errorf("%v misled connections", n)
 		}
 	}
@@ -76,7 +76,7 @@ func TestEntriesAmongNodesWithKeys(t *testing.T) {
 	}
 }
 
-// Streams are bounded like every kind of connection.
+// Streams are bounded like every kind of connection. Who finds no room for one goes the group's own way.
 func TestStreamsHaveABound(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
@@ -88,8 +88,11 @@ func TestStreamsHaveABound(t *testing.T) {
 	}
 	var resp raft.AppendEntriesResponse
 	err := from.AppendEntries(raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2)), &raft.AppendEntriesRequest{}, &resp)
-	if err == nil {
-		t.Error("a stream too many was served")
+	if err != nil || resp.Term != 5 {
+		t.Errorf("a heartbeat: term %d, %v", resp.Term, err)
+	}
+	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 2 {
+		t.Errorf("%v streams too many were turned away", n)
 	}
 	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
 		t.Errorf("term %d, %v", term, err)

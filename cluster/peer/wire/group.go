@@ -11,7 +11,8 @@ type Group struct {
 	mux     *Mux
 	number  uint32
 	cluster string
-	rpcs    chan raft.RPC // room for all of the inbox, and one that is offered
+	rpcs    chan raft.RPC // room for all of the inbox, and all that is offered
+	offered chan struct{} // holds one for each that is
 	done    chan struct{}
 	once    sync.Once
 	inbox   inbox
@@ -19,7 +20,8 @@ type Group struct {
 
 func newGroup(m *Mux, number uint32, cluster string) *Group {
 	g := &Group{mux: m, number: number, cluster: cluster, done: make(chan struct{})}
-	g.rpcs = make(chan raft.RPC, inboxRequests+1)
+	g.rpcs = make(chan raft.RPC, inboxRequests+maxOffered)
+	g.offered = make(chan struct{}, maxOffered)
 	g.inbox.init()
 	return g
 }
@@ -27,23 +29,32 @@ func newGroup(m *Mux, number uint32, cluster string) *Group {
 // Consumer gives Raft what arrives, by streams and through Offer.
 func (g *Group) Consumer() <-chan raft.RPC { return g.rpcs }
 
-// Offer gives Raft a request that has come another way, and waits until it is answered: Raft takes one at a time
-// anyhow. One goroutine at most may offer. False: the group is closed.
+// maxOffered is how many requests that came another way may be without an answer. Each has a connection of its own,
+// and at most two or three nodes at a time believe that they have something to ask.
+const maxOffered = 16
+
+// Offer gives Raft a request that has come another way, and does not wait for the answer: a snapshot that is read and
+// not installed takes its time, and nobody is to wait for that. False: the group is closed.
 func (g *Group) Offer(rpc raft.RPC) bool {
+	if g.isClosed() {
+		return false
+	}
+	select {
+	case g.offered <- struct{}{}:
+	case <-g.done:
+		return false
+	}
 	answers := make(chan raft.RPCResponse, 1)
-	offered := raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answers}
-	select {
-	case g.rpcs <- offered:
-	case <-g.done:
-		return false
-	}
-	select {
-	case r := <-answers:
-		rpc.Respond(r.Response, r.Error)
-		return true
-	case <-g.done:
-		return false
-	}
+	g.rpcs <- raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answers} // there is room for it
+	go func() {
+		defer func() { <-g.offered }()
+		select {
+		case r := <-answers:
+			rpc.Respond(r.Response, r.Error)
+		case <-g.done: // its connection is closed too
+		}
+	}()
+	return true
 }
 
 // Done is closed with the group.
@@ -71,6 +82,13 @@ func (g *Group) Close() error {
 type waiting struct {
 	call
 	ended chan error
+}
+
+// AskAgain makes the next call find out whether a node takes streams that did not.
+func (g *Group) AskAgain(node string) {
+	for _, lane := range []lane{beats, entries} {
+		g.mux.link(route{node: node, cluster: g.cluster, lane: lane}).askAgain()
+	}
 }
 
 func (w *waiting) complete(err error) { w.ended <- err }

@@ -15,12 +15,13 @@ const (
 )
 
 const (
-	version = 1
+	version = 1 // the newest that this build speaks
 	idBytes = 16 // the length of node and cluster ids
 )
 
-// Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: version,
-// lane, and the ids.
+// Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: the newest
+// version that the sender speaks, lane, and the ids. One byte comes back before anything else: the newest version that
+// both speak. Who has heard it knows that the stream was taken.
 type Header struct {
 	From, To string // node ids
 	Cluster  string
@@ -28,7 +29,10 @@ type Header struct {
 	lane lane
 }
 
-var errID = errors.New("not a valid id")
+var (
+	errID      = errors.New("not a valid id")
+	errVersion = errors.New("not a version that this build speaks")
+)
 
 func (h Header) append(buf []byte) ([]byte, error) {
 	for _, id := range []string{h.From, h.To, h.Cluster} {
@@ -48,8 +52,8 @@ func ReadHeader(r io.Reader) (Header, error) {
 	if _, err := io.ReadFull(r, buf[:]); err != nil {
 		return Header{}, err
 	}
-	if buf[0] != version {
-		return Header{}, fmt.Errorf("stream of version %d; this build knows %d", buf[0], version)
+	if buf[0] == 0 {
+		return Header{}, errVersion
 	}
 	if lane(buf[1]) > entries {
 		return Header{}, fmt.Errorf("stream of lane %d; there are two", buf[1])

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -19,8 +20,16 @@ type link struct {
 	client atomic.Pointer[client] // nil: to be dialled
 
 	mu      sync.Mutex
-	dialing *dialing // nil: nobody is
+	dialing *dialing  // nil: nobody is
+	hungUp  time.Time // when the node did not take a stream; zero: it did, or could not be asked
 }
+
+// ErrNotTaken says that a node hangs up on streams. A build from before there were streams does; and so does a node that
+// is not the one that is meant, has no room for more, or does not count this one among the cluster's.
+var ErrNotTaken = errors.New("the node does not take streams of requests")
+
+// notTakenFor is how long a node is not asked again.
+const notTakenFor = time.Minute
 
 // route says which stream.
 type route struct {
@@ -67,6 +76,10 @@ func (l *link) connected() (*client, error) {
 		l.mu.Unlock()
 		return cl, nil
 	}
+	if !l.hungUp.IsZero() && time.Since(l.hungUp) < notTakenFor {
+		l.mu.Unlock()
+		return nil, ErrNotTaken
+	}
 	if d := l.dialing; d != nil {
 		l.mu.Unlock()
 		<-d.done
@@ -77,10 +90,20 @@ func (l *link) connected() (*client, error) {
 	l.mu.Unlock()
 	d.client, d.err = l.open()
 	l.mu.Lock()
-	l.dialing = nil
+	l.dialing, l.hungUp = nil, time.Time{}
+	if errors.Is(d.err, ErrNotTaken) {
+		l.hungUp = time.Now()
+	}
 	l.mu.Unlock()
 	close(d.done)
 	return d.client, d.err
+}
+
+// askAgain makes the next call find out whether the node takes streams by now.
+func (l *link) askAgain() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hungUp = time.Time{}
 }
 
 // open dials and begins a stream.
@@ -109,22 +132,48 @@ func (l *link) lost(cl *client) {
 	l.mux.cfg.Logger.Debug("a stream of requests to a node has ended", "node", l.to.node, "err", cl.err)
 }
 
+// dial begins a connection and says for what.
 func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
 	defer cancel()
+	conn, err := m.greet(ctx, node, header)
+	if errors.Is(err, ErrNotTaken) { // or it was going down just then, and now is
+		conn, err = m.greet(ctx, node, header)
+	}
+	return conn, err
+}
+
+func (m *Mux) greet(ctx context.Context, node string, header []byte) (net.Conn, error) {
 	conn, err := m.cfg.Dial(ctx, node)
 	if err != nil {
 		return nil, err
 	}
-	err = conn.SetWriteDeadline(time.Now().Add(m.cfg.Timeout))
-	if err == nil {
-		_, err = conn.Write(header)
+	inTime := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = introduce(conn, header)
+	switch {
+	case !inTime():
+		err = ctx.Err()
+	case err == nil:
+		return conn, nil
 	}
-	if err == nil {
-		err = conn.SetWriteDeadline(time.Time{})
+	_ = conn.Close() // it is of no use
+	return nil, err
+}
+
+// introduce waits for the word that the stream is taken.
+func introduce(conn net.Conn, header []byte) error {
+	if _, err := conn.Write(header); err != nil {
+		return err
 	}
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
+	var spoken [1]byte
+	if _, err := io.ReadFull(conn, spoken[:]); err != nil {
+		if slow := net.Error(nil); errors.As(err, &slow) && slow.Timeout() {
+			return err
+		}
+		return fmt.Errorf("%w: %w", ErrNotTaken, err)
 	}
-	return conn, nil
+	if spoken[0] == 0 || spoken[0] > version {
+		return fmt.Errorf("%w: %d", errVersion, spoken[0])
+	}
+	return nil
 }

@@ -176,15 +176,22 @@ func TestKilledPeerFailsWhatWasUnderWay(t *testing.T) {
 	}
 }
 
-// A peer that is connected and never says anything costs each request its time, and then the stream, for a new one may
-// lead to somebody.
+// A peer that is connected and never says anything, or nothing but that it takes the stream, costs each request its
+// time, and then the stream, for a new one may lead to somebody.
 func TestSilentPeerIsDialledAnew(t *testing.T) {
+	for name, first := range map[string][]byte{"from the first": nil, "then": {version}} {
+		t.Run(name, func(t *testing.T) { testSilentPeer(t, first) })
+	}
+}
+
+func testSilentPeer(t *testing.T, first []byte) {
 	w := newWorld(t)
 	w.timeout = 200 * time.Millisecond
 	from := w.node(1).open(1)
 	var seen atomic.Int64
 	w.listen(2, func(conn net.Conn) {
 		seen.Add(1)
+		_, _ = conn.Write(first)
 		_, _ = io.Copy(io.Discard, conn)
 		_ = conn.Close()
 	})
@@ -403,5 +410,48 @@ func TestOffered(t *testing.T) {
 	}
 	if to.Offer(raft.RPC{}) {
 		t.Error("a closed group takes offers")
+	}
+}
+
+// What came another way and is not answered yet keeps nobody from Raft, up to a bound.
+func TestOffersDoNotWaitForEachOther(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.node(1), w.node(2)
+	from, to := one.open(1), two.open(1)
+	for range maxOffered {
+		if !to.Offer(raft.RPC{Command: &raft.InstallSnapshotRequest{}, RespChan: make(chan raft.RPCResponse, 1)}) {
+			t.Fatal("not taken")
+		}
+	}
+	oneMore := begin(func() error {
+		to.Offer(raft.RPC{Command: &raft.RequestVoteRequest{}, RespChan: make(chan raft.RPCResponse, 1)})
+		return nil
+	})
+	var all []<-chan error
+	for range inboxRequests {
+		all = append(all, begin(func() error { _, err := heartbeat(from, 2); return err }))
+	}
+	until(t, "all have arrived", func() bool { return to.arrived() == inboxRequests })
+	select {
+	case <-oneMore:
+		t.Error("more were taken than there is room for")
+	default:
+	}
+	for waiting := len(all); waiting > 0; { // behind the offers, which stay without an answer
+		rpc := takeRPC(t, to)
+		if _, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
+			respondTo(rpc, 1)
+			waiting--
+		}
+	}
+	for _, done := range all {
+		if err := await(t, "a heartbeat", done); err != nil {
+			t.Error(err)
+		}
+	}
+	select {
+	case <-oneMore:
+		t.Error("there was room though nothing was answered")
+	default:
 	}
 }

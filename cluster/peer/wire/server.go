@@ -3,6 +3,7 @@ package wire
 import (
 	"errors"
 	"net"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -30,8 +31,20 @@ func newServer(m *Mux, conn net.Conn, h Header) *server {
 	return s
 }
 
+// greet says that the stream is taken, and how both may speak.
+func (s *server) greet() error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.patient)); err != nil {
+		return err
+	}
+	_, err := s.conn.Write([]byte{version})
+	return err
+}
+
 // serve reads requests until the stream ends.
 func (s *server) serve() error {
+	if err := s.greet(); err != nil {
+		return err
+	}
 	r := newRequestReader(s.conn, s.header)
 	for {
 		req, err := r.next()
