@@ -102,7 +102,7 @@ var gateHeader = raft.RPCHeader{
 // behind is a request of term 2 for some entries behind one.
 func behind(prev uint64, entries int, commit uint64) *raft.AppendEntriesRequest {
 	req := &raft.AppendEntriesRequest{
-		RPCHeader: gateHeader, Term: 2, Leader: []byte(gateLeader), PrevLogEntry: prev, LeaderCommitIndex: commit,
+		RPCHeader: gateHeader, Term: 2, PrevLogEntry: prev, LeaderCommitIndex: commit,
 	}
 	if prev > 0 {
 		req.PrevLogTerm = 2
@@ -130,7 +130,7 @@ func (g *gated) install(last uint64) {
 	}}
 	const content = "all that there is"
 	req := &raft.InstallSnapshotRequest{
-		RPCHeader: gateHeader, SnapshotVersion: raft.SnapshotVersionMax, Term: 2, Leader: []byte(gateLeader),
+		RPCHeader: gateHeader, SnapshotVersion: raft.SnapshotVersionMax, Term: 2,
 		LastLogIndex: last, LastLogTerm: 2, Configuration: raft.EncodeConfiguration(voters), ConfigurationIndex: 1,
 		Size: int64(len(content)),
 	}

@@ -34,8 +34,8 @@ func (t RaftTransport) AppendEntries(id raft.ServerID, node raft.ServerAddress,
 	return err
 }
 
-// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails, which
-// may be for months, so it finds out anew whether the node takes streams.
+// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails,
+// which may be for months, so it finds out anew whether the node takes streams.
 func (t RaftTransport) AppendEntriesPipeline(id raft.ServerID, node raft.ServerAddress) (raft.AppendPipeline, error) {
 	t.wire.AskAgain(string(node))
 	p, err := t.wire.Pipeline(string(node))

@@ -56,7 +56,7 @@ func requestOf(t *rapid.T) *raft.AppendEntriesRequest {
 			ProtocolVersion: raft.ProtocolVersion(rapid.IntRange(-1, 5).Draw(t, "protocol")),
 			ID:              idOf(t, "id"), Addr: idOf(t, "addr"),
 		},
-		Term: rapid.Uint64().Draw(t, "term"), Leader: idOf(t, "leader"),
+		Term:         rapid.Uint64().Draw(t, "term"),
 		PrevLogEntry: rapid.Uint64().Draw(t, "prev"), PrevLogTerm: rapid.Uint64().Draw(t, "prev-term"),
 		LeaderCommitIndex: rapid.Uint64().Draw(t, "commit"),
 	}
@@ -169,7 +169,7 @@ func TestRequestsOverTheLimitsAreNotSent(t *testing.T) {
 		huge.Entries = append(huge.Entries, &raft.Log{Data: make([]byte, maxData/2)})
 	}
 	many := &raft.AppendEntriesRequest{Entries: make([]*raft.Log, maxEntries+1)}
-	long := &raft.AppendEntriesRequest{Leader: make([]byte, maxHead)}
+	long := &raft.AppendEntriesRequest{RPCHeader: raft.RPCHeader{ID: make([]byte, maxHead)}}
 	for _, c := range []struct {
 		request *raft.AppendEntriesRequest
 		want    string

@@ -85,13 +85,11 @@ func parseRequest(head []byte, from []byte, sizes []size) (request, error) {
 		case protoField:
 			r.rpc.ProtocolVersion = raft.ProtocolVersion(f.value)
 		case ownField:
-			r.rpc.ID, r.rpc.Addr, r.rpc.Leader = from, from, from
+			r.rpc.ID, r.rpc.Addr = from, from
 		case idField:
 			r.rpc.ID = copied(f.bytes)
 		case addrField:
 			r.rpc.Addr = copied(f.bytes)
-		case leaderField:
-			r.rpc.Leader = copied(f.bytes)
 		case entriesField:
 			if err := r.addEntry(f.bytes); err != nil {
 				return r, err

@@ -23,12 +23,13 @@
 // keeps some longer than others and counts what it keeps.
 //
 // A node says that it takes a stream before anything is sent on it. One of a build from before there were streams hangs
-// up instead, and is then sent its entries by Raft's transport, which every build serves, until that fails: the node may
-// be about to come back as a newer build, and is asked again. Nothing is agreed on by the cluster, so nodes can be
+// up instead, and is then sent its entries by Raft's transport, which every build serves, until that fails: the node
+// may be about to come back as a newer build, and is asked again. Nothing is agreed on by the cluster, so nodes can be
 // exchanged one by one, in any order and back again.
 //
-// Requests of a group may overtake each other where they change from one way to another, or one stream ends and the next
-// begins; so they may between any two connections. Raft does not mind, and package shard/install looks after snapshots.
+// Requests of a group may overtake each other where they change from one way to another, or one stream ends and the
+// next begins; so they may between any two connections. Raft does not mind, and package shard/install looks after
+// snapshots.
 //
 // Votes, snapshots and the hand-over of leadership stay with Raft's transport: they are rare, and snapshots are large.
 // This package knows nothing of ports, addresses and keys either; package peer brings the connections.

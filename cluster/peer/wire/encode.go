@@ -22,12 +22,11 @@ func appendRequest(b *batch, group uint32, number uint64, self string, r *raft.A
 	buf = appendUint(buf, prevTermField, r.PrevLogTerm)
 	buf = appendUint(buf, commitField, r.LeaderCommitIndex)
 	buf = appendUint(buf, protoField, uint64(r.ProtocolVersion))
-	if string(r.ID) == self && string(r.Addr) == self && string(r.Leader) == self {
+	if string(r.ID) == self && string(r.Addr) == self {
 		buf = appendUint(buf, ownField, 1)
 	} else {
 		buf = appendBytes(buf, idField, r.ID)
 		buf = appendBytes(buf, addrField, r.Addr)
-		buf = appendBytes(buf, leaderField, r.Leader)
 	}
 	for _, e := range r.Entries {
 		buf = appendEntry(buf, e)

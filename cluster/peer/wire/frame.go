@@ -4,6 +4,7 @@ import "errors"
 
 // A frame is the length of its head in four bytes, big-endian, the head, and the data of the entries that the head
 // lists. A head is a protobuf message; zeros are left out, and a field of an unexpected type counts as absent.
+// Raft's field Leader is not sent: it is the addr once more, for builds of Raft before there was one.
 //
 //	message Request {
 //	  uint32 group = 1;
@@ -13,10 +14,9 @@ import "errors"
 //	  uint64 prev_term = 5;
 //	  uint64 commit = 6;
 //	  int64 protocol = 7;           // Raft's version of it
-//	  bool own = 8;                 // id, addr and leader are all the stream's sender
+//	  bool own = 8;                 // id and addr are the stream's sender
 //	  bytes id = 9;
 //	  bytes addr = 10;
-//	  bytes leader = 11;
 //	  repeated Entry entries = 12;
 //	}
 //	message Entry {
@@ -52,7 +52,6 @@ const (
 	prevEntryField = 4
 	prevTermField  = 5
 	commitField    = 6
-	leaderField    = 11
 	entriesField   = 12
 
 	lastLogField   = 4

@@ -15,7 +15,7 @@ const (
 )
 
 const (
-	version = 1 // the newest that this build speaks
+	version = 1  // the newest that this build speaks
 	idBytes = 16 // the length of node and cluster ids
 )
 

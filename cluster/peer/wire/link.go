@@ -19,13 +19,13 @@ type link struct {
 	to     route
 	client atomic.Pointer[client] // nil: to be dialled
 
-	mu      sync.Mutex
-	dialing *dialing  // nil: nobody is
-	hungUp  time.Time // when the node did not take a stream; zero: it did, or could not be asked
+	mu         sync.Mutex
+	connecting *connecting // nil: nobody is
+	hungUp     time.Time   // when the node did not take a stream; zero: it did, or could not be asked
 }
 
-// ErrNotTaken says that a node hangs up on streams. A build from before there were streams does; and so does a node that
-// is not the one that is meant, has no room for more, or does not count this one among the cluster's.
+// ErrNotTaken says that a node hangs up on streams. A build from before there were streams does; and so does a node
+// that is not the one that is meant, has no room for more, or does not count this one among the cluster's.
 var ErrNotTaken = errors.New("the node does not take streams of requests")
 
 // notTakenFor is how long a node is not asked again.
@@ -37,8 +37,8 @@ type route struct {
 	lane          lane
 }
 
-// dialing is one attempt to connect, which all who need it wait for.
-type dialing struct {
+// connecting is one attempt to connect, which all who need it wait for.
+type connecting struct {
 	done   chan struct{}
 	client *client
 	err    error
@@ -80,17 +80,17 @@ func (l *link) connected() (*client, error) {
 		l.mu.Unlock()
 		return nil, ErrNotTaken
 	}
-	if d := l.dialing; d != nil {
+	if d := l.connecting; d != nil {
 		l.mu.Unlock()
 		<-d.done
 		return d.client, d.err
 	}
-	d := &dialing{done: make(chan struct{})}
-	l.dialing = d
+	d := &connecting{done: make(chan struct{})}
+	l.connecting = d
 	l.mu.Unlock()
 	d.client, d.err = l.open()
 	l.mu.Lock()
-	l.dialing, l.hungUp = nil, time.Time{}
+	l.connecting, l.hungUp = nil, time.Time{}
 	if errors.Is(d.err, ErrNotTaken) {
 		l.hungUp = time.Now()
 	}

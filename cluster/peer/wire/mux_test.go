@@ -415,10 +415,11 @@ func TestOffersDoNotWaitForEachOther(t *testing.T) {
 			t.Fatal("not taken")
 		}
 	}
-	oneMore := begin(func() error {
+	oneMore := make(chan struct{})
+	go func() {
+		defer close(oneMore)
 		to.Offer(raft.RPC{Command: &raft.RequestVoteRequest{}, RespChan: make(chan raft.RPCResponse, 1)})
-		return nil
-	})
+	}()
 	var all []<-chan error
 	for range inboxRequests {
 		all = append(all, begin(func() error { _, err := heartbeat(from, 2); return err }))
