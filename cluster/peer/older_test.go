@@ -16,6 +16,7 @@ type older struct {
 	addr    string
 	behind  string
 	newer   atomic.Bool // it knows of them by now
+	down    atomic.Bool // it hangs up on everybody
 	own     atomic.Int64
 	streams atomic.Int64
 
@@ -51,7 +52,7 @@ func newOlder(t *testing.T, behind string) *older {
 func (o *older) serve(conn net.Conn) {
 	defer conn.Close()
 	var first [1]byte
-	if _, err := io.ReadFull(conn, first[:]); err != nil {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || o.down.Load() {
 		return
 	}
 	switch {
@@ -151,5 +152,31 @@ func TestOlderBuild(t *testing.T) {
 	}
 	if streams := before.streams.Load(); before.own.Load() != own || streams != 2 {
 		t.Errorf("%d streams, %d connections of its own before and %d after", streams, own, before.own.Load())
+	}
+}
+
+// That a node fails is taken for its being exchanged: the first heartbeat after it is back may go by a stream.
+func TestOlderBuildIsExchanged(t *testing.T) {
+	b := newBook()
+	one, two := listen(t, b, 1), listen(t, b, 2)
+	before := newOlder(t, two.Addr())
+	b.set(nodeID(2), before.addr)
+	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+	go acknowledge(to, 5, t.Context().Done())
+	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
+		t.Fatalf("term %d, %v", term, err)
+	}
+	before.newer.Store(true)
+	if term, err := appendTo(from, 2, 10); err != nil || term != 5 || before.streams.Load() != 0 {
+		t.Fatalf("while nothing fails: term %d, %v, %d streams", term, err, before.streams.Load())
+	}
+	before.down.Store(true)
+	before.restart()
+	if _, err := appendTo(from, 2, 10); err == nil {
+		t.Fatal("the dead take entries")
+	}
+	before.down.Store(false)
+	if term, err := appendTo(from, 2, 10); err != nil || term != 5 || before.streams.Load() != 1 {
+		t.Errorf("when it is back: term %d, %v, %d streams", term, err, before.streams.Load())
 	}
 }
