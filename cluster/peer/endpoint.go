@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
 // Endpoint is the opened port.
@@ -19,6 +21,8 @@ type Endpoint struct {
 	silent  *connSet
 	grpc    *room
 	gossip  *Gossip
+	wire    *wire.Mux
+	streams *connSet // of other nodes' AppendEntries
 	metrics *metrics
 	done    chan struct{}
 	once    sync.Once
@@ -56,6 +60,11 @@ func Listen(cfg Config) (*Endpoint, error) {
 	e.addr = cfg.advertised(e.tcp.Addr().(*net.TCPAddr))
 	e.grpc = newRoom(e.tcp.Addr(), cfg.MaxConns)
 	e.gossip = newGossip(e)
+	e.streams = newConnSet(cfg.MaxConns)
+	e.wire = wire.New(wire.Config{
+		Self: cfg.NodeID, FirstByte: wireByte, Dial: e.DialNode, Timeout: cfg.DialTimeout,
+		Logger: cfg.Logger, Registerer: cfg.Registerer,
+	})
 	e.wg.Go(e.accept)
 	e.wg.Go(e.gossip.receive)
 	return e, nil
@@ -120,6 +129,8 @@ func (e *Endpoint) Close() error {
 		for _, g := range e.openGroups() {
 			err = errors.Join(err, g.Close())
 		}
+		err = errors.Join(err, e.wire.Close())
+		e.streams.closeAll()
 		e.silent.closeAll()
 		e.wg.Wait()
 	})

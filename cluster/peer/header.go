@@ -10,6 +10,7 @@ import (
 const (
 	groupByte  = 0x01
 	gossipByte = 0x02
+	wireByte   = 0x03
 	grpcByte   = 'P' // "PRI * HTTP/2.0"
 )
 

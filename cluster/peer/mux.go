@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
 // Why a connection was dropped before it was anybody's.
@@ -32,20 +34,26 @@ func (e *Endpoint) admit(raw net.Conn) {
 		e.drop(waiting, droppedKeys, err)
 		return
 	}
-	conn, r, reason, err := e.sort(conn, name)
+	conn, to, reason, err := e.sort(conn, name)
 	if reason != "" {
 		e.drop(waiting, reason, err)
 		return
 	}
 	_ = raw.SetDeadline(time.Time{})
 	e.silent.release(waiting)
-	if !r.deliver(conn) {
+	if !to.deliver(conn) {
 		e.drop(conn, droppedFull, nil)
 	}
 }
 
+// place is where a connection belongs.
+type place interface {
+	// deliver takes it over; false: it is full or closed, and the connection stays the caller's.
+	deliver(net.Conn) bool
+}
+
 // sort reads a connection's header and says where it belongs, or why nowhere.
-func (e *Endpoint) sort(conn net.Conn, name string) (net.Conn, *room, string, error) {
+func (e *Endpoint) sort(conn net.Conn, name string) (net.Conn, place, string, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
 		return nil, nil, droppedSilent, err
@@ -56,23 +64,23 @@ func (e *Endpoint) sort(conn net.Conn, name string) (net.Conn, *room, string, er
 	case gossipByte:
 		return conn, e.gossip.room, "", nil
 	case groupByte:
-		r, reason, err := e.sortGroup(conn, name)
-		return conn, r, reason, err
+		to, reason, err := e.sortGroup(conn, name)
+		return conn, to, reason, err
+	case wireByte:
+		to, reason, err := e.sortWire(conn, name)
+		return conn, to, reason, err
 	default:
 		return nil, nil, droppedUnknown, fmt.Errorf("first byte %#02x", first[0])
 	}
 }
 
-func (e *Endpoint) sortGroup(conn net.Conn, name string) (*room, string, error) {
+func (e *Endpoint) sortGroup(conn net.Conn, name string) (place, string, error) {
 	h, err := readGroupHeader(conn)
 	if err != nil {
 		return nil, droppedSilent, err
 	}
-	if h.to != e.cfg.NodeID {
-		return nil, droppedMisled, fmt.Errorf("it is meant for node %q", h.to)
-	}
-	if name != "" && e.cfg.Member != nil && !e.cfg.Member(name) {
-		return nil, droppedForeign, fmt.Errorf("node %q is not in the cluster", name)
+	if reason, err := e.checkPair(h.to, name); err != nil {
+		return nil, reason, err
 	}
 	e.mu.Lock()
 	g := e.groups[h.group]
@@ -84,6 +92,48 @@ func (e *Endpoint) sortGroup(conn net.Conn, name string) (*room, string, error) 
 		return nil, droppedMisled, fmt.Errorf("it is meant for cluster %q", h.cluster)
 	}
 	return g.room, "", nil
+}
+
+// checkPair tells why two nodes should not speak Raft: one that takes another for somebody else, or is a stranger.
+func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
+	if to != e.cfg.NodeID {
+		return droppedMisled, fmt.Errorf("it is meant for node %q", to)
+	}
+	if name != "" && e.cfg.Member != nil && !e.cfg.Member(name) {
+		return droppedForeign, fmt.Errorf("node %q is not in the cluster", name)
+	}
+	return "", nil
+}
+
+// stream is what arrives for all groups together.
+type stream struct {
+	endpoint *Endpoint
+	header   wire.Header
+}
+
+func (e *Endpoint) sortWire(conn net.Conn, name string) (place, string, error) {
+	h, err := wire.ReadHeader(conn)
+	if err != nil {
+		return nil, droppedSilent, err
+	}
+	if reason, err := e.checkPair(h.To, name); err != nil {
+		return nil, reason, err
+	}
+	for _, g := range e.openGroups() {
+		if g.cluster != h.Cluster {
+			return nil, droppedMisled, fmt.Errorf("it is meant for cluster %q", h.Cluster)
+		}
+	}
+	return stream{e, h}, "", nil
+}
+
+// deliver serves the connection to its end.
+func (s stream) deliver(conn net.Conn) bool {
+	t, ok := s.endpoint.streams.add(conn)
+	if ok {
+		s.endpoint.wire.Serve(t, s.header)
+	}
+	return ok
 }
 
 func (e *Endpoint) drop(conn net.Conn, reason string, err error) {

@@ -356,8 +356,11 @@ func FuzzFirstBytes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	requests := []byte("\x03\x01\x00" + nodeID(1) + nodeID(2) + cluster)
+	other := []byte("\x03\x01\x00" + nodeID(1) + nodeID(3) + cluster)
 	for _, seed := range [][]byte{
 		nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20],
+		{wireByte}, requests, other, requests[:20],
 	} {
 		f.Add(seed)
 	}
@@ -369,9 +372,12 @@ func FuzzFirstBytes(f *testing.F) {
 			_, _ = here.Write(said)
 			_ = here.Close()
 		}()
-		conn, r, reason, err := e.sort(there, "")
-		if (reason == "") != (conn != nil && r != nil) {
-			t.Fatalf("%q: room %v, reason %q, %v", said, r, reason, err)
+		conn, to, reason, err := e.sort(there, "")
+		if (reason == "") != (conn != nil && to != nil) {
+			t.Fatalf("%q: place %v, reason %q, %v", said, to, reason, err)
+		}
+		if s, ok := to.(stream); ok && s.header.To == nodeID(2) && said[0] == wireByte {
+			return
 		}
 		if reason == "" && said[0] != grpcByte && said[0] != gossipByte {
 			t.Fatalf("%q was taken for a group's", said)

@@ -9,11 +9,65 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// RaftTransport is one Raft group's way over the port. Its addresses are node ids.
+// RaftTransport is one Raft group's way over the port. Its addresses are node ids. What makes up nearly all of the
+// traffic goes by the streams that all groups share; votes, snapshots and leadership transfers go by connections of the
+// group's own, and so does everything to a node that does not take streams, for its build may be older.
 type RaftTransport struct {
 	*raft.NetworkTransport
+	wire *wire.Group
+}
+
+// AppendEntries sends a heartbeat or entries, and waits for the answer.
+func (t RaftTransport) AppendEntries(id raft.ServerID, node raft.ServerAddress,
+	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	err := t.wire.AppendEntries(string(node), req, resp)
+	if !errors.Is(err, wire.ErrNotTaken) {
+		return err
+	}
+	if err = t.NetworkTransport.AppendEntries(id, node, req, resp); err != nil {
+		t.wire.AskAgain(string(node)) // it may be about to come back as a newer build
+	}
+	return err
+}
+
+// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails,
+// which may be for months, so it finds out anew whether the node takes streams.
+func (t RaftTransport) AppendEntriesPipeline(id raft.ServerID, node raft.ServerAddress) (raft.AppendPipeline, error) {
+	t.wire.AskAgain(string(node))
+	p, err := t.wire.Pipeline(string(node))
+	if errors.Is(err, wire.ErrNotTaken) {
+		return t.NetworkTransport.AppendEntriesPipeline(id, node)
+	}
+	if err != nil {
+		return nil, err // and not a nil pipeline in an interface
+	}
+	return p, nil
+}
+
+// Consumer gives what arrives either way.
+func (t RaftTransport) Consumer() <-chan raft.RPC { return t.wire.Consumer() }
+
+// Close takes the group off the port.
+func (t RaftTransport) Close() error {
+	return errors.Join(t.NetworkTransport.Close(), t.wire.Close())
+}
+
+// forward passes on what comes by the group's own connections.
+func (t RaftTransport) forward() {
+	for {
+		select {
+		case rpc := <-t.NetworkTransport.Consumer():
+			if !t.wire.Offer(rpc) {
+				return
+			}
+		case <-t.wire.Done():
+			return
+		}
+	}
 }
 
 // SetHeartbeatHandler does nothing, so that every heartbeat goes through Raft's main loop: see the package's comment.
@@ -36,13 +90,19 @@ func (e *Endpoint) Raft(number uint32, clusterID string, logger hclog.Logger) (*
 		return nil, net.ErrClosed
 	default:
 	}
+	shared, err := e.wire.Open(number, clusterID)
+	if err != nil {
+		return nil, fmt.Errorf("peer: %w", err)
+	}
 	e.groups[number] = g
-	return &RaftTransport{raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
+	t := &RaftTransport{wire: shared, NetworkTransport: raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  g,
 		MaxPool: 3,
 		Timeout: e.cfg.DialTimeout,
 		Logger:  logger,
-	})}, nil
+	})}
+	go t.forward()
+	return t, nil
 }
 
 func (e *Endpoint) removeGroup(g *group) {

@@ -1,0 +1,130 @@
+package peer
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// acknowledge answers every request with entries, or heartbeat, of a transport.
+func acknowledge(tr *RaftTransport, term uint64, done <-chan struct{}) {
+	for {
+		select {
+		case rpc := <-tr.Consumer():
+			rpc.Respond(&raft.AppendEntriesResponse{Term: term, Success: true}, nil)
+		case <-done:
+			return
+		}
+	}
+}
+
+// appendTo sends one entry of a size to a node.
+func appendTo(tr *RaftTransport, n, size int) (uint64, error) {
+	req := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 1, Entries: []*raft.Log{
+		{Index: 2, Term: 1, Data: bytes.Repeat([]byte("x"), size)},
+	}}
+	var resp raft.AppendEntriesResponse
+	err := tr.AppendEntries(raft.ServerID(nodeID(n)), raft.ServerAddress(nodeID(n)), req, &resp)
+	return resp.Term, err
+}
+
+// Whoever sits at a stale address must not acknowledge entries for the node that was meant.
+func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
+	b := newBook()
+	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
+	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
+	other := transport(t, three, 7, "another-cluster-")
+	go acknowledge(to, 2, t.Context().Done())
+	go acknowledge(other, 3, t.Context().Done())
+	if _, err := appendTo(from, 3, 10); err == nil {
+		t.Error("another cluster's node took entries")
+	}
+	b.set(nodeID(3), two.Addr())
+	if _, err := appendTo(from, 3, 10); err == nil {
+		t.Error("node 2 acknowledged as node 3")
+	}
+	for _, e := range []*Endpoint{two, three} {
+		if n := testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)); n != 3 { // two streams, and without
+			t.Errorf("%v misled connections", n)
+		}
+	}
+	if term, err := appendTo(from, 2, 10); err != nil || term != 2 {
+		t.Errorf("term %d, %v", term, err)
+	}
+}
+
+func TestEntriesAmongNodesWithKeys(t *testing.T) {
+	a, b := newAuthority(t), newBook()
+	one := listen(t, b, 1, named("n1", a.keys("n1", "n1"+NameSuffix)))
+	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)), func(c *Config) {
+		c.Member = func(name string) bool { return name == "n1" }
+	})
+	stranger := listen(t, b, 9, named("n9", a.keys("n9", "n9"+NameSuffix)))
+	b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: "n2"}
+	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+	go acknowledge(to, 5, t.Context().Done())
+	for _, size := range []int{0, 100, 100 << 10, 3 << 20} {
+		if term, err := appendTo(from, 2, size); err != nil || term != 5 {
+			t.Errorf("%d bytes: term %d, %v", size, term, err)
+		}
+	}
+	if _, err := appendTo(transport(t, stranger, 1, cluster), 2, 10); err == nil {
+		t.Error("a stranger's entries were taken")
+	}
+}
+
+// Streams are bounded like every kind of connection. Who finds no room for one goes the group's own way.
+func TestStreamsHaveABound(t *testing.T) {
+	b := newBook()
+	one := listen(t, b, 1)
+	two := listen(t, b, 2, func(c *Config) { c.MaxConns = 1 })
+	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
+	go acknowledge(to, 5, t.Context().Done())
+	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
+		t.Fatalf("term %d, %v", term, err)
+	}
+	var resp raft.AppendEntriesResponse
+	err := from.AppendEntries(raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2)), &raft.AppendEntriesRequest{}, &resp)
+	if err != nil || resp.Term != 5 {
+		t.Errorf("a heartbeat: term %d, %v", resp.Term, err)
+	}
+	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 2 {
+		t.Errorf("%v streams too many were turned away", n)
+	}
+	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
+		t.Errorf("term %d, %v", term, err)
+	}
+}
+
+// A peer that comes back, even elsewhere, takes the first entry that it is sent.
+func TestEntriesReachWhoeverIsBack(t *testing.T) {
+	b := newBook()
+	from := transport(t, listen(t, b, 1), 1, cluster)
+	for round := range uint64(3) {
+		two := listen(t, b, 2)
+		go acknowledge(transport(t, two, 1, cluster), round, t.Context().Done())
+		if term, err := appendTo(from, 2, 10); err != nil || term != round {
+			t.Fatalf("round %d: term %d, %v", round, term, err)
+		}
+		if err := two.Close(); err != nil {
+			t.Fatal(err)
+		}
+		waitForDead(t, from)
+	}
+}
+
+// waitForDead waits until the transport has heard that its peer is gone.
+func waitForDead(t *testing.T, from *RaftTransport) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		if _, err := appendTo(from, 2, 10); err != nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the dead take entries")
+		}
+	}
+}

@@ -1,0 +1,225 @@
+package wire
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// What one stream holds at most that is not written or not answered yet.
+const (
+	maxWaiting = 4 << 20 // bytes from which on senders wait
+	maxPending = 8192    // requests
+)
+
+var (
+	errTimeout = errors.New("no answer in time")
+	errSilent  = errors.New("nothing was heard for as long as an answer may take")
+	errPending = fmt.Errorf("more than %d requests without an answer", maxPending)
+)
+
+// call is a request that waits for its answer. Whoever takes it off its client's list, and nobody else, completes it.
+type call struct {
+	group  *Group
+	resp   *raft.AppendEntriesResponse // written only by who completes it
+	done   completer
+	client atomic.Pointer[client] // nil: not sent yet
+	number uint64                 // guarded by the client
+	began  time.Time              // so is this
+}
+
+// completer is told once how a call has ended. It must not block.
+type completer interface{ complete(err error) }
+
+// cancel ends a call that has not ended.
+func (c *call) cancel(err error) {
+	if cl := c.client.Load(); cl != nil && cl.forget(c) {
+		c.done.complete(err)
+	}
+}
+
+// client is the sending end of a stream: requests leave, answers are matched with them.
+type client struct {
+	outbox
+	self    string // node id
+	peer    []byte // node id, which all answers share
+	timeout time.Duration
+	onEnd   func(*client)
+
+	pending map[uint64]*call // by number; nil after the end
+	last    uint64           // number
+	heard   time.Time        // the last answer
+	alarm   *time.Timer
+	armed   bool // the alarm is set; so it is while anything is pending
+}
+
+func newClient(conn net.Conn, self, peer string, timeout time.Duration, m *metrics, onEnd func(*client)) *client {
+	cl := &client{self: self, peer: []byte(peer), timeout: timeout, onEnd: onEnd, pending: make(map[uint64]*call)}
+	cl.outbox.init(conn, m)
+	cl.outbox.broken = cl.fail
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.alarm, cl.armed = time.AfterFunc(timeout, cl.watch), true
+	return cl
+}
+
+// send returns an error if the call was not sent and will not be completed.
+func (cl *client) send(c *call, r *raft.AppendEntriesRequest) error {
+	cl.mu.Lock()
+	if cl.err != nil {
+		defer cl.mu.Unlock()
+		return brokenError{cl.err}
+	}
+	if len(cl.pending) >= maxPending {
+		cl.mu.Unlock()
+		return errPending
+	}
+	cl.enter(c)
+	for cl.waiting.bytes() >= maxWaiting && cl.pending[c.number] == c {
+		cl.room.Wait()
+	}
+	if cl.pending[c.number] != c {
+		cl.mu.Unlock()
+		return nil // it has been completed meanwhile
+	}
+	if err := appendRequest(cl.waiting, c.group.number, c.number, cl.self, r); err != nil {
+		delete(cl.pending, c.number)
+		cl.mu.Unlock()
+		return err
+	}
+	cl.metrics.requests.Inc()
+	cl.leave()
+	return nil
+}
+
+// brokenError: the stream had ended before anything was sent on it.
+type brokenError struct{ cause error }
+
+func (e brokenError) Error() string { return fmt.Sprintf("the stream has ended: %v", e.cause) }
+func (e brokenError) Unwrap() error { return e.cause }
+
+// enter makes a call pending; with the lock.
+func (cl *client) enter(c *call) {
+	cl.last++
+	c.number, c.began = cl.last, time.Now()
+	c.client.Store(cl)
+	cl.pending[c.number] = c
+	if !cl.armed {
+		cl.armed = true
+		cl.alarm.Reset(cl.timeout)
+	}
+}
+
+// forget takes a call off the list; false: somebody has already.
+func (cl *client) forget(c *call) bool {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if cl.pending[c.number] != c {
+		return false
+	}
+	delete(cl.pending, c.number)
+	cl.room.Broadcast()
+	return true
+}
+
+// forgetGroup cancels all calls of a group.
+func (cl *client) forgetGroup(g *Group, err error) {
+	var calls []*call
+	cl.mu.Lock()
+	for number, c := range cl.pending {
+		if c.group == g {
+			calls = append(calls, c)
+			delete(cl.pending, number)
+		}
+	}
+	cl.room.Broadcast()
+	cl.mu.Unlock()
+	completeAll(calls, err)
+}
+
+func completeAll(calls []*call, err error) {
+	for _, c := range calls {
+		c.done.complete(err)
+	}
+}
+
+// read takes answers until the stream ends.
+func (cl *client) read() {
+	r := bufio.NewReaderSize(cl.conn, lengthBytes+maxAnswer)
+	for {
+		var a answer
+		err := readHead(r, maxAnswer, func(head []byte) error {
+			var err error
+			a, err = parseAnswer(head, cl.peer)
+			return err
+		})
+		if err != nil {
+			cl.fail(err)
+			return
+		}
+		cl.take(a)
+	}
+}
+
+func (cl *client) take(a answer) {
+	cl.mu.Lock()
+	c := cl.pending[a.number]
+	delete(cl.pending, a.number)
+	cl.heard = time.Now()
+	cl.mu.Unlock()
+	if c == nil {
+		return // it was given up
+	}
+	*c.resp = a.resp
+	c.done.complete(a.err)
+}
+
+// watch ends calls that have waited too long, and the stream with them if it is silent: then it leads nowhere, and a
+// new one may.
+func (cl *client) watch() {
+	cl.mu.Lock()
+	now, next, silent := time.Now(), cl.timeout, false
+	var late []*call
+	for number, c := range cl.pending {
+		if left := c.began.Add(cl.timeout).Sub(now); left > 0 {
+			next = min(next, left)
+			continue
+		}
+		late = append(late, c)
+		delete(cl.pending, number)
+		silent = silent || !cl.heard.After(c.began)
+	}
+	if cl.armed = len(cl.pending) > 0; cl.armed {
+		cl.alarm.Reset(next)
+	}
+	cl.room.Broadcast()
+	cl.mu.Unlock()
+	if silent {
+		cl.fail(errSilent)
+	}
+	completeAll(late, errTimeout)
+}
+
+// fail ends the stream.
+func (cl *client) fail(err error) {
+	cl.mu.Lock()
+	if !cl.end(err) {
+		cl.mu.Unlock()
+		return
+	}
+	calls := make([]*call, 0, len(cl.pending))
+	for _, c := range cl.pending {
+		calls = append(calls, c)
+	}
+	cl.pending = nil
+	cl.alarm.Stop()
+	cl.mu.Unlock()
+	cl.onEnd(cl) // before anybody tries again
+	completeAll(calls, brokenError{err})
+	_ = cl.conn.Close() // it is of no more use
+}

@@ -1,0 +1,121 @@
+package wire
+
+import (
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// Group is one Raft group's part in the streams: its requests to other nodes, and the inbox of theirs.
+type Group struct {
+	mux     *Mux
+	number  uint32
+	cluster string
+	rpcs    chan raft.RPC // room for all of the inbox, and all that is offered
+	offered chan struct{} // holds one for each that is
+	done    chan struct{}
+	once    sync.Once
+	inbox   inbox
+}
+
+func newGroup(m *Mux, number uint32, cluster string) *Group {
+	g := &Group{mux: m, number: number, cluster: cluster, done: make(chan struct{})}
+	g.rpcs = make(chan raft.RPC, inboxRequests+maxOffered)
+	g.offered = make(chan struct{}, maxOffered)
+	g.inbox.init()
+	return g
+}
+
+// Consumer gives Raft what arrives, by streams and through Offer.
+func (g *Group) Consumer() <-chan raft.RPC { return g.rpcs }
+
+// maxOffered is how many requests that came another way may be without an answer. Each has a connection of its own,
+// and at most two or three nodes at a time believe that they have something to ask.
+const maxOffered = 16
+
+// Offer gives Raft a request that has come another way, and does not wait for the answer: a snapshot that is read and
+// not installed takes its time, and nobody is to wait for that. False: the group is closed.
+func (g *Group) Offer(rpc raft.RPC) bool {
+	if g.isClosed() {
+		return false
+	}
+	select {
+	case g.offered <- struct{}{}:
+	case <-g.done:
+		return false
+	}
+	answers := make(chan raft.RPCResponse, 1)
+	g.rpcs <- raft.RPC{Command: rpc.Command, Reader: rpc.Reader, RespChan: answers} // there is room for it
+	go func() {
+		defer func() { <-g.offered }()
+		select {
+		case r := <-answers:
+			rpc.Respond(r.Response, r.Error)
+		case <-g.done: // its connection is closed too
+		}
+	}()
+	return true
+}
+
+// Done is closed with the group.
+func (g *Group) Done() <-chan struct{} { return g.done }
+
+func (g *Group) isClosed() bool {
+	select {
+	case <-g.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the group's calls, and takes no more for it.
+func (g *Group) Close() error {
+	g.once.Do(func() {
+		close(g.done)
+		g.mux.leave(g)
+	})
+	return nil
+}
+
+// waiting is a call that its sender waits for.
+type waiting struct {
+	call
+	ended chan error
+}
+
+// AskAgain makes the next call find out whether a node takes streams that did not.
+func (g *Group) AskAgain(node string) {
+	for _, lane := range []lane{beats, entries} {
+		g.mux.link(route{node: node, cluster: g.cluster, lane: lane}).askAgain()
+	}
+}
+
+func (w *waiting) complete(err error) { w.ended <- err }
+
+func newWaiting() any {
+	w := &waiting{ended: make(chan error, 1)}
+	w.done = w
+	return w
+}
+
+// AppendEntries sends a request to a node and waits for the answer.
+func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if g.isClosed() {
+		return raft.ErrTransportShutdown
+	}
+	to := route{node: node, cluster: g.cluster, lane: entries}
+	if isHeartbeat(req) {
+		to.lane = beats
+	}
+	w := g.mux.calls.Get().(*waiting)
+	w.group, w.resp = g, resp
+	err := g.mux.link(to).submit(&w.call, req)
+	if err == nil {
+		err = <-w.ended
+	}
+	w.group, w.resp = nil, nil
+	w.client.Store(nil)
+	g.mux.calls.Put(w) // it is over: nobody else knows it
+	return err
+}

@@ -1,0 +1,65 @@
+package wire
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// lane is which of the two streams between two nodes one is.
+type lane byte
+
+const (
+	beats   lane = iota // heartbeats: requests that say nothing but that there is a leader
+	entries             // everything else
+)
+
+const (
+	version = 1  // the newest that this build speaks
+	idBytes = 16 // the length of node and cluster ids
+)
+
+// Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: the newest
+// version that the sender speaks, lane, and the ids. One byte comes back before anything else: the newest version that
+// both speak. Who has heard it knows that the stream was taken.
+type Header struct {
+	From, To string // node ids
+	Cluster  string
+
+	lane lane
+}
+
+var (
+	errID      = errors.New("not a valid id")
+	errVersion = errors.New("not a version that this build speaks")
+)
+
+func (h Header) append(buf []byte) ([]byte, error) {
+	for _, id := range []string{h.From, h.To, h.Cluster} {
+		if len(id) != idBytes {
+			return nil, fmt.Errorf("%q: %w", id, errID)
+		}
+	}
+	buf = append(buf, version, byte(h.lane))
+	buf = append(buf, h.From...)
+	buf = append(buf, h.To...)
+	return append(buf, h.Cluster...), nil
+}
+
+// ReadHeader reads what follows the first byte.
+func ReadHeader(r io.Reader) (Header, error) {
+	var buf [2 + 3*idBytes]byte
+	if _, err := io.ReadFull(r, buf[:]); err != nil {
+		return Header{}, err
+	}
+	if buf[0] == 0 {
+		return Header{}, errVersion
+	}
+	if lane(buf[1]) > entries {
+		return Header{}, fmt.Errorf("stream of lane %d; there are two", buf[1])
+	}
+	ids := string(buf[2:])
+	return Header{
+		lane: lane(buf[1]), From: ids[:idBytes], To: ids[idBytes : 2*idBytes], Cluster: ids[2*idBytes:],
+	}, nil
+}

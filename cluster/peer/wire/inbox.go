@@ -1,0 +1,145 @@
+package wire
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/hashicorp/raft"
+)
+
+// What one group's inbox holds at most, and all together. A leader has four requests under way for a group, of four
+// megabytes at the very most; more are there only of leaders that have given older ones up.
+const (
+	inboxRequests = 64
+	inboxBytes    = 8 << 20
+	allBytes      = 64 << 20
+	inboxRefused  = 256
+)
+
+var (
+	errFull     = errors.New("the group has too many requests waiting")
+	errNoAnswer = errors.New("no answer to AppendEntries")
+)
+
+// inbox remembers which requests of a group are with Raft, in the order in which Raft got them. It answers in this
+// order, and each request has a channel of its own: an answer that belongs to another request would be a lie about what
+// is on disk.
+type inbox struct {
+	answers [inboxRequests]chan raft.RPCResponse // of request i at i%inboxRequests
+
+	mu      sync.Mutex
+	tickets [inboxRequests]ticket // [oldest, next) are with Raft
+	oldest  uint64                // <= next <= oldest+inboxRequests
+	next    uint64
+	bytes   int
+	refused []ticket // to be told so when there is room; empty if there are no tickets
+	closed  bool
+}
+
+// ticket says whom to answer.
+type ticket struct {
+	server *server
+	number uint64
+	bytes  int
+}
+
+func (b *inbox) init() {
+	for i := range b.answers {
+		b.answers[i] = make(chan raft.RPCResponse, 1)
+	}
+}
+
+// take gives Raft a request, if there is room; it never waits. False: the group is closed.
+func (g *Group) take(t ticket, rpc *raft.AppendEntriesRequest) bool {
+	b := &g.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return false
+	}
+	if !g.hasRoom(t.bytes) {
+		g.refuse(t)
+		return true
+	}
+	g.rpcs <- raft.RPC{Command: rpc, RespChan: b.answers[b.next%inboxRequests]} // there is room for it
+	b.tickets[b.next%inboxRequests] = t
+	b.next++
+	b.bytes += t.bytes
+	g.mux.waiting.Add(int64(t.bytes))
+	return true
+}
+
+// hasRoom is asked with the lock. There is always room for one.
+func (g *Group) hasRoom(bytes int) bool {
+	b := &g.inbox
+	switch n := b.next - b.oldest; {
+	case n == 0 || bytes == 0 && n < inboxRequests:
+		return true
+	case n == inboxRequests:
+		return false
+	}
+	return b.bytes+bytes <= inboxBytes && g.mux.waiting.Load()+int64(bytes) <= allBytes
+}
+
+// refuse remembers a request without an answer; with the lock. Those beyond the bound are never answered.
+func (g *Group) refuse(t ticket) {
+	g.mux.metrics.refused.Inc()
+	if b := &g.inbox; len(b.refused) < inboxRefused {
+		b.refused = append(b.refused, t)
+	}
+}
+
+// answer sends what Raft answers, until the group is closed. It relies on Raft's answering every request that it takes.
+func (g *Group) answer() {
+	for i := uint64(0); ; i++ {
+		select {
+		case r := <-g.inbox.answers[i%inboxRequests]:
+			t, refused := g.remove()
+			resp, ok := r.Response.(*raft.AppendEntriesResponse)
+			if r.Error == nil && !ok {
+				r.Error = errNoAnswer
+			}
+			t.server.answer(t.number, resp, r.Error)
+			answerAll(refused, errFull)
+		case <-g.done:
+			answerAll(g.removeAll(), errNotHere)
+			return
+		}
+	}
+}
+
+func answerAll(tickets []ticket, err error) {
+	for _, t := range tickets {
+		t.server.answer(t.number, nil, err)
+	}
+}
+
+// remove takes the oldest request out, and what is to be told that it was refused.
+func (g *Group) remove() (ticket, []ticket) {
+	b := &g.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	t := b.tickets[b.oldest%inboxRequests]
+	b.tickets[b.oldest%inboxRequests] = ticket{}
+	b.oldest++
+	b.bytes -= t.bytes
+	g.mux.waiting.Add(-int64(t.bytes))
+	refused := b.refused
+	b.refused = nil
+	return t, refused
+}
+
+// removeAll empties the inbox for good.
+func (g *Group) removeAll() []ticket {
+	b := &g.inbox
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	all := b.refused
+	for ; b.oldest < b.next; b.oldest++ {
+		all = append(all, b.tickets[b.oldest%inboxRequests])
+	}
+	g.mux.waiting.Add(-int64(b.bytes))
+	b.tickets, b.refused, b.bytes = [inboxRequests]ticket{}, nil, 0
+	return all
+}

@@ -1,0 +1,250 @@
+package wire
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+func (g *Group) pipeline(t testing.TB, to int) *Pipeline {
+	t.Helper()
+	p, err := g.Pipeline(nodeID(to))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// next gives the next future that a pipeline delivers.
+func next(t testing.TB, p *Pipeline) raft.AppendFuture {
+	t.Helper()
+	select {
+	case f := <-p.Consumer():
+		return f
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing is delivered")
+		return nil
+	}
+}
+
+// push sends an entry.
+func push(p *Pipeline, index uint64) <-chan error {
+	return begin(func() error {
+		_, err := p.AppendEntries(withEntry(index, []byte("data")), new(raft.AppendEntriesResponse))
+		return err
+	})
+}
+
+func TestPipelineKeepsOrder(t *testing.T) {
+	w := newWorld(t)
+	from, to := w.node(1).open(1), w.node(2).open(1)
+	p := from.pipeline(t, 2)
+	const entries = 500
+	sent := begin(func() error {
+		for i := range uint64(entries) {
+			if err := <-push(p, i+1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	answered := begin(func() error {
+		for i := range uint64(entries) {
+			if got := respondTo(<-to.Consumer(), 1); got.Entries[0].Index != i+1 {
+				return errors.New("out of order")
+			}
+		}
+		return nil
+	})
+	for i := range uint64(entries) {
+		f := next(t, p)
+		if err := f.Error(); err != nil || !f.Response().Success || f.Response().LastLog != i+1 {
+			t.Fatalf("answer %d: %+v, %v", i, f.Response(), err)
+		}
+		if f.Request().Entries[0].Index != i+1 || f.Start().IsZero() {
+			t.Fatalf("answer %d is for %+v", i, f.Request())
+		}
+	}
+	for _, done := range []<-chan error{sent, answered} {
+		if err := await(t, "the pipeline", done); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Two requests are under way, and the one who sends waits before it puts the third together.
+func TestPipelineIsTwoDeep(t *testing.T) {
+	w := newWorld(t)
+	from, to := w.node(1).open(1), w.node(2).open(1)
+	p := from.pipeline(t, 2)
+	if err := await(t, "the first", push(p, 1)); err != nil {
+		t.Fatal(err)
+	}
+	second := push(p, 2)
+	first, other := takeRPC(t, to), takeRPC(t, to)
+	select {
+	case err := <-second:
+		t.Fatalf("a third may follow: %v", err)
+	default:
+	}
+	respondTo(first, 1)
+	if err := await(t, "the second", second); err != nil {
+		t.Fatal(err)
+	}
+	respondTo(other, 1)
+	for range 2 {
+		if err := next(t, p).Error(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestClosedPipelineCancels(t *testing.T) {
+	w := newWorld(t)
+	from, to := w.node(1).open(1), w.node(2).open(1)
+	p := from.pipeline(t, 2)
+	f, err := p.AppendEntries(withEntry(1, nil), new(raft.AppendEntriesResponse))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := push(p, 2)
+	rpcs := []raft.RPC{takeRPC(t, to), takeRPC(t, to)}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(t, "the second", second); !errors.Is(err, raft.ErrPipelineShutdown) {
+		t.Errorf("the second: %v", err)
+	}
+	if err := f.Error(); !errors.Is(err, raft.ErrPipelineShutdown) {
+		t.Errorf("the first: %v", err)
+	}
+	for _, rpc := range rpcs {
+		respondTo(rpc, 1)
+	}
+	if err := await(t, "a third", push(p, 3)); !errors.Is(err, raft.ErrPipelineShutdown) {
+		t.Errorf("a third: %v", err)
+	}
+	go respond(to, 1)
+	if err := replicate(from, 2, 4); err != nil { // after the answers to what was cancelled
+		t.Fatal(err)
+	}
+	select {
+	case f := <-p.Consumer():
+		t.Errorf("delivered after the end: %+v", f)
+	default:
+	}
+	if pending := from.mux.streams()[0].count(); pending != 0 {
+		t.Errorf("%d requests are still pending", pending)
+	}
+}
+
+func (cl *client) count() int {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	return len(cl.pending)
+}
+
+// A request that failed is delivered with no success, so that Raft gives the pipeline up.
+func TestPipelineToTheDeadFails(t *testing.T) {
+	w := newWorld(t)
+	one, two := w.node(1), w.node(2)
+	from, to := one.open(1), two.open(1)
+	p := from.pipeline(t, 2)
+	if err := await(t, "a request", push(p, 1)); err != nil {
+		t.Fatal(err)
+	}
+	second := push(p, 2)
+	takeRPC(t, to)
+	takeRPC(t, to)
+	two.stop()
+	if err := await(t, "the second", second); err != nil {
+		t.Errorf("it was under way: %v", err)
+	}
+	for range 2 {
+		f := next(t, p)
+		if err := f.Error(); err == nil || f.Response().Success {
+			t.Errorf("%+v, %v", f.Response(), err)
+		}
+	}
+	if err := await(t, "a request to the dead", push(p, 3)); err == nil {
+		t.Error("it was sent")
+	}
+	if _, err := from.Pipeline(nodeID(2)); err == nil {
+		t.Error("a pipeline to the dead")
+	}
+}
+
+// A pipeline whose answers nobody takes waits, and loses none.
+func TestUnreadPipelineWaits(t *testing.T) {
+	w := newWorld(t)
+	from, to := w.node(1).open(1), w.node(2).open(1)
+	go respond(to, 1)
+	p := from.pipeline(t, 2)
+	const fit = maxUnread + maxInFlight - 1 // delivered, or answered with nobody to take it
+	for i := range uint64(fit) {
+		if err := await(t, "a request", push(p, i+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	waiting := push(p, fit+1)
+	if err := replicate(from, 2, 1); err != nil { // the stream is not held up
+		t.Fatal(err)
+	}
+	until(t, "all are answered", func() bool { return p.undelivered() == maxInFlight })
+	select {
+	case err := <-waiting:
+		t.Fatalf("another may follow: %v", err)
+	default:
+	}
+	for i := range uint64(fit + 1) {
+		if f := next(t, p); f.Error() != nil || f.Response().LastLog != i+1 {
+			t.Fatalf("answer %d: %+v, %v", i, f.Response(), f.Error())
+		}
+	}
+	if err := await(t, "the one that waited", waiting); err != nil {
+		t.Error(err)
+	}
+	if err := await(t, "one more", push(p, fit+2)); err != nil {
+		t.Error(err)
+	}
+	if f := next(t, p); f.Response().LastLog != fit+2 {
+		t.Errorf("answer %+v", f.Response())
+	}
+}
+
+// undelivered is how many requests were answered and wait to be taken.
+func (p *Pipeline) undelivered() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, f := range p.flight {
+		if f.over {
+			n++
+		}
+	}
+	return n
+}
+
+// A closed group's requests in a pipeline end at once.
+func TestPipelineOfClosedGroup(t *testing.T) {
+	w := newWorld(t)
+	w.timeout = time.Hour
+	from, to := w.node(1).open(1), w.node(2).open(1)
+	p := from.pipeline(t, 2)
+	if err := await(t, "a request", push(p, 1)); err != nil {
+		t.Fatal(err)
+	}
+	takeRPC(t, to)
+	if err := from.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := next(t, p).Error(); !errors.Is(err, raft.ErrTransportShutdown) {
+		t.Errorf("it ended with %v", err)
+	}
+	if err := await(t, "a second", push(p, 2)); !errors.Is(err, raft.ErrTransportShutdown) {
+		t.Errorf("a second: %v", err)
+	}
+}

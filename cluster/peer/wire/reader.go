@@ -1,0 +1,107 @@
+package wire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/hashicorp/raft"
+)
+
+// readHead gives the next frame's head to parse, which keeps nothing of it. The reader's buffer must hold most bytes
+// and the length before them.
+func readHead(r *bufio.Reader, most int, parse func(head []byte) error) error {
+	length, err := r.Peek(lengthBytes)
+	if err != nil {
+		return err
+	}
+	n := binary.BigEndian.Uint32(length)
+	if n > uint32(most) {
+		return fmt.Errorf("%w: a head of %d bytes; at most %d", errMalformed, n, most)
+	}
+	frame, err := r.Peek(lengthBytes + int(n))
+	if err != nil {
+		return err
+	}
+	if err := parse(frame[lengthBytes:]); err != nil {
+		return err
+	}
+	_, err = r.Discard(len(frame))
+	return err
+}
+
+// readEntries fills in the data of a request's entries.
+func readEntries(r *bufio.Reader, req request) error {
+	for i, e := range req.rpc.Entries {
+		var err error
+		if e.Data, err = readData(r, req.sizes[i].data); err != nil {
+			return err
+		}
+		if e.Extensions, err = readData(r, req.sizes[i].extensions); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trusted is how much memory a length alone is worth. More is there only once the bytes are.
+const trusted = 1 << 20
+
+func readData(r *bufio.Reader, n int) ([]byte, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	data := make([]byte, min(n, trusted))
+	for at := 0; ; {
+		if _, err := io.ReadFull(r, data[at:]); err != nil {
+			return nil, err
+		}
+		if at = len(data); at == n {
+			return data, nil
+		}
+		data = append(make([]byte, 0, min(n, 2*at)), data...)
+		data = data[:cap(data)]
+	}
+}
+
+// requestReader reads what arrives on a stream.
+type requestReader struct {
+	*bufio.Reader
+	lane  lane
+	from  []byte // the sender's id, which all requests share
+	sizes []size // kept for its memory only
+}
+
+func newRequestReader(r io.Reader, h Header) *requestReader {
+	most := maxHead
+	if h.lane == beats {
+		most = maxBeat
+	}
+	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), lane: h.lane, from: []byte(h.From)}
+}
+
+// next reads a request's head. The data of its entries is next: to be read, or skipped.
+func (r *requestReader) next() (request, error) {
+	var req request
+	err := readHead(r.Reader, r.Size()-lengthBytes, func(head []byte) error {
+		var err error
+		req, err = parseRequest(head, r.from, r.sizes)
+		return err
+	})
+	r.sizes = req.sizes
+	if err == nil && r.lane == beats && len(req.rpc.Entries) > 0 {
+		err = fmt.Errorf("%w: entries among heartbeats", errMalformed)
+	}
+	return req, err
+}
+
+func (r *requestReader) skip(req request) error {
+	_, err := r.Discard(req.data)
+	return err
+}
+
+// isHeartbeat recognises what Raft sends only to be heard.
+func isHeartbeat(r *raft.AppendEntriesRequest) bool {
+	return len(r.Entries) == 0 && r.PrevLogEntry == 0 && r.PrevLogTerm == 0 && r.LeaderCommitIndex == 0
+}

@@ -1,0 +1,208 @@
+package wire
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+const (
+	testCluster = "cluster123456789"
+	testByte    = 0x03
+)
+
+func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
+
+// world is nodes that know each other's addresses.
+type world struct {
+	t       testing.TB
+	timeout time.Duration
+	dials   atomic.Int64
+
+	mu    sync.Mutex
+	addrs map[string]string
+}
+
+func newWorld(t testing.TB) *world {
+	return &world{t: t, timeout: 10 * time.Second, addrs: make(map[string]string)}
+}
+
+func (w *world) dial(ctx context.Context, id string) (net.Conn, error) {
+	w.dials.Add(1)
+	w.mu.Lock()
+	addr, ok := w.addrs[id]
+	w.mu.Unlock()
+	if !ok {
+		return nil, fmt.Errorf("no address of %s", id)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", addr)
+}
+
+// listen makes a node's address lead to serve.
+func (w *world) listen(n int, serve func(net.Conn)) (stop func()) {
+	w.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.mu.Lock()
+	w.addrs[nodeID(n)] = l.Addr().String()
+	w.mu.Unlock()
+	var conns sync.WaitGroup
+	conns.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns.Go(func() { serve(conn) })
+		}
+	})
+	stop = sync.OnceFunc(func() {
+		_ = l.Close()
+		conns.Wait()
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// node is a mux with a listener.
+type node struct {
+	*Mux
+	w    *world
+	id   string
+	stop func()
+}
+
+func (w *world) node(n int) *node {
+	w.t.Helper()
+	m := New(Config{
+		Self: nodeID(n), FirstByte: testByte, Dial: w.dial, Timeout: w.timeout, Logger: slog.New(slog.DiscardHandler),
+	})
+	closeListener := w.listen(n, func(conn net.Conn) {
+		var first [1]byte
+		_, err := io.ReadFull(conn, first[:])
+		var h Header
+		if err == nil {
+			h, err = ReadHeader(conn)
+		}
+		if err != nil || first[0] != testByte || h.To != nodeID(n) {
+			_ = conn.Close()
+			return
+		}
+		m.Serve(conn, h)
+	})
+	one := &node{Mux: m, w: w, id: nodeID(n)}
+	one.stop = sync.OnceFunc(func() {
+		if err := m.Close(); err != nil {
+			w.t.Error(err)
+		}
+		closeListener()
+	})
+	w.t.Cleanup(one.stop)
+	return one
+}
+
+func (n *node) open(number uint32) *Group {
+	n.w.t.Helper()
+	g, err := n.Open(number, testCluster)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	n.w.t.Cleanup(func() { _ = g.Close() })
+	return g
+}
+
+// respond answers every request of a group with the term and its last entry's index, until the group is closed.
+func respond(g *Group, term uint64) {
+	for {
+		select {
+		case rpc := <-g.Consumer():
+			respondTo(rpc, term)
+		case <-g.Done():
+			return
+		}
+	}
+}
+
+func respondTo(rpc raft.RPC, term uint64) *raft.AppendEntriesRequest {
+	req := rpc.Command.(*raft.AppendEntriesRequest)
+	resp := &raft.AppendEntriesResponse{Term: term, Success: true}
+	if n := len(req.Entries); n > 0 {
+		resp.LastLog = req.Entries[n-1].Index
+	}
+	rpc.Respond(resp, nil)
+	return req
+}
+
+// takeRPC gives the next request of a group, unanswered.
+func takeRPC(t testing.TB, g *Group) raft.RPC {
+	t.Helper()
+	select {
+	case rpc := <-g.Consumer():
+		return rpc
+	case <-time.After(20 * time.Second):
+		t.Fatal("no request has come")
+		return raft.RPC{}
+	}
+}
+
+func heartbeat(g *Group, to int) (uint64, error) {
+	var resp raft.AppendEntriesResponse
+	err := g.AppendEntries(nodeID(to), &raft.AppendEntriesRequest{Term: 1}, &resp)
+	return resp.Term, err
+}
+
+// withEntry is a request with one entry.
+func withEntry(index uint64, data []byte) *raft.AppendEntriesRequest {
+	return &raft.AppendEntriesRequest{
+		Term: 1, PrevLogEntry: index - 1, Entries: []*raft.Log{{Index: index, Term: 1, Data: data}},
+	}
+}
+
+func replicate(g *Group, to int, index uint64) error {
+	var resp raft.AppendEntriesResponse
+	err := g.AppendEntries(nodeID(to), withEntry(index, []byte("data")), &resp)
+	if err == nil && resp.LastLog != index {
+		err = fmt.Errorf("entry %d was answered for %d", index, resp.LastLog)
+	}
+	return err
+}
+
+// until waits for what comes by itself.
+func until(t testing.TB, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not yet: %s", what)
+		}
+	}
+}
+
+// begin runs f and gives its error when it is over.
+func begin(f func() error) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	return done
+}
+
+// await gives up after a time that no sound run takes.
+func await(t testing.TB, what string, done <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s does not end", what)
+		return nil
+	}
+}

@@ -1,0 +1,219 @@
+package cluster_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/shard/install"
+	"github.com/belfryhq/belfry/shard/logstore"
+)
+
+const (
+	gateLeader   = "gate-leader-0001"
+	gateFollower = "gate-follower-01"
+	gateCluster  = "gate-cluster-001"
+)
+
+// gated is a Raft replica of one node behind its gate, and a leader's way to it from another node.
+type gated struct {
+	t        *testing.T
+	leader   *peer.RaftTransport
+	follower *raft.Raft
+	log      raft.LogStore
+}
+
+type nothing struct{}
+
+func (nothing) Apply(*raft.Log) any                 { return nil }
+func (nothing) Snapshot() (raft.FSMSnapshot, error) { return nil, errors.New("nobody asked for one") }
+func (nothing) Restore(snapshot io.ReadCloser) error {
+	_, err := io.Copy(io.Discard, snapshot)
+	return err
+}
+
+func newGated(t *testing.T) *gated {
+	t.Helper()
+	stores, err := logstore.Open(logstore.Config{
+		Dir: t.TempDir(), Kind: logstore.WAL, Fatal: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := stores.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	g := &gated{t: t, log: stores.Log()}
+	addrs := make(map[string]string)
+	listen := func(id string) *peer.Endpoint {
+		e, err := peer.Listen(peer.Config{NodeID: id, BindAddr: "127.0.0.1:0", Lookup: func(id string) (peer.Target, bool) {
+			return peer.Target{Addr: addrs[id]}, addrs[id] != ""
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := e.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return e
+	}
+	from, to := listen(gateLeader), listen(gateFollower)
+	addrs[gateFollower] = to.Addr()
+	if g.leader, err = from.Raft(1, gateCluster, hclog.NewNullLogger()); err != nil {
+		t.Fatal(err)
+	}
+	inner, err := to.Raft(1, gateCluster, hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := install.New(inner, g.log, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
+	conf := raft.DefaultConfig()
+	conf.LocalID, conf.Logger = gateFollower, hclog.NewNullLogger()
+	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Hour, time.Hour
+	g.follower, err = raft.NewRaft(conf, nothing{}, g.log, stores.Stable(), raft.NewInmemSnapshotStore(), gate.Transport())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate.Open(g.follower)
+	t.Cleanup(func() {
+		if err := errors.Join(g.follower.Shutdown().Error(), g.leader.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+var gateHeader = raft.RPCHeader{
+	ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(gateLeader), Addr: []byte(gateLeader),
+}
+
+// behind is a request of term 2 for some entries behind one.
+func behind(prev uint64, entries int, commit uint64) *raft.AppendEntriesRequest {
+	req := &raft.AppendEntriesRequest{
+		RPCHeader: gateHeader, Term: 2, PrevLogEntry: prev, LeaderCommitIndex: commit,
+	}
+	if prev > 0 {
+		req.PrevLogTerm = 2
+	}
+	for i := range uint64(entries) {
+		req.Entries = append(req.Entries, &raft.Log{
+			Index: prev + 1 + i, Term: 2, Type: raft.LogCommand, Data: bytes.Repeat([]byte("x"), 100),
+		})
+	}
+	return req
+}
+
+func (g *gated) append(req *raft.AppendEntriesRequest) {
+	g.t.Helper()
+	var resp raft.AppendEntriesResponse
+	if err := g.leader.AppendEntries(gateFollower, gateFollower, req, &resp); err != nil || !resp.Success {
+		g.t.Fatalf("%d entries behind %d: %+v, %v", len(req.Entries), req.PrevLogEntry, resp, err)
+	}
+}
+
+func (g *gated) install(last uint64) {
+	g.t.Helper()
+	voters := raft.Configuration{Servers: []raft.Server{
+		{ID: gateLeader, Address: gateLeader}, {ID: gateFollower, Address: gateFollower},
+	}}
+	const content = "all that there is"
+	req := &raft.InstallSnapshotRequest{
+		RPCHeader: gateHeader, SnapshotVersion: raft.SnapshotVersionMax, Term: 2,
+		LastLogIndex: last, LastLogTerm: 2, Configuration: raft.EncodeConfiguration(voters), ConfigurationIndex: 1,
+		Size: int64(len(content)),
+	}
+	var resp raft.InstallSnapshotResponse
+	err := g.leader.InstallSnapshot(gateFollower, gateFollower, req, &resp, bytes.NewReader([]byte(content)))
+	if err != nil || !resp.Success {
+		g.t.Fatalf("a snapshot to %d: %+v, %v", last, resp, err)
+	}
+}
+
+func (g *gated) holds(first, last, applied uint64) {
+	g.t.Helper()
+	from, err := g.log.FirstIndex()
+	to, err2 := g.log.LastIndex()
+	if err := errors.Join(err, err2); err != nil || from != first || to != last {
+		g.t.Errorf("the log holds %d to %d, not %d to %d: %v", from, to, first, last, err)
+	}
+	if got := g.follower.AppliedIndex(); got != applied {
+		g.t.Errorf("applied up to %d, not %d", got, applied)
+	}
+}
+
+// What comes by the streams that all groups share comes through the group's gate too: no more is committed than was
+// compared, and entries that a snapshot has taken are left out.
+func TestStreamsLeadThroughTheGate(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	g.append(behind(0, 10, 3))
+	g.append(behind(5, 0, 7)) // says nothing of 6 and 7
+	g.holds(1, 10, 5)
+	g.install(20)
+	g.append(behind(18, 4, 22))
+	g.holds(21, 22, 22)
+	g.append(behind(15, 3, 22))
+	g.holds(21, 22, 22)
+}
+
+// A pipeline's entries and snapshots go different ways, and may overtake each other. Whichever comes first, nothing is
+// lost and no gap appears.
+func TestSnapshotAmongEntries(t *testing.T) {
+	t.Parallel()
+	g := newGated(t)
+	g.append(behind(0, 10, 10))
+	const rounds = 30
+	for round := range uint64(rounds) {
+		last := g.follower.LastIndex()
+		pipeline, err := g.leader.AppendEntriesPipeline(gateFollower, gateFollower)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range uint64(2) { // what a leader has under way when it turns to sending a snapshot
+			if _, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := pipeline.Close(); err != nil {
+			t.Fatal(err)
+		}
+		g.install(last + 3 + 4*(round%3)) // among them, or right behind, or beyond
+		end := last + 11
+		g.append(behind(last, 11, end)) // all of it again
+		if got := g.follower.LastIndex(); got != end {
+			t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
+		}
+		if err := g.contiguous(); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	if got, want := g.follower.AppliedIndex(), uint64(10+11*rounds); got != want {
+		t.Errorf("applied up to %d, not %d", got, want)
+	}
+}
+
+// contiguous tells of a gap in the log.
+func (g *gated) contiguous() error {
+	first, err := g.log.FirstIndex()
+	last, err2 := g.log.LastIndex()
+	err = errors.Join(err, err2)
+	for i := first; err == nil && i <= last && i > 0; i++ {
+		var entry raft.Log
+		if err = g.log.GetLog(i, &entry); err != nil {
+			err = fmt.Errorf("entry %d of %d to %d: %w", i, first, last, err)
+		}
+	}
+	return err
+}
