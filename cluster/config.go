@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/logstore"
 )
@@ -32,7 +34,7 @@ type Config struct {
 	// cluster, BootstrapExpect is not looked at any more.
 	Join            []string
 	BootstrapExpect int
-	Shards          int // of a new cluster; 0: 12
+	Shards          int // of a new cluster; 0: placement.Shards for its nodes and our processors
 	Replication     int // of a new cluster; 0: 3
 
 	Keys *peer.Keys // nil: loopback only
@@ -77,11 +79,13 @@ type Snapshots struct {
 const MaxShards = 256
 
 const (
-	defaultShards      = 12
 	defaultReplication = 3
 	maxNameBytes       = 63
 	maxAddrBytes       = 120 // two of them, and the rest, fit into what gossip carries
 )
+
+// DefaultShards is how many shards a new cluster of so many nodes gets if nobody says.
+func DefaultShards(nodes int) int { return placement.Shards(nodes, float64(runtime.GOMAXPROCS(0))) }
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Name == "" {
@@ -98,7 +102,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.BootstrapExpect = 1
 	}
 	if c.Shards == 0 {
-		c.Shards = defaultShards
+		c.Shards = DefaultShards(c.BootstrapExpect)
 	}
 	if c.Replication == 0 {
 		c.Replication = defaultReplication

@@ -23,6 +23,8 @@ type Config struct {
 	Binary string // of belfry
 	Single bool   // by single HTTP calls, else through the Go client
 	Flight bool   // its nodes record what they do: see subject.Recorder
+
+	Args []string // of each node's serve; none, as users get it
 }
 
 // Belfry is a subject.
@@ -49,7 +51,7 @@ func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error)
 		return nil, err
 	}
 	cluster, err := local.Start(ctx, local.Config{
-		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(),
+		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(), ExtraArgs: b.cfg.Args,
 	})
 	if err != nil {
 		return nil, err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/belfryhq/belfry/cluster/placement"
 )
 
 // warnings are what the figures alone do not say.
@@ -18,8 +20,8 @@ func (p Plan) warnings(c Costs) []string {
 	warn(p.Nodes > formable, "This build keeps replicas only on the nodes that formed the cluster, %d at most: a "+
 		"cluster of %d nodes cannot be run yet.%s", formable, p.Nodes, p.asMany(c))
 	warn(p.Nodes > tried, "Clusters of more than %d nodes were not thought through.", tried)
-	warn(p.Nodes <= formable && p.Shards != fewShards, "Shards cannot be added later: give --shards %d when the cluster "+
-		"is formed.", p.Shards)
+	warn(p.Nodes <= formable && p.Shards != placement.Shards(p.Nodes, p.Machine.Cores), "Shards cannot be added later: "+
+		"give --shards %d when the cluster is formed.", p.Shards)
 	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
 	warn(w.Replication == 5, "serve has no flag for five replicas yet.")
 	warn(w.Replication == 1 && p.Nodes > 1, "serve has no flag for one replica on several nodes yet.")

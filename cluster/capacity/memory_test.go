@@ -38,7 +38,7 @@ func TestTombstonesOfALongMemory(t *testing.T) {
 	t.Parallel()
 	w, m, c := DefaultWorkload(), DefaultMachine(), Measured()
 	w.KeepDone *= 1e4
-	s := shape{nodes: 3, replication: 3, perNode: fewLeads}
+	s := shape{nodes: 3, replication: 3, perNode: 4}
 	got := c.perShard(w, m, s).tombstones * c.of(tombstoneMemory) * float64(s.replicas())
 	if want := 0.75 * m.Memory / 10; math.Abs(got-want) > 1 {
 		t.Errorf("%g bytes, want %g", got, want)

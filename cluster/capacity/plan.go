@@ -3,6 +3,8 @@ package capacity
 import (
 	"errors"
 	"fmt"
+
+	"github.com/belfryhq/belfry/cluster/placement"
 )
 
 // Limits of the code, and of what is sensible.
@@ -10,8 +12,6 @@ const (
 	MaxShards  = 256 // of a cluster
 	mostGroups = 64  // replicas of one process; the library is made for tens
 	mostNodes  = MaxShards
-	fewShards  = 12       // of a small cluster: serve's default
-	fewLeads   = 4        // shards that each node leads at least, so that several share what a lost one led
 	shardBlobs = 12 << 30 // bytes of payloads and targets in one shard; its addresses end at 16 GiB
 	formable   = 5        // nodes that may form a cluster, and hold its replicas
 	tried      = 50       // nodes that a cluster was thought through for
@@ -120,7 +120,7 @@ func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 		if !possible(nodes, w.Replication) {
 			continue
 		}
-		for _, s := range shapes(nodes, w.Replication) {
+		for _, s := range shapes(nodes, w.Replication, m) {
 			if usual := c.nodeOf(w, m, s, 0, float64(s.perNode)); !fits(needs(m, c, usual, usual)) {
 				last = needs(m, c, usual, usual)[0]
 				continue // and no look at what is left after a loss, which takes longer
@@ -139,9 +139,9 @@ func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 }
 
 // shapes are those worth a try: few shards first, and no more replicas than a process should hold.
-func shapes(nodes, replication int) []shape {
+func shapes(nodes, replication int, m Machine) []shape {
 	var shapes []shape
-	for perNode := leastLeads(nodes); perNode <= MaxShards/nodes; perNode++ {
+	for perNode := leastLeads(nodes, m); perNode <= MaxShards/nodes; perNode++ {
 		s := shape{nodes: nodes, replication: replication, perNode: perNode}
 		if s.replicas() > mostGroups {
 			break
@@ -157,9 +157,9 @@ func possible(nodes, replication int) bool {
 	return nodes >= replication && nodes != 2 && nodes != 4
 }
 
-// leastLeads is how many shards each node leads at least.
-func leastLeads(nodes int) int {
-	return max(1, min(max(fewLeads, (fewShards+nodes-1)/nodes), MaxShards/nodes))
+// leastLeads is how many shards each node leads at least: what a cluster gets if nobody says.
+func leastLeads(nodes int, m Machine) int {
+	return min(placement.Shards(nodes, m.Cores), MaxShards) / nodes
 }
 
 func (n Need) complaint() string {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/cluster/placement"
 )
 
 // anyLoad draws loads from a hundred tasks up to what a large cluster carries.
@@ -133,7 +135,7 @@ func TestSmallLoadsGetTheDefault(t *testing.T) {
 		w := DefaultWorkload()
 		w.Tasks = tasks
 		p, err := Make(w, DefaultMachine(), Measured())
-		if err != nil || p.Nodes != 3 || p.Shards != fewShards || len(p.Warnings) != 0 {
+		if err != nil || p.Nodes != 3 || p.Shards != placement.Shards(3, DefaultMachine().Cores) || len(p.Warnings) != 0 {
 			t.Errorf("%g tasks: %d nodes, %d shards, %q, %v", tasks, p.Nodes, p.Shards, p.Warnings, err)
 		}
 	}

@@ -105,7 +105,7 @@ func (c *Cluster) Start(i int) *cluster.Node {
 func (c *Cluster) config(i int) cluster.Config {
 	cfg := cluster.Config{
 		DataDir: c.DataDir(i), Name: fmt.Sprint("n", i), BindAddr: c.members[i].addr,
-		BootstrapExpect: c.formers(), Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
+		BootstrapExpect: c.formers(), Shards: 12, Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
 		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
 	}
 	cfg.MinFreeDisk = disk.None() // tests need little, also on a machine that has little

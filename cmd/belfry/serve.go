@@ -60,7 +60,8 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	f.keys.addFlags(flags)
 	flags.StringSliceVar(&f.join, "join", nil, "peer addresses of other nodes")
 	flags.IntVar(&f.bootstrapExpect, "bootstrap-expect", 0, "how many nodes form a new cluster: 1, 3 or 5")
-	flags.IntVar(&f.shards, "shards", 12, "of a new cluster")
+	flags.IntVar(&f.shards, "shards", 0, "of a new cluster; none can be added later (default: 4 for each node that forms it, or\n"+
+		"one for every two of this node's processors if that is less)")
 	flags.StringVar(&f.logStore, "log-store", "wal", "what holds the log: wal or boltdb")
 	flags.StringVar(&f.timing, "timing", "lan", "how soon a silent leader is replaced: fast, lan or wan")
 	flags.StringArrayVar(&f.allowCIDRs, "allow-webhook-cidr", nil,
@@ -90,6 +91,9 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 	cfg := cluster.Config{
 		DataDir: f.data, Name: f.name, BindAddr: f.peer, AdvertiseAddr: f.advertisePeer,
 		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
+	}
+	if cfg.Shards == 0 {
+		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)
 	}
 	cfg.Policy.Window = f.laneWindow
 	switch f.logStore {

@@ -32,6 +32,10 @@ func entries(binary string, flight bool) []entry {
 			subject:   belfry.New(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
 			workloads: []string{"schedule", "schedule-many", "cancel"},
 		},
+		{
+			subject:   belfry.New(belfry.Config{Name: report.Twelve, Binary: binary, Args: []string{"--shards", "12"}}),
+			workloads: []string{"schedule", "schedule-many", "schedule-batch", "lateness", "burst", "idle"},
+		},
 	}
 	for _, peer := range peers.All() {
 		all = append(all, entry{subject: peer})
