@@ -76,12 +76,12 @@ func (m *Machine) fireNow(h handle) *fsmpb.Result {
 }
 
 // touch starts a task's delay again.
-func (m *Machine) touch(h handle, c *fsmpb.Command, op *fsmpb.Touch) *fsmpb.Result {
+func (m *Machine) touch(h handle, c *fsmpb.Command, at place, op *fsmpb.Touch) *fsmpb.Result {
 	switch {
 	case h == 0 && op.OrSchedule == nil:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	case h == 0 || m.begun(h) && op.OrSchedule != nil:
-		return m.schedule(h, c, op.OrSchedule)
+		return m.schedule(h, c, at, op.OrSchedule)
 	case m.begun(h):
 		return m.conflict(h)
 	}

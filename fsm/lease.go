@@ -28,8 +28,8 @@ type Leased struct {
 }
 
 // extend moves the end of a consumer's lease.
-func (m *Machine) extend(c *fsmpb.Command, op *fsmpb.Extend) *fsmpb.Result {
-	h := m.find(c.Namespace, c.Id)
+func (m *Machine) extend(c *fsmpb.Command, at place, op *fsmpb.Extend) *fsmpb.Result {
+	h := m.findAt(at, c.Namespace, c.Id)
 	switch {
 	case h == 0:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}

@@ -57,8 +57,9 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	m.now = max(m.now, entry.AtMs)
 	m.full, m.grants = full, nil
 	var applied Applied
-	for _, c := range entry.Commands {
-		if result := m.apply(c); full {
+	places := m.locate(entry.Commands)
+	for i, c := range entry.Commands {
+		if result := m.apply(c, places[i]); full {
 			applied.Results = append(applied.Results, result)
 		}
 	}
@@ -81,7 +82,7 @@ func checkEntry(e *fsmpb.Entry) error {
 }
 
 // apply carries out one command.
-func (m *Machine) apply(c *fsmpb.Command) *fsmpb.Result {
+func (m *Machine) apply(c *fsmpb.Command, at place) *fsmpb.Result {
 	m.number++
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Advance:
@@ -89,32 +90,32 @@ func (m *Machine) apply(c *fsmpb.Command) *fsmpb.Result {
 	case *fsmpb.Command_Grant:
 		return m.grantReady(op.Grant)
 	case *fsmpb.Command_Settle:
-		return m.settle(c, op.Settle)
+		return m.settle(c, at, op.Settle)
 	case *fsmpb.Command_Takeover:
 		return m.takeover(op.Takeover)
 	case *fsmpb.Command_Extend:
-		return m.extend(c, op.Extend)
+		return m.extend(c, at, op.Extend)
 	case *fsmpb.Command_SetRules:
 		return m.applyRules(op.SetRules)
 	}
-	return m.applyCall(c)
+	return m.applyCall(c, at)
 }
 
 // applyCall carries out a user's call: a repeat of a remembered one changes nothing, a failed condition neither.
-func (m *Machine) applyCall(c *fsmpb.Command) *fsmpb.Result {
+func (m *Machine) applyCall(c *fsmpb.Command, at place) *fsmpb.Result {
 	if c.Id == "" {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "id", Detail: "is empty"}
 	}
-	h := m.find(c.Namespace, c.Id)
+	h := m.findAt(at, c.Namespace, c.Id)
 	if result := m.recall(h, c); result != nil {
 		return result
 	}
 	if !m.holds(h, c.Condition) {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: m.revisionOf(h)}
 	}
-	result := m.change(h, c)
+	result := m.change(h, c, at)
 	if done := result.Code; done == fsmpb.Code_CODE_OK || done == fsmpb.Code_CODE_CREATED {
-		h = m.find(c.Namespace, c.Id)
+		h = m.findAt(at, c.Namespace, c.Id)
 		result.Revision = m.revisionOf(h)
 		m.remember(h, c.Key, result)
 		m.answer(result, h, c.Answer)
@@ -122,12 +123,12 @@ func (m *Machine) applyCall(c *fsmpb.Command) *fsmpb.Result {
 	return result
 }
 
-func (m *Machine) change(h handle, c *fsmpb.Command) *fsmpb.Result {
+func (m *Machine) change(h handle, c *fsmpb.Command, at place) *fsmpb.Result {
 	if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
-		return m.schedule(h, c, op.Schedule)
+		return m.schedule(h, c, at, op.Schedule)
 	}
 	if op, ok := c.Op.(*fsmpb.Command_Touch); ok {
-		return m.touch(h, c, op.Touch)
+		return m.touch(h, c, at, op.Touch)
 	}
 	if h == 0 {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}

@@ -125,7 +125,7 @@ func (m *Machine) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 	if len(keys) > 0 {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
-	h := m.add(task.Namespace, task.Id, c)
+	h := m.add(m.placeOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED {
 		m.restoreProgress(h, task)
 	}

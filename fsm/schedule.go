@@ -3,9 +3,9 @@ package fsm
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
 // schedule creates the task, or replaces the one that h is, in whatever state that is.
-func (m *Machine) schedule(h handle, c *fsmpb.Command, op *fsmpb.Schedule) *fsmpb.Result {
+func (m *Machine) schedule(h handle, c *fsmpb.Command, at place, op *fsmpb.Schedule) *fsmpb.Result {
 	if h == 0 {
-		m.create(c, op)
+		m.create(c, at, op)
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
 	}
 	if op.GeneratedId {
@@ -19,10 +19,10 @@ func (m *Machine) schedule(h handle, c *fsmpb.Command, op *fsmpb.Schedule) *fsmp
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Previous: previous}
 }
 
-func (m *Machine) create(c *fsmpb.Command, op *fsmpb.Schedule) {
+func (m *Machine) create(c *fsmpb.Command, at place, op *fsmpb.Schedule) {
 	made := m.newCold(c.Namespace, specOrEmpty(op), op.ReceivedAtMs, m.number, delayOf(op.DelayMs))
 	made.first = firstKeyOf(c.Key)
-	h := m.add(c.Namespace, c.Id, made)
+	h := m.add(at, c.Namespace, c.Id, made)
 	m.waitUntil(h, op.FireAtMs)
 	m.land(h)
 	if made.first.kept {

@@ -7,8 +7,8 @@ import (
 
 // settle ends an attempt. A pushed success counts under any fence of the current occurrence: it was delivered, whoever
 // delivered it. Anything else counts only under the current fence, and what a consumer says only while it has the task.
-func (m *Machine) settle(c *fsmpb.Command, op *fsmpb.Settle) *fsmpb.Result {
-	h := m.find(c.Namespace, c.Id)
+func (m *Machine) settle(c *fsmpb.Command, at place, op *fsmpb.Settle) *fsmpb.Result {
+	h := m.findAt(at, c.Namespace, c.Id)
 	switch {
 	case h == 0:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}

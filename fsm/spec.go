@@ -16,6 +16,9 @@ func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occur
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
 	}
+	if isPlain(spec) { // most are; what follows makes garbage
+		return c
+	}
 	extra := &fsmpb.Extra{
 		ContentType:    spec.ContentType,
 		Retry:          spec.Retry,
@@ -31,6 +34,12 @@ func (s *state) newCold(namespace string, spec *fsmpb.Spec, created int64, occur
 	}
 	s.setExtra(c, extra)
 	return c
+}
+
+// isPlain tells that a task says nothing beyond its payload and queue.
+func isPlain(spec *fsmpb.Spec) bool {
+	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
+		len(spec.Labels) == 0 && spec.Traceparent == ""
 }
 
 // copyOf shares nothing with the entry that a message came in.

@@ -40,6 +40,9 @@ type state struct {
 	grants  []Grant  // of this entry
 	fired   []handle // of this advance; reused
 	scratch []byte   // for encoding; reused
+	places  []place  // of an entry's commands; reused
+	found   []handle // what is there, perhaps; reused
+	fetched uint64   // means nothing; what is read ahead must be used
 }
 
 func newState() *state {
@@ -63,25 +66,17 @@ func (s *state) links() listLinks { return listLinks{s.tasks, s.progress} }
 
 // find returns the task of this id, 0 for none.
 func (s *state) find(namespace, id string) handle {
-	probe := s.index.Probe(Slot(namespace, id), s.indexHash(namespace, id))
+	return s.findAt(s.placeOf(namespace, id), namespace, id)
+}
+
+func (s *state) findAt(at place, namespace, id string) handle {
+	probe := s.index.Probe(at.slot, at.hash)
 	for h := probe.Next(); h != 0; h = probe.Next() {
 		if s.hasID(s.tasks.Read(h), namespace, id) {
 			return h
 		}
 	}
 	return 0
-}
-
-func (s *state) indexHash(namespace, id string) uint64 {
-	if isDefaultNamespace(namespace) {
-		return maphash.String(s.seed, id)
-	}
-	var h maphash.Hash
-	h.SetSeed(s.seed)
-	_, _ = h.WriteString(namespace) // never fails
-	_ = h.WriteByte(0)
-	_, _ = h.WriteString(id)
-	return h.Sum64()
 }
 
 func isDefaultNamespace(namespace string) bool {
@@ -116,7 +111,7 @@ func (s *state) idOf(r *record) (namespace, id string) {
 }
 
 // add makes a record of this id, with this blob, scheduled, not yet in the wheel, nor in the state hash and counts.
-func (s *state) add(namespace, id string, c *cold) handle {
+func (s *state) add(at place, namespace, id string, c *cold) handle {
 	h := s.tasks.Alloc()
 	r := s.tasks.Write(h)
 	if fitsInline(namespace, id) {
@@ -126,7 +121,7 @@ func (s *state) add(namespace, id string, c *cold) handle {
 	}
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)
-	s.index.Insert(Slot(namespace, id), s.indexHash(namespace, id), h)
+	s.index.Insert(at.slot, at.hash, h)
 	return h
 }
 
@@ -143,8 +138,8 @@ func (s *state) forget(h handle) {
 	s.dropKeys(h) // which may lean on the progress
 	s.dropProgress(h)
 	r := s.tasks.Read(h)
-	namespace, id := s.idOf(r)
-	s.index.Delete(Slot(namespace, id), s.indexHash(namespace, id), h)
+	at := s.placeOf(s.idOf(r))
+	s.index.Delete(at.slot, at.hash, h)
 	s.dropCold(r)
 	s.tasks.Free(h)
 }

@@ -34,6 +34,16 @@ func (x *Index) Probe(slot uint32, hash uint64) Probe {
 	return Probe{cells: t.cells, at: t.home(f), fragment: f}
 }
 
+// Fetch reads where a search would begin, and returns what means nothing. It decides nothing by what it reads, so that
+// the processor can wait for many of them at once.
+func (x *Index) Fetch(slot uint32, hash uint64) uint64 {
+	t := x.tables[slot]
+	if t == nil || len(t.cells) == 0 {
+		return 0
+	}
+	return uint64(t.cells[t.home(fragmentOf(hash))])
+}
+
 // Insert adds a handle, which is not 0 and not there yet under the same slot and hash.
 func (x *Index) Insert(slot uint32, hash uint64, h uint32) {
 	if h == 0 {
