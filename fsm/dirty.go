@@ -21,7 +21,8 @@ func (m *Machine) keep(was *state, h handle) {
 		m.drop(restored)
 	}
 	c := readCold(was.blobs.Get(r.cold))
-	kept := m.add(m.placeOf(namespace, id), namespace, id, m.newCold(namespace, was.specOf(&c, true), c.created, c.occurrence, c.delay))
+	made := m.newCold(namespace, was.specOf(&c, true), c.created, c.occurrence, c.delay)
+	kept := m.add(m.placeOf(namespace, id), namespace, id, made)
 	m.wheel.Insert(kept, r.Due(), r.Seq())
 	m.tasks.Write(kept).waits = true
 	m.land(kept)

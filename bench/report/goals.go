@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Names of the two ways to call Belfry, and of it with the shards that it has by itself on larger machines, as goals and
-// tables have them.
+// Names of the two ways to call Belfry, and of it with the shards that it has by itself on larger machines, as goals
+// and tables have them.
 const (
 	Client = "Belfry, Go client"
 	Single = "Belfry, one PUT a task"

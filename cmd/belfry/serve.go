@@ -60,8 +60,9 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	f.keys.addFlags(flags)
 	flags.StringSliceVar(&f.join, "join", nil, "peer addresses of other nodes")
 	flags.IntVar(&f.bootstrapExpect, "bootstrap-expect", 0, "how many nodes form a new cluster: 1, 3 or 5")
-	flags.IntVar(&f.shards, "shards", 0, "of a new cluster; none can be added later (default: 4 for each node that forms it, or\n"+
-		"one for every two of this node's processors if that is less)")
+	flags.IntVar(&f.shards, "shards", 0,
+		"of a new cluster; none can be added later (default: 4 for each node that forms it, or one for\n"+
+			"every two of this node's processors if that is less)")
 	flags.StringVar(&f.logStore, "log-store", "wal", "what holds the log: wal or boltdb")
 	flags.StringVar(&f.timing, "timing", "lan", "how soon a silent leader is replaced: fast, lan or wan")
 	flags.StringArrayVar(&f.allowCIDRs, "allow-webhook-cidr", nil,
