@@ -18,8 +18,8 @@ func (v *Verdict) write(out io.Writer) error {
 	if v.Altered > 0 {
 		fmt.Fprintf(&b, "  ALTERED    %7d   repeated under another webhook-id\n", v.Altered)
 	}
-	fmt.Fprintf(&b, "  failover   %7s   from kill -9 of %s until its %d shards took writes again\n",
-		v.Failover.Round(time.Millisecond), v.Killed, v.Shards)
+	fmt.Fprintf(&b, "  failover   %7s   from kill -9 of %s until its %s took writes again\n",
+		v.Failover.Round(time.Millisecond), v.Killed, manyShards(v.Shards))
 	fmt.Fprintf(&b, "\n  %-24s %7s %10s %10s %10s\n", "lateness", "tasks", "p50", "p99", "max")
 	for _, row := range []struct {
 		name string
@@ -31,6 +31,13 @@ func (v *Verdict) write(out io.Writer) error {
 	fmt.Fprintf(&b, "\n  verdict    %s\n", v.words())
 	_, err := io.WriteString(out, b.String())
 	return err
+}
+
+func manyShards(n int) string {
+	if n == 1 {
+		return "shard"
+	}
+	return fmt.Sprintf("%d shards", n)
 }
 
 const barWidth = 44
