@@ -17,16 +17,18 @@ type Handler func(ctx context.Context, task *Leased) error
 
 // ConsumeOptions say how a queue is consumed. Zero fields are the defaults.
 type ConsumeOptions struct {
-	Concurrency int           // handlers at work at once, at most 10000; 0: 64
-	Lease       time.Duration // extended while a handler is at work; how long a task of a dead consumer waits; 0: 30 s
-	Grace       time.Duration // how long handlers may go on when the consumer is to stop; 0: 30 s
-	Logger      *slog.Logger  // what goes wrong and is no caller's to know; nil: slog.Default()
+	Concurrency int // handlers at work at once, at most 10000; 0: 64
+	// Lease is extended while a handler is at work. It is how long a task waits whose consumer has died, or that was on
+	// its way from a node that has; 0: 10 s.
+	Lease  time.Duration
+	Grace  time.Duration // how long handlers may go on when the consumer is to stop; 0: 30 s
+	Logger *slog.Logger  // what goes wrong and is no caller's to know; nil: slog.Default()
 }
 
 const (
 	defaultConcurrency = 64
 	maxConcurrency     = 10_000
-	defaultLease       = 30 * time.Second
+	defaultLease       = 10 * time.Second
 	minLease           = 100 * time.Millisecond
 	defaultGrace       = 30 * time.Second
 )

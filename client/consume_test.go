@@ -365,14 +365,14 @@ func TestConsumerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
 		stop := consuming(t, c, ConsumeOptions{Concurrency: 3}, func(ctx context.Context, _ *Leased) error {
-			time.Sleep(10 * time.Second)
+			time.Sleep(4 * time.Second)
 			return ctx.Err()
 		})
 		d.put("a", "b", "c", "d")
 		synctest.Wait()
 		began := time.Now()
 		over(t, stop)
-		if took := time.Since(began); took != 10*time.Second || d.became() != "a: ack; b: ack; c: ack" {
+		if took := time.Since(began); took != 4*time.Second || d.became() != "a: ack; b: ack; c: ack" {
 			t.Errorf("after %v: %s", took, d.became())
 		}
 	})
