@@ -169,6 +169,19 @@ func (s *service) Restart(context.Context) error {
 	return nil
 }
 
+// AwaitReady waits for the nodes that run.
+func (s *service) AwaitReady(ctx context.Context) error {
+	for _, node := range s.cluster.Nodes() {
+		if node.PID == 0 {
+			continue
+		}
+		if err := s.cluster.AwaitReady(ctx, node.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // KillLeader kills the node that leads the most shards.
 func (s *service) KillLeader() error { return s.withLeader(s.cluster.Kill) }
 

@@ -65,6 +65,12 @@ type (
 		StopLeader() error
 	}
 
+	// ReadyAwaiter waits until every process that runs says that it is ready, as an operator does before the next is
+	// stopped.
+	ReadyAwaiter interface {
+		AwaitReady(ctx context.Context) error
+	}
+
 	// Recorder writes down what its processes did in the last moments, as execution traces, and says where. Empty: it was
 	// not started with recorders.
 	Recorder interface {

@@ -80,6 +80,10 @@ func (f *fake) Restart(context.Context) error {
 func (f *fake) KillLeader() error { return f.Restart(context.Background()) }
 func (f *fake) StopLeader() error { return f.Restart(context.Background()) }
 
+func (f *fake) AwaitReady(ctx context.Context) error {
+	return sleepUntil(ctx, time.Unix(0, f.down.Load()))
+}
+
 var errDown = errors.New("connection refused")
 
 // call is what every call costs.

@@ -154,12 +154,13 @@ func consumeFor(ctx context.Context, queuer subject.Queuer, stay time.Duration, 
 	return cmp.Or(err, caller.Close())
 }
 
-// moveEvery is how long after a leader was stopped and started again the next one is: its shards are home by then.
+// moveEvery is how long after one that was stopped is ready again the next one is stopped: its shards are home by then.
 const moveEvery = 6 * time.Second
 
 // prepareMoves has one leader after the other stop in order and start again: its shards go to others, and then home.
 func prepareMoves(_ context.Context, t *tailRun) (time.Time, disturbance, error) {
 	stopper, killer := t.service.(subject.LeaderStopper), t.service.(subject.Killer) // open has seen to it
+	awaiter := t.service.(subject.ReadyAwaiter)
 	return time.Now().Add(soonAfter), func(ctx context.Context) error {
 		next := time.Now().Add(soonAfter)
 		for sleepUntil(ctx, next) == nil {
@@ -169,7 +170,11 @@ func prepareMoves(_ context.Context, t *tailRun) (time.Time, disturbance, error)
 			if err := errors.Join(err, killer.Restart(context.WithoutCancel(ctx))); err != nil {
 				return err
 			}
-			t.say("a leader was stopped at %s, which took %v", began.Format("15:04:05.000"), took)
+			if err := awaiter.AwaitReady(ctx); err != nil {
+				return subject.Ended(ctx, err)
+			}
+			t.say("a leader was stopped at %s, which took %v; all were ready again %v after", began.Format("15:04:05.000"),
+				took, time.Since(began)-took)
 			next = time.Now().Add(moveEvery)
 		}
 		return nil

@@ -113,6 +113,7 @@ func (t *tailRun) open(ctx context.Context) (err error) {
 	for _, can := range []func(any) error{
 		func(s any) error { _, err := able[subject.Queuer](s, "keep queues apart"); return err },
 		func(s any) error { _, err := able[subject.LeaderStopper](s, "let its leader stop"); return err },
+		func(s any) error { _, err := able[subject.ReadyAwaiter](s, "say when it is ready"); return err },
 		func(s any) error { _, err := able[subject.Killer](s, "be killed and started again"); return err },
 	} {
 		if err := can(t.service); err != nil {
