@@ -50,6 +50,20 @@ func (f *fields) skip(n int) bool {
 	return true
 }
 
+// sender takes in the field if it says who says it, as requests and answers do.
+func (f *fields) sender(h *raft.RPCHeader, from []byte) {
+	switch f.field {
+	case protoField:
+		h.ProtocolVersion = raft.ProtocolVersion(f.value)
+	case ownField:
+		h.ID, h.Addr = from, from
+	case idField:
+		h.ID = copied(f.bytes)
+	case addrField:
+		h.Addr = copied(f.bytes)
+	}
+}
+
 // request is one that is being received.
 type request struct {
 	group  uint32
@@ -82,18 +96,12 @@ func parseRequest(head []byte, from []byte, sizes []size) (request, error) {
 			r.rpc.PrevLogTerm = f.value
 		case commitField:
 			r.rpc.LeaderCommitIndex = f.value
-		case protoField:
-			r.rpc.ProtocolVersion = raft.ProtocolVersion(f.value)
-		case ownField:
-			r.rpc.ID, r.rpc.Addr = from, from
-		case idField:
-			r.rpc.ID = copied(f.bytes)
-		case addrField:
-			r.rpc.Addr = copied(f.bytes)
 		case entriesField:
 			if err := r.addEntry(f.bytes); err != nil {
 				return r, err
 			}
+		default:
+			f.sender(&r.rpc.RPCHeader, from)
 		}
 	}
 	return r, f.err
@@ -171,16 +179,10 @@ func parseAnswer(head []byte, from []byte) (answer, error) {
 			a.resp.Success = f.value != 0
 		case noBackoffField:
 			a.resp.NoRetryBackoff = f.value != 0
-		case protoField:
-			a.resp.ProtocolVersion = raft.ProtocolVersion(f.value)
-		case ownField:
-			a.resp.ID, a.resp.Addr = from, from
-		case idField:
-			a.resp.ID = copied(f.bytes)
-		case addrField:
-			a.resp.Addr = copied(f.bytes)
 		case errorField:
 			a.err = errPeer(f.bytes)
+		default:
+			f.sender(&a.resp.RPCHeader, from)
 		}
 	}
 	if a.err != nil {

@@ -21,13 +21,7 @@ func appendRequest(b *batch, group uint32, number uint64, self string, r *raft.A
 	buf = appendUint(buf, prevEntryField, r.PrevLogEntry)
 	buf = appendUint(buf, prevTermField, r.PrevLogTerm)
 	buf = appendUint(buf, commitField, r.LeaderCommitIndex)
-	buf = appendUint(buf, protoField, uint64(r.ProtocolVersion))
-	if string(r.ID) == self && string(r.Addr) == self {
-		buf = appendUint(buf, ownField, 1)
-	} else {
-		buf = appendBytes(buf, idField, r.ID)
-		buf = appendBytes(buf, addrField, r.Addr)
-	}
+	buf = appendSender(buf, self, &r.RPCHeader)
 	for _, e := range r.Entries {
 		buf = appendEntry(buf, e)
 	}
@@ -93,16 +87,20 @@ func appendAnswer(b *batch, number uint64, self string, r *raft.AppendEntriesRes
 		buf = appendUint(buf, lastLogField, r.LastLog)
 		buf = appendBool(buf, successField, r.Success)
 		buf = appendBool(buf, noBackoffField, r.NoRetryBackoff)
-		buf = appendUint(buf, protoField, uint64(r.ProtocolVersion))
-		if string(r.ID) == self && string(r.Addr) == self {
-			buf = appendUint(buf, ownField, 1)
-		} else {
-			buf = appendBytes(buf, idField, r.ID)
-			buf = appendBytes(buf, addrField, r.Addr)
-		}
+		buf = appendSender(buf, self, &r.RPCHeader)
 	}
 	binary.BigEndian.PutUint32(buf[start:], uint32(len(buf)-start-lengthBytes))
 	b.buf = buf
+}
+
+// appendSender encodes who says it, in a request as in an answer.
+func appendSender(buf []byte, self string, h *raft.RPCHeader) []byte {
+	buf = appendUint(buf, protoField, uint64(h.ProtocolVersion))
+	if string(h.ID) == self && string(h.Addr) == self {
+		return appendUint(buf, ownField, 1)
+	}
+	buf = appendBytes(buf, idField, h.ID)
+	return appendBytes(buf, addrField, h.Addr)
 }
 
 func textOf(err error) string {
