@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/heartbeat"
 )
 
 // counted counts what a leader sends its followers.
@@ -17,7 +19,7 @@ type counted struct {
 
 func (c counted) AppendEntries(id raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if isHeartbeat(req) {
+	if heartbeat.Is(req) {
 		c.beats.Add(1)
 	} else {
 		c.appends.Add(1)

@@ -3,8 +3,6 @@ package shard
 import (
 	"sync"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // pacer lets heartbeats leave at common moments, those at which the wall clock is a multiple of grid. Each wakes a few
@@ -53,9 +51,4 @@ func (p *pacer) end() {
 	if p.hurry--; p.hurry == 0 {
 		p.rush = make(chan struct{})
 	}
-}
-
-// isHeartbeat recognises what Raft sends only to be heard.
-func isHeartbeat(req *raft.AppendEntriesRequest) bool {
-	return len(req.Entries) == 0 && req.PrevLogEntry == 0 && req.PrevLogTerm == 0 && req.LeaderCommitIndex == 0
 }

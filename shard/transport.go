@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/heartbeat"
 )
 
 // transport wraps the group's transport for four reasons.
@@ -54,7 +56,7 @@ func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddre
 // AppendEntries is every heartbeat, and replication while it is not pipelined.
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	if isHeartbeat(req) {
+	if heartbeat.Is(req) {
 		t.pacer.await()
 		return t.exchange(id, addr, req, resp)
 	}

@@ -4,6 +4,8 @@ import (
 	"sync"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/heartbeat"
 )
 
 // Group is one Raft group's part in the streams: its requests to other nodes, and the inbox of theirs.
@@ -105,7 +107,7 @@ func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp 
 		return raft.ErrTransportShutdown
 	}
 	to := route{node: node, cluster: g.cluster, lane: entries}
-	if isHeartbeat(req) {
+	if heartbeat.Is(req) {
 		to.lane = beats
 	}
 	w := g.mux.calls.Get().(*waiting)

@@ -26,7 +26,7 @@ func TestNodeThatTakesNoStreams(t *testing.T) {
 	from := w.node(1).open(1)
 	callers, stop := w.hangUp(2)
 	for range 3 {
-		if _, err := heartbeat(from, 2); !errors.Is(err, ErrNotTaken) {
+		if _, err := sendHeartbeat(from, 2); !errors.Is(err, ErrNotTaken) {
 			t.Errorf("a heartbeat: %v", err)
 		}
 		if err := replicate(from, 2, 1); !errors.Is(err, ErrNotTaken) {
@@ -48,7 +48,7 @@ func TestNodeThatTakesNoStreams(t *testing.T) {
 	if err := replicate(from, 2, 1); err != nil {
 		t.Error(err)
 	}
-	if term, err := heartbeat(from, 2); err != nil || term != 7 {
+	if term, err := sendHeartbeat(from, 2); err != nil || term != 7 {
 		t.Errorf("term %d, %v", term, err)
 	}
 }

@@ -22,7 +22,7 @@ func TestGroupsShareStreams(t *testing.T) {
 		go respond(to, uint64(100+number))
 		all = append(all, begin(func() error {
 			for i := range uint64(50) {
-				term, err := heartbeat(from, 2)
+				term, err := sendHeartbeat(from, 2)
 				if err == nil && term != uint64(100+number) {
 					err = errors.New("another group's answer")
 				}
@@ -52,11 +52,11 @@ func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 	go respond(two.open(2), 5)
 	var waiting []<-chan error
 	for i := range uint64(10) {
-		waiting = append(waiting, begin(func() error { _, err := heartbeat(stuck, 2); return err }),
+		waiting = append(waiting, begin(func() error { _, err := sendHeartbeat(stuck, 2); return err }),
 			begin(func() error { return replicate(stuck, 2, i+1) }))
 	}
 	for i := range uint64(100) {
-		if _, err := heartbeat(live, 2); err != nil {
+		if _, err := sendHeartbeat(live, 2); err != nil {
 			t.Fatal(err)
 		}
 		if err := replicate(live, 2, i+1); err != nil {
@@ -141,7 +141,7 @@ func TestRestartedPeerIsReachedAtOnce(t *testing.T) {
 	for round := range uint64(3) {
 		two := w.node(2)
 		go respond(two.open(1), round)
-		if term, err := heartbeat(from, 2); err != nil || term != round {
+		if term, err := sendHeartbeat(from, 2); err != nil || term != round {
 			t.Fatalf("round %d: term %d, %v", round, term, err)
 		}
 		if err := replicate(from, 2, 1); err != nil {
@@ -197,7 +197,7 @@ func testSilentPeer(t *testing.T, first []byte) {
 	})
 	for range 3 {
 		began := time.Now()
-		beat := begin(func() error { _, err := heartbeat(from, 2); return err })
+		beat := begin(func() error { _, err := sendHeartbeat(from, 2); return err })
 		if err := replicate(from, 2, 1); err == nil {
 			t.Fatal("an answer from nobody")
 		}
@@ -422,7 +422,7 @@ func TestOffersDoNotWaitForEachOther(t *testing.T) {
 	}()
 	var all []<-chan error
 	for range inboxRequests {
-		all = append(all, begin(func() error { _, err := heartbeat(from, 2); return err }))
+		all = append(all, begin(func() error { _, err := sendHeartbeat(from, 2); return err }))
 	}
 	until(t, "all have arrived", func() bool { return to.arrived() == inboxRequests })
 	select {

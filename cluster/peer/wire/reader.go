@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-
-	"github.com/hashicorp/raft"
 )
 
 // readHead gives the next frame's head to parse, which keeps nothing of it. The reader's buffer must hold most bytes
@@ -99,9 +97,4 @@ func (r *requestReader) next() (request, error) {
 func (r *requestReader) skip(req request) error {
 	_, err := r.Discard(req.data)
 	return err
-}
-
-// isHeartbeat recognises what Raft sends only to be heard.
-func isHeartbeat(r *raft.AppendEntriesRequest) bool {
-	return len(r.Entries) == 0 && r.PrevLogEntry == 0 && r.PrevLogTerm == 0 && r.LeaderCommitIndex == 0
 }

@@ -156,7 +156,7 @@ func takeRPC(t testing.TB, g *Group) raft.RPC {
 	}
 }
 
-func heartbeat(g *Group, to int) (uint64, error) {
+func sendHeartbeat(g *Group, to int) (uint64, error) {
 	var resp raft.AppendEntriesResponse
 	err := g.AppendEntries(nodeID(to), &raft.AppendEntriesRequest{Term: 1}, &resp)
 	return resp.Term, err
