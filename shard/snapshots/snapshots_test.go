@@ -15,7 +15,13 @@ var quiet = slog.New(slog.DiscardHandler)
 
 func take(t *testing.T, store *Store, index uint64) (id string) {
 	t.Helper()
-	sink, err := store.Create(raft.SnapshotVersionMax, index, 1, raft.Configuration{}, 0, nil)
+	return takeIn(t, store, index, 1)
+}
+
+// takeIn makes one of a term: two of the same term and index in one millisecond have the same name.
+func takeIn(t *testing.T, store *Store, index, term uint64) (id string) {
+	t.Helper()
+	sink, err := store.Create(raft.SnapshotVersionMax, index, term, raft.Configuration{}, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +145,7 @@ func TestOlderSnapshotIsNone(t *testing.T) {
 	if err := older.Close(); !errors.Is(err, ErrOlder) {
 		t.Errorf("closed with %v", err)
 	}
-	take(t, store, 7) // as new as the newest
+	takeIn(t, store, 7, 2) // as new as the newest
 	if got, err := Newest(store); err != nil || got.Index != 7 {
 		t.Errorf("the newest is %d, %v", got.Index, err)
 	}
