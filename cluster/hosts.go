@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
+	desk "github.com/belfryhq/belfry/shard/pull"
 	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
@@ -111,6 +112,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id),
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
+		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, s.Id, fences) },
 		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: h.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,

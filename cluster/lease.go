@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -46,8 +47,18 @@ func (n *Node) newPuller() *pull.Puller {
 		Open: func(ctx context.Context, node string) (pull.Stream, error) {
 			return openSoon(ctx, func(ctx context.Context) (pull.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
 		},
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Arrived: n.askArrived, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+}
+
+func (n *Node) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
+	reply, err := n.peers.get(node).rpc.Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
+	return desk.Arrivals{Holder: reply.GetHolder(), Fences: reply.GetFences()}, err
+}
+
+func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clusterpb.ArrivedReply, error) {
+	here := s.n.puller.ArrivedHere(r.Shard, r.Fences)
+	return &clusterpb.ArrivedReply{Holder: here.Holder, Fences: here.Fences}, nil
 }
 
 // Lease begins a demand at the replica here.

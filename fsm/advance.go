@@ -79,6 +79,7 @@ func (s *state) expiryOf(h handle) int64 {
 type taker struct {
 	leaseMs int64
 	tag     uint64
+	holder  uint32
 }
 
 // credits is what an advance may grant.
@@ -119,7 +120,7 @@ func (c *credits) take(l *lane) (taker, bool) {
 
 func (c *credits) takeLease(l *lane) (taker, bool) {
 	for _, credit := range c.named[l.Lane] {
-		t := taker{credit.LeaseMs, credit.Tag}
+		t := taker{credit.LeaseMs, credit.Tag, credit.Holder}
 		if t.mayTakeFrom(l) && credit.Grants > 0 {
 			credit.Grants--
 			return t, true

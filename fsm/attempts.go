@@ -23,7 +23,9 @@ func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy, t ta
 	r := m.tasks.Read(h)
 	c := readCold(m.blobs.Get(r.cold))
 	length := t.leaseMs + m.horizon
-	if !p.leased {
+	if p.leased {
+		m.given.note(given{fence: m.number, task: h, holder: t.holder})
+	} else {
 		length = m.timeoutOf(&c, l.queue, policy) + policy.GetLeaseMarginMs()
 	}
 	m.waitUntil(h, max(start, m.now)+length)

@@ -11,7 +11,7 @@ import (
 // neither a window nor a hold of the queue counts here.
 func (m *Machine) grantReady(op *fsmpb.Grant) *fsmpb.Result {
 	m.bind(op.Policy)
-	l, t := m.lanes.find(laneKey(op.Lane)), taker{op.LeaseMs, op.Tag}
+	l, t := m.lanes.find(laneKey(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder}
 	if l != nil && t.mayTakeFrom(l) {
 		for range min(int(op.Max), l.ready.len) {
 			m.grantFirst(l, op.Policy, t)
@@ -52,7 +52,7 @@ func laneKey(l *fsmpb.Lane) Lane {
 }
 
 // takeover renews the pushed grants of the leadership before, in the order in which they were given. Consumers'
-// leases stay as they are: the consumers are still at work.
+// leases stay as they are: the consumers are still at work; what became of those that never arrived, see Given.
 func (m *Machine) takeover(op *fsmpb.Takeover) *fsmpb.Result {
 	m.bind(op.Policy)
 	if m.origin == 0 {

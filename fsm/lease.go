@@ -19,6 +19,8 @@ type LeaseRequest struct {
 	Namespace, Queue string
 	Max              int
 	Lease            time.Duration
+	// Holder is the run of a node that the tasks go to, which a leader to come asks whether they arrived. 0: not known.
+	Holder uint32
 }
 
 // Leased is what one shard answers to a LeaseRequest.

@@ -33,8 +33,9 @@ type state struct {
 
 	counts   byState
 	slots    slotCounts
-	sum      uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
-	rulesSum uint64 // of digestRule over all rules
+	given    givenRing // the last leases
+	sum      uint64    // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	rulesSum uint64    // of digestRule over all rules
 
 	full    bool     // this entry's results are wanted
 	grants  []Grant  // of this entry

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/shard/journal"
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/pull"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
 
@@ -47,6 +48,9 @@ type Config struct {
 	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before it
 	// returned nil once, nor, once its clock has jumped, before it did so again. Nil: the clock is trusted.
 	ClockAgrees func(ctx context.Context, voters []string) error
+	// Arrived asks all nodes which of these leases came to them; who does not answer soon is left out. A leader that
+	// begins gives back what did not arrive. Nil: nobody is asked.
+	Arrived func(ctx context.Context, fences []uint64) []pull.Arrivals
 	// MayLead tells whether a node is thought to be up, its clock right, and its replica of this shard fit to lead; a hint
 	// for giving the leadership away. Nil: contact alone decides.
 	MayLead func(nodeID string) bool

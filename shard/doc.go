@@ -11,6 +11,7 @@
 //	firing    holds each grant to its instant, looks once more, and starts it
 //	desk      where consumers' demands wait, and are handed the tasks leased for them (package pull)
 //	rules     has the shard's rules follow the queues' policies
+//	reclaim   gives back what the leader before had leased and nobody got
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time
 //	homing    gives the leadership to the node that placement prefers, when that node is well
 //
@@ -38,9 +39,12 @@
 // # When the leadership ends
 //
 // Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they
-// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. A lease that was
-// granted and not handed over when the leader's process died runs out first. Windows, breakers and permits are
-// forgotten: the next leader finds out for itself.
+// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. When the leader's
+// process died, some had been granted and not handed over. So each replica remembers the last few thousand leases
+// (fsm.Machine.Given) with the run of the node that they were for, each node remembers which came to it, and the next
+// leader asks (reclaim): what its node lives and did not get goes back to its lane, and that node does not take it any
+// more. Only what was on its way to consumers at the node that died runs out first: they may have it, and a lease that
+// a consumer has is never cut short. Windows, breakers and permits are forgotten: the next leader finds out for itself.
 //
 // Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection
 // would not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when

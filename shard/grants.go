@@ -104,7 +104,7 @@ func (g *granter) grant(l *lane, n int) int {
 	}
 	g.book.useDemands(l, n, func(d pull.Wish, n int) {
 		g.grants = append(g.grants, &fsmpb.Grant{
-			Lane: laneOf(l.Lane), Max: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag,
+			Lane: laneOf(l.Lane), Max: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag, Holder: d.Holder,
 		})
 	})
 	return n
@@ -185,7 +185,7 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {
 			b.useDemands(l, b.asked(l), func(d pull.Wish, n int) {
 				credits = append(credits, &fsmpb.LaneCredit{
-					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag,
+					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag, Holder: d.Holder,
 				})
 			})
 		}

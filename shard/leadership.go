@@ -32,6 +32,7 @@ type leadership struct {
 	term  atomic.Uint64 // known once ready is closed
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
+	given []fsm.Given // what the leadership before had leased; reclaim's, once ready is closed
 
 	desk     *pull.Desk   // where consumers wait
 	lender   *lend.Lender // of the queues that this shard owns
@@ -81,6 +82,7 @@ func (l *leadership) takeOver() {
 	l.workers.Go(func() { l.firing.run(l.ctx) })
 	l.workers.Go(func() { l.ticker.run(l.ctx) })
 	l.workers.Go(func() { l.keepRules(l.ctx) })
+	l.workers.Go(func() { l.reclaim(l.ctx) })
 	l.workers.Go(func() { l.goHome(l.ctx) })
 	l.workers.Go(func() { l.stepAside(l.ctx) })
 }
@@ -88,6 +90,9 @@ func (l *leadership) takeOver() {
 // open is called by the proposer when the Takeover has been applied.
 func (l *leadership) open(term uint64) {
 	l.term.Store(term)
+	if l.shard.cfg.Arrived != nil {
+		l.given = l.shard.machine.Given()
+	}
 	close(l.ready)
 }
 

@@ -18,7 +18,7 @@ func (s *Shard) Lease(req fsm.LeaseRequest, c pull.Consumer) (*pull.Demand, erro
 		return nil, s.notLeader()
 	}
 	lane := fsm.Lane{Namespace: req.Namespace, Queue: req.Queue}
-	return l.desk.Open(lane, req.Lease, uint64(max(req.Max, 0)), c)
+	return l.desk.Open(lane, pull.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
 }
 
 // newDesk opens the desk of a leadership.

@@ -25,6 +25,7 @@ type metrics struct {
 	lateness      prometheus.Histogram
 	attempts      *prometheus.CounterVec
 	takeovers     prometheus.Counter
+	reclaimed     prometheus.Counter
 	clockPauses   prometheus.Counter
 	snapshots     prometheus.Histogram
 	broken        prometheus.Gauge
@@ -47,7 +48,9 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 			Namespace: "belfry", Subsystem: "shard", Name: "attempts_total",
 			Help: "Attempts that ended on this node, by verdict.",
 		}, []string{"verdict"}),
-		takeovers:   counter("takeovers_total", "Leaderships that this node began."),
+		takeovers: counter("takeovers_total", "Leaderships that this node began."),
+		reclaimed: counter("reclaimed_total",
+			"Tasks that a leader before had leased, that did not arrive, and that this one gave back."),
 		clockPauses: counter("clock_pauses_total", "Times that firing paused because the clock jumped ahead."),
 		broken: prometheus.NewGauge(prometheus.GaugeOpts{
 			Namespace: "belfry", Subsystem: "shard", Name: "broken_lanes",
@@ -58,7 +61,7 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 	}
 	m.collectors = []prometheus.Collector{
 		m.entries, m.commands, m.entryBytes, m.commitSeconds, m.refused, m.noRoom, m.noMemory, m.lateness, m.attempts,
-		m.takeovers, m.clockPauses, m.snapshots, m.broken,
+		m.takeovers, m.reclaimed, m.clockPauses, m.snapshots, m.broken,
 		gauge("leader", "1 while this node leads the shard.", func() float64 {
 			if s.IsLeader() {
 				return 1

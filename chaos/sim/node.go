@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
+	desk "github.com/belfryhq/belfry/shard/pull"
 )
 
 // Node is a place where one process after the other runs. Clock and disks are the node's.
@@ -93,7 +94,7 @@ func (n *Node) begin() *process {
 	})
 	p.puller = pull.New(pull.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
-		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull,
+		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull, Arrived: p.askArrived,
 	})
 	p.clocks = clocks.Start(clocks.Config{
 		Self: n.name, Clock: n.clock.now, Peers: p.peers, Alone: func() bool { return len(w.nodes) == 1 }, Ask: p.askTime,
@@ -115,6 +116,9 @@ func (p *process) open(placed *clusterpb.Shard) {
 		Stores:    func() (shard.Stores, error) { return stores, nil },
 		Snapshots: func() (raft.SnapshotStore, error) { return stores.Snapshots(), nil },
 		Deliver:   deliverer{p}, Policies: p.policies, Limits: limits{p}, Clock: n.clock.now, ClockAgrees: p.clocks.Agrees,
+		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
+			return p.puller.Arrived(ctx, placed.Id, fences)
+		},
 		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
 	}

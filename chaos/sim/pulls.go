@@ -20,6 +20,13 @@ func (h here) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (pull.Dema
 	return s.Lease(req, c)
 }
 
+// askArrived asks another node which leases of a shard came to it.
+func (p *process) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
+	return askThere(ctx, there{p, node}, func(_ context.Context, h here) (desk.Arrivals, error) {
+		return h.p.puller.ArrivedHere(shard, fences), nil
+	})
+}
+
 // streamPatience is how long a broken stream goes unnoticed.
 const streamPatience = 5 * time.Second
 

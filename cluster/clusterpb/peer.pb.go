@@ -531,6 +531,7 @@ type PullDemand struct {
 	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`       // tasks that may come, those included that have come
 	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // tasks that have come: what is under way is bounded in bytes
 	End           bool                   `protobuf:"varint,8,opt,name=end,proto3" json:"end,omitempty"`           // nothing is asked any more; the answer says ended
+	Holder        uint32                 `protobuf:"varint,9,opt,name=holder,proto3" json:"holder,omitempty"`     // the run of the asking node, as ArrivedReply names it; of the first message, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -619,6 +620,13 @@ func (x *PullDemand) GetEnd() bool {
 		return x.End
 	}
 	return false
+}
+
+func (x *PullDemand) GetHolder() uint32 {
+	if x != nil {
+		return x.Holder
+	}
+	return 0
 }
 
 type PullReply struct {
@@ -741,6 +749,111 @@ func (x *PullAnswer) GetError() *CallError {
 	return nil
 }
 
+// ArrivedRequest is of a shard's new leader.
+type ArrivedRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
+	Fences        []uint64               `protobuf:"fixed64,2,rep,packed,name=fences,proto3" json:"fences,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrivedRequest) Reset() {
+	*x = ArrivedRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrivedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrivedRequest) ProtoMessage() {}
+
+func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
+func (*ArrivedRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ArrivedRequest) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *ArrivedRequest) GetFences() []uint64 {
+	if x != nil {
+		return x.Fences
+	}
+	return nil
+}
+
+type ArrivedReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Holder        uint32                 `protobuf:"varint,1,opt,name=holder,proto3" json:"holder,omitempty"`         // drawn when the node's process began; never 0
+	Fences        []uint64               `protobuf:"fixed64,2,rep,packed,name=fences,proto3" json:"fences,omitempty"` // of those asked for: the others have not come, and are not taken any more
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ArrivedReply) Reset() {
+	*x = ArrivedReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ArrivedReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ArrivedReply) ProtoMessage() {}
+
+func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
+func (*ArrivedReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ArrivedReply) GetHolder() uint32 {
+	if x != nil {
+		return x.Holder
+	}
+	return 0
+}
+
+func (x *ArrivedReply) GetFences() []uint64 {
+	if x != nil {
+		return x.Fences
+	}
+	return nil
+}
+
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -749,7 +862,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -761,7 +874,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -774,7 +887,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 type StatusReply struct {
@@ -788,7 +901,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -800,7 +913,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -813,7 +926,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -854,7 +967,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +979,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -879,7 +992,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -956,7 +1069,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1081,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1094,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1007,7 +1120,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1132,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1145,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1052,7 +1165,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1177,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1190,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1105,7 +1218,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1230,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1243,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -1168,7 +1281,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1180,7 +1293,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1193,7 +1306,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -1241,7 +1354,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1366,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1379,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -1296,7 +1409,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1421,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1434,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -1455,7 +1568,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1580,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1593,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -1501,7 +1614,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1626,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1639,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -1560,7 +1673,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1572,7 +1685,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1585,7 +1698,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -1616,7 +1729,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1628,7 +1741,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1641,7 +1754,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -1697,7 +1810,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1709,7 +1822,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1722,7 +1835,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -1763,7 +1876,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1775,7 +1888,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1788,7 +1901,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -1856,7 +1969,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +1981,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +1994,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -1907,7 +2020,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2032,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2045,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -2001,7 +2114,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2126,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2139,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -2054,7 +2167,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2179,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2192,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -2113,7 +2226,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2238,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2251,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -2169,7 +2282,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2181,7 +2294,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2194,7 +2307,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -2269,7 +2382,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
 	"\x10AwaitQueuesReply\"F\n" +
 	"\vPullRequest\x127\n" +
-	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xcd\x01\n" +
+	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xe5\x01\n" +
 	"\n" +
 	"PullDemand\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
@@ -2279,7 +2392,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\blease_ms\x18\x05 \x01(\x03R\aleaseMs\x12\x14\n" +
 	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x1a\n" +
 	"\breceived\x18\a \x01(\x04R\breceived\x12\x10\n" +
-	"\x03end\x18\b \x01(\bR\x03end\"D\n" +
+	"\x03end\x18\b \x01(\bR\x03end\x12\x16\n" +
+	"\x06holder\x18\t \x01(\rR\x06holder\"D\n" +
 	"\tPullReply\x127\n" +
 	"\aanswers\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullAnswerR\aanswers\"\xaf\x01\n" +
 	"\n" +
@@ -2288,7 +2402,13 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05tasks\x18\x02 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\"\x0f\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\">\n" +
+	"\x0eArrivedRequest\x12\x14\n" +
+	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
+	"\x06fences\x18\x02 \x03(\x06R\x06fences\">\n" +
+	"\fArrivedReply\x12\x16\n" +
+	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x16\n" +
+	"\x06fences\x18\x02 \x03(\x06R\x06fences\"\x0f\n" +
 	"\rStatusRequest\"\x87\x01\n" +
 	"\vStatusReply\x12<\n" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x12\x19\n" +
@@ -2404,7 +2524,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
 	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
-	"\x14ERROR_KIND_NO_MEMORY\x10\a2\x80\x05\n" +
+	"\x14ERROR_KIND_NO_MEMORY\x10\a2\xcf\x05\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -2413,7 +2533,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12M\n" +
 	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
-	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
+	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -2428,7 +2549,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*PromiseRequest)(nil),     // 1: belfry.cluster.v1.PromiseRequest
@@ -2443,88 +2564,92 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*PullDemand)(nil),         // 10: belfry.cluster.v1.PullDemand
 	(*PullReply)(nil),          // 11: belfry.cluster.v1.PullReply
 	(*PullAnswer)(nil),         // 12: belfry.cluster.v1.PullAnswer
-	(*StatusRequest)(nil),      // 13: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 14: belfry.cluster.v1.StatusReply
-	(*ReplicaStatus)(nil),      // 15: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 16: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 17: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 18: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 19: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 20: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 21: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 22: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 23: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 24: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 25: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 26: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 27: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 28: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 29: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 30: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 31: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 32: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 33: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 34: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 35: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 36: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 37: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 38: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 39: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 40: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 41: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 42: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 43: belfry.fsm.v1.Result
+	(*ArrivedRequest)(nil),     // 13: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 14: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 15: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 16: belfry.cluster.v1.StatusReply
+	(*ReplicaStatus)(nil),      // 17: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 18: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 19: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 20: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 21: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 22: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 23: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 24: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 25: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 26: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 27: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 28: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 29: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 30: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 31: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 32: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 33: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 34: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 35: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 36: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 37: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 38: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 39: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 40: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 41: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 42: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 43: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 44: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 45: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	35, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	37, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	10, // 1: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	12, // 2: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	36, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	34, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	15, // 5: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	18, // 6: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	20, // 7: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	16, // 8: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	22, // 9: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	23, // 10: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	24, // 11: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	25, // 12: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	26, // 13: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	27, // 14: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	28, // 15: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	37, // 16: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	38, // 17: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	39, // 18: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	40, // 19: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	30, // 20: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	34, // 21: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	33, // 22: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	36, // 23: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	41, // 24: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	31, // 25: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	42, // 26: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	32, // 27: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	43, // 28: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	34, // 29: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	38, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	36, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	17, // 5: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	20, // 6: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	22, // 7: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	18, // 8: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	24, // 9: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	25, // 10: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	26, // 11: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	27, // 12: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	28, // 13: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	29, // 14: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	30, // 15: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	39, // 16: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	40, // 17: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	41, // 18: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	42, // 19: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	32, // 20: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	36, // 21: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	35, // 22: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	38, // 23: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	43, // 24: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	33, // 25: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	44, // 26: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	34, // 27: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	45, // 28: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	36, // 29: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
 	0,  // 30: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
 	1,  // 31: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
 	3,  // 32: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	21, // 33: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	23, // 33: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
 	5,  // 34: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	13, // 35: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	17, // 36: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	15, // 35: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	19, // 36: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
 	7,  // 37: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
 	9,  // 38: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	2,  // 39: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 40: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	29, // 41: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 42: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	14, // 43: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	19, // 44: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	8,  // 45: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	11, // 46: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	39, // [39:47] is the sub-list for method output_type
-	31, // [31:39] is the sub-list for method input_type
+	13, // 39: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	2,  // 40: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	4,  // 41: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	31, // 42: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	6,  // 43: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	16, // 44: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	21, // 45: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	8,  // 46: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	11, // 47: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	14, // 48: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	40, // [40:49] is the sub-list for method output_type
+	31, // [31:40] is the sub-list for method input_type
 	31, // [31:31] is the sub-list for extension type_name
 	31, // [31:31] is the sub-list for extension extendee
 	0,  // [0:31] is the sub-list for field type_name
@@ -2536,7 +2661,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[21].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[23].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -2544,7 +2669,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[25].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[27].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
@@ -2554,7 +2679,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -30,6 +30,7 @@ const (
 	Peer_Compare_FullMethodName     = "/belfry.cluster.v1.Peer/Compare"
 	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
 	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
+	Peer_Arrived_FullMethodName     = "/belfry.cluster.v1.Peer/Arrived"
 )
 
 // PeerClient is the client API for Peer service.
@@ -54,6 +55,8 @@ type PeerClient interface {
 	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
 	// Pull carries what the calling node's consumers ask of shards led on the receiving node, and the tasks they get.
 	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
+	// Arrived tells which leases of a shard the receiving node's consumers got.
+	Arrived(ctx context.Context, in *ArrivedRequest, opts ...grpc.CallOption) (*ArrivedReply, error)
 }
 
 type peerClient struct {
@@ -150,6 +153,16 @@ func (c *peerClient) Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.Bi
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_PullClient = grpc.BidiStreamingClient[PullRequest, PullReply]
 
+func (c *peerClient) Arrived(ctx context.Context, in *ArrivedRequest, opts ...grpc.CallOption) (*ArrivedReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ArrivedReply)
+	err := c.cc.Invoke(ctx, Peer_Arrived_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -172,6 +185,8 @@ type PeerServer interface {
 	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
 	// Pull carries what the calling node's consumers ask of shards led on the receiving node, and the tasks they get.
 	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
+	// Arrived tells which leases of a shard the receiving node's consumers got.
+	Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -205,6 +220,9 @@ func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest)
 }
 func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error {
 	return status.Error(codes.Unimplemented, "method Pull not implemented")
+}
+func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Arrived not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -349,6 +367,24 @@ func _Peer_Pull_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_PullServer = grpc.BidiStreamingServer[PullRequest, PullReply]
 
+func _Peer_Arrived_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ArrivedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Arrived(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Arrived_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Arrived(ctx, req.(*ArrivedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -379,6 +415,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "AwaitQueues",
 			Handler:    _Peer_AwaitQueues_Handler,
+		},
+		{
+			MethodName: "Arrived",
+			Handler:    _Peer_Arrived_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

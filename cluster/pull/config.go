@@ -41,12 +41,14 @@ type Leaders interface {
 // Config says what there is to ask, and whom.
 type Config struct {
 	Self string // node id
-	// State is the control group's; its shards are asked.
+	// State is the control group's; its shards are asked for tasks, and its nodes for what came to them.
 	State func() *clusterpb.ControlState
 	// Local begins a demand at a shard's leader, if that is here.
 	Local func(shard uint32, req fsm.LeaseRequest, c desk.Consumer) (Demand, error)
 	// Open begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
-	Open    func(ctx context.Context, node string) (Stream, error)
+	Open func(ctx context.Context, node string) (Stream, error)
+	// Arrived asks another node which leases of a shard came to it; see Puller.ArrivedHere.
+	Arrived func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
 	Leaders Leaders
 	Alive   func(node string) bool // a hint; nil: everybody
 	// Do carries out commands; tasks are released by it.

@@ -27,8 +27,9 @@
 //
 // A demand ends when its shard's leader does; the next leader's name comes as news (router.Leaders), and the demand
 // goes there. Without news it is tried again, ever more seldom. Tasks that the leading node could not send are released
-// there, those that have come and nobody takes are released here, and those lost on the way come back when their leases
-// end.
+// there, those that have come and nobody takes are released here. A leader that begins asks the nodes which of the last
+// leases came to them, gives the others back, and what comes of them yet is not taken (Arrived). What is lost while its
+// leader lives comes back when its lease ends.
 //
 // # Why not otherwise
 //

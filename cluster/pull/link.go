@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 // link is the demands at one node, and the stream to it while there is one.
@@ -138,7 +139,7 @@ func (l *link) hear(answer *clusterpb.PullAnswer) {
 		if current {
 			a.place.ready, a.place.tries = int(min(answer.Ready, maxNeed)), 0
 		}
-		l.deliver(a, answer)
+		l.deliver(a, l.puller.arrivals(a.shard).take(answer.Tasks))
 	}
 	if !answer.Ended {
 		return
@@ -151,12 +152,12 @@ func (l *link) hear(answer *clusterpb.PullAnswer) {
 }
 
 // deliver gives tasks to the pool that they were asked for, or the one that has taken its place.
-func (l *link) deliver(a *ask, answer *clusterpb.PullAnswer) {
+func (l *link) deliver(a *ask, tasks []*fsmpb.Task) {
 	q := a.place.pool
 	if q.closed && !l.puller.closed {
 		q = l.puller.pool(a.key)
 	}
-	q.arrive(answer.Tasks)
+	q.arrive(tasks)
 	q.adjust()
 	// What is under way is bounded by what the other side knows to have arrived.
 	if a.unsaid > maxAnswerBytes/4 && !a.end {

@@ -3,6 +3,7 @@ package pull
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ type Puller struct {
 	metrics *metrics
 	ctx     context.Context // of all that runs for it
 	cancel  context.CancelFunc
+	holder  uint32          // this run of the node
 	late    context.Context // of releases: it ends some time after
 	giveUp  context.CancelFunc
 	workers sync.WaitGroup
@@ -24,13 +26,14 @@ type Puller struct {
 	mu       sync.Mutex // guards all below, and all pools, places, asks and links
 	closed   bool
 	pools    map[key]*pool
-	links    map[string]*link // by node
-	followed map[uint32]bool  // shards whose leaders are followed
-	asks     int              // demands that have not ended
-	drained  chan struct{}    // closed when asks is 0 after closed is set
-	waiting  int              // consumers
-	buffered int              // bytes of all pools' buffers
-	number   uint64           // of the last demand
+	links    map[string]*link     // by node
+	followed map[uint32]bool      // shards whose leaders are followed
+	arrived  map[uint32]*arrivals // by shard
+	asks     int                  // demands that have not ended
+	drained  chan struct{}        // closed when asks is 0 after closed is set
+	waiting  int                  // consumers
+	buffered int                  // bytes of all pools' buffers
+	number   uint64               // of the last demand
 }
 
 // key is what a pool's consumers have in common.
@@ -43,7 +46,8 @@ type key struct {
 func New(cfg Config) *Puller {
 	p := &Puller{
 		cfg: cfg.withDefaults(), pools: make(map[key]*pool), links: make(map[string]*link),
-		followed: make(map[uint32]bool), drained: make(chan struct{}),
+		followed: make(map[uint32]bool), arrived: make(map[uint32]*arrivals), drained: make(chan struct{}),
+		holder: rand.Uint32() | 1,
 	}
 	p.metrics = newMetrics(p, cfg.Registerer)
 	p.ctx, p.cancel = context.WithCancel(context.Background())

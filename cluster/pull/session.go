@@ -86,7 +86,7 @@ func (s *session) begin(msg *clusterpb.PullDemand) {
 	c := &consumer{session: s, number: msg.Number}
 	d, err := s.puller.cfg.Local(msg.Shard, fsm.LeaseRequest{
 		Namespace: msg.Namespace, Queue: msg.Queue, Max: int(min(msg.Total, maxNeed)),
-		Lease: time.Duration(msg.LeaseMs) * time.Millisecond,
+		Lease: time.Duration(msg.LeaseMs) * time.Millisecond, Holder: msg.Holder,
 	}, c)
 	if err != nil {
 		c.End(err)

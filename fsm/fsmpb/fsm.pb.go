@@ -1939,6 +1939,7 @@ type LaneCredit struct {
 	Grants        uint32                 `protobuf:"varint,2,opt,name=grants,proto3" json:"grants,omitempty"`
 	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // of a pull lane: how long the consumer asked for
 	Tag           uint64                 `protobuf:"varint,4,opt,name=tag,proto3" json:"tag,omitempty"`                        // of a pull lane: whose demand it is; never 0, and handed back with each grant
+	Holder        uint32                 `protobuf:"varint,5,opt,name=holder,proto3" json:"holder,omitempty"`                  // of a pull lane: the run of a node whose consumers' demand it is; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1997,6 +1998,13 @@ func (x *LaneCredit) GetLeaseMs() int64 {
 func (x *LaneCredit) GetTag() uint64 {
 	if x != nil {
 		return x.Tag
+	}
+	return 0
+}
+
+func (x *LaneCredit) GetHolder() uint32 {
+	if x != nil {
+		return x.Holder
 	}
 	return 0
 }
@@ -2078,8 +2086,9 @@ type Grant struct {
 	Lane          *Lane                  `protobuf:"bytes,1,opt,name=lane,proto3" json:"lane,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
-	LeaseMs       int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit
+	LeaseMs       int64                  `protobuf:"varint,4,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // as in LaneCredit, and so are the next two
 	Tag           uint64                 `protobuf:"varint,5,opt,name=tag,proto3" json:"tag,omitempty"`
+	Holder        uint32                 `protobuf:"varint,6,opt,name=holder,proto3" json:"holder,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2145,6 +2154,13 @@ func (x *Grant) GetLeaseMs() int64 {
 func (x *Grant) GetTag() uint64 {
 	if x != nil {
 		return x.Tag
+	}
+	return 0
+}
+
+func (x *Grant) GetHolder() uint32 {
+	if x != nil {
+		return x.Holder
 	}
 	return 0
 }
@@ -3592,24 +3608,26 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04Lane\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12 \n" +
-	"\vdestination\x18\x03 \x01(\tR\vdestination\"z\n" +
+	"\vdestination\x18\x03 \x01(\tR\vdestination\"\x92\x01\n" +
 	"\n" +
 	"LaneCredit\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x16\n" +
 	"\x06grants\x18\x02 \x01(\rR\x06grants\x12\x19\n" +
 	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x10\n" +
-	"\x03tag\x18\x04 \x01(\x04R\x03tag\"\x94\x01\n" +
+	"\x03tag\x18\x04 \x01(\x04R\x03tag\x12\x16\n" +
+	"\x06holder\x18\x05 \x01(\rR\x06holder\"\x94\x01\n" +
 	"\aAdvance\x12\x13\n" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x123\n" +
-	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\x9e\x01\n" +
+	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xb6\x01\n" +
 	"\x05Grant\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x12\x19\n" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
-	"\x03tag\x18\x05 \x01(\x04R\x03tag\"\xcb\x02\n" +
+	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
+	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xcb\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +

@@ -1659,6 +1659,11 @@ func (m *LaneCredit) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Holder != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Holder))
+		i--
+		dAtA[i] = 0x28
+	}
 	if m.Tag != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Tag))
 		i--
@@ -1781,6 +1786,11 @@ func (m *Grant) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Holder != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Holder))
+		i--
+		dAtA[i] = 0x30
 	}
 	if m.Tag != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Tag))
@@ -3826,6 +3836,9 @@ func (m *LaneCredit) SizeVT() (n int) {
 	if m.Tag != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Tag))
 	}
+	if m.Holder != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Holder))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3878,6 +3891,9 @@ func (m *Grant) SizeVT() (n int) {
 	}
 	if m.Tag != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Tag))
+	}
+	if m.Holder != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Holder))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -8127,6 +8143,25 @@ func (m *LaneCredit) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Holder", wireType)
+			}
+			m.Holder = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Holder |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -8462,6 +8497,25 @@ func (m *Grant) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Tag |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Holder", wireType)
+			}
+			m.Holder = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Holder |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -15401,6 +15455,25 @@ func (m *LaneCredit) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
+		case 5:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Holder", wireType)
+			}
+			m.Holder = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Holder |= uint32(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -15736,6 +15809,25 @@ func (m *Grant) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Tag |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Holder", wireType)
+			}
+			m.Holder = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Holder |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -2,7 +2,6 @@ package pull
 
 import (
 	"container/list"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -17,7 +16,7 @@ type Demand struct {
 	line     *line
 	place    *list.Element // in line.demands; nil: withdrawn
 	tag      uint64
-	lease    time.Duration
+	terms    Terms
 	consumer Consumer
 
 	total   uint64 // may be granted over its life

@@ -9,11 +9,23 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
+// Terms are what a task is leased by. One that was leased by others is none of a demand's.
+type Terms struct {
+	Lease  time.Duration
+	Holder uint32 // the run of the node that the task goes to; see fsm.LeaseRequest
+}
+
+// Arrivals is what one node says of leases that a shard's leader asks it for.
+type Arrivals struct {
+	Holder uint32   // the node's run
+	Fences []uint64 // of those that came to it; it does not take the others any more
+}
+
 // Wish is what one demand still asks for.
 type Wish struct {
-	Tag   uint64 // of the demand; never 0, and not used again at a desk
-	Max   int
-	Lease time.Duration
+	Tag uint64 // of the demand; never 0, and not used again at a desk
+	Max int
+	Terms
 }
 
 // Consumer is whom a demand's tasks are for. Its methods are called one after the other, with the desk locked: they
@@ -72,7 +84,7 @@ func NewDesk(cfg Config) *Desk {
 }
 
 // Open begins a demand for up to total tasks of a lane. The error is the one that the desk was closed with.
-func (k *Desk) Open(lane fsm.Lane, lease time.Duration, total uint64, c Consumer) (*Demand, error) {
+func (k *Desk) Open(lane fsm.Lane, terms Terms, total uint64, c Consumer) (*Demand, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed != nil {
@@ -84,7 +96,7 @@ func (k *Desk) Open(lane fsm.Lane, lease time.Duration, total uint64, c Consumer
 		k.lines[lane] = l
 	}
 	k.lastTag++
-	d := &Demand{desk: k, line: l, tag: k.lastTag, lease: lease, total: total, consumer: c}
+	d := &Demand{desk: k, line: l, tag: k.lastTag, terms: terms, total: total, consumer: c}
 	d.place = l.demands.PushBack(d)
 	k.demands[d.tag] = d
 	k.shelf.offer(d)
@@ -117,7 +129,7 @@ func (k *Desk) Wishes(lane fsm.Lane) []Wish {
 		if room == 0 {
 			continue
 		}
-		wishes = append(wishes, Wish{Tag: d.tag, Max: room, Lease: d.lease})
+		wishes = append(wishes, Wish{Tag: d.tag, Max: room, Terms: d.terms})
 		if !d.named {
 			d.named = true
 			k.named = append(k.named, d)
@@ -137,7 +149,7 @@ func (k *Desk) Asked(lane fsm.Lane) bool {
 	return l != nil
 }
 
-// isAsked tells whether anybody could get a task of the lane now, with whatever lease.
+// isAsked tells whether anybody could get a task of the lane now, by whatever terms.
 func (k *Desk) isAsked(lane fsm.Lane) bool {
 	l := k.lines[lane]
 	if l == nil {
@@ -218,9 +230,9 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 			k.missed(g)
 			continue
 		}
-		d, lease := k.taker(g)
+		d, terms := k.taker(g)
 		if d == nil {
-			if k.isAsked(g.Lane) || !k.shelf.put(g, tasks[i], lease) {
+			if k.isAsked(g.Lane) || !k.shelf.put(g, tasks[i], terms) {
 				back = append(back, g)
 			}
 			continue
@@ -237,29 +249,29 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 }
 
 // taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
-// much under way, another one that asks for the same lease. nil: nobody. A lease of 0 is not known.
-func (k *Desk) taker(g fsm.Grant) (_ *Demand, lease time.Duration) {
+// much under way, another one of the same terms. nil: nobody. Terms of zero are not known.
+func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
-		return nil, 0
+		return nil, Terms{}
 	}
 	if d.place != nil && d.granted-uint64(d.coming) < d.total && d.sentBytes < maxSentBytes {
 		d.coming--
-		return d, d.lease
+		return d, d.terms
 	}
 	d.miss()
 	l := k.lines[d.line.lane] // perhaps another one than when the demand stood in it
 	if l == nil {
-		return nil, d.lease
+		return nil, d.terms
 	}
 	for e := l.demands.Front(); e != nil; e = e.Next() {
-		if other := e.Value.(*Demand); other.lease == d.lease && other.room() > 0 {
+		if other := e.Value.(*Demand); other.terms == d.terms && other.room() > 0 {
 			other.granted++
 			l.demands.MoveToBack(e)
-			return other, d.lease
+			return other, d.terms
 		}
 	}
-	return nil, d.lease
+	return nil, d.terms
 }
 
 // release gives grants back that nobody takes.

@@ -46,7 +46,8 @@ func TestDeskModel(t *testing.T) {
 			},
 			"come": func(t *rapid.T) {
 				lease := rapid.SampledFrom([]time.Duration{time.Second, time.Minute}).Draw(t, "lease")
-				o.comes(lane.Draw(t, "lane"), lease, rapid.Uint64Range(0, 4).Draw(t, "total"))
+				holder := rapid.Uint32Range(0, 2).Draw(t, "holder")
+				o.comesFrom(holder, lane.Draw(t, "lane"), lease, rapid.Uint64Range(0, 4).Draw(t, "total"))
 			},
 			"set": func(t *rapid.T) {
 				p := someone(t)
@@ -101,7 +102,7 @@ func TestDeskModel(t *testing.T) {
 			"sweep": func(*rapid.T) { o.desk.Sweep() },
 			"":      func(t *rapid.T) { o.check(t, count) },
 		})
-		o.pass(shelfLife)
+		o.pass(shelfLife + tidyEvery)
 		if s := &o.desk.shelf; s.armed || len(s.tasks) > 0 || s.bytes != 0 {
 			t.Fatalf("%d on the shelf, %d bytes", len(s.tasks), s.bytes)
 		}
@@ -222,7 +223,7 @@ func TestCloseEndsEverybody(t *testing.T) {
 	if p.ended != reason {
 		t.Errorf("ended with %v", p.ended)
 	}
-	if _, err := o.desk.Open(red, time.Second, 1, p); err != reason {
+	if _, err := o.desk.Open(red, Terms{Lease: time.Second}, 1, p); err != reason {
 		t.Errorf("opened with %v", err)
 	}
 	p.demand.Set(5, 0)

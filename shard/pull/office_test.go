@@ -18,9 +18,9 @@ type office struct {
 	changed map[fsm.Lane]bool
 	ready   map[fsm.Lane][]string
 	held    []fsm.Grant
-	out     map[string]string        // who has a task; empty: nobody
-	lease   map[string]time.Duration // of a granted task
-	gone    map[string]bool          // tasks that a cancel has stopped
+	out     map[string]string // who has a task; empty: nobody
+	terms   map[string]Terms  // of a granted task
+	gone    map[string]bool   // tasks that a cancel has stopped
 	fence   uint64
 	payload []byte
 	people  []*person
@@ -53,7 +53,7 @@ type person struct {
 	o      *office
 	name   string
 	lane   fsm.Lane
-	lease  time.Duration
+	terms  Terms
 	demand *Demand
 	total  uint64
 	got    []string
@@ -71,8 +71,8 @@ func (p *person) Take(l fsm.Leased) {
 		if by := p.o.out[task.Id]; by != "" {
 			p.o.t.Fatalf("%s is handed to %s and to %s", task.Id, by, p.name)
 		}
-		if lease := p.o.lease[task.Id]; lease != p.lease {
-			p.o.t.Fatalf("%s asked for %v and gets %s, leased for %v", p.name, p.lease, task.Id, lease)
+		if terms := p.o.terms[task.Id]; terms != p.terms {
+			p.o.t.Fatalf("%s asked for %v and gets %s, leased by %v", p.name, p.terms, task.Id, terms)
 		}
 		p.o.out[task.Id] = p.name
 		p.got = append(p.got, task.Id)
@@ -84,7 +84,7 @@ func (p *person) End(err error) { p.ended = err }
 func newOffice(t rapid.TB) *office {
 	o := &office{
 		t: t, changed: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
-		lease: map[string]time.Duration{}, gone: map[string]bool{},
+		terms: map[string]Terms{}, gone: map[string]bool{},
 	}
 	o.desk = NewDesk(Config{
 		Changed: func(l fsm.Lane) { o.changed[l] = true },
@@ -114,14 +114,20 @@ func (o *office) giveBack(g fsm.Grant) {
 	if by := o.out[g.ID]; by != "" {
 		o.t.Fatalf("%s is given back, and %s has it", g.ID, by)
 	}
-	delete(o.lease, g.ID)
+	delete(o.terms, g.ID)
 	o.ready[g.Lane] = append([]string{g.ID}, o.ready[g.Lane]...)
 }
 
 func (o *office) comes(lane fsm.Lane, lease time.Duration, total uint64) *person {
-	p := &person{o: o, name: fmt.Sprint("p", len(o.people)), lane: lane, lease: lease, total: total}
+	return o.comesFrom(0, lane, lease, total)
+}
+
+func (o *office) comesFrom(holder uint32, lane fsm.Lane, lease time.Duration, total uint64) *person {
+	p := &person{
+		o: o, name: fmt.Sprint("p", len(o.people)), lane: lane, terms: Terms{Lease: lease, Holder: holder}, total: total,
+	}
 	var err error
-	if p.demand, err = o.desk.Open(lane, lease, total, p); err != nil {
+	if p.demand, err = o.desk.Open(lane, p.terms, total, p); err != nil {
 		o.t.Fatal(err)
 	}
 	o.people = append(o.people, p)
@@ -137,7 +143,7 @@ func (o *office) assemble(lane fsm.Lane, n int) []fsm.Grant {
 			id := o.ready[lane][0]
 			o.ready[lane] = o.ready[lane][1:]
 			o.fence++
-			o.lease[id] = w.Lease
+			o.terms[id] = w.Terms
 			grants = append(grants, fsm.Grant{ID: id, Lane: lane, Tag: w.Tag, Fence: o.fence})
 		}
 	}

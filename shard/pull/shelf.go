@@ -10,6 +10,9 @@ import (
 // maxShelfBytes bounds what may lie there. The rest is given back at once.
 const maxShelfBytes = 16 << 20
 
+// tidyEvery is how long there is at least between two times that it is tidied: a task may lie there so much longer.
+const tidyEvery = time.Millisecond
+
 // shelf holds tasks that were leased for a demand which had gone, or was lowered, by their instants. The desk's mutex
 // guards it.
 type shelf struct {
@@ -27,17 +30,17 @@ type shelved struct {
 	fsm.Grant
 	task  *fsmpb.Task
 	size  int
-	lease time.Duration
+	terms Terms
 	at    time.Time
 }
 
-// put returns false if there is no room, or nobody can ask for it because its lease is not known.
-func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, lease time.Duration) bool {
+// put returns false if there is no room, or nobody can ask for it because its terms are not known.
+func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, terms Terms) bool {
 	size := task.SizeVT()
-	if lease == 0 || s.bytes+size > maxShelfBytes {
+	if terms == (Terms{}) || s.bytes+size > maxShelfBytes {
 		return false
 	}
-	s.tasks = append(s.tasks, shelved{Grant: g, task: task, size: size, lease: lease, at: s.now()})
+	s.tasks = append(s.tasks, shelved{Grant: g, task: task, size: size, terms: terms, at: s.now()})
 	s.bytes += size
 	s.arm(s.life())
 	return true
@@ -50,7 +53,7 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand what it asks for. What has another lease keeps nobody waiting: it is given back.
+// offer hands a demand what it asks for. What was leased by other terms keeps nobody waiting: it is given back.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
@@ -60,7 +63,7 @@ func (s *shelf) offer(d *Demand) {
 		if t.Lane != d.line.lane || d.room() == 0 {
 			return false
 		}
-		if t.lease != d.lease {
+		if t.terms != d.terms {
 			hinders = append(hinders, t.Grant)
 			return true
 		}
@@ -108,7 +111,7 @@ func (k *Desk) tidy() {
 	back := s.before(now.Add(1 - s.life()))
 	s.armed = false
 	if len(s.tasks) > 0 {
-		s.arm(max(s.life()-now.Sub(s.tasks[0].at), time.Millisecond))
+		s.arm(max(s.life()-now.Sub(s.tasks[0].at), tidyEvery))
 	}
 	k.mu.Unlock()
 	k.release(back)

@@ -1,0 +1,89 @@
+package fsm
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func applyAll(t *testing.T, m *Machine, at int64, commands ...*fsmpb.Command) Applied {
+	t.Helper()
+	data, err := (&fsmpb.Entry{Version: CommandVersion, AtMs: at, Commands: commands}).MarshalVT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied, err := m.Apply(data, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return applied
+}
+
+func toLease(id string) *fsmpb.Command {
+	return &fsmpb.Command{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+		Spec: &fsmpb.Spec{Queue: "work"}, FireAtMs: 1000, ReceivedAtMs: 1000,
+	}}}
+}
+
+func leaseAll(to int64, holder uint32) *fsmpb.Command {
+	return &fsmpb.Command{Op: &fsmpb.Command_Advance{Advance: &fsmpb.Advance{
+		ToMs: to, Max: 1 << 20, Policy: &fsmpb.Policy{MaxAttempts: 5},
+		Credits: []*fsmpb.LaneCredit{{Lane: &fsmpb.Lane{Queue: "work"}, Grants: 1 << 20, LeaseMs: 60_000, Tag: 1, Holder: holder}},
+	}}}
+}
+
+func settleGiven(g Grant, verdict fsmpb.Verdict) *fsmpb.Command {
+	return &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
+		Fence: g.Fence, Occurrence: g.Occurrence, Verdict: verdict, Consumer: true, KeepUntilMs: 1 << 40,
+	}}}
+}
+
+// Given holds the leases that run, and forgets those that were settled, given back or replaced.
+func TestGiven(t *testing.T) {
+	m := New(1)
+	applied := applyAll(t, m, 1000, toLease("a"), toLease("b"), toLease("c"), toLease("d"), leaseAll(1000, 7))
+	if len(applied.Grants) != 4 {
+		t.Fatalf("%d grants", len(applied.Grants))
+	}
+	a, b, c, d := applied.Grants[0], applied.Grants[1], applied.Grants[2], applied.Grants[3]
+	applyAll(t, m, 1001, settleGiven(b, fsmpb.Verdict_VERDICT_DELIVERED), settleGiven(c, fsmpb.Verdict_VERDICT_RELEASED),
+		&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{
+			Fence: a.Fence, Occurrence: a.Occurrence, LeaseMs: 90_000,
+		}}}, toLease("d"))
+	if got := m.Given(); len(got) != 1 || got[0].Holder != 7 || got[0].Fence != a.Fence || got[0].ID != "a" ||
+		got[0].Occurrence != a.Occurrence || got[0].Lane != a.Lane {
+		t.Errorf("given: %+v", got)
+	}
+	again := applyAll(t, m, 1002, leaseAll(1002, 8), &fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{
+		Lane: &fsmpb.Lane{Queue: "work"}, Max: 10, Policy: &fsmpb.Policy{MaxAttempts: 5}, LeaseMs: 60_000, Tag: 2, Holder: 9,
+	}}})
+	got := m.Given()
+	holders := map[string]uint32{}
+	for _, g := range got {
+		holders[g.ID] = g.Holder
+	}
+	if len(again.Grants) != 2 || len(got) != 3 || holders["a"] != 7 || holders["c"] != 9 || holders["d"] == 0 {
+		t.Errorf("given: %+v", got)
+	}
+	if slices.ContainsFunc(got, func(g Given) bool { return g.Fence == d.Fence }) {
+		t.Error("the lease of a task that was replaced is still there")
+	}
+}
+
+// Of more leases than are kept the last ones are, in their order; those without a holder take no room.
+func TestGivenIsBounded(t *testing.T) {
+	m := New(1)
+	const count = givenKept + 1000
+	for i := range count {
+		applyAll(t, m, 1000, toLease(fmt.Sprintf("t%d", i)), leaseAll(1000, 7))
+		if i%100 == 0 {
+			applyAll(t, m, 1000, toLease(fmt.Sprintf("unknown%d", i)), leaseAll(1000, 0))
+		}
+	}
+	got := m.Given()
+	if len(got) != givenKept || got[0].ID != fmt.Sprintf("t%d", count-givenKept) || got[givenKept-1].ID != fmt.Sprintf("t%d", count-1) {
+		t.Errorf("%d given, from %v", len(got), got[0])
+	}
+}

@@ -1,0 +1,108 @@
+package shard
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/pull"
+)
+
+// holders are the nodes whose consumers lease, as a new leader finds them.
+type holders struct {
+	mu      sync.Mutex
+	asked   [][]uint64
+	answers func(try int) []pull.Arrivals
+}
+
+func (h *holders) arrived(_ context.Context, fences []uint64) []pull.Arrivals {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.asked = append(h.asked, slices.Clone(fences))
+	return h.answers(len(h.asked))
+}
+
+// leaseFor has a consumer of a node's run get the only task that is ready.
+func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
+	t.Helper()
+	n.must(t, inQueue("work", id, time.Now()))
+	p := &puller{}
+	d, err := n.Lease(fsm.LeaseRequest{
+		Namespace: "default", Queue: "work", Max: 1, Lease: time.Hour, Holder: holder,
+	}, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	synctest.Wait()
+	d.Withdraw()
+	if p.ids() != id {
+		t.Fatalf("got %q, not %q", p.ids(), id)
+	}
+	return p.tasks[0]
+}
+
+// TestLeasesThatDiedWithTheirLeader: the next one asks the nodes, and gives back what did not come to those that say so.
+func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &holders{}
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Arrived = h.arrived })
+		c.startAll()
+		defer c.close()
+		n := c.leader()
+		c.next(n, nil)
+		came := n.leaseFor(t, 7, "came")
+		lost := n.leaseFor(t, 7, "lost")
+		slow := n.leaseFor(t, 8, "slow")
+		gone := n.leaseFor(t, 9, "gone")
+		n.leaseFor(t, 0, "unknown")
+		done := n.leaseFor(t, 7, "done")
+		n.must(t, settleOf(done, fsmpb.Verdict_VERDICT_DELIVERED))
+		h.answers = func(try int) []pull.Arrivals {
+			answers := []pull.Arrivals{{Holder: 7, Fences: []uint64{came.Fence}}}
+			if try == 2 {
+				answers = append(answers, pull.Arrivals{Holder: 8})
+			}
+			return answers
+		}
+		dead := n.cfg.NodeID
+		c.kill(dead)
+		next := c.leader(c.others(dead)...)
+		c.next(next, nil)
+		time.Sleep(2 * time.Second)
+		for id, want := range map[string]fsmpb.State{
+			"came": fsmpb.State_STATE_FIRING, "lost": fsmpb.State_STATE_READY, "slow": fsmpb.State_STATE_READY,
+			"gone": fsmpb.State_STATE_FIRING, "unknown": fsmpb.State_STATE_FIRING, "done": fsmpb.State_STATE_DELIVERED,
+		} {
+			if got := next.state(t, id); got != want {
+				t.Errorf("%s is %v", id, got)
+			}
+		}
+		want := [][]uint64{
+			{came.Fence, lost.Fence, slow.Fence, gone.Fence}, {slow.Fence, gone.Fence}, {gone.Fence},
+		}
+		if !slices.EqualFunc(h.asked, want, slices.Equal) {
+			t.Errorf("asked for %v, not %v", h.asked, want)
+		}
+		p, _ := next.lease(t, "work", 10, time.Hour)
+		synctest.Wait()
+		again := p.tasks
+		slices.SortFunc(again, func(a, b *fsmpb.Task) int { return int(a.FireAtMs - b.FireAtMs) })
+		if len(again) != 2 || again[0].Id != "lost" || again[0].Attempts != 1 || again[0].Fence <= lost.Fence {
+			t.Errorf("leased again: %v", again)
+		}
+		if r := next.must(t, settleOf(lost, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_STALE {
+			t.Errorf("the ack of the lease that was given back: %v", r)
+		}
+		for _, task := range []*fsmpb.Task{came, gone} {
+			if r := next.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
+				t.Errorf("the ack of %s: %v", task.Id, r)
+			}
+		}
+	})
+}
