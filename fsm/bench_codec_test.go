@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"io"
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -71,6 +72,24 @@ func BenchmarkRestore(b *testing.B) {
 		if err := New(0).Restore(bytes.NewReader(data.Bytes())); err != nil {
 			b.Fatal(err)
 		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/task")
+}
+
+// BenchmarkSnapshot is of 100 thousand tasks, to nowhere: what a replica pays whenever its log is cut.
+func BenchmarkSnapshot(b *testing.B) {
+	const n = 100_000
+	m := New(0)
+	for _, data := range benchEntries(n, benchFullSchedule) {
+		benchApply(b, m, data)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		snapshot := m.Snapshot()
+		if _, err := snapshot.WriteTo(io.Discard); err != nil {
+			b.Fatal(err)
+		}
+		snapshot.Release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/task")
 }

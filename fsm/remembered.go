@@ -139,10 +139,11 @@ func readRemembered(in *coldReader, c *coldHead) remembered {
 	return k
 }
 
-// message is k as a snapshot holds it.
-func (k *remembered) message() *fsmpb.RememberedKey {
-	return &fsmpb.RememberedKey{
-		Key:  &fsmpb.Key{Hash: k.hash, Call: k.call},
+// fill makes m what a snapshot holds of k; key is to be its key.
+func (k *remembered) fill(m *fsmpb.RememberedKey, key *fsmpb.Key) {
+	*key = fsmpb.Key{Hash: k.hash, Call: k.call}
+	*m = fsmpb.RememberedKey{
+		Key:  key,
 		Code: k.code, Revision: k.revision, Previous: k.previous, Outcome: k.outcome, State: k.state, Attempts: k.attempts,
 		FireAtMs: k.fireAt, CreatedAtMs: k.created, Occurrence: k.occurrence, NextAttemptAtMs: k.next, LastError: k.lastError,
 		Unchanged: k.unchanged,

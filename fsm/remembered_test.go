@@ -26,8 +26,10 @@ func TestRememberedIsReadBack(t *testing.T) {
 			if got[i] != keys[i] {
 				t.Fatalf("got %+v, want %+v", got[i], keys[i])
 			}
-			if message := keys[i].message(); rememberedOf(message) != keys[i] {
-				t.Fatalf("got %v in a snapshot, want %+v", message, keys[i])
+			var message keyMessage
+			keys[i].fill(&message.remembered, &message.key)
+			if rememberedOf(&message.remembered) != keys[i] {
+				t.Fatalf("got %v in a snapshot, want %+v", &message.remembered, keys[i])
 			}
 		}
 	})

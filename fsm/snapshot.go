@@ -69,13 +69,14 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	}
 	var written uint64
 	var page []record
+	var m taskMessage
 	for i := range s.tasks.Pages() {
 		page = s.tasks.Page(i, page)
 		for j := range page {
 			if page[j].state == 0 {
 				continue
 			}
-			if err := out.put(&fsmpb.SnapshotRecord{Record: &fsmpb.SnapshotRecord_Task{Task: s.task(&page[j])}}); err != nil {
+			if err := out.put(m.of(s, &page[j])); err != nil {
 				return out.n, err
 			}
 			written++
@@ -86,59 +87,6 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 		return out.n, err
 	}
 	return out.n, out.w.Flush()
-}
-
-// task builds the record of one task from what it was at the moment of the snapshot.
-func (s *Snapshot) task(r *record) *fsmpb.SnapshotTask {
-	c := readCold(s.blobs.Get(r.cold))
-	out := &fsmpb.SnapshotTask{
-		Task: &fsmpb.Task{
-			Namespace:   c.namespace,
-			Id:          c.id,
-			Spec:        s.values.specOf(&c, true),
-			FireAtMs:    r.Due(),
-			CreatedAtMs: c.created,
-			State:       fsmpb.State(r.state),
-			Revision:    r.Seq(),
-			Occurrence:  c.occurrence,
-		},
-		InWheel: r.waits,
-	}
-	if r.idLen != 0 {
-		out.Task.Id = string(r.id[:r.idLen])
-	}
-	if c.delay != noDelay {
-		out.DelayMs = &c.delay
-	}
-	if r.waits {
-		out.WheelDueMs, out.WheelSeq = r.Due(), r.Seq()
-	}
-	if r.progress != 0 {
-		s.addProgress(out, r)
-	}
-	if r.keys != 0 || c.first.kept {
-		out.Remembered = s.remembered(r, &c, out.Task.FireAtMs)
-	}
-	return out
-}
-
-func (s *Snapshot) addProgress(out *fsmpb.SnapshotTask, r *record) {
-	p := s.progress.At(r.progress)
-	t := out.Task
-	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
-	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
-	history := readHistory(s.blobs.Get(p.history))
-	history.addTo(t)
-	out.Order = p.order
-}
-
-func (s *Snapshot) remembered(r *record, c *cold, fireAt int64) *fsmpb.Remembered {
-	var keys fsmpb.Remembered
-	var kept [keysRemembered]remembered
-	for _, k := range readKeys(c.appendFirst(kept[:0], fireAt), s.blobs.Get(r.keys), &c.coldHead) {
-		keys.Keys = append(keys.Keys, k.message())
-	}
-	return &keys
 }
 
 // copyForReading returns a table of the same numbers and values, for a snapshot to read while this one changes.

@@ -102,8 +102,18 @@ func (s *state) rewriteCold(h handle, change func(*cold)) {
 
 // specOf rebuilds what the caller said.
 func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
+	spec := &fsmpb.Spec{}
+	s.fillSpec(spec, c)
+	if withPayload && len(c.payload) > 0 {
+		spec.Payload = append([]byte(nil), c.payload...)
+	}
+	return spec
+}
+
+// fillSpec makes spec what the caller said, but for the payload.
+func (s *state) fillSpec(spec *fsmpb.Spec, c *cold) {
 	extra := s.extraOf(c)
-	spec := &fsmpb.Spec{
+	*spec = fsmpb.Spec{
 		Queue:          s.queues.list[c.queue].name,
 		Target:         s.targetOf(c, extra),
 		ContentType:    extra.ContentType,
@@ -113,10 +123,6 @@ func (s *state) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 		Traceparent:    extra.Traceparent,
 		PayloadIsBytes: c.asBytes,
 	}
-	if withPayload && len(c.payload) > 0 {
-		spec.Payload = append([]byte(nil), c.payload...)
-	}
-	return spec
 }
 
 func (s *state) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
