@@ -144,6 +144,9 @@ func skipScalar(b []byte, i int) int {
 // skipString passes the string whose quote is at b[i].
 func skipString(b []byte, i int) int {
 	for i++; i < len(b); i++ {
+		if i = skipPlain(b, i); i == len(b) {
+			break
+		}
 		switch c := b[i]; {
 		case c == '"':
 			return i + 1

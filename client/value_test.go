@@ -33,11 +33,29 @@ const orderPayload = `{"order":1042,"customer":{"id":"c-88213","tier":"gold"},"i
 	`{"sku":"B-2044","count":1}],"total":129.95,"currency":"EUR","note":"close unless it is paid","attempt":1}`
 
 func BenchmarkIsJSON(b *testing.B) {
-	payload := []byte(orderPayload)
-	b.SetBytes(int64(len(payload)))
-	for b.Loop() {
-		if !isJSON(payload) {
-			b.Fatal("it is")
+	for name, payload := range map[string]string{"order": orderPayload, "large": `"` + strings.Repeat("x", 16<<10) + `"`} {
+		b.Run(name, func(b *testing.B) {
+			payload := []byte(payload)
+			b.SetBytes(int64(len(payload)))
+			for b.Loop() {
+				if !isJSON(payload) {
+					b.Fatal("it is")
+				}
+			}
+		})
+	}
+}
+
+// Every byte at every place of a string is seen, whether words of eight or single bytes are looked at there.
+func TestIsJSONSeesEachByteOfAString(t *testing.T) {
+	const length = 20
+	for at := range length {
+		for c := range 256 {
+			b := []byte(`"` + strings.Repeat("a", length) + `"`)
+			b[1+at] = byte(c)
+			if got, want := isJSON(b), json.Valid(b); got != want {
+				t.Fatalf("%q: %v, want %v", b, got, want)
+			}
 		}
 	}
 }

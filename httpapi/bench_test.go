@@ -63,9 +63,12 @@ func BenchmarkBatchLine(b *testing.B) {
 
 // BenchmarkParseLine: the parsing alone.
 func BenchmarkParseLine(b *testing.B) {
-	for name, extra := range map[string]string{"plain": "", "keyed": `,"key":"0123456789abcdef"`} {
+	large := `"` + strings.Repeat("x", 16<<10) + `"`
+	for name, rest := range map[string]string{
+		"plain": benchPayload, "keyed": benchPayload + `,"key":"0123456789abcdef"`, "large": large,
+	} {
 		b.Run(name, func(b *testing.B) {
-			line := []byte(fmt.Sprintf(`{"op":"schedule","id":"order-1042","delay":"1h","payload":%s%s}`, benchPayload, extra))
+			line := []byte(fmt.Sprintf(`{"op":"schedule","id":"order-1042","delay":"1h","payload":%s}`, rest))
 			p := testParser()
 			b.SetBytes(int64(len(line)))
 			b.ReportAllocs()

@@ -106,6 +106,11 @@ func (s *scanner) skipString() (escaped bool, err error) {
 	begin := s.pos + 1
 	ascii := true
 	for i := begin; i < len(s.data); i++ {
+		n, only := plain(s.data[i:])
+		ascii = ascii && only
+		if i += n; i == len(s.data) {
+			break
+		}
 		switch c := s.data[i]; {
 		case c == '"':
 			s.pos = i + 1

@@ -1,0 +1,35 @@
+package httpapi
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// A byte, eight times.
+const (
+	ones        = 0x0101010101010101
+	highBits    = ones * 0x80
+	spaces      = ones * ' '
+	quotes      = ones * '"'
+	backslashes = ones * '\\'
+)
+
+// plain is how many bytes at the beginning of b, counted in eights but where it meets one, are no quote, backslash or
+// control character, and whether all of those are ASCII. It looks at eight bytes at a time: a payload is one string.
+//
+// A subtraction sets the high bit of the first byte that it borrows for, and perhaps, wrongly, of bytes behind it. So
+// the first one set is right (Warren, Hacker's Delight, section 6-1).
+func plain(b []byte) (n int, ascii bool) {
+	var seen uint64
+	for ; n+8 <= len(b); n += 8 {
+		w := binary.LittleEndian.Uint64(b[n:])
+		quote, backslash := w^quotes, w^backslashes
+		found := ((w-spaces)&^w | (quote-ones)&^quote | (backslash-ones)&^backslash) & highBits
+		if found != 0 {
+			before := bits.TrailingZeros64(found) &^ 7
+			return n + before/8, (seen|w&(1<<before-1))&highBits == 0
+		}
+		seen |= w
+	}
+	return n, seen&highBits == 0
+}

@@ -1,0 +1,43 @@
+package httpapi
+
+import (
+	"bytes"
+	"testing"
+	"unicode/utf8"
+)
+
+// Every byte, at every place of two words, alone and before another one, is seen where it is.
+func TestPlainStopsWhereItMust(t *testing.T) {
+	const length = 16
+	for at := range length {
+		for c := range 256 {
+			for _, behind := range []byte{'a', '"', '\\', 0x1f, 0x80, 0xff} {
+				b := bytes.Repeat([]byte{'a'}, length)
+				b[min(at+1, length-1)], b[at] = behind, byte(c)
+				n, ascii := plain(b)
+				want, wantASCII := plainByByte(b)
+				if n != want || ascii != wantASCII {
+					t.Fatalf("%q: %d bytes, ASCII %v; want %d, %v", b, n, ascii, want, wantASCII)
+				}
+			}
+		}
+	}
+}
+
+func plainByByte(b []byte) (n int, ascii bool) {
+	ascii = true
+	for ; n < len(b) && b[n] != '"' && b[n] != '\\' && b[n] >= ' '; n++ {
+		ascii = ascii && b[n] < utf8.RuneSelf
+	}
+	return n, ascii
+}
+
+// What is shorter than a word is left to who asks.
+func TestPlainLooksAtWords(t *testing.T) {
+	if n, ascii := plain([]byte("0123456")); n != 0 || !ascii {
+		t.Errorf("%d of 7 bytes, ASCII %v", n, ascii)
+	}
+	if n, ascii := plain([]byte("0123456789")); n != 8 || !ascii {
+		t.Errorf("%d of 10 bytes, ASCII %v", n, ascii)
+	}
+}
