@@ -25,7 +25,7 @@ type File struct {
 // maxRecord is how much of one file goes into the journal at once: more is worth a sync of its own.
 const (
 	maxRecord  = 64 << 10
-	keptRecord = 16 << 10 // a buffer that grew beyond is not kept for the next
+	keptRecord = 96 << 10 // a buffer that grew beyond is not kept for the next
 )
 
 // File has a file's writes go through the journal. A new one's first sync is its own: it is of its name and size, too.

@@ -39,9 +39,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func aligned(n int) int64 { return (int64(n) + align - 1) &^ (align - 1) }
 
-// newBatch makes one with room for the head of its frame.
-func newBatch() *batch {
-	return &batch{frame: make([]byte, headBytes, 4<<10), turn: make(chan struct{}, 1), done: make(chan struct{})}
+const (
+	newFrame  = 4 << 10
+	keptFrame = 128 << 10 // one that grew beyond is not kept for the next
+)
+
+// newBatch makes one with room for the head of its frame, in a frame that was used before if there is one.
+func newBatch(frame []byte) *batch {
+	if frame == nil {
+		frame = make([]byte, 0, newFrame)
+	}
+	return &batch{frame: frame[:headBytes], turn: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
 func appendBegin(b []byte) []byte { return append(b, recordBegin) }

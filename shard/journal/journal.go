@@ -49,6 +49,7 @@ type Journal struct {
 	epoch    uint64 // of what is written now
 	number   uint64 // of the last frame
 	next     *batch // gathers; nil: nothing has come
+	spare    []byte // a frame that was written, for the next batch; nil: none
 	writing  bool   // somebody writes a frame, and will hand over to next
 	err      error  // nothing is written any more
 	workers  sync.WaitGroup
@@ -100,7 +101,7 @@ func (j *Journal) open() error {
 // two epochs: if it is torn, what is left of that is still a row of frames without a gap.
 func (j *Journal) begin() error {
 	j.changeSegment()
-	b := newBatch()
+	b := newBatch(nil)
 	b.frame = appendBegin(b.frame)
 	s, at := j.place(b)
 	return s.write(b.frame, at)
@@ -115,7 +116,8 @@ func (j *Journal) commit(f *File, record []byte) (joined bool, err error) {
 		return true, j.err
 	}
 	if j.next == nil {
-		j.next = newBatch()
+		j.next = newBatch(j.spare)
+		j.spare = nil
 	}
 	b := j.next
 	if f != nil && int64(len(b.frame)+len(record)) > j.cfg.SegmentSize/4 {
@@ -155,6 +157,9 @@ func (j *Journal) write(b *batch) {
 	j.mu.Lock()
 	next := j.next
 	j.writing = next != nil
+	if cap(b.frame) <= keptFrame {
+		j.spare = b.frame
+	}
 	j.mu.Unlock()
 	b.err = err
 	close(b.done)

@@ -87,7 +87,7 @@ func TestTornFrame(t *testing.T) {
 	w.append(f, d, bytes.Repeat([]byte("whole"), 100))
 	s := w.journal.segments[w.journal.active]
 	begins := s.at
-	torn := newBatch()
+	torn := newBatch(nil)
 	torn.frame = appendWrite(torn.frame, "a", 0, bytes.Repeat([]byte("torn"), 500))
 	seal(torn.frame, w.journal.epoch, w.journal.number+1)
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -238,6 +238,35 @@ func TestLargeWritesAreTheirOwn(t *testing.T) {
 	w.append(f, d, []byte("x"))
 	w.losePower(rand.New(rand.NewPCG(1, 1)))
 	w.check()
+}
+
+// TestMemoryIsUsedAgain: what writes are gathered in is there for the next ones, unless it has grown large.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	w := newWorld(t)
+	cfg := w.config()
+	cfg.SegmentSize = DefaultSegmentSize
+	j, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.journal = j
+	f, d := w.create("a")
+	data := make([]byte, 40<<10)
+	w.append(f, d, data)
+	frame, record := &j.spare[0], &f.record[:1][0]
+	w.append(f, d, data)
+	if &j.spare[0] != frame {
+		t.Error("a second frame was made")
+	}
+	if &f.record[:1][0] != record {
+		t.Error("a second record was made")
+	}
+	j.next = newBatch(make([]byte, 0, keptFrame+1))
+	j.spare = nil
+	w.append(f, d, data)
+	if cap(j.spare) > keptFrame {
+		t.Errorf("a frame of %d bytes is kept", cap(j.spare))
+	}
 }
 
 // TestFailure: the first failure is told once, and is everybody's.

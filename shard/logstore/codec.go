@@ -1,10 +1,12 @@
 package logstore
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/hashicorp/raft"
 	wal "github.com/hashicorp/raft-wal"
@@ -22,13 +24,48 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // and a CRC-32C over all of it. Little-endian, as everything in a segment.
 type codec struct {
 	wal.BinaryCodec
-	durable uint64 // set before each append; Encode runs only within one
+	durable uint64 // as of the append under way; Encode runs only within one
+	room    []byte // of its entries, one behind the other; the next append has it again
 }
 
 func (c *codec) ID() uint64 { return codecID }
 
-// Encode writes to raft-wal's buffer, so that a short write cannot be.
+const (
+	keptRoom    = 256 << 10
+	sizesAtMost = 96 // of what is encoded beside an entry's data and extensions
+)
+
+// begin prepares for an append of entries, whose encoding nobody needs when it is over. Past keptRoom, each is given
+// memory of its own.
+func (c *codec) begin(durable uint64, entries []*raft.Log) {
+	c.durable, c.room = durable, c.room[:0]
+	size := 0
+	for _, e := range entries {
+		size += encodedAtMost(e)
+	}
+	if size <= keptRoom {
+		c.room = slices.Grow(c.room, size)
+	}
+}
+
+func encodedAtMost(e *raft.Log) int { return len(e.Data) + len(e.Extensions) + sizesAtMost }
+
+// place is room for an entry; nil: there is none.
+func (c *codec) place(e *raft.Log) []byte {
+	at, size := len(c.room), encodedAtMost(e)
+	if cap(c.room)-at < size {
+		return nil
+	}
+	c.room = c.room[:at+size]
+	return c.room[at : at : at+size]
+}
+
+// Encode writes to raft-wal's buffer, so that a short write cannot be. It is a new one for each entry, as large as
+// that: from here it gets memory that was used before.
 func (c *codec) Encode(entry *raft.Log, w io.Writer) error {
+	if empty, ok := w.(*bytes.Buffer); ok && empty.Cap() == 0 {
+		*empty = *bytes.NewBuffer(c.place(entry))
+	}
 	sum := checksummer{w: w}
 	if err := c.BinaryCodec.Encode(entry, &sum); err != nil {
 		return err

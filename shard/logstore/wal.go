@@ -83,7 +83,7 @@ func (l *walLog) StoreLogs(entries []*raft.Log) error {
 	if err != nil {
 		return err
 	}
-	l.codec.durable = last
+	l.codec.begin(last, entries)
 	return l.WAL.StoreLogs(entries)
 }
 

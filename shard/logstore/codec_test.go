@@ -1,0 +1,45 @@
+package logstore
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/hashicorp/raft"
+)
+
+// The entries of an append are encoded one behind the other, into memory that the append before has used; what is too
+// large for that is encoded all the same.
+func TestEncodingUsesItsMemoryAgain(t *testing.T) {
+	c := &codec{}
+	first := encodeAll(t, c, entries(1, 3, 7))
+	again := encodeAll(t, c, entries(1, 3, 8))
+	if &first[0][0] != &again[0][0] {
+		t.Error("the second append was encoded into other memory than the first")
+	}
+	large := []*raft.Log{{Index: 7, Data: make([]byte, keptRoom)}, entry(8, 7)}
+	encodeAll(t, c, large)
+	if cap(c.room) > keptRoom {
+		t.Errorf("%d bytes are kept", cap(c.room))
+	}
+}
+
+// encodeAll encodes the entries of one append, and reads all of them back from where they are.
+func encodeAll(t *testing.T, c *codec, entries []*raft.Log) [][]byte {
+	t.Helper()
+	c.begin(entries[0].Index-1, entries)
+	encoded := make([][]byte, len(entries))
+	for i, e := range entries {
+		var b bytes.Buffer
+		if err := c.Encode(e, &b); err != nil {
+			t.Fatal(err)
+		}
+		encoded[i] = b.Bytes()
+	}
+	for i, record := range encoded {
+		var got raft.Log
+		if err := c.Decode(record, &got); err != nil || got.Index != entries[i].Index || !bytes.Equal(got.Data, entries[i].Data) {
+			t.Errorf("entry %d is read back as %d with %d bytes: %v", entries[i].Index, got.Index, len(got.Data), err)
+		}
+	}
+	return encoded
+}
