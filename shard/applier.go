@@ -28,9 +28,8 @@ type applier struct {
 	enoughLog   int64         // from here on a snapshot may be due
 	grown       chan struct{} // capacity 1: there is enough log
 
-	// snapshotPath names the file that a snapshot of this id is being written to; empty: none.
-	snapshotPath func(id string) string
-	checkpoints  *checkpoints
+	pace        pace // of snapshots
+	checkpoints *checkpoints
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
@@ -46,7 +45,7 @@ type applied struct {
 func newApplier(machine *fsm.Machine, enoughLog int64, fatal func(error)) *applier {
 	return &applier{
 		machine: machine, enoughLog: enoughLog, fatal: fatal, grown: make(chan struct{}, 1),
-		snapshotPath: func(string) string { return "" }, checkpoints: newCheckpoints(), tail: newTail(defaultSnapshotTail),
+		pace: unpaced(), checkpoints: newCheckpoints(), tail: newTail(defaultSnapshotTail),
 	}
 }
 
@@ -109,7 +108,7 @@ func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, a.failed
 	}
 	return &snapshot{
-		index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot(), pathOf: a.snapshotPath,
+		index: a.index.Load(), term: a.term.Load(), machine: a.machine.Snapshot(), pace: a.pace,
 	}, nil
 }
 

@@ -2,9 +2,10 @@ package shard
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,27 +21,52 @@ func (w *slowWriter) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// A writer that works a third of the time leaves the rest to others.
+// How long a writer rests depends on how long it worked, and on how far the log has outgrown the state.
 func TestPacedWriterRests(t *testing.T) {
+	for outgrown, share := range map[float64]time.Duration{1: pacedCalm, 1.49: pacedCalm, 1.5: pacedPressed, 2: pacedLate} {
+		synctest.Test(t, func(t *testing.T) {
+			var out slowWriter
+			pace := unpaced()
+			pace.outgrown = func() float64 { return outgrown }
+			w, err := newPacedWriter(&out, "", pace)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			piece := make([]byte, 64<<10)
+			const pieces = 16
+			for range pieces * pacedPiece / len(piece) {
+				if _, err := w.Write(piece); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if took, worked := time.Since(began), 64*time.Millisecond; took != share*worked {
+				t.Errorf("took %v for %v of work, with a log of %v", took, worked, outgrown)
+			}
+			if out.Len() != pieces*pacedPiece {
+				t.Errorf("%d bytes arrived", out.Len())
+			}
+		})
+	}
+}
+
+// A replica that stops does not wait for a snapshot to be written to its end.
+func TestPacedWriterStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var out slowWriter
-		w, err := newPacedWriter(&out, "")
+		ctx, cancel := context.WithCancel(t.Context())
+		pace := unpaced()
+		pace.ctx = ctx
+		w, err := newPacedWriter(&slowWriter{}, "", pace)
 		if err != nil {
 			t.Fatal(err)
 		}
+		time.AfterFunc(2*time.Millisecond, cancel)
 		began := time.Now()
-		piece := make([]byte, 64<<10)
-		const pieces = 16
-		for range pieces * pacedPiece / len(piece) {
-			if _, err := w.Write(piece); err != nil {
-				t.Fatal(err)
-			}
+		if _, err := w.Write(make([]byte, pacedPiece)); !errors.Is(err, context.Canceled) {
+			t.Errorf("wrote on: %v", err)
 		}
-		if took, worked := time.Since(began), 64*time.Millisecond; took != pacedShare*worked {
-			t.Errorf("took %v for %v of work", took, worked)
-		}
-		if out.Len() != pieces*pacedPiece {
-			t.Errorf("%d bytes arrived", out.Len())
+		if took := time.Since(began); took != 2*time.Millisecond {
+			t.Errorf("stopped after %v", took)
 		}
 	})
 }
@@ -60,7 +86,7 @@ func TestPacedWriterKnowsTheFile(t *testing.T) {
 	if _, err := os.Stat(cfg.snapshotPath(sink.ID())); err != nil {
 		t.Error(err)
 	}
-	if _, err := newPacedWriter(sink, filepath.Join(cfg.Dir, "elsewhere")); err == nil {
+	if _, err := newPacedWriter(sink, "elsewhere", pace{pathOf: cfg.snapshotPath}); err == nil {
 		t.Error("a file that is not there was opened")
 	}
 	if err := sink.Cancel(); err != nil {

@@ -25,7 +25,7 @@ const snapshotHeaderBytes = len(snapshotMagic) + 16
 type snapshot struct {
 	index, term uint64
 	machine     *fsm.Snapshot
-	pathOf      func(id string) string // of the file being written; "": it is not known, or none
+	pace        pace
 }
 
 // Persist writes header and state.
@@ -37,7 +37,7 @@ func (s *snapshot) Persist(sink raft.SnapshotSink) error {
 }
 
 func (s *snapshot) writePaced(sink raft.SnapshotSink) error {
-	w, err := newPacedWriter(sink, s.pathOf(sink.ID()))
+	w, err := newPacedWriter(sink, sink.ID(), s.pace)
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,13 @@ func (s *Shard) snapshotter(ctx context.Context) {
 	}
 }
 
-// snapshotDue weighs the log against the state: writing a snapshot costs as much as its state is large, so that the log
-// may grow as large before the next one.
-func (s *Shard) snapshotDue() bool {
+func (s *Shard) snapshotDue() bool { return s.logOutgrown() >= 1 }
+
+// logOutgrown weighs the log against the state: writing a snapshot costs as much as its state is large, so that the log
+// may grow as large before the next one. From 1 on that is due.
+func (s *Shard) logOutgrown() float64 {
 	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
-	return s.applier.logBytes.Load() >= max(s.cfg.SnapshotLog, int64(state))
+	return float64(s.applier.logBytes.Load()) / max(float64(s.cfg.SnapshotLog), state)
 }
 
 func (s *Shard) takeSnapshot(ctx context.Context) error {
