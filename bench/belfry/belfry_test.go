@@ -131,6 +131,11 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 	s.must(s.caller.(subject.Toucher).Touch(ctx, "touched-0", due))
 	s.consumed(due, "touched-0")
 
+	// So few tasks make no log that a snapshot is due for.
+	if n, err := s.service.(subject.Snapshotter).Snapshots(ctx); err != nil || n != 0 {
+		t.Errorf("%d snapshots, %v", n, err)
+	}
+
 	// A queue of its own is consumed apart.
 	apart, err := s.service.(subject.Queuer).QueueCaller(ctx, "apart")
 	s.must(err)

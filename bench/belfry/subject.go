@@ -182,6 +182,22 @@ func (s *service) AwaitReady(ctx context.Context) error {
 	return nil
 }
 
+// Snapshots are those of all replicas of the nodes that run.
+func (s *service) Snapshots(ctx context.Context) (int, error) {
+	total := 0
+	for _, node := range s.cluster.Nodes() {
+		if node.PID == 0 {
+			continue
+		}
+		n, err := node.Metric(ctx, "belfry_shard_snapshot_seconds_count{")
+		if err != nil {
+			return 0, err
+		}
+		total += int(n)
+	}
+	return total, nil
+}
+
 // KillLeader kills the node that leads the most shards.
 func (s *service) KillLeader() error { return s.withLeader(s.cluster.Kill) }
 

@@ -38,6 +38,8 @@ var tables = []table{
 			{"touch", "early"}, {"touch", "lost"}}},
 	{"Memory", "memory",
 		[]column{{"memory", "rss"}, {"memory", "rss_all"}, {"memory", "task"}, {"memory-small", "task"}}},
+	{"Memory while logs are cut", "",
+		[]column{{"memory-many", "rss_all"}, {"memory-many", "rss_peak"}, {"memory-many", "snapshots"}}},
 	{"Killed whole and started again", "restart",
 		[]column{{"restart", "first"}, {"restart", "last"}, {"restart", "lost"}, {"restart", "repeats"}}},
 	{"Leader killed", "failover",

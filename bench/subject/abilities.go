@@ -71,6 +71,11 @@ type (
 		AwaitReady(ctx context.Context) error
 	}
 
+	// Snapshotter tells how many snapshots of their state its processes have written since they were started.
+	Snapshotter interface {
+		Snapshots(ctx context.Context) (int, error)
+	}
+
 	// Recorder writes down what its processes did in the last moments, as execution traces, and says where. Empty: it was
 	// not started with recorders.
 	Recorder interface {

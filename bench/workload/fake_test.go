@@ -84,6 +84,8 @@ func (f *fake) AwaitReady(ctx context.Context) error {
 	return sleepUntil(ctx, time.Unix(0, f.down.Load()))
 }
 
+func (f *fake) Snapshots(context.Context) (int, error) { return 7, nil }
+
 var errDown = errors.New("connection refused")
 
 // call is what every call costs.

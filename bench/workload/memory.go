@@ -25,7 +25,6 @@ func memoryOf(name string, tasks, payload int) Workload {
 		Figures: []figure.Kind{
 			{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
 			{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
-			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
 			{Key: "task", Title: "a task, largest process", Unit: "B"},
 		},
 		run: func(ctx context.Context, r *run) error { return r.memory(ctx, tasks, payload) },
@@ -47,18 +46,13 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	if err != nil {
 		return err
 	}
-	if r.sizes.MemoryAgain > 0 {
-		if _, err := able[subject.Toucher](load.callers[0], "replace a task"); err != nil {
-			return err
-		}
-	}
 	before, err := r.someProcesses()
 	if err != nil {
 		return err
 	}
-	watched := r.watchMemory()
-	took, err := r.fill(ctx, load, tasks, farOff(newIDs(), newPayload(payload)))
-	peak := watched()
+	stop := r.meter()
+	took, err := load.load(ctx, tasks, farOff(newIDs(), newPayload(payload)))
+	stop()
 	if err != nil {
 		return err
 	}
@@ -76,61 +70,10 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	}
 	r.set("rss", megabytes(largest))
 	r.set("rss_all", megabytes(all))
-	r.set("rss_peak", megabytes(max(peak, all)))
 	r.set("task", float64(growth)/float64(tasks))
 	r.say("%d tasks scheduled in %v; %v later the largest of %d processes has %.0f MB", tasks, took.elapsed,
 		r.sizes.Settle, len(after), megabytes(largest))
 	return nil
-}
-
-// fill schedules tasks, and each of them again as often as was asked for: a service that keeps a log makes it shorter
-// meanwhile.
-func (r *run) fill(
-	ctx context.Context, load *loader, tasks int, task func(i int) subject.Task,
-) (took driven, err error) {
-	stop := r.meter()
-	took, err = load.load(ctx, tasks, task)
-	stop()
-	for range r.sizes.MemoryAgain {
-		if err != nil {
-			return took, err
-		}
-		_, err = load.load(ctx, tasks, task)
-	}
-	return took, err
-}
-
-const memoryLook = time.Second
-
-// watchMemory looks at what all processes have together until the function that it returns is called, which tells the
-// most that was seen.
-func (r *run) watchMemory() (stop func() int64) {
-	var most int64
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(memoryLook)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			if processes, err := r.someProcesses(); err == nil { // the figures proper say what is wrong
-				var all int64
-				for _, usage := range processes {
-					all += usage.RSS
-				}
-				most = max(most, all)
-			}
-		}
-	}()
-	return func() int64 {
-		close(done)
-		<-ended
-		return most
-	}
 }
 
 // megabytes are 10⁶ bytes each.

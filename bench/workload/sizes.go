@@ -30,7 +30,7 @@ type Sizes struct {
 	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
 
 	MemoryTasks  int           `json:"memory_tasks"`
-	MemoryAgain  int           `json:"memory_again"`  // how often each of them is scheduled anew
+	MemoryMany   int           `json:"memory_many"`   // tasks, each of which is replaced once
 	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
 	Settle       time.Duration `json:"settle_ns"`     // before memory or idle cost is read
 
@@ -67,7 +67,7 @@ func Full() Sizes {
 		WebhookTasks: 50_000, WebhookOver: 10 * time.Second, Patience: time.Minute,
 		BurstTasks: 50_000, CancelTasks: 50_000,
 		TouchIDs: 10_000, TouchDelay: 5 * time.Second, TouchFor: 20 * time.Second,
-		MemoryTasks: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
+		MemoryTasks: 1_000_000, MemoryMany: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
 		RestartTasks: 100_000,
 		FailoverRate: 2000, FailoverWrites: 500, FailoverFor: 12 * time.Second,
 		IdleFor:      30 * time.Second,
@@ -87,7 +87,7 @@ func Quick() Sizes {
 	s.WebhookTasks, s.WebhookOver = 1000, time.Second
 	s.BurstTasks, s.CancelTasks = 2000, 2000
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 2*time.Second
-	s.MemoryTasks, s.Settle = 20_000, time.Second
+	s.MemoryTasks, s.MemoryMany, s.Settle = 20_000, 20_000, time.Second
 	s.RestartTasks = 2000
 	s.FailoverRate, s.FailoverWrites, s.FailoverFor = 200, 50, 5*time.Second
 	s.IdleFor = 2 * time.Second

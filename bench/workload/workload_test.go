@@ -288,26 +288,29 @@ func TestMemoryAndIdleNeedProcesses(t *testing.T) {
 	}
 }
 
-// Tasks are scheduled again as often as was asked for, and the most memory on the way is told.
-func TestMemoryOfTasksScheduledAgain(t *testing.T) {
+// Tasks are scheduled twice, and the most memory on the way and the snapshots are told.
+func TestMemoryOfTasksThatAreReplaced(t *testing.T) {
 	s := sizes()
-	s.MemoryTasks, s.MemoryAgain = 8000, 2
+	s.MemoryMany = 8000
 	measured := func(f *fake) (m figure.Measured) {
 		synctest.Test(t, func(t *testing.T) {
-			m = memory(s).Measure(t.Context(), f, s, t.TempDir(), func(s string) { t.Log(s) })
+			m = memoryMany(s).Measure(t.Context(), f, s, t.TempDir(), func(s string) { t.Log(s) })
 		})
 		return m
 	}
 	f := &fake{latency: 10 * time.Millisecond, pids: []int{os.Getpid()}}
 	m := measured(f)
-	if calls, want := f.calls.Load(), int64(3*8000/s.Batch); m.Failed != "" || calls != want || len(f.tasks) != 8000 {
+	if calls, want := f.calls.Load(), int64(2*8000/s.Batch); m.Failed != "" || calls != want || len(f.tasks) != 8000 {
 		t.Errorf("%d calls, want %d; %d tasks: %+v", calls, want, len(f.tasks), m)
 	}
-	if m.Values["rss_peak"] < m.Values["rss_all"] {
+	if m.Values["rss_peak"] < m.Values["rss_all"] || m.Values["snapshots"] != 7 {
 		t.Errorf("%+v", m)
 	}
 	if m := measured(&fake{plain: true, pids: []int{os.Getpid()}}); m.Cannot == "" {
 		t.Errorf("a service that cannot replace tasks: %+v", m)
+	}
+	if m := measured(&fake{latency: time.Millisecond}); !strings.Contains(m.Failed, "no process") {
+		t.Errorf("a service without processes: %+v", m)
 	}
 }
 

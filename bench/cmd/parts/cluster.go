@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
@@ -72,7 +70,7 @@ func (s *stand) findLeader(ctx context.Context) error {
 		}
 		name := ""
 		for _, n := range s.cluster.Nodes() {
-			if v, err := s.metric(n, "belfry_shard_leader{"); err == nil && v == 1 {
+			if v, err := n.Metric(ctx, "belfry_shard_leader{"); err == nil && v == 1 {
 				name = n.Name
 			}
 		}
@@ -93,27 +91,6 @@ func (s *stand) findLeader(ctx context.Context) error {
 	return nil
 }
 
-// metric adds up a node's samples whose lines begin so.
-func (s *stand) metric(n local.Node, prefix string) (float64, error) {
-	answer, err := s.http.Get("http://" + n.HTTPAddr + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
-	total := 0.0
-	lines := bufio.NewScanner(answer.Body)
-	for lines.Scan() {
-		if text, ok := strings.CutPrefix(lines.Text(), prefix); ok {
-			v, err := strconv.ParseFloat(text[strings.LastIndexByte(text, ' ')+1:], 64)
-			if err != nil {
-				return 0, err
-			}
-			total += v
-		}
-	}
-	return total, lines.Err()
-}
-
 // used is what has been spent so far.
 type used struct {
 	at                      time.Time
@@ -124,7 +101,7 @@ type used struct {
 func (s *stand) used() (used, error) {
 	u := used{at: time.Now()}
 	var err error
-	if u.entries, err = s.metric(s.leader, "belfry_shard_entries_total{"); err != nil {
+	if u.entries, err = s.leader.Metric(context.Background(), "belfry_shard_entries_total{"); err != nil {
 		return used{}, err
 	}
 	usage, err := subject.UsageOf(s.leader.PID, s.entry.PID, s.follower.PID)

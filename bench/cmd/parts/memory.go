@@ -67,21 +67,21 @@ func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, 
 		return f, err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	if f.fresh, err = s.footprint(cfg.idle); err != nil {
+	if f.fresh, err = s.footprint(ctx, cfg.idle); err != nil {
 		return f, err
 	}
 	l := &load{stand: s, payload: strings.Repeat("x", usedPayload)}
 	if _, _, err := l.batches(s.cluster.Nodes()[0], usedTasks); err != nil {
 		return f, err
 	}
-	f.used, err = s.footprint(cfg.idle)
+	f.used, err = s.footprint(ctx, cfg.idle)
 	fmt.Printf("%-12s fresh %v; used %v\n", fmt.Sprintf("%d shards", shards), f.fresh, f.used)
 	return f, err
 }
 
 // footprint is the least that was seen of each of the nodes within a while, on average over them: garbage comes and
 // goes.
-func (s *stand) footprint(within time.Duration) (footprint, error) {
+func (s *stand) footprint(ctx context.Context, within time.Duration) (footprint, error) {
 	nodes := s.cluster.Nodes()
 	least := make([]footprint, len(nodes))
 	for began := time.Now(); ; <-time.After(time.Second) {
@@ -90,7 +90,7 @@ func (s *stand) footprint(within time.Duration) (footprint, error) {
 			if err != nil {
 				return footprint{}, err
 			}
-			held, err := s.metric(n, "belfry_memory_held_bytes")
+			held, err := n.Metric(ctx, "belfry_memory_held_bytes")
 			if err != nil {
 				return footprint{}, err
 			}
