@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
@@ -18,6 +19,7 @@ func memoryMany(s Sizes) Workload {
 			{Key: "rss_all", Title: "RSS, all processes, in the end", Unit: "MB"},
 			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
 			{Key: "snapshots", Title: "snapshots written on the way"},
+			{Key: "refused", Title: "batches of replacements refused at first"},
 		},
 		run: playMemoryMany,
 	}
@@ -39,7 +41,7 @@ func playMemoryMany(ctx context.Context, r *run) error {
 		return err
 	}
 	stop, watched := r.meter(), r.watchMemory()
-	took, err := r.scheduleTwice(ctx, load)
+	took, refused, err := r.scheduleTwice(ctx, load)
 	stop()
 	peak := watched()
 	if err != nil {
@@ -56,21 +58,38 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	r.set("rss_all", megabytes(all))
 	r.set("rss_peak", megabytes(max(peak, all)))
 	r.set("snapshots", float64(written))
-	r.say("%d tasks scheduled twice in %v; %.0f MB at most, %d snapshots", r.sizes.MemoryMany, took, megabytes(peak),
-		written)
+	r.set("refused", float64(refused))
+	r.say("%d tasks scheduled twice in %v; %.0f MB at most, %d snapshots, %d batches refused at first",
+		r.sizes.MemoryMany, took, megabytes(peak), written, refused)
 	return nil
 }
 
-// scheduleTwice schedules the tasks, and then each of them again.
-func (r *run) scheduleTwice(ctx context.Context, load *loader) (time.Duration, error) {
+// scheduleTwice schedules the tasks, and then each of them again. What is replaced while a snapshot is written may need
+// its room twice: a service that is short of memory refuses it for a while, and that is tried again.
+func (r *run) scheduleTwice(ctx context.Context, load *loader) (took time.Duration, refused int64, err error) {
 	began, task := time.Now(), farOff(newIDs(), newPayload(r.sizes.Payload))
-	for range 2 {
-		if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
-			return 0, err
-		}
+	if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
+		return 0, 0, err
 	}
-	return time.Since(began), nil
+	var tries atomic.Int64
+	calls := (r.sizes.MemoryMany + r.sizes.Batch - 1) / r.sizes.Batch
+	_, err = drive(ctx, load.callers, calls, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+		batch := batchOf(task, i*r.sizes.Batch, min(r.sizes.MemoryMany, (i+1)*r.sizes.Batch))
+		for until := time.Now().Add(r.sizes.Patience); ; tries.Add(1) {
+			err := c.(subject.Replacer).Replace(ctx, batch)
+			if err == nil || time.Now().After(until) {
+				return err
+			}
+			if err := sleepUntil(ctx, time.Now().Add(refusedPause)); err != nil {
+				return err
+			}
+		}
+	})
+	return time.Since(began), tries.Load(), err
 }
+
+// refusedPause is how long a batch that was refused waits for its next try.
+const refusedPause = time.Second
 
 // memoryOfAll is what all processes have together, in bytes.
 func (r *run) memoryOfAll() (all int64, err error) {
