@@ -13,16 +13,17 @@ const (
 	pacedRest  = 200 * time.Millisecond // the longest
 	pacedSyncs = 3                      // one part syncing to this many of time
 
-	// One part work to so many of time: by how far the log has outgrown what made the snapshot due.
+	// One part work to so many of time, by the pressure.
 	pacedCalm    = 8
-	pacedPressed = 3 // from half as much again on
-	pacedLate    = 1 // from twice as much on
+	pacedPressed = 3 // from half as much again on as makes a snapshot due
+	pacedLate    = 1 // from this on
+	pressureLate = 2
 )
 
 // pace is what a snapshot's writing is fitted to.
 type pace struct {
 	ctx      context.Context        // when it ends, so does the writing
-	outgrown func() float64         // the log, in parts of what makes a snapshot due; below 1 while none is
+	pressure func() float64         // how urgent it is: see snapshotPressure
 	pathOf   func(id string) string // the file that a snapshot of this id is written to; "": it is not known, or none
 }
 
@@ -35,10 +36,10 @@ func unpaced() pace {
 // and a node's shards one after the other; so little at a time is best for those who wait meanwhile. But what calls
 // append to the logs must not outrun what is written for them to be cut.
 func (p pace) share() time.Duration {
-	switch outgrown := p.outgrown(); {
-	case outgrown < 1.5:
+	switch pressure := p.pressure(); {
+	case pressure < 1.5:
 		return pacedCalm
-	case outgrown < 2:
+	case pressure < pressureLate:
 		return pacedPressed
 	}
 	return pacedLate

@@ -27,7 +27,7 @@ func TestPacedWriterRests(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var out slowWriter
 			pace := unpaced()
-			pace.outgrown = func() float64 { return outgrown }
+			pace.pressure = func() float64 { return outgrown }
 			w, err := newPacedWriter(&out, "", pace)
 			if err != nil {
 				t.Fatal(err)

@@ -70,7 +70,7 @@ func Open(cfg Config) (*Shard, error) {
 		caughtUp:  make(chan struct{}),
 	}
 	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
-	s.applier.pace, s.applier.tail = pace{ctx, s.logOutgrown, cfg.snapshotPath}, newTail(cfg.SnapshotTail)
+	s.applier.pace, s.applier.tail = pace{ctx, s.snapshotPressure, cfg.snapshotPath}, newTail(cfg.SnapshotTail)
 	s.watch = newWatch(s)
 	s.tuning = newTuning(cfg)
 	s.metrics = newMetrics(s, cfg.Registerer)

@@ -124,6 +124,15 @@ func (s *Shard) logOutgrown() float64 {
 	return float64(s.applier.logBytes.Load()) / max(float64(s.cfg.SnapshotLog), state)
 }
 
+// snapshotPressure is by how far the log has outgrown what made a snapshot due. Where a node has no memory for more
+// tasks it is the highest: what is freed while a snapshot is written keeps its room until that is done.
+func (s *Shard) snapshotPressure() float64 {
+	if errors.Is(s.lacking(), fsm.ErrNoMemory) {
+		return pressureLate
+	}
+	return s.logOutgrown()
+}
+
 func (s *Shard) takeSnapshot(ctx context.Context) error {
 	if gate := s.cfg.SnapshotGate; gate != nil {
 		if err := gate.Acquire(ctx, 1); err != nil {

@@ -37,6 +37,8 @@ type Arena struct {
 	frozen *FrozenArena // the last view, unless it is known to be released
 	freed  refStack     // freed since the view was taken: their bytes stay
 	loose  refStack     // freed, and no view needs them: their slots are recycled a few at a time
+
+	freedBytes, looseBytes int64 // of used: those of freed and of loose
 }
 
 // blobs is where blobs lie: all that reading takes.
@@ -80,6 +82,7 @@ func (a *Arena) Free(r Ref) {
 	a.live -= int64(len(a.get(r)))
 	if a.frozen != nil {
 		a.freed.push(r)
+		a.freedBytes += a.room(r)
 		return
 	}
 	a.drop(r)
@@ -93,12 +96,26 @@ func (a *Arena) Bytes() int64 {
 	return a.held + tables + a.freed.bytes() + a.loose.bytes()
 }
 
-// FreeBytes returns how many of the bytes held are free slots. What was freed under a view is not, before it is
-// recycled.
-func (a *Arena) FreeBytes() int64 { return a.held - a.used }
+// FreeBytes returns how many of the bytes held are free, for blobs to come. What was freed under a view is not before
+// that is released; from then on each Put gives back the room of more than it takes.
+func (a *Arena) FreeBytes() int64 {
+	free := a.held - a.used + a.looseBytes
+	if a.frozen != nil && a.frozen.released.Load() {
+		free += a.freedBytes
+	}
+	return free
+}
 
 // Live returns the sum of the lengths of all blobs. It depends on nothing but them.
 func (a *Arena) Live() int64 { return a.live }
+
+// room is what a blob takes of used.
+func (a *Arena) room(r Ref) int64 {
+	if r < largeRef {
+		return int64(slotSize(int(a.meta[uint32(r)>>placeBits].class)))
+	}
+	return int64(cap(a.large[r&^largeRef]))
+}
 
 // drop makes the room of a blob free for others.
 func (a *Arena) drop(r Ref) {

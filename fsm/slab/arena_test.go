@@ -182,6 +182,34 @@ func TestArenaGivesMemoryBack(t *testing.T) {
 	}
 }
 
+// What is freed under a view is free once that is released, whether or not anything is put after that: who has no room
+// for more would else never have it again.
+func TestFreedUnderAViewIsFreeAfterIt(t *testing.T) {
+	a := NewArena()
+	var refs []Ref
+	for i := range uint64(1000) {
+		refs = append(refs, a.Put(blobOf(i, 100)), a.Put(blobOf(i, maxSlot+1)))
+	}
+	before := a.FreeBytes()
+	view := a.Freeze()
+	for _, r := range refs {
+		a.Free(r)
+	}
+	if got := a.FreeBytes(); got != before {
+		t.Errorf("%d bytes are free under a view, %d were before", got, before)
+	}
+	view.Release()
+	if got := a.FreeBytes() - before; got < 1000*(100+maxSlot) {
+		t.Errorf("%d bytes became free with its release", got)
+	}
+	for a.frozen != nil || a.looseBytes > 0 {
+		a.Free(a.Put([]byte("x")))
+	}
+	if used := a.held - a.FreeBytes(); used != 0 || a.used != 0 || a.freedBytes != 0 {
+		t.Errorf("%d bytes are in use in an empty arena, %d freed under no view", used, a.freedBytes)
+	}
+}
+
 // TestSpareChunk empties the last chunk of full size, which then comes and goes with a single blob.
 func TestSpareChunk(t *testing.T) {
 	a, blob := NewArena(), blobOf(1, 100)

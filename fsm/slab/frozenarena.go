@@ -45,12 +45,15 @@ func (a *Arena) recycle() {
 	if a.frozen != nil && a.frozen.released.Load() {
 		a.frozen = nil
 		a.loose.takeAll(&a.freed)
+		a.looseBytes += a.freedBytes
+		a.freedBytes = 0
 	}
 	for range recycledPerCall {
 		r, ok := a.loose.pop()
 		if !ok {
 			return
 		}
+		a.looseBytes -= a.room(r)
 		a.drop(r)
 	}
 }
