@@ -39,8 +39,9 @@ func (s *Shard) openRaft() error {
 	}
 	log := logcache.New(s.stores.Log(), raftLogCache)
 	gate := install.New(s.cfg.Transport, log, s.cfg.Logger, s.fatal)
-	transport := transport{contacts: s.contacts, pacer: s.pacer, holdBack: s.holdBack, leadsIn: s.leadsIn}.wrap(
-		gate.Transport())
+	transport := transport{
+		contacts: s.contacts, pacer: s.pacer, holdBack: s.holdBack, leadsIn: s.leadsIn, lacks: s.lacks,
+	}.wrap(gate.Transport())
 	err = s.bootstrap(taken, transport)
 	if err == nil {
 		s.raft, err = raft.NewRaft(s.raftConfig(), s.applier, log, s.stores.Stable(), taken, transport)
@@ -104,6 +105,15 @@ func (s *Shard) bootstrap(taken raft.SnapshotStore, transport raft.Transport) er
 // leadsIn tells whether Raft leads in that term, and goes on to.
 func (s *Shard) leadsIn(term uint64) bool {
 	return s.opened.Load() && !s.stopping.Load() && s.raft.State() == raft.Leader && s.raft.CurrentTerm() == term
+}
+
+// lacks is how many entries a log lacks that ends there; as long as Raft is being opened, any number.
+func (s *Shard) lacks(lastLog uint64) uint64 {
+	if !s.opened.Load() {
+		return math.MaxUint64
+	}
+	last := s.raft.LastIndex()
+	return last - min(lastLog, last)
 }
 
 func (s *Shard) raftConfig() *raft.Config {

@@ -128,12 +128,11 @@ func (l *leadership) awaitLevel(ctx context.Context, node string) error {
 
 // lag returns how many entries a voter lacked when it last answered in this term; all, if it has not.
 func (s *Shard) lag(node string, term uint64) uint64 {
-	last := s.raft.LastIndex()
 	c, ok := s.contacts.of(node, term)
 	if !ok {
-		return max(last, 1)
+		return max(s.raft.LastIndex(), 1)
 	}
-	return last - min(c.lastLog, last)
+	return s.lacks(c.lastLog)
 }
 
 // goHome gives the leadership to the preferred node once that has been well for a while. After a transfer that failed
@@ -179,9 +178,12 @@ func (s *Shard) homingTurn() time.Duration {
 	return s.cfg.Timing.Calm / homingTurns * time.Duration(s.cfg.ID%homingTurns)
 }
 
-// isWell tells whether a voter could lead: it is fit for it, it answers, and its log is close to this one's.
+// isWell tells whether a voter could lead: it is fit for it, it answers, and its log was close to this one's when it
+// last did. What was appended since would count against it too, and under load that is more than closeEnough from one
+// heartbeat to the next.
 func (s *Shard) isWell(node string, term uint64) bool {
-	return s.isThere(node, term) && s.lag(node, term) <= closeEnough
+	c, ok := s.contacts.of(node, term)
+	return ok && s.isThere(node, term) && c.lacked <= closeEnough
 }
 
 // isThere tells whether a voter is fit to lead, as far as is known, and answers.

@@ -24,6 +24,7 @@ type transport struct {
 	pacer    *pacer
 	holdBack func() bool
 	leadsIn  func(term uint64) bool
+	lacks    func(lastLog uint64) uint64 // how many entries a log lacks that ends there
 }
 
 // preVoteTransport is a transport whose inner one can pre-vote. Raft finds out by a type assertion, so that a wrapper
@@ -96,7 +97,9 @@ func (t *transport) exchange(id raft.ServerID, addr raft.ServerAddress,
 	sent := t.contacts.stamp()
 	err := t.Transport.AppendEntries(id, addr, req, resp)
 	if err == nil && resp.Term == req.Term {
-		t.contacts.note(string(id), contact{stamp: sent, term: req.Term, lastLog: resp.LastLog})
+		t.contacts.note(string(id), contact{
+			stamp: sent, term: req.Term, lastLog: resp.LastLog, lacked: t.lacks(resp.LastLog),
+		})
 	}
 	return err
 }
@@ -128,7 +131,8 @@ type stamp struct {
 type contact struct {
 	stamp          // when the request was sent
 	term    uint64 // of the request and of the answer
-	lastLog uint64 // the peer's last log index when it answered
+	lastLog uint64 // the peer's last log index when it answered,
+	lacked  uint64 // and how many entries that was behind the leader's then
 }
 
 func newContacts() *contacts { return &contacts{peers: map[string]contact{}} }

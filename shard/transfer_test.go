@@ -1,0 +1,36 @@
+package shard
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A replica that stops gives its leadership away however many entries were appended since the others' last heartbeats:
+// they have them, or nearly. If it did not, calls would wait for an election.
+func TestLeadershipIsGivenAwayUnderLoad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
+		defer c.close()
+		n := c.leader()
+		for range 20 { // from whatever moment between two heartbeats
+			<-time.After(time.Second + 7*time.Millisecond)
+			for i := range 2 * closeEnough {
+				n.must(t, schedule(fmt.Sprint("task-", i), time.Now().Add(time.Hour)))
+			}
+			if to := n.bestPeer(n.raft.CurrentTerm()); to == "" {
+				t.Fatal("nobody is well enough to lead")
+			}
+		}
+		left, began := n.cfg.NodeID, time.Now()
+		if err := n.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		c.nodes[left].Shard = nil
+		c.leader(c.others(left)...)
+		if took := time.Since(began); took >= LAN().Heartbeat {
+			t.Errorf("the next leadership began after %v", took)
+		}
+	})
+}
