@@ -54,7 +54,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.now = max(m.now, entry.AtMs)
+	m.passTime(entry.AtMs)
 	m.full, m.grants = full, nil
 	var applied Applied
 	places := m.locate(entry.Commands)
@@ -66,6 +66,19 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	applied.Lanes = m.settleLanes(full)
 	applied.Grants, m.grants = m.grants, nil
 	return applied, nil
+}
+
+// setBack is by how many milliseconds at least an entry's instant lies before the highest one if the clocks were set
+// back, and not just one leader's is a little behind that of the one before.
+const setBack = 1000
+
+// passTime brings the log's time to that of an entry. It stands while leaders whose clocks are a little apart follow
+// each other. With clocks that were ahead and are set right it goes back: what counts from now must not count from an
+// instant that is long to come.
+func (s *state) passTime(atMs int64) {
+	if atMs > s.now || s.now-atMs >= setBack {
+		s.now = atMs
+	}
 }
 
 func checkEntry(e *fsmpb.Entry) error {

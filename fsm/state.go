@@ -11,7 +11,7 @@ import (
 // state is all that a machine holds; a restore builds a new one aside.
 type state struct {
 	number uint64 // the last number given to a change; every revision and fence <= number
-	now    int64  // the highest entry instant seen
+	now    int64  // the log's time, see passTime
 	origin uint64 // random, from the first takeover: with an occurrence it makes a webhook id
 
 	tasks    *slab.Pages[record]
