@@ -94,6 +94,39 @@ func TestClockIsSetWhileNothingIsDue(t *testing.T) {
 	}
 }
 
+// TestFiresNowAfterClocksAreSetBack sets all clocks right that were ahead, under which the log's time had gone on: what
+// is fired now then starts now. A node alone goes by its clock at once, others when they have agreed on theirs.
+func TestFiresNowAfterClocksAreSetBack(t *testing.T) {
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newReplicas(t, nodes, nil).startAll()
+				defer c.close()
+				n := c.leader()
+				look := n.cfg.Timing.ClockLook + time.Second
+				setAll := func(by time.Duration) {
+					for _, n := range c.nodes {
+						n.offset.set(by)
+					}
+				}
+				n.must(t, schedule("a", time.Now().Add(24*time.Hour)))
+				setAll(time.Hour)
+				time.Sleep(look)
+				n.must(t, schedule("b", time.Now().Add(24*time.Hour)))
+				setAll(0)
+				if nodes > 1 {
+					time.Sleep(look)
+				}
+				n.must(t, &fsmpb.Command{Id: "a", Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}})
+				time.Sleep(time.Second)
+				if got := c.sink.of("a"); len(got) != 1 {
+					t.Errorf("%d attempts", len(got))
+				}
+			})
+		})
+	}
+}
+
 // What waits for the Takeover is written down by the clock that others agree with then, and not by the one under which
 // it came: a tombstone to be kept until a while ago would be forgotten at once.
 func TestCallsWaitForTheClock(t *testing.T) {

@@ -202,11 +202,13 @@ func (l *leadership) giveAway(ctx context.Context) bool {
 }
 
 func (s *Shard) compareClocks(ctx context.Context) error {
-	voters := s.Voters()
-	if s.cfg.ClockAgrees == nil || len(voters) < 2 {
+	if s.cfg.ClockAgrees == nil || s.isAlone() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, clockCheckTimeout)
 	defer cancel()
-	return s.cfg.ClockAgrees(ctx, voters)
+	return s.cfg.ClockAgrees(ctx, s.Voters())
 }
+
+// isAlone tells whether nobody votes but this node.
+func (s *Shard) isAlone() bool { return s.opened.Load() && len(s.Voters()) < 2 }

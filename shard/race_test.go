@@ -316,7 +316,7 @@ func TestClock(t *testing.T) {
 func TestClockGuard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		offset := &clockOffset{}
-		g := newClockGuard(offset.now, 250*time.Millisecond)
+		g := newClockGuard(offset.now, 250*time.Millisecond, func() bool { return false })
 		for _, step := range []struct {
 			offset time.Duration
 			ok     bool

@@ -60,7 +60,6 @@ func Open(cfg Config) (*Shard, error) {
 		contacts:  newContacts(),
 		pacer:     newPacer(cfg.Timing.Beat / 2),
 		futures:   newFutures(),
-		clock:     newClockGuard(cfg.Clock, cfg.Timing.ClockJump),
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
 		standing:  newStanding(),
@@ -69,6 +68,7 @@ func Open(cfg Config) (*Shard, error) {
 		raftDown:  make(chan struct{}),
 		caughtUp:  make(chan struct{}),
 	}
+	s.clock = newClockGuard(cfg.Clock, cfg.Timing.ClockJump, s.isAlone)
 	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
 	s.applier.pace, s.applier.tail = pace{ctx, s.snapshotPressure, cfg.snapshotPath}, newTail(cfg.SnapshotTail)
 	s.watch = newWatch(s)
