@@ -69,7 +69,7 @@ func Start(cfg Config) *Clocks {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Clocks{
 		cfg: cfg, own: newOwn(cfg.Clock), metrics: newMetrics(cfg.Registerer), ctx: ctx, cancel: cancel,
-		peers: make(map[string]*history),
+		peers: make(map[string]*history), corrections: corrections{turn: make(chan struct{}, 1)},
 	}
 	c.wg.Go(c.run)
 	return c

@@ -2,7 +2,6 @@ package clocks
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -10,7 +9,9 @@ import (
 // corrections keeps what was found out last about this node's clock.
 type corrections struct {
 	last atomic.Pointer[correction]
-	turn sync.Mutex // held while the others are asked because the clock was set
+	// turn is of capacity 1 and full while the others are asked because the clock was set. A mutex would do, but who waits
+	// for one stops the time of a simulation, in which the answers take time.
+	turn chan struct{}
 }
 
 // correction is by how far the median of all clocks is ahead, if that is more than the bound; else 0.
@@ -58,8 +59,8 @@ func (c *Clocks) Apart() (time.Duration, bool) {
 // askAgain makes a round now. What was known of the others is not enough: a clock that has moved against the monotonic
 // one was set, or the machine slept and it is the monotonic clock that stood still.
 func (c *Clocks) askAgain() *correction {
-	c.corrections.turn.Lock()
-	defer c.corrections.turn.Unlock()
+	c.corrections.turn <- struct{}{}
+	defer func() { <-c.corrections.turn }()
 	if known := c.corrections.last.Load(); known.holds(c.own.read()) {
 		return known // somebody else has asked meanwhile
 	}
