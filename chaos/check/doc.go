@@ -15,7 +15,9 @@
 //
 // What a fault excuses is as little as is certain. A repeat needs a change of leader, by the numbers of the terms, at a
 // time when what it repeats may not have been settled; a write that the shard took since proves that it was. A task
-// whose shard no answer told has it from others on its slot, and the excuses of all shards where that is not known.
+// whose shard no answer told has it from others on its slot, and the excuses of all shards where that is not known. A
+// clock that was moved excuses what it showed, while it did (Clocks); and of a node alone, where a leap ahead of its
+// clock ends leases, one repeat of what was under way.
 //
 // Invariant 10 (repeating tasks) has no check: the service has no repeating tasks yet.
 //

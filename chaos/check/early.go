@@ -7,8 +7,7 @@ import (
 )
 
 // Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for, and that
-// no later call had changed. While a node's clock is off, it may be wrong by as much, up to the bound that nodes hold
-// each other to.
+// no later call had changed. While a node's clock is off, it may be wrong by as much (see Clocks).
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
 	arrivals, certain, changed := 0, 0, 0
@@ -18,7 +17,7 @@ func Early(x *Index) Finding {
 			arrivals++
 			early := a.Due.Sub(a.At)
 			earliest = max(earliest, early)
-			if early > x.skewed(a.At, a.At) {
+			if _, ahead := x.clocks.Off(a.At, a.At); early > ahead {
 				f.breach(a.At, t.id, "arrived %v before it was due", early)
 			}
 			asked, exact := x.askedFor(t, a)
@@ -57,12 +56,13 @@ const rounding = history.Instant(time.Millisecond)
 
 // maySet tells whether an operation may have set an arrival's due time.
 func (x *Index) maySet(o *op, a *arrival) bool {
-	return o.mayMean(a.Due, x.skewed(o.start, min(o.end, a.At)))
+	behind, ahead := x.clocks.Off(o.start, min(o.end, a.At))
+	return o.mayMean(a.Due, behind, ahead)
 }
 
 // mayMean tells whether an operation, wherever in its time it happened, may have set that due time, with a clock that
-// is off by so much at most.
-func (o *op) mayMean(due history.Instant, skew time.Duration) bool {
+// is behind or ahead by so much at most.
+func (o *op) mayMean(due history.Instant, behind, ahead time.Duration) bool {
 	if o.ask.FireAt != 0 {
 		return due == o.ask.FireAt
 	}
@@ -70,31 +70,9 @@ func (o *op) mayMean(due history.Instant, skew time.Duration) bool {
 	if o.doubtful() || o.open {
 		end = history.Forever
 	}
-	from := o.start.Add(o.ask.Delay - skew)
+	from := o.start.Add(o.ask.Delay - behind)
 	if o.kind == history.Fire {
 		from -= rounding // an instant of "now" is rounded down
 	}
-	return due >= from && (end == history.Forever || due <= end.Add(o.ask.Delay+skew)+rounding)
-}
-
-const (
-	// clockBound is by how much clocks may be off that decide something: nodes' --max-clock-offset, and what a clock that
-	// drifts may gain until it is noticed.
-	clockBound = 300 * time.Millisecond
-	// clockTail is how long after the mending of a clock what it decided may still show.
-	clockTail = time.Second
-)
-
-// skewed is by how much a clock may have been off that decided something between two instants.
-func (x *Index) skewed(from, to history.Instant) time.Duration { return Skewed(x.h.Faults, from, to) }
-
-// Skewed is by how much faults may have moved a clock that decided something between two instants.
-func Skewed(faults []history.Fault, from, to history.Instant) time.Duration {
-	most := time.Duration(0)
-	for i := range faults {
-		if f := &faults[i]; f.Skew != 0 && f.Struck <= to && from <= healed(f).Add(clockTail) {
-			most = max(most, min(f.Skew.Abs(), clockBound))
-		}
-	}
-	return most
+	return due >= from && (end == history.Forever || due <= end.Add(o.ask.Delay+ahead)+rounding)
 }

@@ -14,6 +14,7 @@ type Index struct {
 	order  []*task         // by first sight
 	writes map[int64]*op   // operations that wrote a payload
 	first  history.Instant // of the history
+	clocks Clocks
 }
 
 // task is what is known of one id. All lists are by start or arrival.
@@ -52,7 +53,7 @@ type op struct {
 func NewIndex(h *history.History) *Index {
 	x := &Index{
 		h: h, tasks: make(map[string]*task, len(h.Calls)/3), writes: make(map[int64]*op, len(h.Calls)/2),
-		first: history.Forever,
+		first: history.Forever, clocks: NewClocks(h.Faults),
 	}
 	ops := make(map[int64]*op, len(h.Calls)/2)
 	for i := range h.Calls {

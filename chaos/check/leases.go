@@ -66,12 +66,12 @@ func (l *leases) judgeLength(t *task, a *arrival) {
 		return
 	}
 	l.measured++
-	skew := l.x.skewed(a.Asked, a.At)
-	if most := a.At.Add(a.LeaseFor+longer+skew) + rounding; a.LeaseEnds > most {
+	behind, ahead := l.x.clocks.Off(a.Asked, a.At)
+	if most := a.At.Add(a.LeaseFor+longer+ahead) + rounding; a.LeaseEnds > most {
 		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it lasts %v longer", a.Fence, a.LeaseFor,
 			a.LeaseEnds.Sub(most))
 	}
-	least := a.Asked.Add(a.LeaseFor - handedOn - skew)
+	least := a.Asked.Add(a.LeaseFor - handedOn - behind)
 	if a.LeaseEnds < least && l.calm(t, a.Asked.Add(-handedOn), a.At) {
 		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it ends %v too soon", a.Fence, a.LeaseFor,
 			least.Sub(a.LeaseEnds))
@@ -111,35 +111,50 @@ func (l *leases) judgePair(t *task, a, b *arrival) {
 		l.f.breach(b.At, t.id, "leased under fence %d, and an ack under %d was taken", b.Fence, a.Fence)
 		return
 	}
-	held := a.heldUntil()
-	if until := held.Add(-l.x.skewed(a.At, b.At)); b.At < until {
+	if held := l.x.heldUntil(a); b.At < held {
 		l.f.breach(b.At, t.id, "leased under fence %d, %v before the lease under %d ended", b.Fence, held.Sub(b.At), a.Fence)
 	}
 	l.notTooSoon(t, a, b)
 }
 
-// heldUntil is how long a lease lasted at least: until its end as it was told. An extension that was answered counts
-// from when it was asked for; and from the start of a call that may end it nothing is certain.
-func (a *arrival) heldUntil() history.Instant {
-	held := a.LeaseEnds
+// heldUntil is how long a lease lasted at least: until a clock may have shown its end as it was told. An extension that
+// was answered counts from when it was asked for; and from the start of a call that may end it nothing is certain.
+func (x *Index) heldUntil(a *arrival) history.Instant {
+	held := a.LeaseEnds // by a clock
 	for _, c := range a.settles {
+		extended := x.leastAfter(c)
 		switch {
 		case c.Start > held:
-			return held
+			return x.clocks.Earliest(held)
 		case !possible(c):
 		case c.Kind != history.Extend:
-			return c.Start
+			return min(c.Start, x.clocks.Earliest(held))
 		case c.Outcome == history.OK:
-			held = c.Start.Add(c.Ask.Delay)
+			held = extended
 		default: // it may have made the lease shorter
-			held = min(held, c.Start.Add(c.Ask.Delay))
+			held = min(held, extended)
 		}
 	}
-	return held
+	return x.clocks.Earliest(held)
 }
 
-// overBy is when a lease was over at the latest, as it was when a call was made, had the service noticed at once.
-func (a *arrival) overBy(call *history.Call) history.Instant {
+// leastAfter is what the clock shows at least when the delay is over that counts from a call.
+func (x *Index) leastAfter(c *history.Call) history.Instant {
+	behind, _ := x.clocks.Off(c.Start, doneBy(c))
+	return c.Start.Add(c.Ask.Delay - behind)
+}
+
+// doneBy is when a call was answered, Forever if it never was.
+func doneBy(c *history.Call) history.Instant {
+	if c.End == 0 {
+		return history.Forever
+	}
+	return c.End
+}
+
+// overBy is what the clock shows at most when a lease is over, as it was when a call was made, had the service noticed
+// at once.
+func (x *Index) overBy(a *arrival, call *history.Call) history.Instant {
 	over := a.LeaseEnds
 	for _, c := range a.settles {
 		switch {
@@ -147,7 +162,8 @@ func (a *arrival) overBy(call *history.Call) history.Instant {
 			return over
 		case c.Kind != history.Extend || !possible(c):
 		case c.Outcome == history.OK:
-			over = max(over, c.End.Add(c.Ask.Delay))
+			_, ahead := x.clocks.Off(c.Start, c.End)
+			over = max(over, c.End.Add(c.Ask.Delay+ahead))
 		default: // whenever it happened, the lease was not over
 			over = over.Add(c.Ask.Delay)
 		}
@@ -164,7 +180,7 @@ func (l *leases) notTooSoon(t *task, a, b *arrival) {
 		if c.Kind != history.Nack || c.Outcome != history.OK || c.Ask.Delay == 0 || fired {
 			continue
 		}
-		if due := c.Start.Add(c.Ask.Delay - l.x.skewed(c.Start, b.At)); b.At < due-rounding {
+		if due := l.x.clocks.Earliest(l.x.leastAfter(c)); b.At < due-rounding {
 			l.f.breach(b.At, t.id, "leased again %v before the delay of its nack was over", due.Sub(b.At))
 		}
 	}
@@ -198,8 +214,9 @@ func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 			return
 		}
 	}
-	over := a.overBy(c)
-	if late := c.Start.Sub(over); late > l.limits.Settle+l.x.skewed(a.At, c.Start) && l.calm(t, over, c.Start) {
+	over := l.x.overBy(a, c)
+	behind, _ := l.x.clocks.Off(a.At, c.Start)
+	if late := c.Start.Sub(over); late > l.limits.Settle+behind && l.calm(t, over, c.Start) {
 		l.f.breach(c.Start, t.id, "%s under fence %d was taken %v after its lease had ended", c.Kind, a.Fence, late)
 	}
 }
@@ -233,7 +250,7 @@ func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 			l.f.breach(c.Start, t.id, "an ack under fence %d was taken, and refused when it was repeated", a.Fence)
 		}
 	}
-	if held := a.heldUntil(); !ended && c.End.Add(l.x.skewed(a.At, c.End)) < held {
+	if held := l.x.heldUntil(a); !ended && c.End < held {
 		l.f.breach(c.Start, t.id, "%s under fence %d was refused %v before its lease ended", c.Kind, a.Fence, held.Sub(c.End))
 	}
 }

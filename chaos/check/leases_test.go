@@ -119,7 +119,7 @@ var leaseCases = []example{
 		s.clock(5000, 50, 3000)
 		s.lease("a", 101, 1101, 1)
 		s.lease("a", 800, 2101, 1)
-	}, "301ms before"},
+	}, "1ms before"},
 	{"two at once, of an occurrence and the next", limited(Leases), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.lease("a", 101, 1101, 1)

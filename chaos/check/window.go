@@ -15,7 +15,8 @@ type window struct {
 	late     history.Instant // until when attempts of the leader before may arrive
 	changes  int             // of leader, at most: so often may one attempt be repeated
 	provoked bool            // by a fault; else the cluster changed its leader by itself
-	deaf     bool            // no leader changed, but answers of receivers were lost
+	stays    bool            // no leader changed, but answers of receivers were lost, or leases ended; and then
+	begun    history.Instant // by when the attempts were begun that come again
 }
 
 const (
@@ -23,12 +24,15 @@ const (
 	patience = 20 * time.Second
 	// transit is how long an answer may be on its way.
 	transit = 100 * time.Millisecond
+	// leaseMargin is for how long at least a lease goes on after its attempt's last instant.
+	leaseMargin = 5 * time.Second
 )
 
 // windows finds those of every shard, one for each term that was seen to begin. Terms only rise, so that none can come
 // and go unseen; but where the terms were not seen to the end, a fault makes one for each shard that it took the leader
-// of. One that lost receivers' answers makes one for each that its nodes led: their attempts are made again. Under 0
-// are those of all shards, for tasks of which the shard is not known.
+// of. One that lost receivers' answers makes one for each that its nodes led: their attempts are made again. So does a
+// clock that leapt ahead, over the ends of leases. Under 0 are those of all shards, for tasks of which the shard is not
+// known.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
 	before, seen := map[uint32]history.Term{}, map[uint32]history.Instant{}
@@ -63,6 +67,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		}
 	}
 	x.addDeaf(all)
+	x.addLeaps(all, limits)
 	for _, ws := range all {
 		slices.SortStableFunc(ws, func(a, b window) int { return cmp.Compare(a.from, b.from) })
 	}
@@ -81,32 +86,52 @@ func (x *Index) sawTerm(shard uint32, f *history.Fault, limits Limits) bool {
 
 // addDeaf makes the windows of the faults that lost receivers' answers, for the shards that their nodes may have led.
 func (x *Index) addDeaf(all map[uint32][]window) {
-	shards := map[uint32]bool{}
-	for _, t := range x.order {
-		shards[t.shard] = true
-	}
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
 		if !f.Deaf {
 			continue
 		}
-		for shard := range shards {
-			if !x.mayLead(shard, f) {
-				continue
+		w := window{from: f.Struck, to: healed(f).Add(patience), changes: 1, provoked: true, stays: true}
+		w.late, w.begun = w.to, w.to
+		x.addToLed(all, w, f.Nodes, f.Struck, healed(f))
+	}
+}
+
+// addLeaps makes the windows of clocks that were set ahead by so much that leases ended over it whose attempts were
+// under way: begun before, or granted before and committed a little later.
+func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
+	for _, l := range x.clocks.leaps(leaseMargin) {
+		w := window{from: l.at, to: l.at, begun: l.at.Add(limits.Settle), changes: 1, provoked: true, stays: true}
+		for i := range x.h.Faults {
+			if f := &x.h.Faults[i]; f.Struck <= l.at && l.at <= healed(f) {
+				w.to = max(w.to, healed(f))
 			}
-			w := window{from: f.Struck, to: healed(f).Add(patience), changes: 1, provoked: true, deaf: true}
-			w.late = w.to
+		}
+		w.to = w.to.Add(limits.Tail)
+		w.late = w.to
+		x.addToLed(all, w, l.nodes, l.at, l.at)
+	}
+}
+
+// addToLed adds a window to those of all shards that one of these nodes may have led between two instants.
+func (x *Index) addToLed(all map[uint32][]window, w window, nodes []string, from, to history.Instant) {
+	shards := map[uint32]bool{}
+	for _, t := range x.order {
+		shards[t.shard] = true
+	}
+	for shard := range shards {
+		if x.mayLead(shard, nodes, from, to) {
 			all[shard] = append(all[shard], w)
 		}
 	}
 }
 
-// mayLead tells whether one of a fault's nodes may have led a shard while it lasted: by the terms that were seen, or if
-// none was.
-func (x *Index) mayLead(shard uint32, f *history.Fault) bool {
+// mayLead tells whether one of these nodes may have led a shard between two instants: by the terms that were seen, or
+// if none was.
+func (x *Index) mayLead(shard uint32, nodes []string, from, to history.Instant) bool {
 	var reign *history.Term
 	rules := func(until history.Instant) bool {
-		return slices.Contains(f.Nodes, reign.Leader) && reign.Before <= healed(f) && f.Struck <= until
+		return slices.Contains(nodes, reign.Leader) && reign.Before <= to && from <= until
 	}
 	for i := range x.h.Terms {
 		switch t := &x.h.Terms[i]; {
@@ -114,7 +139,7 @@ func (x *Index) mayLead(shard uint32, f *history.Fault) bool {
 		case reign == nil:
 			reign = t
 		case t.Term != reign.Term:
-			unseen := t.Term > reign.Term+1 && t.Before <= healed(f) && f.Struck <= t.At // one that came and went between
+			unseen := t.Term > reign.Term+1 && t.Before <= to && from <= t.At // one that came and went between
 			if unseen || rules(t.At) {
 				return true
 			}
@@ -128,7 +153,7 @@ func (x *Index) mayLead(shard uint32, f *history.Fault) bool {
 func countFailovers(windows map[uint32][]window) (all, unprovoked int) {
 	for shard, ws := range windows {
 		for _, w := range ws {
-			if shard == 0 || w.deaf {
+			if shard == 0 || w.stays {
 				continue
 			}
 			all++
@@ -201,13 +226,13 @@ func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 		if a.Fence < p.Fence {
 			to = w.late
 		}
-		if w.deaf {
+		if w.stays {
 			until = answeredAt(p).Add(transit)
 		}
-		if until < w.from {
+		if until < w.from || w.stays && p.At > w.begun {
 			continue
 		}
-		if !w.deaf {
+		if !w.stays {
 			open = max(open, w.to)
 		}
 		if a.At >= w.from && (a.At <= to || a.At.Add(-o.waits.before(shard, a.At)) <= to) {

@@ -89,6 +89,7 @@ func (s *clockStrike) begin(
 	clock = s.Stand.Clocks[nodes[0]]
 	fault := s.Recorder.Strike(history.Fault{
 		Kind: s.kind, Nodes: nodes, Shards: s.Stand.LedBy(ctx, nodes...), Detail: detail, Skew: skew,
+		Alone: len(s.Stand.Clocks) == 1,
 	})
 	return clock, func() {
 		s.Recorder.Mending(fault)

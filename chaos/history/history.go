@@ -157,8 +157,10 @@ type Fault struct {
 	Nodes  []string `json:"nodes"`            // those that it struck
 	Shards []uint32 `json:"shards"`           // those that the nodes led
 
-	// Skew is by how much the nodes' clocks were moved, 0 if they were not.
+	// Skew is by how much the nodes' clocks were moved, ahead if it is positive, 0 if they were not.
 	Skew time.Duration `json:"skew,omitempty"`
+	// Alone: each of the nodes is all of its cluster, so that no other clock can contradict its own.
+	Alone bool `json:"alone,omitempty"`
 	// Deaf: the nodes may not have heard what receivers answered, while they led on, so that they made attempts again.
 	Deaf bool `json:"deaf,omitempty"`
 

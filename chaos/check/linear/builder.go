@@ -106,7 +106,7 @@ func (b *builder) addDone(o operation, done, open []*history.Call) {
 			start = min(start, earlier.Start)
 		}
 		x := &step{
-			operation: o.asked(start), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
+			operation: b.asked(o, start, c.End), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
 		}
 		if c.Answer.Status == http.StatusCreated {
 			x.answer = created
@@ -117,10 +117,11 @@ func (b *builder) addDone(o operation, done, open []*history.Call) {
 	}
 }
 
-// asked is the operation with the bounds that its delay has if it was asked for at that instant.
-func (o operation) asked(at history.Instant) operation {
+// asked is the operation with the bounds that its delay has if it was asked for between these instants.
+func (b *builder) asked(o operation, from, to history.Instant) operation {
 	if o.ask.Delay != 0 {
-		o.from = at.Add(o.ask.Delay)
+		behind, _ := b.clocks.off(from, to)
+		o.from = from.Add(o.ask.Delay - behind)
 	}
 	return o
 }
@@ -128,7 +129,8 @@ func (o operation) asked(at history.Instant) operation {
 // told takes what the answer says. That of a repeat shows the payload of today, unless it is the operation's own.
 func (b *builder) told(x *step, repeated bool) {
 	a := &x.call.Answer
-	now := x.end.Add(b.skew + rounding)
+	_, ahead := b.clocks.off(x.start, x.end)
+	now := x.end.Add(ahead + b.clocks.apart + rounding)
 	switch {
 	case x.kind == history.Cancel:
 		var meant bool
@@ -142,7 +144,10 @@ func (b *builder) told(x *step, repeated bool) {
 			x.to = now.Add(x.ask.Delay)
 		}
 	default:
-		x.to = now.Add(horizon) // it may be ready so long before
+		x.to = now.Add(horizon)                                        // it may be ready so long before,
+		if a.State == ready.String() && b.seenDue(a.FireAt) <= x.end { // or was ready by a clock that was ahead
+			x.to = max(x.to, a.FireAt)
+		}
 	}
 	if a.State != "" {
 		x.look(b.life, x.kind == history.Schedule || !repeated)
@@ -178,7 +183,7 @@ func (b *builder) addSettles(o operation, answered, open []*history.Call) {
 			b.addRefused(o, c, -1)
 			continue
 		}
-		b.steps = append(b.steps, &step{operation: o.asked(c.Start), call: c, start: c.Start, end: c.End, once: -1})
+		b.steps = append(b.steps, &step{operation: b.asked(o, c.Start, c.End), call: c, start: c.Start, end: c.End, once: -1})
 	}
 	if len(open) > 0 {
 		b.addEvents(o, open, false)
@@ -196,7 +201,7 @@ func (b *builder) addEvents(o operation, open []*history.Call, apart bool) int {
 	if !known && len(open) > 0 {
 		i = len(b.events)
 		b.classes[k] = i
-		b.events = append(b.events, event{operation: o.asked(open[0].Start)})
+		b.events = append(b.events, event{operation: b.asked(o, open[0].Start, history.Forever)})
 	}
 	for _, c := range open {
 		b.events[i].starts = append(b.events[i].starts, c.Start)

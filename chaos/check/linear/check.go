@@ -107,13 +107,13 @@ type judgement struct {
 
 func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement {
 	all := make([]judgement, len(lives))
+	of := clocks{moved: check.NewClocks(faults), apart: limits.Skew}
 	turns := make(chan int)
 	var judges sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		judges.Go(func() {
 			for i := range turns {
-				skew := limits.Skew + check.Skewed(faults, lives[i].first(), lives[i].last())
-				all[i] = judge(lives[i], skew, limits.Timeout)
+				all[i] = judge(lives[i], of, limits.Timeout)
 			}
 		})
 	}
@@ -127,9 +127,9 @@ func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement 
 
 // judge searches for an order: first with little effort, which mostly finds one soon. That there is none only the
 // thorough search can tell.
-func judge(l *life, skew, timeout time.Duration) judgement {
+func judge(l *life, of clocks, timeout time.Duration) judgement {
 	began := time.Now()
-	p := newPartition(l, skew)
+	p := newPartition(l, of)
 	v := judgement{life: l, partition: p}
 	v.calls, v.grants, v.open = p.count()
 	ops, all := p.operations(), efforts()

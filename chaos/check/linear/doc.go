@@ -42,10 +42,10 @@
 // replicas show (11), when a task with an expiry expires, replay and drop of dead letters, lists, and other ids: that
 // the numbers of two tasks of one shard are in order is not looked at. How often a task may be attempted is not known
 // here, so both retrying and dead are believed after a failure. A delay counts from receipt, which is somewhere between
-// the call's start and its end. The clocks of nodes are believed within Limits.Skew and what faults moved them by. In a
-// history longer than ten minutes any tombstone may have gone. Whether a key is still remembered is judged by how many
-// calls may have come since, not by which did; and a call that was answered but changed nothing is believed to be
-// remembered, too.
+// the call's start and its end. The clocks of nodes are believed within Limits.Skew and what faults made of them, while
+// they did (check.Clocks). In a history longer than ten minutes any tombstone may have gone. Whether a key is still
+// remembered is judged by how many calls may have come since, not by which did; and a call that was answered but
+// changed nothing is believed to be remembered, too.
 //
 // It leaves to others: recording (history) and all that must be judged over many ids (check).
 package linear

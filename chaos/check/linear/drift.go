@@ -1,6 +1,10 @@
 package linear
 
-import "time"
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 // horizon is how long before its due time a task may already be granted, by the contract.
 const horizon = 50 * time.Millisecond
@@ -14,7 +18,7 @@ func (p *partition) drift(s state, yield func(state)) {
 		return
 	case scheduled:
 		if s.fireAt != 0 {
-			s.after = max(s.after, s.fireAt.Add(-p.ahead))
+			s.after = max(s.after, p.seenDue(s.fireAt))
 		}
 		yield(s.past().waits(ready))
 		s.expire(yield)
@@ -36,6 +40,11 @@ func (p *partition) drift(s state, yield func(state)) {
 	if p.long { // a tombstone may have gone
 		yield(state{rev: s.rev + 1, after: s.after, used: s.used})
 	}
+}
+
+// seenDue is when a task may be seen due at the earliest that is due at an instant.
+func (p *partition) seenDue(at history.Instant) history.Instant {
+	return p.clocks.earliest(at.Add(-horizon))
 }
 
 // expire gives a task that was not begun in time.
@@ -80,7 +89,7 @@ func (p *partition) giveBack(s state, yield func(state)) {
 // driftFiring gives what becomes of a running attempt. That of a consumer ends by itself only with its lease.
 func (p *partition) driftFiring(s state, yield func(state)) {
 	if s.holder == consumer && s.leaseEnds != 0 {
-		s.after = max(s.after, s.leaseEnds.Add(-p.skew))
+		s.after = max(s.after, p.clocks.earliest(s.leaseEnds))
 	}
 	if s.outcome == wasStopped {
 		p.driftStopped(s, yield)

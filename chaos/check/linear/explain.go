@@ -41,11 +41,11 @@ func (v *judgement) explain(timeout time.Duration, fully bool) *failure {
 		return f
 	}
 	cut, at := v.shortest(timeout / shortening)
-	if last := judge(cut, v.partition.skew, timeout); last.result == porcupine.Illegal {
+	if last := judge(cut, v.partition.clocks, timeout); last.result == porcupine.Illegal {
 		v.result = porcupine.Illegal
 	}
 	f.breach.At = at
-	f.partition, f.open = newPartition(cut, v.partition.skew), cut.open()
+	f.partition, f.open = newPartition(cut, v.partition.clocks), cut.open()
 	_, f.info = porcupine.CheckOperationsVerbose(f.partition.model(thorough()), f.partition.operations(), timeout)
 	f.breach.What = f.story(v.result, timeout)
 	return f
@@ -59,7 +59,7 @@ const shortening = 4
 func (v *judgement) shortest(timeout time.Duration) (*life, history.Instant) {
 	ends := v.partition.ends()
 	first := sort.Search(len(ends)-1, func(i int) bool {
-		return judge(v.life.until(ends[i]), v.partition.skew, timeout).result != porcupine.Ok
+		return judge(v.life.until(ends[i]), v.partition.clocks, timeout).result != porcupine.Ok
 	})
 	return v.life.until(ends[first]), ends[first]
 }

@@ -16,10 +16,9 @@ type partition struct {
 	steps  []*step
 	events []event
 
-	skew   time.Duration // how far clocks may be apart
-	ahead  time.Duration // how long before its due time a task may be seen due
-	pulled bool          // only consumers make its attempts
-	long   bool          // tombstones may have gone
+	clocks clocks
+	pulled bool // only consumers make its attempts
+	long   bool // tombstones may have gone
 }
 
 // life is what the history holds of one id.
@@ -52,8 +51,8 @@ func (l *life) until(at history.Instant) *life {
 }
 
 // newPartition sorts a life out.
-func newPartition(l *life, skew time.Duration) *partition {
-	p := &partition{id: l.id, skew: skew, ahead: horizon + skew}
+func newPartition(l *life, of clocks) *partition {
+	p := &partition{id: l.id, clocks: of}
 	p.addCalls(l)
 	p.addGrants(l)
 	p.number()

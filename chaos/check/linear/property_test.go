@@ -123,16 +123,16 @@ func TestLiesAreFound(t *testing.T) {
 // What little effort finds linearizable, the thorough search finds so too.
 func TestEffortsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
-	all := lies()
+	all, of := lies(), clocks{apart: tight().Skew}
 	for range 150 {
 		h := simulate(rng.IntN, 80)
 		lieOnce(h, all[rng.IntN(len(all))], rng)
 		if len(h.Calls) == 0 {
 			continue
 		}
-		p := newPartition(livesOf(h)[0], 1)
+		p := newPartition(livesOf(h)[0], of)
 		want := porcupine.CheckOperationsTimeout(p.model(thorough()), p.operations(), time.Minute)
-		if v := judge(livesOf(h)[0], 1, time.Minute); v.result != want {
+		if v := judge(livesOf(h)[0], of, time.Minute); v.result != want {
 			t.Errorf("%s, and thoroughly %s:\n%s", v.result, want, tellAll(h))
 		}
 	}

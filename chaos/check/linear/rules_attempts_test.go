@@ -1,11 +1,6 @@
 package linear
 
-import (
-	"testing"
-	"time"
-
-	"github.com/belfryhq/belfry/chaos/history"
-)
+import "github.com/belfryhq/belfry/chaos/history"
 
 func attemptRules() []rule {
 	return []rule{
@@ -328,22 +323,5 @@ func repeatRules() []rule {
 			func(s *story) { s.schedule(0, 1, 900) },
 			func(s *story) { s.refused(0, history.Schedule, s.due(900), 422, history.Answer{}) },
 		},
-	}
-}
-
-// A clock that was moved explains what is seen due too early, by as much as it was moved.
-func TestMovedClocksAreAllowedFor(t *testing.T) {
-	early := func(skew time.Duration) string {
-		return find(func(s *story) {
-			s.h.Faults = []history.Fault{{Kind: "clock", Struck: ms(0), Mended: ms(500), Skew: -skew}}
-			s.schedule(0, 1, 900)
-			s.get(700, in("firing", 1, task(5, 900, 1)))
-		})
-	}
-	if f := early(200 * time.Millisecond); f != "" {
-		t.Error(f)
-	}
-	if early(50*time.Millisecond) == "" {
-		t.Error("a clock that was moved by 50 ms explains 150")
 	}
 }

@@ -155,7 +155,7 @@ func (x *step) shows(s state, p *partition) (_ state, ok bool) {
 
 // isDue pins the due time.
 func (p *partition) isDue(s state, at history.Instant) (_ state, ok bool) {
-	if s.known && at != s.fireAt || at < s.fireAt.Add(-p.skew) {
+	if s.known && at != s.fireAt || at < s.fireAt.Add(-p.clocks.apart) {
 		return s, false
 	}
 	s.fireAt, s.known = at, true
@@ -172,7 +172,7 @@ func (p *partition) granted(s state, x *step) (next state, ok bool) {
 		renewed := !g.arrival.Pulled && (n == s.attempts || n > s.attempts && !s.counted)
 		again := n == s.attempts+1 || n > s.attempts && !s.counted
 		if s.holder == consumer {
-			renewed, s.after = false, max(s.after, s.leaseEnds.Add(-p.skew))
+			renewed, s.after = false, max(s.after, p.clocks.earliest(s.leaseEnds))
 		}
 		ok = s.outcome == none && (renewed || again)
 	}
@@ -185,7 +185,7 @@ func (p *partition) granted(s state, x *step) (next state, ok bool) {
 		}
 	}
 	if s.phase == scheduled {
-		s.after = max(s.after, s.fireAt.Add(-p.ahead))
+		s.after = max(s.after, p.seenDue(s.fireAt))
 	}
 	if s.after > x.end {
 		return s, false

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// hour is in milliseconds, as the instants of a story are.
+const hour = 3_600_000
+
+// alone adds that the clock of a node that is all of its cluster was off by so many milliseconds.
+func (s *story) alone(by, struck, mended int64) {
+	s.clock(by, struck, mended)
+	f := &s.h.Faults[len(s.h.Faults)-1]
+	f.Alone, f.Nodes = true, []string{"node-1"}
+}
+
+// A node that is alone goes by its clock, wherever that is set: it is excused for what such a clock explains, and for
+// nothing else.
+var clockCases = []example{
+	{"early by the clock of a node alone", Early, func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 0, hour)
+		s.arrive("a", 60, hour, 1)
+	}, ""},
+	{"early before the clock of a node alone was set", Early, func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 0, hour)
+		s.arrive("a", 49, hour, 1)
+	}, "before it was due"},
+	{"early by more than the clock of a node alone was set ahead", Early, func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 0, hour+100)
+		s.arrive("a", 99, hour+100, 1)
+	}, "before it was due"},
+	{"early by the clock of a node alone that was behind", Early, func(s *story) {
+		s.alone(-hour, 50, 5000)
+		s.schedule("a", 0, 100)
+		s.arrive("a", 60, 100, 1)
+	}, "before it was due"},
+	{"early after the clock of a node alone was set right", Early, func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 0, hour)
+		s.arrive("a", 6001, hour, 1)
+	}, "before it was due"},
+	{"after a delay by the clock of a node alone", Early, func(s *story) {
+		s.alone(hour, 0, 5000)
+		s.schedule("a", 10, 0).Ask = history.Ask{Delay: 200 * time.Millisecond, Body: body(1)}
+		s.arrive("a", 212, hour+212, 1)
+	}, ""},
+	{"after a delay by the clock of a node alone, the wrong way", Early, func(s *story) {
+		s.alone(hour, 0, 5000)
+		s.schedule("a", 10, 0).Ask = history.Ask{Delay: 200 * time.Millisecond, Body: body(1)}
+		s.arrive("a", 212, 200, 1)
+	}, "no call had asked"},
+	{"after a delay by the clock of a node alone that was right again", Early, func(s *story) {
+		s.alone(hour, 0, 500)
+		s.schedule("a", 1600, 0).Ask = history.Ask{Delay: 200 * time.Millisecond, Body: body(1)}
+		s.arrive("a", hour, hour, 1)
+	}, "no call had asked"},
+
+	{"repeated when a clock leapt over the end of a lease", limited(Repeats), leaps(hour, 150, 5000), ""},
+	{"repeated when a clock was set right that was behind", limited(Repeats), leaps(-hour, 50, 150), ""},
+	{"repeated when a clock was set back", limited(Repeats), leaps(-hour, 150, 5000), "came again"},
+	{"repeated when a clock was set right that was ahead", limited(Repeats), leaps(hour, -2000, 150), "came again"},
+	{"repeated when a clock was set ahead by less than a lease", limited(Repeats), leaps(4000, 150, 5000), "came again"},
+	{"repeated before a clock leapt", limited(Repeats), leaps(hour, 161, 5000), "came again"},
+	{"repeated when a clock leapt that others contradict", limited(Repeats), func(s *story) {
+		leaps(hour, 150, 5000)(s)
+		s.h.Faults[0].Alone = false
+	}, "came again"},
+	{"repeated twice by one leap of a clock", limited(Repeats), func(s *story) {
+		leaps(hour, 150, 5000)(s)
+		s.arrive("a", 170, 100, 1).Attempt = 3
+	}, "came again"},
+	{"repeated by the leap of a clock, though long settled", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1)
+		s.alone(hour, 5000, 9000)
+		s.arrive("a", 5010, 100, 1).Attempt = 2
+	}, "came again"},
+	{"repeated by the leap of a clock before it began", limited(Repeats), func(s *story) {
+		s.alone(hour, 150, 20_000)
+		s.schedule("a", 160, 8000)
+		s.arrive("a", 8001, 8000, 1)
+		s.arrive("a", 8100, 8000, 1).Attempt = 2
+	}, "came again"},
+
+	{"two at once, by the clock of a node alone", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.alone(hour, 150, 5000)
+		s.lease("a", 160, hour+1160, 1)
+	}, ""},
+	{"two at once, by the clock of a node alone that was behind", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.alone(-hour, 150, 5000)
+		s.lease("a", 1000, 1161, 1)
+	}, "before the lease under 101 ended"},
+	{"two at once, before the first was given back", limited(Leases), func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 60, 100)
+		s.lease("a", 101, hour+1101, 1)
+		s.settle(release, "a", 101, 200, 200)
+		s.lease("a", 190, hour+1190, 1)
+	}, "10ms before the lease under 101 ended"},
+	{"given back and leased again, by the clock of a node alone", limited(Leases), func(s *story) {
+		s.alone(hour, 50, 5000)
+		s.schedule("a", 60, 100)
+		s.lease("a", 101, hour+1101, 1)
+		s.settle(release, "a", 101, 200, 200)
+		s.lease("a", 201, hour+1201, 1)
+	}, ""},
+}
+
+// leaps is an attempt of which the receiver holds its answer, and that comes again while it does.
+func leaps(by, struck, mended int64) func(*story) {
+	return func(s *story) {
+		s.alone(by, struck, mended)
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.arrive("a", 160, 100, 1).Attempt = 2
+	}
+}
+
+// What a clock may have shown first is what it was set to, and never runs back.
+func TestEarliest(t *testing.T) {
+	s := &story{}
+	s.alone(1000, 100, 500) // to be believed for a second longer
+	s.alone(-1000, 3000, 4000)
+	c := NewClocks(s.h.Faults)
+	for _, tt := range []struct{ shown, want int64 }{
+		{50, 50}, {100, 100}, {101, 100}, {1100, 100}, {1101, 101}, {2500, 1500}, {2501, 2501}, {3500, 3500},
+	} {
+		if got := c.Earliest(ms(tt.shown)); got != ms(tt.want) {
+			t.Errorf("a clock may have shown %d first at %d, want %d", tt.shown, int64(got-ms(0))/1e6, tt.want)
+		}
+	}
+}

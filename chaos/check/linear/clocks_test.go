@@ -1,0 +1,86 @@
+package linear
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// A clock that was moved explains what is seen due too early, by as much as it was moved.
+func TestMovedClocksAreAllowedFor(t *testing.T) {
+	early := func(skew time.Duration) string {
+		return find(func(s *story) {
+			s.h.Faults = []history.Fault{{Kind: "clock", Struck: ms(0), Mended: ms(500), Skew: -skew}}
+			s.schedule(0, 1, 900)
+			s.get(700, in("firing", 1, task(5, 900, 1)))
+		})
+	}
+	if f := early(200 * time.Millisecond); f != "" {
+		t.Error(f)
+	}
+	if early(50*time.Millisecond) == "" {
+		t.Error("a clock that was moved by 50 ms explains 150")
+	}
+}
+
+// The clock of a node alone explains what it shows, by as much as it was set ahead, and only then.
+func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
+	const hour = 3_600_000
+	early := func(skew time.Duration, struck, due, seen int64) string {
+		return find(func(s *story) {
+			s.h.Faults = []history.Fault{{Kind: "clock", Struck: ms(struck), Mended: ms(5000), Skew: skew, Alone: true}}
+			s.schedule(0, 1, due)
+			s.get(seen, in("firing", 1, task(5, due, 1)))
+		})
+	}
+	if f := early(time.Hour, 50, hour, 60); f != "" {
+		t.Error(f)
+	}
+	for name, found := range map[string]string{
+		"that was behind":          early(-time.Hour, 50, hour, 60),
+		"before it was set":        early(time.Hour, 500, hour, 60),
+		"after it was set right":   early(time.Hour, 50, 2*hour, hour-1000),
+		"by more than it was set":  early(time.Hour, 50, hour+1000, 60),
+		"that was right by itself": early(0, 50, hour, 60),
+	} {
+		if found == "" {
+			t.Errorf("a clock %s explains what was early", name)
+		}
+	}
+}
+
+// What came due by the clock of a node alone stays ready when that is set right, and firing it then changes nothing.
+func TestFiredAfterTheClockOfANodeAloneWasSetRight(t *testing.T) {
+	const due = 3_600_000
+	fired := func(skew time.Duration, state string) string {
+		return find(func(s *story) {
+			s.h.Faults = []history.Fault{{Kind: "clock", Struck: ms(50), Mended: ms(500), Skew: skew, Alone: true}}
+			s.schedule(0, 1, due)
+			s.call(9000, history.Fire, history.Ask{}, history.OK, in(state, 0, task(5, due, 1)))
+		})
+	}
+	if f := fired(time.Hour, "ready"); f != "" {
+		t.Error(f)
+	}
+	if fired(time.Minute, "ready") == "" || fired(time.Hour, "scheduled") == "" {
+		t.Error("what is fired now is due in an hour")
+	}
+}
+
+// A delay counts by the clock of a node alone, too.
+func TestADelayByTheClockOfANodeAlone(t *testing.T) {
+	due := func(skew time.Duration, due int64) string {
+		return find(func(s *story) {
+			s.h.Faults = []history.Fault{{Kind: "clock", Struck: ms(0), Mended: ms(5000), Skew: skew, Alone: true}}
+			ask := history.Ask{Delay: time.Second, Body: body(1)}
+			s.call(10, history.Schedule, ask, history.OK, task(1, due, 1))
+		})
+	}
+	if f := due(time.Minute, 61_011) + due(-time.Minute, -58_989); f != "" {
+		t.Error(f)
+	}
+	if due(time.Minute, -58_989) == "" || due(-time.Minute, 61_011) == "" {
+		t.Error("a clock explains a due time on its other side")
+	}
+}
