@@ -17,7 +17,7 @@ func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, fu
 		by = -by
 	}
 	f := c.about(fmt.Sprintf("by %v", by), n)
-	f.Skew = by
+	f.Skew, f.Alone = by, len(c.world.nodes) == 1
 	n.clock.set(by, 0)
 	return f, func() { n.clock.set(0, 0) }
 }

@@ -120,16 +120,14 @@ func (l *load) call(ctx context.Context, n *Node, patience time.Duration, o oper
 func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops []operation, batch bool) []fsm.Reply {
 	w := l.world
 	numbers := make([]int, len(ops))
-	cmds := make([]*fsmpb.Command, len(ops))
 	for i, o := range ops {
 		what := o.what
 		what.Node, what.Batch = n.name, batch
 		numbers[i] = w.rec.Begin(what)
-		cmds[i] = o.receivedNow()
 		l.called(what.ID)
 	}
 	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []fsm.Reply {
-		return p.router.Do(ctx, cmds)
+		return p.receive(ctx, ops)
 	}, func(err error) []fsm.Reply { return refuse(len(ops), err) })
 	for i, reply := range replies {
 		outcome, answer := told(reply)

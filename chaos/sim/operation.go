@@ -48,12 +48,13 @@ func (l *load) spec(op int64, t task) *fsmpb.Spec {
 	return s
 }
 
-// plan is a schedule of a task, received now.
+// plan is a schedule of a task. What counts from its receipt is filled in by the node that receives it.
 func (l *load) plan(op int64, t task) *fsmpb.Schedule {
-	now := time.Now()
-	s := &fsmpb.Schedule{Spec: l.spec(op, t), FireAtMs: ceilMs(t.fireAt), ReceivedAtMs: ceilMs(now)}
+	s := &fsmpb.Schedule{Spec: l.spec(op, t)}
 	if t.fireAt.IsZero() {
-		s.FireAtMs, s.DelayMs = ceilMs(now.Add(t.delay)), proto.Int64(t.delay.Milliseconds())
+		s.DelayMs = proto.Int64(t.delay.Milliseconds())
+	} else {
+		s.FireAtMs = ceilMs(t.fireAt)
 	}
 	return s
 }
@@ -103,7 +104,7 @@ func (l *load) fire(id string) operation {
 // touch starts the delay again; with orSchedule it also makes a task where there is none.
 func (l *load) touch(id string, delay time.Duration, orSchedule bool) operation {
 	o := l.operation(history.Touch, id, history.Ask{Delay: delay, OrSchedule: orSchedule})
-	touch := &fsmpb.Touch{ReceivedAtMs: ceilMs(time.Now()), DelayMs: proto.Int64(delay.Milliseconds())}
+	touch := &fsmpb.Touch{DelayMs: proto.Int64(delay.Milliseconds())}
 	if orSchedule {
 		touch.OrSchedule = l.plan(o.what.Op, task{delay: delay})
 		o.what.Ask.Body = history.Fingerprint(touch.OrSchedule.Spec.Payload)
@@ -115,40 +116,13 @@ func (l *load) touch(id string, delay time.Duration, orSchedule bool) operation 
 // patch moves a task, and swaps its payload if swap is set.
 func (l *load) patch(id string, delay time.Duration, swap bool) operation {
 	o := l.operation(history.Patch, id, history.Ask{Delay: delay})
-	patch := &fsmpb.Patch{
-		FireAtMs: proto.Int64(ceilMs(time.Now().Add(delay))), DelayMs: proto.Int64(delay.Milliseconds()),
-	}
+	patch := &fsmpb.Patch{DelayMs: proto.Int64(delay.Milliseconds())}
 	if swap {
 		patch.Payload = &fsmpb.Payload{Data: payload{Op: o.what.Op}.encode()}
 		o.what.Ask.Body = history.Fingerprint(patch.Payload.Data)
 	}
 	o.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
 	return o
-}
-
-// receivedNow has the time of receipt be that of this try: a repeat comes later.
-func (o operation) receivedNow() *fsmpb.Command {
-	cmd := proto.CloneOf(o.cmd)
-	now := time.Now()
-	switch op := cmd.Op.(type) {
-	case *fsmpb.Command_Schedule:
-		receive(op.Schedule, now)
-	case *fsmpb.Command_Touch:
-		op.Touch.ReceivedAtMs = ceilMs(now)
-		if op.Touch.OrSchedule != nil {
-			receive(op.Touch.OrSchedule, now)
-		}
-	case *fsmpb.Command_Patch:
-		op.Patch.FireAtMs = proto.Int64(ceilMs(now.Add(time.Duration(op.Patch.GetDelayMs()) * time.Millisecond)))
-	}
-	return cmd
-}
-
-func receive(s *fsmpb.Schedule, now time.Time) {
-	s.ReceivedAtMs = ceilMs(now)
-	if s.DelayMs != nil {
-		s.FireAtMs = ceilMs(now.Add(time.Duration(*s.DelayMs) * time.Millisecond))
-	}
 }
 
 func instant(ms int64) history.Instant { return history.At(time.UnixMilli(ms)) }
