@@ -2,7 +2,8 @@
 //
 // Nodes ask each other for the time about once a second, and the offset is estimated as NTP does: half the sum of the
 // two one-way differences, wrong by at most half the round trip. Of the last samples the one with the shortest round
-// trip counts, for as long as later ones do not contradict it.
+// trip counts, for as long as later ones do not contradict it. A slow one by which a clock seems to be apart that need
+// not be is no sample: on a slow network, all clocks would seem so.
 //
 // It sets no clock. A shard's leader asks it before it acts, and when its clock was set, whether a majority of the
 // shard's voters keep the same time (Agrees), so that a clock that is far off does not fire early; a node that finds
@@ -134,6 +135,9 @@ func (c *Clocks) measure(ctx context.Context, node string) error {
 		return errSet
 	}
 	s := sampleOf(asked, received, answered, returned)
+	if s.misleads(returned, c.cfg.MaxOffset) {
+		return errSlow
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h := c.peers[node]
@@ -147,7 +151,10 @@ func (c *Clocks) measure(ctx context.Context, node string) error {
 	return nil
 }
 
-var errSet = errors.New("this node's clock was set meanwhile")
+var (
+	errSet  = errors.New("this node's clock was set meanwhile")
+	errSlow = errors.New("the answer took so long that the clock only seems to be apart")
+)
 
 // Offset is how far the node's clock is ahead of this one, and by how much that may be wrong; false: not known.
 func (c *Clocks) Offset(node string) (offset, bound time.Duration, known bool) {

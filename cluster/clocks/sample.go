@@ -18,6 +18,13 @@ func sampleOf(asked reading, received, answered time.Time, returned reading) sam
 	return sample{ahead: asked.lead + there + (back-there)/2, trip: max(trip, 0), at: time.Now()}
 }
 
+// misleads tells whether by the sample the two clocks seem to be further apart than the bound, and it is itself perhaps
+// wrong by more than that, so that they need not be.
+func (s sample) misleads(now reading, bound time.Duration) bool {
+	apart, wrong := (s.ahead - now.lead).Abs(), s.trip/2
+	return wrong > bound && bound < apart && apart <= bound+wrong
+}
+
 // contradicts tells whether no offset is within the bounds of both: the other clock was set in between.
 func (s sample) contradicts(o sample) bool { return (s.ahead - o.ahead).Abs() > s.trip/2+o.trip/2 }
 

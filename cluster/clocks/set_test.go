@@ -15,6 +15,7 @@ type room struct {
 	ahead  map[string]time.Duration
 	silent map[string]bool
 	asked  int
+	back   time.Duration // how long answers are on their way
 }
 
 func (r *room) set(node string, ahead time.Duration) {
@@ -46,14 +47,16 @@ func (r *room) clock(node string) time.Time {
 func (r *room) ask(ctx context.Context, node string) (received, answered time.Time, err error) {
 	r.mu.Lock()
 	r.asked++
-	silent := r.silent[node]
+	silent, back := r.silent[node], r.back
 	r.mu.Unlock()
 	if silent {
 		<-ctx.Done()
 		return time.Time{}, time.Time{}, ctx.Err()
 	}
 	time.Sleep(time.Millisecond) // of the bubble's clock
-	return r.clock(node), r.clock(node), nil
+	at := r.clock(node)
+	time.Sleep(back)
+	return at, at, nil
 }
 
 // enter runs a test in a room with two others, one round after the start.
@@ -74,6 +77,30 @@ func enter(t *testing.T, test func(t *testing.T, r *room, c *Clocks)) {
 func agrees(t *testing.T, c *Clocks) error {
 	t.Helper()
 	return c.Agrees(t.Context(), []string{"self", "a", "b"})
+}
+
+// While answers are slow that tell the others' time, what is known from before counts, and then nothing is; but nobody's
+// clock is held to be wrong for it.
+func TestSlowAnswersSayNothing(t *testing.T) {
+	enter(t, func(t *testing.T, r *room, c *Clocks) {
+		r.mu.Lock()
+		r.back = 900 * time.Millisecond
+		r.mu.Unlock()
+		for s := range 60 {
+			time.Sleep(time.Second) // of the bubble's clock
+			before := time.Now()
+			now, sure := c.Now()
+			if now.Before(before) || now.After(time.Now()) {
+				t.Fatalf("after %d s it goes by another time, %v off", s, now.Sub(before))
+			}
+			if by, apart := c.Apart(); apart {
+				t.Fatalf("after %d s this clock is held to be apart by %v", s, by)
+			}
+			if s < 15 && !sure || s > 50 && sure {
+				t.Errorf("sure after %d s: %v", s, sure)
+			}
+		}
+	})
 }
 
 // A clock that is set is noticed when it is next looked at, and what is asked of the node goes by the others' time.
