@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -183,19 +184,22 @@ func (s *service) AwaitReady(ctx context.Context) error {
 }
 
 // Snapshots are those of all replicas of the nodes that run.
-func (s *service) Snapshots(ctx context.Context) (int, error) {
-	total := 0
-	for _, node := range s.cluster.Nodes() {
-		if node.PID == 0 {
-			continue
-		}
-		n, err := node.Metric(ctx, "belfry_shard_snapshot_seconds_count{")
-		if err != nil {
-			return 0, err
-		}
-		total += int(n)
+func (s *service) Snapshots(ctx context.Context) (all, fewest int, err error) {
+	view, err := s.client.Cluster(ctx)
+	if err != nil {
+		return 0, 0, err
 	}
-	return total, nil
+	fewest = math.MaxInt
+	for _, node := range s.cluster.Nodes() {
+		for _, shard := range view.Shards {
+			n, err := node.Metric(ctx, fmt.Sprintf(`belfry_shard_snapshot_seconds_count{shard="%d"}`, shard.ID))
+			if err != nil {
+				return 0, 0, err
+			}
+			all, fewest = all+int(n), min(fewest, int(n))
+		}
+	}
+	return all, fewest, nil
 }
 
 // KillLeader kills the node that leads the most shards.

@@ -71,9 +71,10 @@ type (
 		AwaitReady(ctx context.Context) error
 	}
 
-	// Snapshotter tells how many snapshots of their state its processes have written since they were started.
+	// Snapshotter tells how many snapshots of their state its processes have written since they were started, and how
+	// many of those the part of the state has of which the fewest were written.
 	Snapshotter interface {
-		Snapshots(ctx context.Context) (int, error)
+		Snapshots(ctx context.Context) (all, fewest int, err error)
 	}
 
 	// Recorder writes down what its processes did in the last moments, as execution traces, and says where. Empty: it was

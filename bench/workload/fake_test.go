@@ -27,6 +27,9 @@ type fake struct {
 	tasks map[string]*held
 	due   chan subject.Task
 	url   string
+
+	replaced time.Time // the last task that was there already
+
 	down  atomic.Int64 // unix ns until which it is down
 	calls atomic.Int64
 	ended atomic.Int64 // callers that were closed
@@ -84,7 +87,15 @@ func (f *fake) AwaitReady(ctx context.Context) error {
 	return sleepUntil(ctx, time.Unix(0, f.down.Load()))
 }
 
-func (f *fake) Snapshots(context.Context) (int, error) { return 7, nil }
+// Snapshots are written some seconds after something was replaced.
+func (f *fake) Snapshots(context.Context) (all, fewest int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.replaced.IsZero() || time.Since(f.replaced) < 5*time.Second {
+		return 2, 0, nil
+	}
+	return 7, 1, nil
+}
 
 var errDown = errors.New("connection refused")
 
@@ -111,6 +122,7 @@ func (f *fake) put(task subject.Task) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if t := f.tasks[task.ID]; t != nil {
+		f.replaced = time.Now()
 		t.timer.Stop()
 	}
 	t := &held{Task: task}

@@ -3,27 +3,32 @@ package workload
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// memoryMany is what many tasks cost in memory while they come and while each is replaced: a service that keeps a log
-// then writes all that it holds to snapshots, and cuts the log.
+// memoryMany is what many tasks cost in memory while all that the service holds is written to snapshots, as one that
+// keeps a log does now and then to cut it. For that to be due some of them are replaced.
 func memoryMany(s Sizes) Workload {
 	return Workload{
-		Name: "memory-many", Title: fmt.Sprintf("%d pending, each replaced once", s.MemoryMany),
+		Name: "memory-many", Title: fmt.Sprintf("%d pending, %d of them replaced", s.MemoryMany, s.MemoryMany*replacedShare/10),
 		Figures: []figure.Kind{
 			{Key: "rss_all", Title: "RSS, all processes, in the end", Unit: "MB"},
 			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
 			{Key: "snapshots", Title: "snapshots written on the way"},
-			{Key: "refused", Title: "batches of replacements refused at first"},
 		},
 		run: playMemoryMany,
 	}
 }
+
+const (
+	replacedShare = 3 // of ten tasks
+	snapshotPoll  = time.Second
+	// snapshotLimit is how long all snapshots may take once they are due.
+	snapshotLimit = 10 * time.Minute
+)
 
 func playMemoryMany(ctx context.Context, r *run) error {
 	load, err := r.loader(ctx)
@@ -40,14 +45,10 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	if _, err := r.someProcesses(); err != nil {
 		return err
 	}
-	stop, watched := r.meter(), r.watchMemory()
-	took, refused, err := r.scheduleTwice(ctx, load)
+	stop, watched, began := r.meter(), r.watchMemory(), time.Now()
+	written, err := r.fillUntilSnapshots(ctx, load, snapshotter)
 	stop()
 	peak := watched()
-	if err != nil {
-		return err
-	}
-	written, err := snapshotter.Snapshots(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,38 +59,37 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	r.set("rss_all", megabytes(all))
 	r.set("rss_peak", megabytes(max(peak, all)))
 	r.set("snapshots", float64(written))
-	r.set("refused", float64(refused))
-	r.say("%d tasks scheduled twice in %v; %.0f MB at most, %d snapshots, %d batches refused at first",
-		r.sizes.MemoryMany, took, megabytes(peak), written, refused)
+	r.say("%d tasks there, some replaced, and %d snapshots written, in %v; %.0f MB at most", r.sizes.MemoryMany, written,
+		time.Since(began), megabytes(peak))
 	return nil
 }
 
-// scheduleTwice schedules the tasks, and then each of them again. What is replaced while a snapshot is written may need
-// its room twice: a service that is short of memory refuses it for a while, and that is tried again.
-func (r *run) scheduleTwice(ctx context.Context, load *loader) (took time.Duration, refused int64, err error) {
-	began, task := time.Now(), farOff(newIDs(), newPayload(r.sizes.Payload))
+// fillUntilSnapshots schedules the tasks, replaces some, and waits until one snapshot at least is written of everything.
+func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.Snapshotter) (written int, err error) {
+	task := farOff(newIDs(), newPayload(r.sizes.Payload))
 	if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	var tries atomic.Int64
-	calls := (r.sizes.MemoryMany + r.sizes.Batch - 1) / r.sizes.Batch
-	_, err = drive(ctx, load.callers, calls, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
-		batch := batchOf(task, i*r.sizes.Batch, min(r.sizes.MemoryMany, (i+1)*r.sizes.Batch))
-		for until := time.Now().Add(r.sizes.Patience); ; tries.Add(1) {
-			err := c.(subject.Replacer).Replace(ctx, batch)
-			if err == nil || time.Now().After(until) {
-				return err
-			}
-			if err := sleepUntil(ctx, time.Now().Add(refusedPause)); err != nil {
-				return err
-			}
-		}
+	batches := max(r.sizes.MemoryMany*replacedShare/10/r.sizes.Batch, 1)
+	_, err = drive(ctx, load.callers, batches, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+		return c.(subject.Replacer).Replace(ctx, batchOf(task, i*r.sizes.Batch, (i+1)*r.sizes.Batch))
 	})
-	return time.Since(began), tries.Load(), err
+	if err != nil {
+		return 0, err
+	}
+	for until := time.Now().Add(snapshotLimit); ; {
+		all, fewest, err := of.Snapshots(ctx)
+		if err != nil || fewest > 0 {
+			return all, err
+		}
+		if time.Now().After(until) {
+			return 0, fmt.Errorf("not of everything a snapshot was written within %v, though %d were", snapshotLimit, all)
+		}
+		if err := sleepUntil(ctx, time.Now().Add(snapshotPoll)); err != nil {
+			return 0, err
+		}
+	}
 }
-
-// refusedPause is how long a batch that was refused waits for its next try.
-const refusedPause = time.Second
 
 // memoryOfAll is what all processes have together, in bytes.
 func (r *run) memoryOfAll() (all int64, err error) {

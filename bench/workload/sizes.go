@@ -30,7 +30,7 @@ type Sizes struct {
 	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
 
 	MemoryTasks  int           `json:"memory_tasks"`
-	MemoryMany   int           `json:"memory_many"`   // tasks, each of which is replaced once
+	MemoryMany   int           `json:"memory_many"`   // tasks, some of which are replaced
 	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
 	Settle       time.Duration `json:"settle_ns"`     // before memory or idle cost is read
 

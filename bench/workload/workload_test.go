@@ -288,8 +288,8 @@ func TestMemoryAndIdleNeedProcesses(t *testing.T) {
 	}
 }
 
-// Tasks are scheduled twice, and the most memory on the way and the snapshots are told.
-func TestMemoryOfTasksThatAreReplaced(t *testing.T) {
+// Some tasks are replaced, and the most memory until everything is in a snapshot is told, and how many there were.
+func TestMemoryWhileSnapshotsAreWritten(t *testing.T) {
 	s := sizes()
 	s.MemoryMany = 8000
 	measured := func(f *fake) (m figure.Measured) {
@@ -300,7 +300,7 @@ func TestMemoryOfTasksThatAreReplaced(t *testing.T) {
 	}
 	f := &fake{latency: 10 * time.Millisecond, pids: []int{os.Getpid()}}
 	m := measured(f)
-	if calls, want := f.calls.Load(), int64(2*8000/s.Batch); m.Failed != "" || calls != want || len(f.tasks) != 8000 {
+	if calls, want := f.calls.Load(), int64(13*800/s.Batch); m.Failed != "" || calls != want || len(f.tasks) != 8000 {
 		t.Errorf("%d calls, want %d; %d tasks: %+v", calls, want, len(f.tasks), m)
 	}
 	if m.Values["rss_peak"] < m.Values["rss_all"] || m.Values["snapshots"] != 7 {

@@ -107,7 +107,7 @@ func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.DurationVar(&s.TouchDelay, "touch-delay", s.TouchDelay, "how long after a heartbeat its task is due")
 	f.DurationVar(&s.TouchFor, "touch-for", s.TouchFor, "how long heartbeats are sent; at least twice --touch-delay")
 	f.IntVar(&s.MemoryTasks, "memory-tasks", s.MemoryTasks, "pending tasks whose memory is measured")
-	f.IntVar(&s.MemoryMany, "memory-many", s.MemoryMany, "pending tasks in memory-many, where each is replaced once")
+	f.IntVar(&s.MemoryMany, "memory-many", s.MemoryMany, "pending tasks in memory-many, where snapshots are written")
 	f.IntVar(&s.SmallPayload, "small-payload", s.SmallPayload, "bytes of the payloads of memory-small")
 	f.DurationVar(&s.Settle, "settle", s.Settle, "quiet time before memory or idle cost is read")
 	f.IntVar(&s.RestartTasks, "restart-tasks", s.RestartTasks, "tasks that must survive a kill of everything")
