@@ -12,6 +12,7 @@ import (
 type call struct {
 	data    []byte // the commands, framed
 	ends    []int  // where each ends in data
+	ofUser  bool   // one of them is a user's own, not about a lease
 	replies []fsm.Reply
 	// 0 <= answered <= taken <= len(ends)
 	taken    int
@@ -39,8 +40,18 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 			return nil, fmt.Errorf("command %d of %d: %w", i+1, len(cmds), err)
 		}
 		c.ends = append(c.ends, len(c.data))
+		c.ofUser = c.ofUser || !isOfLease(cmd)
 	}
 	return c, nil
+}
+
+// isOfLease tells whether a command is about a task that a consumer has: it belongs to a fire.
+func isOfLease(cmd *fsmpb.Command) bool {
+	switch cmd.Op.(type) {
+	case *fsmpb.Command_Settle, *fsmpb.Command_Extend:
+		return true
+	}
+	return false
 }
 
 // bytes returns the framed commands [from, to).

@@ -34,6 +34,17 @@
 // They could still have a connection open each: from Policy.Strangers attempts on, only receivers whose last answer was
 // a success get more.
 //
+// # A backlog beside users
+//
+// What has come due at once, or waited for consumers, costs more to send, acknowledge and settle than to grant, and
+// all of that is work that a user's command then waits behind: some of it in the proposer's queue, the rest at
+// processors, here, at the followers and in whoever calls. So while users call, a backlog is granted in bursts, and
+// after each comes a rest of some thirty times what an entry takes at that time (pacing.go): the longer entries take,
+// the shorter of time is the machine. A burst for each of the longest rests is what fires get at least: for as many
+// shards as a machine has by itself, a third of what it can do. Nothing rests when users do not call, and settles of
+// consumers are no call of a user's. A lane where nothing waits gets what comes due as ever, and lanes with a backlog
+// have their bursts in turn.
+//
 // What a task does not say itself (target, timeout, retry) its queue says, looked up at each attempt and each settle.
 //
 // # When the leadership ends
@@ -85,5 +96,8 @@
 // timer that lingers for more commands: the commit of the last entry is the timer. Not a queue of payloads to send: a
 // grant is a name and an instant, and the payload is read when the attempt starts. Not raft's leader lease for reads
 // or for safety: it is no lease (a follower may elect another while it runs). Not windows and permits in the log: they
-// change with each attempt, and a wrong one costs a moment, not a task. Not a walk over the lanes after each entry.
+// change with each attempt, and a wrong one costs a moment, not a task. Not a walk over the lanes after each entry. Not
+// a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together, and one by
+// one they cost the machine more than the pace saves. Not a pace that follows how long users' commands wait
+// in the queue and commit: where the machine is swamped they wait before it, and the shard finds that all is well.
 package shard

@@ -44,6 +44,7 @@ type entry struct {
 	commands int
 	takeover bool
 	settles  int
+	grants   bool        // of tasks that waited
 	rules    *ruleChange // nil: none
 	advance  *advance    // nil: none
 	// advanceAt is the number of the Advance's result; users' results begin at usersAt.

@@ -34,7 +34,7 @@ func (b *book) grants() []*fsmpb.Grant {
 	now := time.Now()
 	b.wake(now)
 	b.letIn()
-	g := &granter{book: b, now: now, left: maxGrants, strangers: b.strangers()}
+	g := &granter{book: b, now: now, left: b.pacing.room(now), strangers: b.strangers()}
 	marked := b.marked[:min(len(b.marked), maxLooks)]
 	b.marked = b.marked[len(marked):]
 	for i, l := range marked {
@@ -180,10 +180,12 @@ func (b *book) useDemands(l *lane, n int, use func(pull.Wish, int)) {
 // credits returns what an Advance must be told of lanes: what consumers ask for, and where more or less may begin than
 // it assumes. Lanes of held queues get nothing from an Advance, and what it grants against a breaker is given back.
 func (b *book) credits() []*fsmpb.LaneCredit {
+	now := time.Now()
 	var credits []*fsmpb.LaneCredit
 	b.consumed.walk(maxCredits, func(l *lane) bool {
 		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {
-			b.useDemands(l, b.asked(l), func(d pull.Wish, n int) {
+			n := b.pacing.credit(now, b.asked(l), l.Ready-l.granted)
+			b.useDemands(l, n, func(d pull.Wish, n int) {
 				credits = append(credits, &fsmpb.LaneCredit{
 					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag, Holder: d.Holder,
 				})
@@ -191,7 +193,6 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 		}
 		return len(credits) < maxCredits
 	})
-	now := time.Now()
 	b.special.walk(maxCredits-len(credits), func(l *lane) bool {
 		if room, _ := l.throttle.Room(now, l.inFlight()); l.queue.permits == nil && !l.queue.isShut() {
 			b.enter(l)

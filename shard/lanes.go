@@ -86,6 +86,7 @@ type book struct {
 	special  ring         // pushed lanes that an Advance must be told of
 	consumed ring         // pulled lanes with a demand
 	broken   int          // lanes whose breaker is open
+	pacing   pacing
 }
 
 func newBook(l *leadership) *book {

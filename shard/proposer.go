@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -69,6 +70,7 @@ func (p *proposer) run(ctx context.Context) {
 		took := time.Since(began)
 		p.shard.latencies.add(took)
 		p.shard.metrics.committed(e.commands, len(e.data), took)
+		p.book.pacing.landed(time.Now(), took, len(got.Grants), e.grants)
 		p.finish(e, got)
 	}
 }
@@ -88,6 +90,9 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	policy := p.shard.policyAt(now)
 	for _, news := range w.news {
 		news(p.book)
+	}
+	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
+		p.book.pacing.usersCall(time.Now())
 	}
 	var err error
 	if w.takeover {
@@ -122,6 +127,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 
 func (p *proposer) addGrants(e *entry, policy *fsmpb.Policy) error {
 	for _, g := range p.book.grants() {
+		e.grants = true
 		g.Policy = policy
 		if err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: g}}); err != nil {
 			return err
@@ -241,14 +247,25 @@ func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) 
 	p.tellReady(loads)
 	p.lead.firing.add(stand, renewed)
 	p.lead.firing.giveBack(back)
-	next, ok := p.book.wake(time.Now())
-	if ok {
-		p.alarm.Reset(time.Until(next))
-	}
-	if p.book.pending() {
-		p.queue.requestGrants()
-	}
+	p.lookAgain()
 	p.shard.metrics.broken.Set(float64(p.book.broken))
+}
+
+// lookAgain has the next entry grant what may be granted already, or one that is made at the instant from which on
+// something may.
+func (p *proposer) lookAgain() {
+	now := time.Now()
+	next, ok := p.book.wake(now)
+	if p.book.pending() {
+		if !p.book.pacing.isResting(now) {
+			p.queue.requestGrants()
+		} else if rest := p.book.pacing.until; !ok || rest.Before(next) {
+			next, ok = rest, true
+		}
+	}
+	if ok {
+		p.alarm.Reset(next.Sub(now))
+	}
 }
 
 // tellReady has consumers know how much waits in the lanes that an entry has changed.

@@ -1,0 +1,125 @@
+package shard
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// mustWait schedules tasks of a queue that nobody consumes, and has them come due.
+func mustWait(t *testing.T, n *node, queue string, tasks int) {
+	t.Helper()
+	var cmds []*fsmpb.Command
+	for i := range tasks {
+		cmds = append(cmds, inQueue(queue, fmt.Sprintf("%s-%d", queue, i), time.Now()))
+	}
+	n.mustAll(t, cmds)
+	time.Sleep(2 * usersStay)
+}
+
+// bursts is how many tasks came together, and when.
+func (p *puller) bursts() (sizes []int, at []time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, now := range p.at {
+		if len(at) == 0 || !at[len(at)-1].Equal(now) {
+			sizes, at = append(sizes, 0), append(at, now)
+		}
+		sizes[len(sizes)-1]++
+	}
+	return sizes, at
+}
+
+const backlog = 6*burst + 1
+
+// TestBacklogRestsForUsers: while users call, a backlog is handed over in bursts with rests between them, of which each
+// queue with one has its turn, and what comes due elsewhere is not held up.
+func TestBacklogRestsForUsers(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		mustWait(t, n, "red", backlog)
+		mustWait(t, n, "blue", backlog)
+		punctual, _ := n.lease(t, "green", backlog, time.Minute)
+		n.must(t, inQueue("green", "a", time.Now().Add(time.Minute)))
+		began := time.Now()
+		red, _ := n.lease(t, "red", backlog, time.Minute)
+		blue, _ := n.lease(t, "blue", backlog, time.Minute)
+		for i := range 20 {
+			n.must(t, inQueue("green", fmt.Sprint(i), time.Now()))
+			time.Sleep(maxRest)
+		}
+		synctest.Wait()
+		if late := slices.MaxFunc(punctual.at, time.Time.Compare).Sub(began); late > 19*maxRest || len(punctual.at) != 20 {
+			t.Errorf("%d punctual tasks, the last after %v", len(punctual.at), late)
+		}
+		_, ends := red.bursts()
+		_, others := blue.bursts()
+		if len(ends) < backlog/burst || len(others) < backlog/burst || ends[2].Before(others[0]) || others[2].Before(ends[0]) {
+			t.Errorf("red at %v, blue at %v", ends, others)
+		}
+		all := slices.Concat(red.at, blue.at)
+		slices.SortFunc(all, time.Time.Compare)
+		for i := burst; i < len(all); i++ {
+			if gap := all[i].Sub(all[i-burst]); gap < minRest {
+				t.Fatalf("%d tasks within %v", burst+1, gap)
+			}
+		}
+		if len(all) != 2*backlog || all[len(all)-1].Sub(began) > 2*backlog/burst*maxRest {
+			t.Errorf("%d tasks, the last after %v", len(all), all[len(all)-1].Sub(began))
+		}
+	})
+}
+
+// TestBacklogAlone: nobody rests for consumers who say what became of their tasks.
+func TestBacklogAlone(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		mustWait(t, n, "red", 1)
+		first, _ := n.lease(t, "red", 1, time.Minute)
+		synctest.Wait()
+		mustWait(t, n, "blue", backlog)
+		n.must(t, settleOf(first.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED))
+		p, _ := n.lease(t, "blue", backlog, time.Minute)
+		synctest.Wait()
+		if len(p.tasks) != backlog {
+			t.Errorf("%d of %d tasks came at once", len(p.tasks), backlog)
+		}
+	})
+}
+
+// TestRests: a rest follows a burst, however many entries that took, and is as long as entries are.
+func TestRests(t *testing.T) {
+	now := time.Now()
+	for _, test := range []struct {
+		name      string
+		took      time.Duration
+		granted   []int // by entries
+		ofBacklog bool
+		rest      time.Duration
+	}{
+		{"short entries", 10 * time.Microsecond, []int{burst}, true, minRest},
+		{"entries of a millisecond", time.Millisecond, []int{burst}, true, restsLast * time.Millisecond},
+		{"long entries", time.Second, []int{burst}, true, maxRest},
+		{"a burst in parts", time.Second, []int{burst / 2, 0, burst / 2}, true, maxRest},
+		{"no burst yet", time.Second, []int{burst / 2, burst/2 - 1}, true, 0},
+		{"what comes due", time.Second, []int{burst - 1, burst - 1, burst - 1}, false, 0},
+		{"more comes due at once", time.Second, []int{burst}, false, maxRest},
+	} {
+		p := pacing{commit: test.took}
+		p.usersCall(now)
+		for _, n := range test.granted {
+			p.landed(now, test.took, n, test.ofBacklog)
+		}
+		if rest := max(p.until.Sub(now), 0); rest != test.rest || p.isResting(now) != (rest > 0) {
+			t.Errorf("%s: rests for %v, not %v", test.name, rest, test.rest)
+		}
+		if got := p.credit(now, 2*burst, 0); got != burst {
+			t.Errorf("%s: a lane without a backlog is offered %d", test.name, got)
+		}
+		if later := now.Add(usersStay); p.isResting(later) || p.room(later) != maxGrants {
+			t.Errorf("%s: it rests when the users are gone", test.name)
+		}
+	}
+}
