@@ -1,6 +1,10 @@
 package shard
 
-import "time"
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/fsm"
+)
 
 // While users call, a backlog is granted in bursts with rests between them.
 const (
@@ -18,7 +22,7 @@ const (
 type pacing struct {
 	commit  time.Duration // how long an entry takes: the average of the last few
 	called  time.Time     // when a user's command last went into an entry
-	granted int           // tasks of a backlog since the last rest; 0 <= granted < burst
+	granted int           // tasks of a backlog since the last rest or since there was none; 0 <= granted < burst
 	until   time.Time     // when the last rest ends
 }
 
@@ -52,15 +56,36 @@ func (p *pacing) credit(now time.Time, asked, waiting int) int {
 	return min(asked, burst)
 }
 
-// landed takes what an entry has granted and how long it took. It was about a backlog if it granted what had waited, or
-// if an Advance found more than a burst at once.
-func (p *pacing) landed(now time.Time, took time.Duration, granted int, ofBacklog bool) {
+// landed takes what an entry has granted, how long it took, and how many tasks then wait where it granted some. It was
+// about a backlog if it granted what had waited, or if an Advance found more than a burst at once. Where less than a
+// burst waits there is none: consumers that come back for what came due meanwhile get it.
+func (p *pacing) landed(now time.Time, took time.Duration, granted int, ofBacklog bool, waiting int) {
 	p.commit += (took - p.commit) / 4
-	if !p.usersAreThere(now) || !ofBacklog && granted < burst {
+	switch {
+	case !p.usersAreThere(now) || granted == 0:
+		return
+	case waiting < burst:
+		p.granted = 0
+		return
+	case !ofBacklog && granted < burst:
 		return
 	}
 	if p.granted += granted; p.granted >= burst {
 		p.granted = 0
 		p.until = now.Add(min(max(restsLast*p.commit, minRest), maxRest))
 	}
+}
+
+// waitingBeside is how many tasks wait in the lanes that an entry granted something in.
+func waitingBeside(grants []fsm.Grant, loads []fsm.LaneLoad) (n int) {
+	granted := make(map[fsm.Lane]bool)
+	for _, g := range grants {
+		granted[g.Lane] = true
+	}
+	for _, load := range loads {
+		if granted[load.Lane] {
+			n += load.Ready
+		}
+	}
+	return n
 }

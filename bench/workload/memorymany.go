@@ -12,8 +12,9 @@ import (
 // memoryMany is what many tasks cost in memory while all that the service holds is written to snapshots, as one that
 // keeps a log does now and then to cut it. For that to be due some of them are replaced.
 func memoryMany(s Sizes) Workload {
+	replaced := s.MemoryMany * replacedShare / 10
 	return Workload{
-		Name: "memory-many", Title: fmt.Sprintf("%d pending, %d of them replaced", s.MemoryMany, s.MemoryMany*replacedShare/10),
+		Name: "memory-many", Title: fmt.Sprintf("%d pending, %d of them replaced", s.MemoryMany, replaced),
 		Figures: []figure.Kind{
 			{Key: "rss_all", Title: "RSS, all processes, in the end", Unit: "MB"},
 			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
@@ -64,7 +65,7 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	return nil
 }
 
-// fillUntilSnapshots schedules the tasks, replaces some, and waits until one snapshot at least is written of everything.
+// fillUntilSnapshots schedules the tasks, replaces some, and waits until a snapshot at least is written of everything.
 func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.Snapshotter) (written int, err error) {
 	task := farOff(newIDs(), newPayload(r.sizes.Payload))
 	if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
