@@ -9,10 +9,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Terms are what a task is leased by. One that was leased by others is none of a demand's.
+// Terms are what a task is leased by.
 type Terms struct {
 	Lease  time.Duration
 	Holder uint32 // the run of the node that the task goes to; see fsm.LeaseRequest
+}
+
+// fit tells whether a task that was leased by these terms may go to a demand of others instead. A leader to come asks
+// all nodes whether it arrived, and must not miss the one that has it: so what is meant for another node does not go to
+// one that nobody can ask, which is this very one.
+func (t Terms) fit(other Terms) bool {
+	return t.Lease == other.Lease && (t.Holder == 0 || other.Holder != 0)
 }
 
 // Arrivals is what one node says of leases that a shard's leader asks it for.
@@ -249,7 +256,7 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 }
 
 // taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
-// much under way, another one of the same terms. nil: nobody. Terms of zero are not known.
+// much under way, another one whose terms fit. nil: nobody. Terms of zero are not known.
 func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
@@ -265,7 +272,7 @@ func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 		return nil, d.terms
 	}
 	for e := l.demands.Front(); e != nil; e = e.Next() {
-		if other := e.Value.(*Demand); other.terms == d.terms && other.room() > 0 {
+		if other := e.Value.(*Demand); d.terms.fit(other.terms) && other.room() > 0 {
 			other.granted++
 			l.demands.MoveToBack(e)
 			return other, d.terms

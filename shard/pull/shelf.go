@@ -53,7 +53,8 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand what it asks for. What was leased by other terms keeps nobody waiting: it is given back.
+// offer hands a demand what it asks for. What was leased by terms that do not fit keeps nobody waiting: it is given
+// back.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
@@ -63,7 +64,7 @@ func (s *shelf) offer(d *Demand) {
 		if t.Lane != d.line.lane || d.room() == 0 {
 			return false
 		}
-		if t.terms != d.terms {
+		if !t.terms.fit(d.terms) {
 			hinders = append(hinders, t.Grant)
 			return true
 		}
