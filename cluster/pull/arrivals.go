@@ -41,9 +41,9 @@ func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
 // arrivedWithin is how long a node may take to say what came to it.
 const arrivedWithin = 300 * time.Millisecond
 
-// Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not answer
-// soon is left out: the leader before, perhaps, that is gone. If more than one of those that seem to live does not, what
-// a second one has got is not known, and there are no answers.
+// Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not
+// answer soon is left out: the leader before, perhaps, that is gone. If more than one of those that seem to live does
+// not, what a second one has got is not known, and there are no answers.
 func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
 	ctx, cancel := context.WithTimeout(ctx, arrivedWithin)
 	defer cancel()
