@@ -19,8 +19,7 @@ type LeaseRequest struct {
 	Namespace, Queue string
 	Max              int
 	Lease            time.Duration
-	// Holder is the run of another node that the tasks go to, which a leader to come asks whether they arrived. 0: it is
-	// the leader's own, or not known, and nobody asks.
+	// Holder is the run of a node that the tasks go to, which a leader to come asks whether they arrived. 0: not known.
 	Holder uint32
 }
 

@@ -50,14 +50,12 @@
 // # When the leadership ends
 //
 // Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they
-// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. When the
-// leader's process died, some had been granted and not handed over. So each replica remembers the last few thousand
-// leases (fsm.Machine.Given) with the run of the node that they were for, each node remembers which came to it, and
-// the next leader asks (reclaim): a task that no node got, though that for whose consumers it was leased lives, goes
-// back to its lane, and no node takes it any more. Only what was on its way to consumers at the node that died runs
-// out first: they may have it, and a lease that a consumer has is not cut short. Where two nodes are silent nothing is
-// given back, for the second may have got what was leased for a third, whose consumer had gone. Windows, breakers and
-// permits are forgotten: the next leader finds out for itself.
+// belong to no leadership, so what was leased by then is still handed to its consumer at its instant. When the leader's
+// process died, some had been granted and not handed over. So each replica remembers the last few thousand leases
+// (fsm.Machine.Given) with the run of the node that they were for, each node remembers which came to it, and the next
+// leader asks (reclaim): what its node lives and did not get goes back to its lane, and that node does not take it any
+// more. Only what was on its way to consumers at the node that died runs out first: they may have it, and a lease that
+// a consumer has is never cut short. Windows, breakers and permits are forgotten: the next leader finds out for itself.
 //
 // Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection
 // would not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when

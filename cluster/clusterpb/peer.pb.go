@@ -531,7 +531,7 @@ type PullDemand struct {
 	Total         uint64                 `protobuf:"varint,6,opt,name=total,proto3" json:"total,omitempty"`       // tasks that may come, those included that have come
 	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // tasks that have come: what is under way is bounded in bytes
 	End           bool                   `protobuf:"varint,8,opt,name=end,proto3" json:"end,omitempty"`           // nothing is asked any more; the answer says ended
-	Holder        uint32                 `protobuf:"varint,9,opt,name=holder,proto3" json:"holder,omitempty"`     // the run of the asking node, as ArrivedReply names it, if it is another one; of the first message
+	Holder        uint32                 `protobuf:"varint,9,opt,name=holder,proto3" json:"holder,omitempty"`     // the run of the asking node, as ArrivedReply names it; of the first message, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -41,9 +41,8 @@ func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
 // arrivedWithin is how long a node may take to say what came to it.
 const arrivedWithin = 300 * time.Millisecond
 
-// Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not
-// answer soon is left out: the leader before, perhaps, that is gone. If more than one of those that seem to live does
-// not, what a second one has got is not known, and there are no answers.
+// Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not answer
+// soon is left out.
 func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
 	ctx, cancel := context.WithTimeout(ctx, arrivedWithin)
 	defer cancel()
@@ -61,15 +60,6 @@ func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []d
 		})
 	}
 	asked.Wait()
-	silent := 0
-	for i, n := range nodes {
-		if answers[i].Holder == 0 && p.cfg.Alive(n.Id) {
-			silent++
-		}
-	}
-	if silent > 1 {
-		return nil
-	}
 	return slices.DeleteFunc(answers, func(a desk.Arrivals) bool { return a.Holder == 0 })
 }
 

@@ -160,10 +160,7 @@ func (a *ask) message() *clusterpb.PullDemand {
 	m := &clusterpb.PullDemand{Number: a.number, Total: a.total, Received: a.received, End: a.end}
 	if !a.begun {
 		m.Shard, m.Namespace, m.Queue = a.shard, a.key.namespace, a.key.queue
-		m.LeaseMs = a.key.lease.Milliseconds()
-		if p := a.link.puller; a.link.node != p.cfg.Self {
-			m.Holder = p.holder
-		}
+		m.LeaseMs, m.Holder = a.key.lease.Milliseconds(), a.link.puller.holder
 	}
 	a.begun, a.unsaid = true, 0
 	return m

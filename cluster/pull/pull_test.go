@@ -83,15 +83,19 @@ func (w *world) consume(ctx context.Context, node string, most int, work time.Du
 	}
 }
 
-// TestPunctual: waiting consumers get tasks when they are due, and hardly any goes back.
+// TestPunctual: waiting consumers get tasks when they are due, and hardly any goes back. One that was leased for a node
+// whose consumers have gone goes to another node's by two entries.
 func TestPunctual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)
 		const count = 2000
 		w.fill(count, time.Now().Add(time.Second), time.Millisecond)
-		late := quantile(w.run(count, []string{"a", "b", "c"}, 100, 0), 0.99)
-		if late > time.Millisecond || w.released() > count/100 {
-			t.Errorf("late by %v, %v released", late, w.released())
+		late := w.run(count, []string{"a", "b", "c"}, 100, 0)
+		if most := quantile(late, 0.95); most > time.Millisecond {
+			t.Errorf("one in twenty is late by %v", most)
+		}
+		if most := quantile(late, 0.99); most > 4*time.Millisecond || w.released() > count/100 {
+			t.Errorf("one in a hundred is late by %v, %v released", most, w.released())
 		}
 	})
 }

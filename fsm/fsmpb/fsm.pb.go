@@ -1939,7 +1939,7 @@ type LaneCredit struct {
 	Grants        uint32                 `protobuf:"varint,2,opt,name=grants,proto3" json:"grants,omitempty"`
 	LeaseMs       int64                  `protobuf:"varint,3,opt,name=lease_ms,json=leaseMs,proto3" json:"lease_ms,omitempty"` // of a pull lane: how long the consumer asked for
 	Tag           uint64                 `protobuf:"varint,4,opt,name=tag,proto3" json:"tag,omitempty"`                        // of a pull lane: whose demand it is; never 0, and handed back with each grant
-	Holder        uint32                 `protobuf:"varint,5,opt,name=holder,proto3" json:"holder,omitempty"`                  // of a pull lane: the run of a node whose consumers' demand it is; 0: the leader's, or not known
+	Holder        uint32                 `protobuf:"varint,5,opt,name=holder,proto3" json:"holder,omitempty"`                  // of a pull lane: the run of a node whose consumers' demand it is; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

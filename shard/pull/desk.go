@@ -9,17 +9,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Terms are what a task is leased by.
+// Terms are what a task is leased by. One that was leased by others is none of a demand's.
 type Terms struct {
 	Lease  time.Duration
 	Holder uint32 // the run of the node that the task goes to; see fsm.LeaseRequest
-}
-
-// fit tells whether a task that was leased by these terms may go to a demand of others instead. A leader to come asks
-// all nodes whether it arrived, and must not miss the one that has it: so what is meant for another node does not go to
-// one that nobody can ask, which is this very one.
-func (t Terms) fit(other Terms) bool {
-	return t.Lease == other.Lease && (t.Holder == 0 || other.Holder != 0)
 }
 
 // Arrivals is what one node says of leases that a shard's leader asks it for.
@@ -256,7 +249,7 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 }
 
 // taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
-// much under way, another one whose terms fit. nil: nobody. Terms of zero are not known.
+// much under way, another one of the same terms. nil: nobody. Terms of zero are not known.
 func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
@@ -272,7 +265,7 @@ func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 		return nil, d.terms
 	}
 	for e := l.demands.Front(); e != nil; e = e.Next() {
-		if other := e.Value.(*Demand); d.terms.fit(other.terms) && other.room() > 0 {
+		if other := e.Value.(*Demand); other.terms == d.terms && other.room() > 0 {
 			other.granted++
 			l.demands.MoveToBack(e)
 			return other, d.terms
@@ -288,34 +281,39 @@ func (k *Desk) release(grants []fsm.Grant) {
 	}
 }
 
-// Unload hands over what cannot be given back here any more, because the leadership is over, to whoever stands in its
-// lane, wanted or not: he can give it back to the next leader.
+// Unload hands over what cannot be given back here any more, because the leadership is over, to whoever of its node
+// stands in its lane, wanted or not: he can give it back to the next leader. Where there is nobody, that one finds out.
 func (k *Desk) Unload(grants []fsm.Grant) {
 	for _, g := range grants {
 		if task := k.cfg.Task(g); task != nil {
-			k.unload(g.Lane, task)
+			k.unload(g, task)
 		}
 	}
 }
 
-func (k *Desk) unload(lane fsm.Lane, task *fsmpb.Task) {
+func (k *Desk) unload(g fsm.Grant, task *fsmpb.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if l := k.lines[lane]; l != nil {
-		l.unload(task)
+	l, d := k.lines[g.Lane], k.demands[g.Tag]
+	if l != nil && d != nil {
+		l.unload(task, d.terms.Holder)
 	}
 }
 
-// unload makes the first in line take a task.
-func (l *line) unload(task *fsmpb.Task) {
-	d := l.demands.Front().Value.(*Demand)
-	d.granted++
-	d.put(task)
-	d.deliver()
+// unload makes the first in line of a node take a task.
+func (l *line) unload(task *fsmpb.Task, holder uint32) {
+	for e := l.demands.Front(); e != nil; e = e.Next() {
+		if d := e.Value.(*Demand); d.terms.Holder == holder {
+			d.granted++
+			d.put(task)
+			d.deliver()
+			return
+		}
+	}
 }
 
-// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever stands in
-// its lane. Grants not started by then run out with their leases.
+// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever of its
+// node stands in its lane. Grants not started by then run out with their leases.
 func (k *Desk) Close(reason error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -293,8 +293,12 @@ func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
 	if !slices.Equal(p.got, []string{"a"}) {
 		t.Errorf("got %v", p.got)
 	}
+	other := o.comesFrom(7, red, time.Second, 2)
 	p.demand.Withdraw()
 	p.left = true
 	o.start(1)
-	o.pass(shelfLife) // nobody is left: its lease decides
+	o.pass(shelfLife) // nobody of its node is left: the next leader decides, or its lease
+	if len(other.got) > 0 {
+		t.Errorf("another node got %v", other.got)
+	}
 }

@@ -15,9 +15,9 @@
 //
 // Each grant that answers a demand ends in one of three ways: it is handed to one consumer, or it is given back
 // uncounted, or, if its leadership ended before, it runs out with its lease. When a demand has gone meanwhile, or was
-// lowered, its tasks go to another one of the same lane whose terms fit. If there is none just then, they lie on a
-// shelf for some milliseconds before they are given back, and less if they keep somebody waiting. A demand that has
-// gone is remembered until the last entry that names it has been applied and its last grant has been started.
+// lowered, its tasks go to another one of the same lane and terms. If there is none just then, they lie on a shelf for
+// some milliseconds before they are given back, and less if they keep somebody waiting. A demand that has gone is
+// remembered until the last entry that names it has been applied and its last grant has been started.
 //
 // What is on its way to one consumer is bounded in bytes: one that does not say what has arrived gets no more until it
 // does, so a node that hangs holds up neither the desk nor others.

@@ -71,7 +71,7 @@ func (p *person) Take(l fsm.Leased) {
 		if by := p.o.out[task.Id]; by != "" {
 			p.o.t.Fatalf("%s is handed to %s and to %s", task.Id, by, p.name)
 		}
-		if terms := p.o.terms[task.Id]; !terms.fit(p.terms) {
+		if terms := p.o.terms[task.Id]; terms != p.terms {
 			p.o.t.Fatalf("%s asked for %v and gets %s, leased by %v", p.name, p.terms, task.Id, terms)
 		}
 		p.o.out[task.Id] = p.name

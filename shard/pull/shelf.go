@@ -53,8 +53,7 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand what it asks for. What was leased by terms that do not fit keeps nobody waiting: it is given
-// back.
+// offer hands a demand what it asks for. What was leased by other terms keeps nobody waiting: it is given back.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
@@ -64,7 +63,7 @@ func (s *shelf) offer(d *Demand) {
 		if t.Lane != d.line.lane || d.room() == 0 {
 			return false
 		}
-		if !t.terms.fit(d.terms) {
+		if t.terms != d.terms {
 			hinders = append(hinders, t.Grant)
 			return true
 		}
@@ -94,11 +93,12 @@ func (s *shelf) take(wanted func(shelved) bool) {
 	s.tasks = kept
 }
 
-// empty hands what lies there to whoever stands in its lane, wanted or not: a desk that closes can give nothing back.
+// empty hands what lies there to whoever of its node stands in its lane, wanted or not: a desk that closes can give
+// nothing back.
 func (s *shelf) empty() {
 	for _, t := range s.tasks {
 		if l := s.desk.lines[t.Lane]; l != nil {
-			l.unload(t.task)
+			l.unload(t.task, t.terms.Holder)
 		}
 	}
 	s.tasks, s.bytes = nil, 0
