@@ -58,16 +58,18 @@ func (p *pacing) credit(now time.Time, asked, waiting int) int {
 
 // landed takes what an entry has granted, how long it took, and how many tasks then wait where it granted some. It was
 // about a backlog if it granted what had waited, or if an Advance found more than a burst at once. Where less than a
-// burst waits there is none: consumers that come back for what came due meanwhile get it.
-func (p *pacing) landed(now time.Time, took time.Duration, granted int, ofBacklog bool, waiting int) {
+// burst waits there is none: consumers that come back for what came due meanwhile get it. Most entries are about none,
+// and nobody looks for what waits then.
+func (p *pacing) landed(now time.Time, took time.Duration, granted int, ofBacklog bool, waiting func() int) {
 	p.commit += (took - p.commit) / 4
+	ofBacklog = ofBacklog || granted >= burst
 	switch {
-	case !p.usersAreThere(now) || granted == 0:
+	case !p.usersAreThere(now) || granted == 0 || !ofBacklog && p.granted == 0:
 		return
-	case waiting < burst:
+	case waiting() < burst:
 		p.granted = 0
 		return
-	case !ofBacklog && granted < burst:
+	case !ofBacklog:
 		return
 	}
 	if p.granted += granted; p.granted >= burst {

@@ -112,7 +112,7 @@ func TestRests(t *testing.T) {
 		p := pacing{commit: test.took}
 		p.usersCall(now)
 		for _, n := range test.granted {
-			p.landed(now, test.took, n, test.ofBacklog, test.waiting)
+			p.landed(now, test.took, n, test.ofBacklog, func() int { return test.waiting })
 		}
 		if rest := max(p.until.Sub(now), 0); rest != test.rest || p.isResting(now) != (rest > 0) {
 			t.Errorf("%s: rests for %v, not %v", test.name, rest, test.rest)

@@ -70,7 +70,9 @@ func (p *proposer) run(ctx context.Context) {
 		took := time.Since(began)
 		p.shard.latencies.add(took)
 		p.shard.metrics.committed(e.commands, len(e.data), took)
-		p.book.pacing.landed(time.Now(), took, len(got.Grants), e.grants, waitingBeside(got.Grants, got.Lanes))
+		p.book.pacing.landed(time.Now(), took, len(got.Grants), e.grants, func() int {
+			return waitingBeside(got.Grants, got.Lanes)
+		})
 		p.finish(e, got)
 	}
 }
