@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -183,23 +183,28 @@ func (s *service) AwaitReady(ctx context.Context) error {
 	return nil
 }
 
+var errNoReplicas = errors.New("no replica tells how many snapshots it has written")
+
 // Snapshots are those of all replicas of the nodes that run.
 func (s *service) Snapshots(ctx context.Context) (all, fewest int, err error) {
-	view, err := s.client.Cluster(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	fewest = math.MaxInt
+	var replicas []float64
 	for _, node := range s.cluster.Nodes() {
-		for _, shard := range view.Shards {
-			n, err := node.Metric(ctx, fmt.Sprintf(`belfry_shard_snapshot_seconds_count{shard="%d"}`, shard.ID))
-			if err != nil {
-				return 0, 0, err
-			}
-			all, fewest = all+int(n), min(fewest, int(n))
+		if node.PID == 0 {
+			continue
 		}
+		written, err := node.Samples(ctx, "belfry_shard_snapshot_seconds_count{")
+		if err != nil {
+			return 0, 0, err
+		}
+		replicas = append(replicas, written...)
 	}
-	return all, fewest, nil
+	if len(replicas) == 0 {
+		return 0, 0, errNoReplicas
+	}
+	for _, n := range replicas {
+		all += int(n)
+	}
+	return all, int(slices.Min(replicas)), nil
 }
 
 // KillLeader kills the node that leads the most shards.
