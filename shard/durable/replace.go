@@ -1,0 +1,51 @@
+package durable
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+)
+
+// Replace makes data the content of the file at path: written aside, synced, renamed, the folder synced. A crash at any
+// step leaves the old file or the new one, whole. Replace calls step before each of its steps and stops with its error;
+// nil stops nowhere.
+func Replace(path string, data []byte, step func(name string) error) error {
+	if step == nil {
+		step = func(string) error { return nil }
+	}
+	aside := path + ".new"
+	if err := writeAside(aside, data, step); err != nil {
+		return err
+	}
+	if err := step("rename"); err != nil {
+		return err
+	}
+	if err := os.Rename(aside, path); err != nil {
+		return err
+	}
+	if err := step("sync folder"); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+func writeAside(path string, data []byte, step func(string) error) (err error) {
+	if err := step("create"); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if err := step("write"); err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return err
+	}
+	if err := step("sync"); err != nil {
+		return err
+	}
+	return f.Sync()
+}
