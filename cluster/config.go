@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/logstore"
 )
@@ -63,6 +64,8 @@ type Config struct {
 
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none
+	// QueueMetrics bounds how many queues have metrics of their own; 0: queuemetrics.DefaultBound.
+	QueueMetrics int
 	// Fatal is called when the node cannot go on: a disk that failed, a command of a newer version. In production it ends
 	// the process. Required.
 	Fatal func(error)
@@ -106,6 +109,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Replication == 0 {
 		c.Replication = defaultReplication
+	}
+	if c.QueueMetrics == 0 {
+		c.QueueMetrics = queuemetrics.DefaultBound
 	}
 	if c.Timing == (shard.Timing{}) {
 		c.Timing = shard.LAN()
@@ -152,6 +158,8 @@ func (c Config) validate() error {
 		return errors.New("a node that forms a cluster alone has nobody to join: leave out the one or the other")
 	case c.Shards < 1 || c.Shards > MaxShards:
 		return fmt.Errorf("%d shards: 1 to %d", c.Shards, MaxShards)
+	case c.QueueMetrics < 1 || c.QueueMetrics > queuemetrics.MaxBound:
+		return fmt.Errorf("metrics of %d queues: 1 to %d", c.QueueMetrics, queuemetrics.MaxBound)
 	case c.Replication < 1 || c.Replication > 5 || c.Replication%2 == 0:
 		return fmt.Errorf("%d replicas: 1, 3 or 5", c.Replication)
 	}

@@ -110,6 +110,7 @@ func (n *Node) open() error {
 		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.alivePeers, Alone: n.isAlone, Ask: n.askTime,
 		MaxOffset: n.cfg.MaxClockOffset, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+	n.registerQueues()
 	n.workers.Go(n.run)
 	n.workers.Go(func() { n.comparer.Run(n.ctx) })
 	n.workers.Go(func() { n.disk.Run(n.ctx) })

@@ -66,8 +66,30 @@ func sameCounts(t *rapid.T, a, b *Machine, now int64) {
 			t.Fatalf("counts differ: %v and %v", x, y)
 		}
 	}
+	sameSizes(t, a, now)
 	if x, y := printRules(a.Rules()), printRules(b.Rules()); x != y {
 		t.Fatalf("rules differ: %s and %s", x, y)
+	}
+}
+
+// sameSizes compares the sizes of all queues with the counts of each.
+func sameSizes(t *rapid.T, m *Machine, now int64) {
+	got, want := map[string]QueueSize{}, map[string]QueueSize{}
+	for size := range m.QueueSizes() {
+		got[size.Queue] = size
+	}
+	for _, q := range m.Queues("") {
+		c := m.QueueCounts("", q, now)
+		size := QueueSize{
+			Namespace: c.Namespace, Queue: q, Pending: c.Scheduled + c.Retrying, Ready: c.Ready,
+			InFlight: c.Firing + c.Leased, Dead: c.Dead, OldestOverdueMs: c.OldestOverdueMs,
+		}
+		if size.Live() > 0 {
+			want[q] = size
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("the counts (-) and the sizes (+) of the queues differ:\n%s", diff)
 	}
 }
 

@@ -2,7 +2,9 @@ package shard
 
 import (
 	"context"
+	"iter"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -22,4 +24,13 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 		}
 		return counts
 	})
+}
+
+// QueueSizes yields what this shard holds of each queue, and nothing on a replica that does not lead. It asks no other
+// replica: for a moment after a leader was cut off, it and its successor may both yield.
+func (s *Shard) QueueSizes() iter.Seq[fsm.QueueSize] {
+	if !s.IsLeader() {
+		return func(func(fsm.QueueSize) bool) {}
+	}
+	return s.machine.QueueSizes()
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
 )
 
 // serveFlags are a node's settings as they are given.
@@ -27,6 +28,7 @@ type serveFlags struct {
 	laneWindow                   uint32
 	logLevel, logFormat, pidFile string
 	pprof                        string
+	queueMetrics                 int
 }
 
 func newServe() *cobra.Command {
@@ -84,6 +86,8 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	flags.StringVar(&f.pidFile, "pid-file", "", "write the process id there")
+	flags.IntVar(&f.queueMetrics, "queue-metrics", queuemetrics.DefaultBound,
+		"queues with metrics of their own: those with a policy, then the largest; the rest is added up")
 	flags.StringVar(&f.pprof, "pprof", "", "serve Go's profiles at this address; keep it private")
 }
 
@@ -92,6 +96,10 @@ func (f *serveFlags) clusterConfig() (cluster.Config, error) {
 	cfg := cluster.Config{
 		DataDir: f.data, Name: f.name, BindAddr: f.peer, AdvertiseAddr: f.advertisePeer,
 		Join: f.join, BootstrapExpect: f.bootstrapExpect, Shards: f.shards, MaxClockOffset: f.maxClockOffset,
+		QueueMetrics: f.queueMetrics,
+	}
+	if cfg.QueueMetrics < 1 || cfg.QueueMetrics > queuemetrics.MaxBound {
+		return cfg, fmt.Errorf("--queue-metrics %d: 1 to %d", cfg.QueueMetrics, queuemetrics.MaxBound)
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)

@@ -108,6 +108,7 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
+		{"--queue-metrics 0", exitUsage, "--queue-metrics 0: 1 to 10000"},
 		{"--log-level loud", exitUsage, "--log-level"},
 		{"--log-format xml", exitUsage, "--log-format"},
 		{"--log-store memory", exitUsage, "--log-store"},

@@ -1,0 +1,39 @@
+package cluster
+
+import (
+	"iter"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// registerQueues has the node's metrics show what the shards led here hold of each queue.
+func (n *Node) registerQueues() {
+	if n.cfg.Registerer == nil {
+		return
+	}
+	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
+		Bound:    n.cfg.QueueMetrics,
+		Policies: func() []*fsmpb.QueuePolicy { return n.state().Queues },
+		Sizes:    n.queueSizes,
+		Now: func() time.Time {
+			now, _ := n.Now()
+			return now
+		},
+	}))
+}
+
+// queueSizes yields what each shard led here holds of each queue.
+func (n *Node) queueSizes() iter.Seq[fsm.QueueSize] {
+	return func(yield func(fsm.QueueSize) bool) {
+		for _, s := range n.hosts.all() {
+			for size := range s.QueueSizes() {
+				if !yield(size) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+// Package queuemetrics exports what each queue holds as Prometheus gauges, in a bounded number of series.
+//
+// A node counts the shards that it leads, so that a sum over all nodes counts every task once. A few queues have series
+// of their own: those with a policy first, in the order of their names, then the largest others. The rest is added up
+// under the queue label "_other", which no queue can be named. Every node chooses queues with a policy alike. It
+// chooses the others by what it leads itself, so where there are more queues than the bound, a queue without a policy
+// may be part of "_other" at some nodes.
+//
+// Turned down: a series for each queue, since any caller can make queues; and asking the other nodes, since a page of
+// metrics must come also when they are silent.
+package queuemetrics
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// DefaultBound and MaxBound are how many queues have series of their own by default, and at most.
+const (
+	DefaultBound = 100
+	MaxBound     = 10_000
+)
+
+// Other is the queue label of all queues without series of their own. Names of queues begin with a letter or a digit.
+const Other = "_other"
+
+// Config says what is counted. All of it is required.
+type Config struct {
+	Bound    int                            // queues with series of their own
+	Policies func() []*fsmpb.QueuePolicy    // sorted by namespace and name
+	Sizes    func() iter.Seq[fsm.QueueSize] // of the shards led here; a queue may come once a shard
+	Now      func() time.Time
+}
+
+// Collector counts when it is asked. It is safe for concurrent use.
+type Collector struct{ cfg Config }
+
+// New makes a collector.
+func New(cfg Config) *Collector { return &Collector{cfg} }
+
+// gauges are the metrics, and how each is read.
+var gauges = []struct {
+	desc *prometheus.Desc
+	read func(s fsm.QueueSize, nowMs int64) float64
+}{
+	{desc("pending", "Tasks that wait for their time or for their next attempt, in the shards led here."),
+		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Pending) }},
+	{desc("ready", "Tasks that are due and wait for an attempt or a consumer, in the shards led here."),
+		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Ready) }},
+	{desc("in_flight", "Attempts and leases under way, in the shards led here."),
+		func(s fsm.QueueSize, _ int64) float64 { return float64(s.InFlight) }},
+	{desc("dead", "Dead letters, in the shards led here."),
+		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Dead) }},
+	{desc("oldest_overdue_seconds", "How long ago the first of the ready tasks was due; 0 if none is ready."),
+		func(s fsm.QueueSize, nowMs int64) float64 {
+			if s.OldestOverdueMs == 0 {
+				return 0
+			}
+			return float64(max(nowMs-s.OldestOverdueMs, 0)) / 1000
+		}},
+}
+
+func desc(name, help string) *prometheus.Desc {
+	return prometheus.NewDesc("belfry_queue_"+name, help, []string{"namespace", "queue"}, nil)
+}
+
+// Describe is called by the registry.
+func (c *Collector) Describe(out chan<- *prometheus.Desc) {
+	for _, g := range gauges {
+		out <- g.desc
+	}
+}
+
+// Collect is called by the registry.
+func (c *Collector) Collect(out chan<- prometheus.Metric) {
+	nowMs := c.cfg.Now().UnixMilli()
+	for _, size := range c.choose() {
+		for _, g := range gauges {
+			value := g.read(size, nowMs)
+			out <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, value, size.Namespace, size.Queue)
+		}
+	}
+}
+
+type key struct{ namespace, queue string }
+
+// choose returns the queues that are shown, and the sum of the others if there are any.
+func (c *Collector) choose() []fsm.QueueSize {
+	sums := make(map[key]*fsm.QueueSize)
+	for size := range c.cfg.Sizes() {
+		k := key{size.Namespace, size.Queue}
+		if sums[k] == nil {
+			sums[k] = &fsm.QueueSize{Namespace: size.Namespace, Queue: size.Queue}
+		}
+		sums[k].Add(size)
+	}
+	var shown []fsm.QueueSize
+	for _, p := range c.cfg.Policies() {
+		if len(shown) == c.cfg.Bound {
+			break
+		}
+		size := fsm.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown if it is empty, too
+		k := key{p.Namespace, p.Queue}
+		if sum := sums[k]; sum != nil {
+			size.Add(*sum)
+			delete(sums, k)
+		}
+		shown = append(shown, size)
+	}
+	left := make([]fsm.QueueSize, 0, len(sums))
+	for _, sum := range sums {
+		left = append(left, *sum)
+	}
+	slices.SortFunc(left, byLive)
+	own := min(c.cfg.Bound-len(shown), len(left))
+	shown = append(shown, left[:own]...)
+	if own == len(left) {
+		return shown
+	}
+	other := fsm.QueueSize{Queue: Other}
+	for _, size := range left[own:] {
+		other.Add(size)
+	}
+	return append(shown, other)
+}
+
+// byLive puts the largest queue first, and queues of one size in the order of their names.
+func byLive(a, b fsm.QueueSize) int {
+	return cmp.Or(cmp.Compare(b.Live(), a.Live()), strings.Compare(a.Namespace, b.Namespace),
+		strings.Compare(a.Queue, b.Queue))
+}

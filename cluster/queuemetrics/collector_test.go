@@ -1,0 +1,108 @@
+package queuemetrics
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+func collector(bound int, policies []string, sizes ...fsm.QueueSize) *Collector {
+	return New(Config{
+		Bound: bound,
+		Policies: func() (all []*fsmpb.QueuePolicy) {
+			for _, name := range policies {
+				all = append(all, &fsmpb.QueuePolicy{Namespace: "default", Queue: name})
+			}
+			return all
+		},
+		Sizes: func() iter.Seq[fsm.QueueSize] { return slices.Values(sizes) },
+		Now:   func() time.Time { return time.UnixMilli(100_000) },
+	})
+}
+
+func ready(queue string, n uint64, dueMs int64) fsm.QueueSize {
+	return fsm.QueueSize{Namespace: "default", Queue: queue, Ready: n, OldestOverdueMs: dueMs}
+}
+
+// Shards are added up, a queue with a policy is shown though it is empty, and the age is that of the oldest task.
+func TestShardsAreAddedUp(t *testing.T) {
+	mails := fsm.QueueSize{Namespace: "default", Queue: "mails", Pending: 5, Ready: 1, InFlight: 2, Dead: 3,
+		OldestOverdueMs: 98_500}
+	c := collector(10, []string{"empty"}, mails, ready("mails", 1, 90_000), fsm.QueueSize{Namespace: "default",
+		Queue: "mails", Pending: 1})
+	want := `
+# HELP belfry_queue_dead Dead letters, in the shards led here.
+# TYPE belfry_queue_dead gauge
+belfry_queue_dead{namespace="default",queue="empty"} 0
+belfry_queue_dead{namespace="default",queue="mails"} 3
+# HELP belfry_queue_in_flight Attempts and leases under way, in the shards led here.
+# TYPE belfry_queue_in_flight gauge
+belfry_queue_in_flight{namespace="default",queue="empty"} 0
+belfry_queue_in_flight{namespace="default",queue="mails"} 2
+# HELP belfry_queue_oldest_overdue_seconds How long ago the first of the ready tasks was due; 0 if none is ready.
+# TYPE belfry_queue_oldest_overdue_seconds gauge
+belfry_queue_oldest_overdue_seconds{namespace="default",queue="empty"} 0
+belfry_queue_oldest_overdue_seconds{namespace="default",queue="mails"} 10
+# HELP belfry_queue_pending Tasks that wait for their time or for their next attempt, in the shards led here.
+# TYPE belfry_queue_pending gauge
+belfry_queue_pending{namespace="default",queue="empty"} 0
+belfry_queue_pending{namespace="default",queue="mails"} 6
+# HELP belfry_queue_ready Tasks that are due and wait for an attempt or a consumer, in the shards led here.
+# TYPE belfry_queue_ready gauge
+belfry_queue_ready{namespace="default",queue="empty"} 0
+belfry_queue_ready{namespace="default",queue="mails"} 2
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
+// However many queues callers make, the series are bounded, and their sum is that of all tasks.
+func TestSeriesAreBounded(t *testing.T) {
+	const bound, queues = 10, 5000
+	var sizes []fsm.QueueSize
+	total := 0
+	for i := range queues {
+		sizes = append(sizes, ready(fmt.Sprint("q-", i), uint64(i+1), int64(50_000-i)))
+		total += i + 1
+	}
+	shown := collector(bound, []string{"q-0", "q-7", "z"}, sizes...).choose()
+	if len(shown) != bound+1 {
+		t.Fatalf("%d queues are shown", len(shown))
+	}
+	var names []string
+	sum := 0
+	for _, size := range shown {
+		names, sum = append(names, size.Queue), sum+int(size.Ready)
+	}
+	want := []string{"q-0", "q-7", "z", "q-4999", "q-4998", "q-4997", "q-4996", "q-4995", "q-4994", "q-4993", Other}
+	if !slices.Equal(names, want) {
+		t.Errorf("%v are shown, not %v", names, want)
+	}
+	if sum != total || shown[bound].OldestOverdueMs != 50_000-4992 {
+		t.Errorf("%d of %d tasks; the others' oldest was due at %d", sum, total, shown[bound].OldestOverdueMs)
+	}
+	if fsm.CheckName("queue", Other) == nil {
+		t.Errorf("a queue can be named %s", Other)
+	}
+}
+
+// More policies than the bound: every node shows the same ones.
+func TestPoliciesAreBoundedByName(t *testing.T) {
+	c := collector(2, []string{"a", "b", "c"}, ready("c", 7, 1), ready("d", 9, 1))
+	shown := c.choose()
+	if len(shown) != 3 || shown[0].Queue != "a" || shown[1].Queue != "b" || shown[2].Ready != 16 {
+		t.Errorf("%+v", shown)
+	}
+	if n := testutil.CollectAndCount(c); n != 3*len(gauges) {
+		t.Errorf("%d series", n)
+	}
+}
