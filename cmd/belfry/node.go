@@ -97,6 +97,9 @@ func (n *node) startMetrics() error {
 	if err := n.registry.Register(collectors.NewGoCollector()); err != nil {
 		return err
 	}
+	if err := n.registry.Register(readBuild().collector()); err != nil {
+		return err
+	}
 	return n.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 

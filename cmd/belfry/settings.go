@@ -39,7 +39,7 @@ func envName(flag string) string {
 }
 
 // settable: all flags but those that only ask for something to be printed.
-func settable(f *pflag.Flag) bool { return f.Name != "help" }
+func settable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
 
 func applyEnv(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
