@@ -3,6 +3,7 @@ package capacity
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/belfryhq/belfry/cluster/placement"
 )
@@ -138,17 +139,24 @@ func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 	return Plan{}, fmt.Errorf("no plan: even with %d nodes %s", most, last.complaint())
 }
 
-// shapes are those worth a try: few shards first, and no more replicas than a process should hold.
+// shapes are those to try, best first: from the default number of shards upwards, as few as will do, then downwards.
+// Every number that a process can hold is among them, so that they are the same for all machines and a smaller machine
+// has no choice that a larger one lacks.
 func shapes(nodes, replication int, m Machine) []shape {
-	var shapes []shape
-	for perNode := leastLeads(nodes, m); perNode <= MaxShards/nodes; perNode++ {
+	var more, fewer []shape
+	least := defaultLeads(nodes, m)
+	for perNode := 1; perNode <= MaxShards/nodes; perNode++ {
 		s := shape{nodes: nodes, replication: replication, perNode: perNode}
-		if s.replicas() > mostGroups {
-			break
+		switch {
+		case s.replicas() > mostGroups:
+		case perNode < least:
+			fewer = append(fewer, s)
+		default:
+			more = append(more, s)
 		}
-		shapes = append(shapes, s)
 	}
-	return shapes
+	slices.Reverse(fewer)
+	return append(more, fewer...)
 }
 
 // possible: one node alone, or three, or five, form a cluster, and more may join. With fewer than the replicas wanted
@@ -157,8 +165,8 @@ func possible(nodes, replication int) bool {
 	return nodes >= replication && nodes != 2 && nodes != 4
 }
 
-// leastLeads is how many shards each node leads at least: what a cluster gets if nobody says.
-func leastLeads(nodes int, m Machine) int {
+// defaultLeads is how many shards each node leads in a cluster that is formed without --shards.
+func defaultLeads(nodes int, m Machine) int {
 	return min(placement.Shards(nodes, m.Cores), MaxShards) / nodes
 }
 
