@@ -25,6 +25,36 @@ func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created
 	return err == nil && !changed.Existed, err
 }
 
+// UpdateQueue makes what change returns the policy of a queue, and returns it. Change gets the policy that there is,
+// nil for none, which it must not write to. It is called again if another change came between, so that none is lost. An
+// error of its own ends the call; see PutQueue for the others.
+func (n *Node) UpdateQueue(
+	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
+) (*fsmpb.QueuePolicy, error) {
+	ctx, cancel := changeWithin(ctx)
+	defer cancel()
+	for {
+		current := control.Queue(n.state(), namespace, queue)
+		policy, err := change(current)
+		if err != nil {
+			return nil, err
+		}
+		expected := current.GetVersion()
+		changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
+			Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy, Expected: &expected}},
+		})
+		if err != nil {
+			return nil, err
+		}
+		if !changed.Conflict {
+			return policy, nil
+		}
+		if err := n.policiesAt(ctx, changed.Version); err != nil {
+			return nil, fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+		}
+	}
+}
+
 // DeleteQueue gives a queue the defaults again; see PutQueue. Tasks are not touched.
 func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
 	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
@@ -41,17 +71,24 @@ const (
 	lastChangePause  = 200 * time.Millisecond
 )
 
+// changeWithin gives a context without a deadline one.
+func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, ok := ctx.Deadline(); ok {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, changePatience)
+}
+
 // changeQueue has the change committed, and waits until it is in force.
 func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, changePatience)
-		defer cancel()
-	}
+	ctx, cancel := changeWithin(ctx)
+	defer cancel()
 	for pause := firstChangePause; ; pause = min(2*pause, lastChangePause) {
 		changed, err := n.askLeaderToChange(ctx, change)
 		if err == nil {
-			n.awaitInForce(ctx, changed.Version)
+			if !changed.Conflict {
+				n.awaitInForce(ctx, changed.Version)
+			}
 			return changed, nil
 		}
 		if !errors.Is(err, fsm.ErrNotProposed) || errors.Is(err, fsm.ErrUnknown) {
@@ -83,7 +120,7 @@ func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*
 	var err error
 	switch op := change.GetOp().(type) {
 	case *clusterpb.QueueChange_Set:
-		done, err = g.SetQueue(ctx, op.Set.GetPolicy())
+		done, err = g.SetQueue(ctx, op.Set)
 	case *clusterpb.QueueChange_Delete:
 		done, err = g.DeleteQueue(ctx, op.Delete.GetNamespace(), op.Delete.GetQueue())
 	default:
@@ -92,7 +129,7 @@ func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*
 	if err != nil {
 		return nil, err
 	}
-	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version}, nil
+	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version, Conflict: done.Conflict}, nil
 }
 
 // policiesHere is what this node knows of the policies, for the shards on it.
@@ -147,20 +184,8 @@ func (n *Node) askInForce(ctx context.Context, node string, version uint64) erro
 // inForce returns once this node knows the policies of this version, and the shards that it leads go by them. A shard
 // that it begins to lead later does from the first.
 func (n *Node) inForce(ctx context.Context, version uint64) error {
-	g := n.controlGroup()
-	if g == nil {
-		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
-	}
-	for {
-		state, changed := g.Watch()
-		if state.QueuesVersion >= version {
-			break
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	if err := n.policiesAt(ctx, version); err != nil {
+		return err
 	}
 	for _, s := range n.hosts.all() {
 		if err := s.AwaitRules(ctx, version); err != nil {
@@ -168,4 +193,23 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 		}
 	}
 	return nil
+}
+
+// policiesAt waits until this node knows the policies of this version.
+func (n *Node) policiesAt(ctx context.Context, version uint64) error {
+	g := n.controlGroup()
+	if g == nil {
+		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+	}
+	for {
+		state, changed := g.Watch()
+		if state.QueuesVersion >= version {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }

@@ -79,7 +79,7 @@ func TestInForceWaitsForTheVersion(t *testing.T) {
 			t.Fatalf("told after %d changes: %v", i, err)
 		default:
 		}
-		if _, err := g.SetQueue(t.Context(), &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}); err != nil {
+		if _, err := g.SetQueue(t.Context(), &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -68,6 +68,7 @@ func TestQueues(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 	t.Run("changes are waited for", func(t *testing.T) { testPutQueueWaits(t, c) })
+	t.Run("no update is lost", func(t *testing.T) { testNoUpdateIsLost(t, c) })
 	t.Run("policies are checked", func(t *testing.T) { testPolicyIsChecked(t, c) })
 	t.Run("listed with counts", func(t *testing.T) { testQueuesAreCounted(t, c) })
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
@@ -123,6 +124,32 @@ func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 		}
 	}
 	t.Logf("a change took %v", all/rounds)
+}
+
+// Updates of one policy through all nodes at once each begin with the outcome of the one before.
+func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
+	const each = 8
+	var wg sync.WaitGroup
+	for i := range 3 {
+		wg.Go(func() {
+			for range each {
+				_, err := c.Node(i).UpdateQueue(t.Context(), "", "counter", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+					return &fsmpb.QueuePolicy{Queue: "counter", MaxInFlight: p.GetMaxInFlight() + 1}, nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	everywhere(t, c, 3, "counter", &fsmpb.QueuePolicy{Queue: "counter", MaxInFlight: 3 * each})
+	want := errors.New("no")
+	if _, err := c.Node(0).UpdateQueue(t.Context(), "", "counter", func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+		return nil, want
+	}); !errors.Is(err, want) {
+		t.Errorf("an update that was called off: %v", err)
+	}
 }
 
 // A policy that breaks a limit is refused with its field's name, also by a leader that is elsewhere.

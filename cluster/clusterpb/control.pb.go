@@ -610,8 +610,11 @@ func (x *Place) GetShards() []*Shard {
 
 // SetQueue makes this the policy of its queue.
 type SetQueue struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Policy        *fsmpb.QueuePolicy     `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Policy *fsmpb.QueuePolicy     `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"`
+	// The version of the policy that this one was made from; 0: the queue had none. If the queue has another one by now,
+	// nothing changes. Absent: any policy is replaced.
+	Expected      *uint64 `protobuf:"varint,2,opt,name=expected,proto3,oneof" json:"expected,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -651,6 +654,13 @@ func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
 		return x.Policy
 	}
 	return nil
+}
+
+func (x *SetQueue) GetExpected() uint64 {
+	if x != nil && x.Expected != nil {
+		return *x.Expected
+	}
+	return 0
 }
 
 // DeleteQueue gives a queue the defaults again.
@@ -957,9 +967,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\bRegister\x12+\n" +
 	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\"9\n" +
 	"\x05Place\x120\n" +
-	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\">\n" +
+	"\x06shards\x18\x01 \x03(\v2\x18.belfry.cluster.v1.ShardR\x06shards\"l\n" +
 	"\bSetQueue\x122\n" +
-	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\"A\n" +
+	"\x06policy\x18\x01 \x01(\v2\x1a.belfry.fsm.v1.QueuePolicyR\x06policy\x12\x1f\n" +
+	"\bexpected\x18\x02 \x01(\x04H\x00R\bexpected\x88\x01\x01B\v\n" +
+	"\t_expected\"A\n" +
 	"\vDeleteQueue\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xc8\x01\n" +
@@ -1046,6 +1058,7 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_SetQueue)(nil),
 		(*ControlEntry_DeleteQueue)(nil),
 	}
+	file_cluster_clusterpb_control_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -635,6 +635,11 @@ func (m *SetQueue) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Expected != nil {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.Expected))
+		i--
+		dAtA[i] = 0x10
+	}
 	if m.Policy != nil {
 		if vtmsg, ok := interface{}(m.Policy).(interface {
 			MarshalToSizedBufferVT([]byte) (int, error)
@@ -1162,6 +1167,9 @@ func (m *SetQueue) SizeVT() (n int) {
 			l = proto.Size(m.Policy)
 		}
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Expected != nil {
+		n += 1 + protohelpers.SizeOfVarint(uint64(*m.Expected))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -2622,6 +2630,26 @@ func (m *SetQueue) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			iNdEx = postIndex
+		case 2:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Expected", wireType)
+			}
+			var v uint64
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.Expected = &v
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

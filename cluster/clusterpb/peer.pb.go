@@ -2106,8 +2106,9 @@ func (x *CallReply) GetLoan() *Loan {
 
 type QueueChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"` // it had a policy before
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the policies, from which on the change is in them
+	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // it had a policy before
+	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`   // of the policies, from which on the change is in them
+	Conflict      bool                   `protobuf:"varint,3,opt,name=conflict,proto3" json:"conflict,omitempty"` // nothing changed: the policy was not the expected one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2154,6 +2155,13 @@ func (x *QueueChanged) GetVersion() uint64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *QueueChanged) GetConflict() bool {
+	if x != nil {
+		return x.Conflict
+	}
+	return false
 }
 
 type Loan struct {
@@ -2498,10 +2506,11 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x125\n" +
 	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
 	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x12+\n" +
-	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\"B\n" +
+	"\x04loan\x18\b \x01(\v2\x17.belfry.cluster.v1.LoanR\x04loan\"^\n" +
 	"\fQueueChanged\x12\x18\n" +
 	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\"_\n" +
+	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
+	"\bconflict\x18\x03 \x01(\bR\bconflict\"_\n" +
 	"\x04Loan\x12\x18\n" +
 	"\apermits\x18\x01 \x01(\rR\apermits\x12\x17\n" +
 	"\alife_us\x18\x02 \x01(\x03R\x06lifeUs\x12$\n" +

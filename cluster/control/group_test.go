@@ -112,7 +112,7 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 	}
 	ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
 	for i := range 2 {
-		if got, err := leader.SetQueue(ctx, given); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
+		if got, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
 			t.Errorf("set, time %d: %+v, %v", i+1, got, err)
 		}
 	}
@@ -123,14 +123,14 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 		return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
 	})
 	var notLeader *fsm.NotLeaderError
-	if _, err := other.SetQueue(ctx, given); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
+	if _, err := other.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
 		t.Errorf("set at a follower: %v", err)
 	}
 	if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
 		t.Errorf("deleted at a follower: %v", err)
 	}
 	var field *fsm.FieldError
-	if _, err := leader.SetQueue(ctx, &fsmpb.QueuePolicy{Queue: "not a name"}); !errors.As(err, &field) {
+	if _, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{Queue: "not a name"}}); !errors.As(err, &field) {
 		t.Errorf("a name that is none: %v", err)
 	}
 	for i := range 2 {

@@ -20,16 +20,19 @@ import (
 const MaxQueues = 4096
 
 // SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is an
-// *fsm.FieldError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. The policy is read only.
-func (g *Group) SetQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (Change, error) {
-	policy = proto.CloneOf(policy)
+// *fsm.FieldError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. With an expected version
+// the Change says Conflict, and nothing has changed, if the queue's policy has another one by now. The message is read
+// only.
+func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
+	policy := proto.CloneOf(set.GetPolicy())
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
 	policy.Version = 0 // applying gives it one
 	if err := fsm.CheckQueue(policy); err != nil {
 		return Change{}, err
 	}
+	checked := &clusterpb.SetQueue{Policy: policy, Expected: set.Expected}
 	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Version: Version, Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}},
+		Version: Version, Op: &clusterpb.ControlEntry_SetQueue{SetQueue: checked},
 	})
 }
 
@@ -67,11 +70,15 @@ var errTooMany = &fsm.FieldError{
 
 // applySetQueue takes a policy that the leader has checked: the limits of its fields may differ from build to build, so
 // they are not looked at here. The policy is the entry's, which nobody else has.
-func applySetQueue(s *clusterpb.ControlState, policy *fsmpb.QueuePolicy) (Change, error) {
+func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, error) {
+	policy := set.GetPolicy()
 	if policy.GetNamespace() == "" || policy.GetQueue() == "" {
 		return Change{}, errors.New("a policy names its namespace and its queue")
 	}
 	at, found := findQueue(s, policy.Namespace, policy.Queue)
+	if set.Expected != nil && *set.Expected != Queue(s, policy.Namespace, policy.Queue).GetVersion() {
+		return Change{Existed: found, Version: s.QueuesVersion, Conflict: true}, nil
+	}
 	if found && equalPolicies(s.Queues[at], policy) {
 		return Change{Existed: true, Version: s.QueuesVersion}, nil
 	}

@@ -46,6 +46,40 @@ func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error)
 	return answer.(Change), nil
 }
 
+// A policy that was made from another version than there is by now changes nothing.
+func TestExpectedVersionIsHeld(t *testing.T) {
+	m := newMachine(func(err error) { t.Fatal(err) })
+	set := func(limit uint32, expected uint64) Change {
+		t.Helper()
+		entry := setQueue(policy("q", limit))
+		entry.GetSetQueue().Expected = &expected
+		done, err := change(t, m, entry)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	for i, step := range []struct {
+		limit    uint32
+		expected uint64
+		want     Change
+	}{
+		{1, 7, Change{Conflict: true}}, // there is none yet
+		{1, 0, Change{Version: 1}},
+		{2, 0, Change{Existed: true, Version: 1, Conflict: true}},
+		{2, 1, Change{Existed: true, Version: 2}},
+		{3, 1, Change{Existed: true, Version: 2, Conflict: true}},
+		{2, 2, Change{Existed: true, Version: 2}}, // as it is
+	} {
+		if got := set(step.limit, step.expected); got != step.want {
+			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
+		}
+	}
+	if state, _ := m.watch(); Queue(state, "", "q").MaxInFlight != 2 {
+		t.Errorf("the policy is %v", Queue(state, "", "q"))
+	}
+}
+
 // The policies are what a map would be to which the entries happened, and no change is made without a new version.
 func TestPoliciesAreAMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

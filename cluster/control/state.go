@@ -24,8 +24,9 @@ var errUnreadable = errors.New("the control group's log has an entry that this b
 
 // Change is what an entry about a queue did.
 type Change struct {
-	Existed bool   // the queue had a policy before
-	Version uint64 // ControlState.queues_version after it
+	Existed  bool   // the queue had a policy before
+	Version  uint64 // ControlState.queues_version after it
+	Conflict bool   // nothing changed: the queue's policy was not the expected one
 }
 
 // apply returns the state after the entry; the given one stays as it is, and the two share what did not change. The
@@ -51,7 +52,7 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	case *clusterpb.ControlEntry_Place:
 		refusal = applyPlace(next, op.Place)
 	case *clusterpb.ControlEntry_SetQueue:
-		change, refusal = applySetQueue(next, op.SetQueue.GetPolicy())
+		change, refusal = applySetQueue(next, op.SetQueue)
 	case *clusterpb.ControlEntry_DeleteQueue:
 		change = applyDeleteQueue(next, op.DeleteQueue)
 	default:
