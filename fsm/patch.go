@@ -47,14 +47,14 @@ func mergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	if op.ContentType != nil {
 		spec.ContentType = *op.ContentType
 	}
-	spec.Target = mergeTarget(spec.Target, op)
-	spec.Retry = mergeRetry(spec.Retry, op)
+	spec.Target = MergeTarget(spec.Target, op)
+	spec.Retry = MergeRetry(spec.Retry, op)
 	spec.Labels = mergeLabels(spec.Labels, op)
 	return spec
 }
 
-// mergeTarget never writes into what it is given: targets are shared between tasks.
-func mergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
+// MergeTarget returns the target that op makes of t, nil for none. It never writes to t: tasks share targets.
+func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 	if op.ClearTarget {
 		t = nil
 	}
@@ -82,7 +82,8 @@ func mergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 	return merged
 }
 
-func mergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
+// MergeRetry returns the retry policy that op makes of r, nil for none. It never writes to r.
+func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
 	if op.ClearRetry {
 		r = nil
 	}

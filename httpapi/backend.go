@@ -33,6 +33,12 @@ type Backend interface {
 	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.
 	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
 
+	// UpdateQueue makes what change returns a queue's policy, and returns it; see PutQueue. Change gets the policy that
+	// there is, nil for none, and must not write to it. It may be called more than once, so that no other change is lost;
+	// an error of its own ends the call.
+	UpdateQueue(ctx context.Context, namespace, queue string,
+		change func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error)
+
 	// DeleteQueue takes a queue's policy away. Its tasks stay, under the policy of a queue without one.
 	DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error)
 

@@ -157,6 +157,19 @@ func (f *fakeBackend) PutQueue(_ context.Context, p *fsmpb.QueuePolicy) (bool, e
 	return !existed, nil
 }
 
+func (f *fakeBackend) UpdateQueue(_ context.Context, _, queue string,
+	change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error) {
+	f.mu.Lock()
+	current := f.queues.policies[queue]
+	f.mu.Unlock()
+	policy, err := change(current)
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.PutQueue(context.Background(), policy)
+	return policy, err
+}
+
 func (f *fakeBackend) DeleteQueue(_ context.Context, _, queue string) (bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // policyDraft is a queue's policy as a request words it. Its secrets are not in the policy yet: some may only be named.
 type policyDraft struct {
-	policy  fsmpb.QueuePolicy
+	policy  *fsmpb.QueuePolicy
 	secrets []secret
 }
 
@@ -30,30 +30,36 @@ func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 	if s.peek() != '{' {
 		return nil, s.notObject()
 	}
-	d := &policyDraft{policy: fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue}}
+	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue}}
+	err := s.policy(func(member string) error { return p.policyMember(s, d, member) })
+	if err == nil {
+		err = p.checkPolicy(d.policy)
+	}
+	return d, err
+}
+
+// policy reads an object with the members that a policy has, and calls member before the value of each.
+func (s *scanner) policy(member func(name string) error) error {
 	fields := once{names: []string{"queue", "target", "retry", "max_in_flight", "max_per_second", "paused", "keep_done",
 		"keep_dead", "batch_max", "signing"}}
 	err := s.object(func(name []byte) error {
 		if n := string(name); n == "counts" || n == "version" {
 			return &fsm.FieldError{Field: n, Detail: "is set by the service and cannot be sent"}
 		}
-		member, err := fields.admit(name)
+		known, err := fields.admit(name)
 		if err != nil {
 			return err
 		}
-		return p.policyMember(s, d, member)
+		return member(known)
 	})
 	if err == nil {
 		err = s.end()
 	}
-	if err == nil {
-		err = p.checkPolicy(&d.policy)
-	}
-	return d, err
+	return err
 }
 
 func (p *parser) policyMember(s *scanner, d *policyDraft, member string) (err error) {
-	policy := &d.policy
+	policy := d.policy
 	switch member {
 	case "queue":
 		err = s.pathQueue(policy.Queue)

@@ -33,7 +33,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	if err := s.fillSecrets(ctx, d); err != nil {
 		return err
 	}
-	created, err := s.cfg.Backend.PutQueue(ctx, &d.policy)
+	created, err := s.cfg.Backend.PutQueue(ctx, d.policy)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	s.writeQueue(c, status, queue, &d.policy, nil)
+	s.writeQueue(c, status, queue, d.policy, nil)
 	return nil
 }
 

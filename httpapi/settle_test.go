@@ -265,15 +265,15 @@ func FuzzQueueBody(f *testing.F) {
 			mustBeTheCallers(t, err)
 			return
 		}
-		if err := fsm.CheckQueue(&d.policy); err != nil || !json.Valid(body) {
+		if err := fsm.CheckQueue(d.policy); err != nil || !json.Valid(body) {
 			t.Fatal(err)
 		}
-		shown := appendQueue(nil, "q", &d.policy, nil)
+		shown := appendQueue(nil, "q", d.policy, nil)
 		again, err := testParser().queuePolicy(shown, "q")
 		if err == nil {
 			again.policy.Secrets, err = keepSecrets(again.secrets, d.policy.Secrets)
 		}
-		if err != nil || !proto.Equal(&again.policy, &d.policy) {
+		if err != nil || !proto.Equal(again.policy, d.policy) {
 			t.Fatalf("%s comes back as %v, %v", shown, again, err)
 		}
 	})

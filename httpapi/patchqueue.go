@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// patchQueue merges a merge patch (RFC 7396) into a queue's policy.
+func (s *Server) patchQueue(c echo.Context) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType, mergeType)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	p := s.parser(c.Request())
+	return s.updateQueue(c, queue, func(policy *fsmpb.QueuePolicy) error { return p.patchPolicy(body.data, policy) })
+}
+
+func (s *Server) pauseQueue(c echo.Context) error { return s.setPaused(c, true) }
+
+func (s *Server) resumeQueue(c echo.Context) error { return s.setPaused(c, false) }
+
+func (s *Server) setPaused(c echo.Context, paused bool) error {
+	queue, err := s.queueCall(c)
+	if err != nil {
+		return err
+	}
+	if err := s.emptyBody(c); err != nil {
+		return err
+	}
+	return s.updateQueue(c, queue, func(policy *fsmpb.QueuePolicy) error {
+		policy.Paused = paused
+		return nil
+	})
+}
+
+// updateQueue changes a copy of the queue's policy, or of the defaults if it has none, and answers with it as it is kept.
+func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	defer cancel()
+	policy, err := s.cfg.Backend.UpdateQueue(ctx, fsm.DefaultNamespace, queue,
+		func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+			next := &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue}
+			if current != nil {
+				next = proto.CloneOf(current)
+			}
+			return next, change(next)
+		})
+	if err != nil {
+		return err
+	}
+	s.writeQueue(c, http.StatusOK, queue, policy, nil)
+	return nil
+}
+
+// patchPolicy changes a policy as a merge patch says: an absent member stays, null goes back to the default, anything
+// else is set.
+func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
+	s := &scanner{data: data}
+	if s.peek() != '{' {
+		return s.notObject()
+	}
+	d := &policyDraft{policy: policy}
+	if err := s.policy(func(member string) error { return p.patchPolicyMember(s, d, member) }); err != nil {
+		return err
+	}
+	if d.secrets != nil {
+		var err error
+		if policy.Secrets, err = keepSecrets(d.secrets, policy.Secrets); err != nil {
+			return err
+		}
+	}
+	return p.checkPolicy(policy)
+}
+
+func (p *parser) patchPolicyMember(s *scanner, d *policyDraft, member string) error {
+	if member != "queue" && s.null() {
+		restorePolicyDefault(d.policy, member)
+		return nil
+	}
+	var patch fsmpb.Patch
+	switch member {
+	case "target":
+		err := patchTarget(s, &patch)
+		d.policy.Target = fsm.MergeTarget(d.policy.Target, &patch)
+		return err
+	case "retry":
+		err := patchRetry(s, &patch)
+		d.policy.Retry = fsm.MergeRetry(d.policy.Retry, &patch)
+		return err
+	}
+	return p.policyMember(s, d, member)
+}
+
+// restorePolicyDefault carries out a null.
+func restorePolicyDefault(policy *fsmpb.QueuePolicy, member string) {
+	switch member {
+	case "target":
+		policy.Target = nil
+	case "retry":
+		policy.Retry = nil
+	case "max_in_flight":
+		policy.MaxInFlight = 0
+	case "max_per_second":
+		policy.MaxPerSecond = 0
+	case "paused":
+		policy.Paused = false
+	case "keep_done":
+		policy.KeepDoneMs = 0
+	case "keep_dead":
+		policy.KeepDeadMs = 0
+	case "batch_max":
+		policy.BatchMax = 0
+	case "signing":
+		policy.Secrets = nil
+	}
+}
