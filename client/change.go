@@ -41,17 +41,12 @@ func (p Patch) fields() (map[string]any, error) {
 		m["target"] = p.Target.patch()
 	}
 	if p.Retry != nil {
-		m["retry"] = newWireRetry(p.Retry)
+		m["retry"] = p.Retry.patch()
 	}
 	if p.Labels != nil {
 		m["labels"] = mergeText(p.Labels)
 	}
-	for _, name := range p.Clear {
-		if err := clearField(m, name); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m, clearFields(m, p.Clear)
 }
 
 func (t Target) patch() map[string]any {
@@ -62,6 +57,20 @@ func (t Target) patch() map[string]any {
 		m["headers"] = mergeText(t.Headers)
 	}
 	return m
+}
+
+func (r Retry) patch() map[string]any {
+	m := map[string]any{}
+	setNumber(m, "max_attempts", r.MaxAttempts)
+	setDuration(m, "min_backoff", r.MinBackoff)
+	setDuration(m, "max_backoff", r.MaxBackoff)
+	return m
+}
+
+func setNumber[N int | float64](m map[string]any, name string, n N) {
+	if n != 0 {
+		m[name] = n
+	}
 }
 
 func setText(m map[string]any, name, value string) {
@@ -89,6 +98,16 @@ func mergeText(values map[string]string) map[string]*string {
 	return m
 }
 
+// clearFields makes nulls, which restore defaults, of fields that must not be set as well.
+func clearFields(m map[string]any, names []string) error {
+	for _, name := range names {
+		if err := clearField(m, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func clearField(m map[string]any, name string) error {
 	outer, inner, nested := strings.Cut(name, ".")
 	if !nested {
@@ -105,6 +124,9 @@ func clearField(m map[string]any, name string) error {
 		}
 		object = map[string]any{}
 		m[outer] = object
+	}
+	if _, set := object[inner]; set {
+		return fmt.Errorf("patch: %s is both set and cleared", name)
 	}
 	object[inner] = nil
 	return nil

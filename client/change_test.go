@@ -19,6 +19,8 @@ func TestPatchBody(t *testing.T) {
 		{"cleared", Patch{Clear: []string{"retry", "target.timeout"}}, `{"retry":null,"target":{"timeout":null}}`},
 		{"set and cleared inside", Patch{Target: &Target{URL: "http://x/"}, Clear: []string{"target.timeout"}},
 			`{"target":{"timeout":null,"url":"http://x/"}}`},
+		{"retry set and cleared", Patch{Retry: &Retry{MaxAttempts: 1}, Clear: []string{"retry.min_backoff"}},
+			`{"retry":{"max_attempts":1,"min_backoff":null}}`},
 		{"labels and payload", Patch{Labels: map[string]string{"a": ""}, Payload: json.RawMessage(`1`)},
 			`{"labels":{"a":null},"payload":1}`},
 	}
@@ -40,7 +42,8 @@ func TestPatchRefusesContradictions(t *testing.T) {
 	c, s := start(t, Config{})
 	for _, p := range []Patch{
 		{Delay: 1, Clear: []string{"delay"}},
-		{Retry: &Retry{MaxAttempts: 1}, Clear: []string{"retry.min_backoff"}},
+		{Retry: &Retry{MaxAttempts: 1}, Clear: []string{"retry.max_attempts"}},
+		{Retry: &Retry{MaxAttempts: 1}, Clear: []string{"retry"}},
 	} {
 		if _, err := c.Patch(t.Context(), "a", p); err == nil || len(s.requests()) != 0 {
 			t.Errorf("took %+v: %v", p, err)

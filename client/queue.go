@@ -107,6 +107,31 @@ func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 		header: c.header(&options{})})
 }
 
+// PatchQueue changes some of a queue's policy and returns all of it; a queue without one gets one. Patches of one queue
+// that are made at the same time are all in force afterwards.
+func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) (*Queue, error) {
+	fields, err := patch.fields()
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, fmt.Errorf("queue %s: %w", name, err)
+	}
+	return c.queueCall(ctx, call{method: http.MethodPatch, path: queuePath(name), body: body, contentType: jsonType,
+		header: c.header(&options{})})
+}
+
+// PauseQueue has nothing more begun of a queue, and returns its policy. What is under way goes on.
+func (c *Client) PauseQueue(ctx context.Context, name string) (*Queue, error) {
+	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/pause", header: c.header(&options{})})
+}
+
+// ResumeQueue ends a queue's pause, and returns its policy.
+func (c *Client) ResumeQueue(ctx context.Context, name string) (*Queue, error) {
+	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/resume", header: c.header(&options{})})
+}
+
 // Queue reads a queue's policy and counts.
 func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
 	return c.queueCall(ctx, call{method: http.MethodGet, path: queuePath(name)})

@@ -40,6 +40,43 @@ func TestQueueCalls(t *testing.T) {
 	}
 }
 
+func TestQueueIsPatched(t *testing.T) {
+	c, s := start(t, Config{}, answer(200, kept), answer(200, kept), answer(200, kept))
+	q, err := c.PatchQueue(t.Context(), "q", QueuePatch{
+		Target:      &Target{Headers: map[string]string{"x-a": "1", "x-b": ""}, Timeout: 5 * time.Second},
+		Retry:       &Retry{MaxBackoff: time.Hour},
+		MaxInFlight: 7, MaxPerSecond: 0.5, Paused: new(bool), KeepDone: time.Minute, Secrets: []string{"sha256:01234567"},
+		Clear: []string{"retry.max_attempts", "batch_max", "keep_dead"},
+	})
+	if err != nil || q.MaxInFlight != 7 || !q.Paused {
+		t.Fatalf("%+v %v", q, err)
+	}
+	if q, err := c.PauseQueue(t.Context(), "q"); err != nil || q.Name != "q" {
+		t.Errorf("%+v %v", q, err)
+	}
+	if q, err := c.ResumeQueue(t.Context(), "q"); err != nil || q.Name != "q" {
+		t.Errorf("%+v %v", q, err)
+	}
+	got := s.requests()
+	want := `{"batch_max":null,"keep_dead":null,"keep_done":"1m0s","max_in_flight":7,"max_per_second":0.5,"paused":false,` +
+		`"retry":{"max_attempts":null,"max_backoff":"1h0m0s"},"signing":{"secrets":["sha256:01234567"]},` +
+		`"target":{"headers":{"x-a":"1","x-b":null},"timeout":"5s"}}`
+	if got[0].method != http.MethodPatch || got[0].uri != "/v1/queues/q" || got[0].body != want || got[0].key == "" {
+		t.Errorf("patched %+v", got[0])
+	}
+	for i, verb := range []string{"pause", "resume"} {
+		if r := got[i+1]; r.method != http.MethodPost || r.uri != "/v1/queues/q/"+verb || r.body != "" || r.key == "" {
+			t.Errorf("%s: %+v", verb, r)
+		}
+	}
+	for _, clear := range []string{"paused", "retry.max_attempts"} {
+		patch := QueuePatch{Paused: new(bool), Retry: &Retry{MaxAttempts: 3}, Clear: []string{clear}}
+		if _, err := c.PatchQueue(t.Context(), "q", patch); err == nil {
+			t.Errorf("%s is both set and cleared", clear)
+		}
+	}
+}
+
 func TestQueuesPageByPage(t *testing.T) {
 	c, s := start(t, Config{}, answer(200, `{"queues":[{"queue":"a"},{"queue":"b"}],"next_cursor":"x"}`),
 		answer(200, `{"queues":[{"queue":"c"}],"next_cursor":null}`))
