@@ -56,8 +56,8 @@ func newGated(t *testing.T) *gated {
 	g := &gated{t: t, log: stores.Log()}
 	addrs := make(map[string]string)
 	listen := func(id string) *peer.Endpoint {
-		e, err := peer.Listen(peer.Config{NodeID: id, BindAddr: "127.0.0.1:0", Lookup: func(id string) (peer.Target, bool) {
-			return peer.Target{Addr: addrs[id]}, addrs[id] != ""
+		e, err := peer.Listen(peer.Config{NodeID: id, BindAddr: "127.0.0.1:0", Lookup: func(id string) []peer.Target {
+			return []peer.Target{{Addr: addrs[id]}}
 		}})
 		if err != nil {
 			t.Fatal(err)

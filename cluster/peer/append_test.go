@@ -46,11 +46,8 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 	if _, err := appendTo(from, 3, 10); err == nil {
 		t.Error("node 2 acknowledged as node 3")
 	}
-	for _, e := range []*Endpoint{two, three} {
-		if n := testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)); n != 3 { // two streams, and without
-			t.Errorf("%v misled connections", n)
-		}
-	}
+	expectMisled(t, two, 1)   // at its hello
+	expectMisled(t, three, 3) // two streams, and without
 	if term, err := appendTo(from, 2, 10); err != nil || term != 2 {
 		t.Errorf("term %d, %v", term, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Target is where a node can be reached.
+// Target is where a node may be reached.
 type Target struct {
 	Addr string // host:port
 	Name string // what its certificate must name; empty: any node of the cluster
@@ -24,8 +24,11 @@ type Config struct {
 	BindAddr      string // host:port; port 0 picks one
 	AdvertiseAddr string // host:port that others dial; empty: where it is bound. Port 0 there: the bound one
 
-	// Lookup resolves a node id at each dial; false: not known.
-	Lookup func(nodeID string) (Target, bool)
+	// Lookup returns where a node may be, best first; none: not known. It is called at each dial.
+	Lookup func(nodeID string) []Target
+	// Reached is told where a dial has found a node: the one it looked for, or another one. It must not block. nil: it is
+	// not told.
+	Reached func(nodeID, addr string)
 	// Member tells whether a node of the cluster has this name; only members reach the Raft groups. nil: do not ask.
 	// Without keys nobody is asked for a name.
 	Member func(name string) bool
@@ -62,7 +65,10 @@ func (c Config) withDefaults() Config {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.Lookup == nil {
-		c.Lookup = func(string) (Target, bool) { return Target{}, false }
+		c.Lookup = func(string) []Target { return nil }
+	}
+	if c.Reached == nil {
+		c.Reached = func(string, string) {}
 	}
 	return c
 }

@@ -106,20 +106,6 @@ func (e *Endpoint) GRPC() net.Listener { return e.grpc }
 // Gossip is memberlist's way over this port.
 func (e *Endpoint) Gossip() *Gossip { return e.gossip }
 
-// DialNode connects to a node for gRPC, wherever it is now.
-func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error) {
-	target, ok := e.cfg.Lookup(nodeID)
-	if !ok {
-		return nil, fmt.Errorf("peer: no address is known for node %s", nodeID)
-	}
-	return e.dial(ctx, target)
-}
-
-// DialAddr connects for gRPC to whatever node listens at the address.
-func (e *Endpoint) DialAddr(ctx context.Context, addr string) (net.Conn, error) {
-	return e.dial(ctx, Target{Addr: addr})
-}
-
 // Close hangs up on everybody and gives the port free.
 func (e *Endpoint) Close() error {
 	var err error

@@ -6,11 +6,12 @@ import (
 	"io"
 )
 
-// The first byte of every connection.
+// The first byte of every connection; of one that began with a hello, also the first byte after that.
 const (
 	groupByte  = 0x01
 	gossipByte = 0x02
 	wireByte   = 0x03
+	helloByte  = 0x04
 	grpcByte   = 'P' // "PRI * HTTP/2.0"
 )
 

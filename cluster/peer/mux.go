@@ -34,7 +34,7 @@ func (e *Endpoint) admit(raw net.Conn) {
 		e.drop(waiting, droppedKeys, err)
 		return
 	}
-	conn, to, reason, err := e.sort(conn, name)
+	conn, to, reason, err := e.receive(conn, name)
 	if reason != "" {
 		e.drop(waiting, reason, err)
 		return
@@ -52,12 +52,25 @@ type place interface {
 	deliver(net.Conn) bool
 }
 
-// sort reads a connection's header and says where it belongs, or why nowhere.
-func (e *Endpoint) sort(conn net.Conn, name string) (net.Conn, place, string, error) {
+// receive reads how a connection begins and says where it belongs, or why nowhere.
+func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, place, string, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
 		return nil, nil, droppedSilent, err
 	}
+	if first[0] == helloByte {
+		if reason, err := e.answerHello(conn); err != nil {
+			return nil, nil, reason, err
+		}
+		if _, err := io.ReadFull(conn, first[:]); err != nil {
+			return nil, nil, droppedSilent, err
+		}
+	}
+	return e.sort(conn, first, name)
+}
+
+// sort goes by the first byte, and by the header that follows it.
+func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, place, string, error) {
 	switch first[0] {
 	case grpcByte:
 		return &prefixed{Conn: conn, name: name, prefix: first[:]}, e.grpc, "", nil

@@ -15,6 +15,7 @@ import (
 type older struct {
 	addr    string
 	behind  string
+	id      string      // of the node behind
 	newer   atomic.Bool // it knows of them by now
 	down    atomic.Bool // it hangs up on everybody
 	own     atomic.Int64
@@ -24,13 +25,13 @@ type older struct {
 	conns []net.Conn
 }
 
-func newOlder(t *testing.T, behind string) *older {
+func newOlder(t *testing.T, behind, id string) *older {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := &older{addr: l.Addr().String(), behind: behind}
+	o := &older{addr: l.Addr().String(), behind: behind, id: id}
 	var served sync.WaitGroup
 	served.Go(func() {
 		for {
@@ -54,6 +55,17 @@ func (o *older) serve(conn net.Conn) {
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil || o.down.Load() {
 		return
+	}
+	if first[0] == helloByte {
+		if _, err := io.CopyN(io.Discard, conn, idBytes); err != nil {
+			return
+		}
+		if _, err := io.WriteString(conn, o.id); err != nil {
+			return
+		}
+		if _, err := io.ReadFull(conn, first[:]); err != nil {
+			return
+		}
 	}
 	switch {
 	case first[0] != wireByte:
@@ -96,7 +108,7 @@ func (o *older) restart() {
 func TestOlderBuild(t *testing.T) {
 	b := newBook()
 	one, two := listen(t, b, 1), listen(t, b, 2)
-	before := newOlder(t, two.Addr())
+	before := newOlder(t, two.Addr(), nodeID(2))
 	b.set(nodeID(2), before.addr)
 	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
 	go acknowledge(to, 5, t.Context().Done())
@@ -159,7 +171,7 @@ func TestOlderBuild(t *testing.T) {
 func TestOlderBuildIsExchanged(t *testing.T) {
 	b := newBook()
 	one, two := listen(t, b, 1), listen(t, b, 2)
-	before := newOlder(t, two.Addr())
+	before := newOlder(t, two.Addr(), nodeID(2))
 	b.set(nodeID(2), before.addr)
 	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
 	go acknowledge(to, 5, t.Context().Done())

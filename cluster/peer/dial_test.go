@@ -1,0 +1,158 @@
+package peer
+
+import (
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// silentAddr accepts connections and says nothing on them.
+func silentAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var held []net.Conn
+	accepting := make(chan struct{})
+	go func() {
+		defer close(accepting)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			held = append(held, conn)
+			mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		_ = l.Close() // nothing was promised there
+		<-accepting
+		for _, conn := range held {
+			_ = conn.Close() // nor here
+		}
+	})
+	return l.Addr().String()
+}
+
+// closedAddr refuses connections.
+func closedAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
+
+// visits remembers where dials found nodes.
+type visits struct {
+	mu sync.Mutex
+	at map[string]string
+}
+
+func (v *visits) reached(id, addr string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.at == nil {
+		v.at = make(map[string]string)
+	}
+	v.at[id] = addr
+}
+
+// Of several addresses the one wins where the node is. Stale, silent and foreign ones cost moments.
+func TestDialTriesEveryAddress(t *testing.T) {
+	b := newBook()
+	two, three := listen(t, b, 2), listen(t, b, 3)
+	var seen visits
+	silent := silentAddr(t)
+	one := listen(t, b, 1, func(c *Config) {
+		c.Reached = seen.reached
+		c.Lookup = func(string) []Target {
+			return []Target{{Addr: silent}, {Addr: closedAddr(t)}, {Addr: three.Addr()}, {Addr: silent}, {Addr: two.Addr()}}
+		}
+	})
+	began := time.Now()
+	conn, err := one.DialNode(t.Context(), nodeID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if took := time.Since(began); took < headStart || took > one.cfg.DialTimeout {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := io.WriteString(conn, "PRI"); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, accept(t, two.GRPC()), "PRI")
+	seen.mu.Lock()
+	defer seen.mu.Unlock()
+	if len(seen.at) != 2 || seen.at[nodeID(2)] != two.Addr() || seen.at[nodeID(3)] != three.Addr() {
+		t.Errorf("reached: %v", seen.at)
+	}
+}
+
+// A vote, and entries, get through beside an address that accepts and says nothing.
+func TestRaftIsNotHeldUpByASilentAddress(t *testing.T) {
+	b := newBook()
+	two := listen(t, b, 2)
+	silent := silentAddr(t)
+	one := listen(t, b, 1, func(c *Config) {
+		c.Lookup = func(string) []Target { return []Target{{Addr: silent}, {Addr: two.Addr()}} }
+	})
+	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
+	go answer(to, 2, t.Context().Done())
+	began := time.Now()
+	if term, err := vote(from, 2); err != nil || term != 2 {
+		t.Fatalf("term %d, %v", term, err)
+	}
+	if took := time.Since(began); took > one.cfg.DialTimeout/2 {
+		t.Errorf("a vote took %v", took)
+	}
+}
+
+func TestDialSaysWhyEachAddressFailed(t *testing.T) {
+	b := newBook()
+	three := listen(t, b, 3)
+	silent := silentAddr(t)
+	one := listen(t, b, 1, func(c *Config) {
+		c.DialTimeout = 2 * headStart
+		c.Lookup = func(string) []Target { return []Target{{Addr: three.Addr()}, {Addr: silent}} }
+	})
+	_, err := one.DialNode(t.Context(), nodeID(2))
+	if err == nil {
+		t.Fatal("a node was found that does not run")
+	}
+	for _, want := range []string{`"` + nodeID(3) + `", not "` + nodeID(2), silent + " does not say"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("want %q: %v", want, err)
+		}
+	}
+}
+
+// With keys, a node that is certified under another name is not the one, whatever id it says.
+func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
+	a, b := newAuthority(t), newBook()
+	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)))
+	for name, ok := range map[string]bool{"n2": true, "n3": false} {
+		one := listen(t, b, 1, named("n1", a.keys("n1", "n1"+NameSuffix)), func(c *Config) {
+			c.Lookup = func(string) []Target { return []Target{{Addr: two.Addr(), Name: name}} }
+		})
+		conn, err := one.DialNode(t.Context(), nodeID(2))
+		if (err == nil) != ok {
+			t.Errorf("as %s: %v", name, err)
+		}
+		if err == nil {
+			_ = conn.Close() // nothing was said on it
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// hello is how a node that was dialled for its id proves it: the caller sends helloByte and the id that it looks for,
+// the node answers with its own id, and hangs up if the two differ. What the connection is for follows.
+
+// errMisled is a dial that found another node.
+type errMisled struct{ addr, found, want string }
+
+func (e errMisled) Error() string {
+	return fmt.Sprintf("peer: at %s is node %q, not %q", e.addr, e.found, e.want)
+}
+
+// greet makes sure that the node at the other end has the id. It ends with the context, and leaves no deadline behind.
+func greet(ctx context.Context, conn net.Conn, addr, id string) error {
+	if len(id) != idBytes {
+		return fmt.Errorf("peer: node %q: %w", id, errHeader)
+	}
+	late := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only on a closed connection
+	defer late()
+	if _, err := conn.Write(append([]byte{helloByte}, id...)); err != nil {
+		return fmt.Errorf("peer: %s: %w", addr, err)
+	}
+	var answer [idBytes]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return fmt.Errorf("peer: %s does not say which node it is: %w", addr, err)
+	}
+	if !late() {
+		return fmt.Errorf("peer: %s: %w", addr, context.Cause(ctx))
+	}
+	if found := string(answer[:]); found != id {
+		return errMisled{addr, found, id}
+	}
+	return nil
+}
+
+// answerHello reads which node the caller looks for, and says which one this is.
+func (e *Endpoint) answerHello(conn net.Conn) (reason string, err error) {
+	var sought [idBytes]byte
+	if _, err := io.ReadFull(conn, sought[:]); err != nil {
+		return droppedSilent, err
+	}
+	if _, err := io.WriteString(conn, e.cfg.NodeID); err != nil {
+		return droppedSilent, err
+	}
+	if string(sought[:]) != e.cfg.NodeID {
+		return droppedMisled, fmt.Errorf("it is meant for node %q", sought)
+	}
+	return "", nil
+}
