@@ -14,7 +14,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
-	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/raftlog"
 )
@@ -32,6 +31,7 @@ func (n *Node) run() {
 		}
 	}
 	n.workers.Go(n.keepRegistered)
+	n.workers.Go(n.keepAddresses)
 	n.workers.Go(n.keepTime)
 	n.hosts.follow(n.ctx, n.controlGroup())
 }
@@ -145,31 +145,6 @@ func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) err
 	relayed := &clusterpb.RegisterRequest{Node: req.Node, Relayed: true}
 	_, err = n.peers.get(notLeader.Leader).rpc.Register(ctx, relayed)
 	return err
-}
-
-// joinAddrs is where others may be: as told, and where they were.
-func (n *Node) joinAddrs() []string {
-	addrs := slices.Clone(n.cfg.Join)
-	for _, node := range n.state().Nodes {
-		if node.Id != n.ID() {
-			addrs = append(addrs, node.PeerAddr)
-		}
-	}
-	own := n.endpoint.Addr()
-	return slices.DeleteFunc(addrs, func(a string) bool { return a == own })
-}
-
-// lookup resolves a node id: where the node says it is, or where it was registered.
-func (n *Node) lookup(id string) (peer.Target, bool) {
-	if n.gossip != nil {
-		if m := n.gossip.Member(id); m != nil {
-			return peer.Target{Addr: m.PeerAddr, Name: m.Name}, true
-		}
-	}
-	if node := control.Node(n.state(), id); node != nil {
-		return peer.Target{Addr: node.PeerAddr, Name: node.Name}, true
-	}
-	return peer.Target{}, false
 }
 
 // isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/belfryhq/belfry/cluster/addressbook"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/compare"
@@ -30,6 +31,7 @@ import (
 type Node struct {
 	cfg      Config
 	identity *identity.Identity
+	book     *addressbook.Book
 	endpoint *peer.Endpoint
 	server   *grpc.Server
 	gossip   *gossip.Gossip
@@ -80,6 +82,7 @@ func (n *Node) open() error {
 	if n.identity, err = identity.Open(n.cfg.DataDir); err != nil {
 		return err
 	}
+	n.book = addressbook.Open(n.cfg.DataDir, n.cfg.Logger)
 	if n.journal, err = journal.Open(journal.Config{
 		Dir: n.identity.JournalDir(), Root: n.cfg.DataDir, Fatal: n.cfg.Fatal, Registerer: n.cfg.Registerer,
 	}); err != nil {
@@ -112,6 +115,7 @@ func (n *Node) open() error {
 	})
 	n.registerQueues()
 	n.workers.Go(n.run)
+	n.workers.Go(func() { n.book.Run(n.ctx) })
 	n.workers.Go(func() { n.comparer.Run(n.ctx) })
 	n.workers.Go(func() { n.disk.Run(n.ctx) })
 	n.workers.Go(func() { n.memory.Run(n.ctx) })
@@ -123,7 +127,7 @@ func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
-		Lookup: n.lookup, Member: n.isMember, Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
 }

@@ -52,13 +52,14 @@ func (b *Book) save() error {
 // retryAfter is how long the writer waits after a write that failed.
 const retryAfter = 5 * time.Second
 
-// Run writes the book whenever it has changed, until the context ends. Run logs the first of several failures in a row.
+// Run writes the book whenever it has changed, until the context ends, and then once more if need be. Run logs the first
+// of several failures in a row.
 func (b *Book) Run(ctx context.Context) {
-	failing := false
-	for {
+	for failing := false; ; {
 		select {
 		case <-b.wake:
 		case <-ctx.Done():
+			b.finish()
 			return
 		}
 		err := b.save()
@@ -74,7 +75,17 @@ func (b *Book) Run(ctx context.Context) {
 		select {
 		case <-time.After(retryAfter):
 		case <-ctx.Done():
-			return
 		}
+	}
+}
+
+// finish writes what the writer has not come to.
+func (b *Book) finish() {
+	select {
+	case <-b.wake:
+		if err := b.save(); err != nil {
+			b.logger.Warn("the address book's last changes are not on disk", "file", b.path, "err", err)
+		}
+	default:
 	}
 }

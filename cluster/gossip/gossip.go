@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,6 +163,20 @@ func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 		return 1
 	})
 	return members, g.changed
+}
+
+// Starts are what gossip shows of a node, latest start first. A start that is over, or a forged one, may be among them.
+func (g *Gossip) Starts(id string) []*clusterpb.GossipMeta {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var starts []*clusterpb.GossipMeta
+	for _, m := range g.members {
+		if m.Id == id {
+			starts = append(starts, m)
+		}
+	}
+	slices.SortFunc(starts, func(a, b *clusterpb.GossipMeta) int { return cmp.Compare(b.Boot, a.Boot) })
+	return starts
 }
 
 // Member finds a node that seems alive; nil: it does not.

@@ -1,0 +1,99 @@
+package cluster
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/addressbook"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/peer"
+)
+
+// lookup returns where a node may be: where it was last reached, where it is registered, where gossip says it is, and
+// at last where this node was told to look for others. A wrong address costs a moment; see package peer.
+func (n *Node) lookup(id string) []peer.Target {
+	known, _ := n.book.Node(id)
+	registered := control.Node(n.state(), id)
+	name := cmp.Or(registered.GetName(), known.Name)
+	targets := []peer.Target{
+		{Addr: known.Reached, Name: name}, {Addr: registered.GetPeerAddr(), Name: name}, {Addr: known.Registered, Name: name},
+	}
+	if n.gossip != nil {
+		for _, m := range n.gossip.Starts(id) {
+			targets = append(targets, peer.Target{Addr: m.PeerAddr, Name: m.Name})
+		}
+	}
+	for _, addr := range n.unclaimed(id) {
+		targets = append(targets, peer.Target{Addr: addr, Name: name})
+	}
+	return usable(targets, n.endpoint.Addr())
+}
+
+// usable leaves out what is empty, this node's own address, and what was there before.
+func usable(targets []peer.Target, own string) []peer.Target {
+	var kept []peer.Target
+	for _, t := range targets {
+		if t.Addr != "" && t.Addr != own && !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// unclaimed are the addresses given by --join at which no dial has found another node than id. A node of the cluster
+// may have moved to one of them.
+func (n *Node) unclaimed(id string) []string {
+	addrs := slices.Clone(n.cfg.Join)
+	for _, other := range n.book.Nodes() {
+		if other.ID != id {
+			addrs = slices.DeleteFunc(addrs, func(a string) bool { return a == other.Reached })
+		}
+	}
+	return addrs
+}
+
+// joinAddrs is where others may be: as told, and where they were.
+func (n *Node) joinAddrs() []string {
+	addrs := slices.Clone(n.cfg.Join)
+	for _, node := range n.state().Nodes {
+		if node.Id != n.ID() {
+			addrs = append(addrs, node.PeerAddr)
+		}
+	}
+	for _, node := range n.book.Nodes() {
+		if node.ID != n.ID() {
+			addrs = append(addrs, node.Reached, node.Registered)
+		}
+	}
+	own := n.endpoint.Addr()
+	return slices.DeleteFunc(addrs, func(a string) bool { return a == own || a == "" })
+}
+
+// reached notes where a dial has found a node.
+func (n *Node) reached(id, addr string) {
+	if len(id) == identity.IDBytes && id != n.ID() {
+		n.book.SetReached(id, addr)
+	}
+}
+
+// keepAddresses writes the registered addresses into the book. A log that is read again after a restart goes through
+// what was registered long ago; it has come to the present once it has this start of this node.
+func (n *Node) keepAddresses() {
+	g := n.controlGroup()
+	for {
+		state, changed := g.Watch()
+		if control.Node(state, n.ID()).GetBoot() == n.identity.Boot() {
+			var nodes []addressbook.Node
+			for _, node := range state.Nodes {
+				nodes = append(nodes, addressbook.Node{ID: node.Id, Name: node.Name, Registered: node.PeerAddr})
+			}
+			n.book.SetRegistered(nodes)
+		}
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}
