@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm"
@@ -73,7 +74,7 @@ func TestBatchLines(t *testing.T) {
 		{`{"op":"touch","id":"a","payload":1}`, "a", 400, "payload"},
 		{`{"op":"schedule","id":"a","delay":"1s","no_later_than":"1s"}`, "a", 400, "no_later_than"},
 		{`{"op":"schedule","id":"a"}`, "a", 400, "delay"},
-		{`{"op":"patch","id":"a"}`, "a", 400, "op"},
+		{`{"op":"move","id":"a"}`, "a", 400, "op"},
 		{`{"id":"a"}`, "a", 400, "op"},
 		{`{"op":"schedule","delay":"1s"}`, "", 400, "id"},
 		{`{"op":"schedule","id":"a/b","delay":"1s"}`, "a/b", 400, "id"},
@@ -100,6 +101,53 @@ func TestBatchLines(t *testing.T) {
 			t.Errorf("%s: the problem says %v", c.line, a.Problem["status"])
 		}
 	}
+}
+
+// A patch's line means what the body of the single call means, wherever its op stands.
+func TestBatchPatches(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","target":{"url":"http://x/","timeout":"5s"},"labels":{"l":"v"}}`).mustStatus(t, 201)
+	for i, c := range []struct {
+		line, id string
+		status   int
+		field    string
+	}{
+		{`{"op":"patch","id":"a","key":"k","target":{"timeout":null},"labels":null,"payload":{"n": 1}}`, "a", 200, ""},
+		{`{"op":"patch","id":"a","key":"k","target":{"timeout":null},"labels":null,"payload":{"n": 1}}`, "a", 200, ""},
+		{`{"op":"patch","id":"a","key":"k","target":{"timeout":null}}`, "a", 422, keyHeader},
+		{`{"target":{"headers":{"x-a":"1"}},"id":"a","if_match":2,"op":"patch"}`, "a", 200, ""},
+		{`{"delay":"2h","op":"\u0070atch","id":"a"}`, "a", 200, ""},
+		{`{"op":"patch","id":"a","if_match":2,"delay":"1h"}`, "a", 412, ""},
+		{`{"op":"patch","id":"none","delay":"1h"}`, "none", 404, ""},
+		{`{"op":"patch","id":"a"}`, "a", 200, ""},
+		{`{"op":"patch","id":"a","delay":null}`, "a", 400, "delay"},
+		{`{"op":"patch","id":"a","delay":"1s","fire_at":"2026-11-21T10:00:00Z"}`, "a", 400, "delay"},
+		{`{"id":"a","queue":"q","op":"patch"}`, "a", 400, "queue"},
+		{`{"op":"patch","id":"a","no_later_than":"1s"}`, "a", 400, "no_later_than"},
+		{`{"op":"patch","id":"a","colour":1}`, "a", 400, "colour"},
+		{`{"op":"patch","op":"fire","id":"a"}`, "a", 400, "op"},
+		{`{"op":"patch","delay":"1s"}`, "", 400, "id"},
+		{`{"op":"patch","id":"a","target":{"url":"ftp://x/"}}`, "a", 400, "target.url"},
+		{`{"op":"patch","id":"a"} x`, "a", 400, ""},
+	} {
+		a := h.batch(c.line)[0]
+		if field, _ := a.Problem["field"].(string); a.ID != c.id || a.Status != c.status || field != c.field {
+			t.Errorf("%d: %s: %+v", i, c.line, a)
+		}
+	}
+	for _, body := range []string{
+		`{"target":null,"retry":null,"labels":null,"payload":null,"content_type":null}`,
+		`{"target":{"headers":{"a":null,"B":"2"},"timeout":null},"retry":{"max_attempts":null,"min_backoff":"1s"}}`,
+		`{"fire_at":"2026-11-21T11:00:00Z","labels":{"a":null,"b":"c"},"payload_base64":"AAE="}`,
+	} {
+		single, err := testParser().patch([]byte(body))
+		l := testParser().batchLine([]byte(`{"op":"patch","id":"a",` + body[1:]))
+		if err != nil || l.refused != nil || !proto.Equal(single, l.cmd.GetPatch()) {
+			t.Errorf("%s: %v and %v, %v and %v", body, single, l.cmd.GetPatch(), err, l.refused)
+		}
+	}
+	single := h.call("PATCH", "/v1/tasks/a", `{"labels":null,"payload":{"n": 1},"target":{"timeout":null}}`, keyHeader, "k")
+	single.mustStatus(t, 200) // the first line said the same
 }
 
 // A batch says in its head which map its node believes in, and of a schedule what it replaced.

@@ -19,13 +19,51 @@ type line struct {
 // batchLine reads one line. The call in it hashes like the single call that says the same.
 func (p *parser) batchLine(data []byte) line {
 	d, err := p.parse(data, fieldsOfLine)
+	if errors.Is(err, errPatchLine) || err != nil && textIn(data, fieldOp) == "patch" {
+		d, err = p.patchLine(data)
+	}
 	if err == nil {
 		err = p.lineCommand(d)
 	}
 	if err == nil {
 		return line{id: d.order.cmd.Id, cmd: d.order.finish()}
 	}
-	return line{id: idIn(data), refused: problemOf(err)}
+	return line{id: textIn(data, fieldID), refused: problemOf(err)}
+}
+
+// errPatchLine ends the reading of a line as one of the other operations: its members mean something else.
+var errPatchLine = errors.New("the line is a patch")
+
+// lineOp reads the operation of a line that is not known to be a patch.
+func (s *scanner) lineOp() (string, error) {
+	op, err := s.text("op")
+	if err == nil && op == "patch" {
+		err = errPatchLine
+	}
+	return op, err
+}
+
+// patchLine reads a line that is a patch.
+func (p *parser) patchLine(data []byte) (*draft, error) {
+	d, patch := newDraft(), new(fsmpb.Patch)
+	s := &scanner{data: data}
+	s.peek() // it begins an object, since it has an op
+	err := p.patchObject(s, &d.seen, fieldsOfHead|fieldsOfPatch, func(f field) (err error) {
+		switch {
+		case f == fieldOp:
+			d.op, err = s.text("op")
+		case fieldsOfHead.has(f):
+			err = p.member(s, d, f)
+		default:
+			err = p.patchMember(s, f, patch)
+		}
+		return err
+	})
+	if err == nil {
+		err = p.checkPatch(patch, d.seen)
+	}
+	d.order.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
+	return d, err
 }
 
 func (p *parser) lineCommand(d *draft) error {
@@ -34,7 +72,7 @@ func (p *parser) lineCommand(d *draft) error {
 	case !d.seen.has(fieldOp):
 		return &fsm.FieldError{Field: "op", Detail: "is absent"}
 	case !ok:
-		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch or fire", clip(d.op))
+		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch, fire or patch", clip(d.op))
 		return &fsm.FieldError{Field: "op", Detail: detail}
 	case !d.seen.has(fieldID):
 		return &fsm.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
@@ -66,32 +104,34 @@ func fieldsOfOp(op string) (fieldSet, bool) {
 		return fieldsOfHead | fieldsOfTouch, true
 	case "cancel", "fire":
 		return fieldsOfHead, true
+	case "patch":
+		return fieldsOfHead | fieldsOfPatch, true
 	}
 	return 0, false
 }
 
 var errFound = errors.New("found")
 
-// idIn looks for the id in a line that was refused, so that its answer can name it. Empty if there is none to be read.
-func idIn(data []byte) (id string) {
+// textIn looks for a member of a line that was refused: its answer names the id. Empty if there is none to be read.
+func textIn(data []byte, member field) (found string) {
 	s := &scanner{data: data}
 	if s.peek() != '{' {
 		return ""
 	}
 	err := s.object(func(name []byte) error {
-		if fieldOf(name) != fieldID {
+		if fieldOf(name) != member {
 			return s.skipValue()
 		}
-		text, err := s.text("id")
+		text, err := s.text(member.String())
 		if err == nil {
-			id, err = text, errFound
+			found, err = text, errFound
 		}
 		return err
 	})
 	if !errors.Is(err, errFound) {
 		return ""
 	}
-	return id
+	return found
 }
 
 // appendReply writes the answer to one line and tells its status.

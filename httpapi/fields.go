@@ -155,7 +155,7 @@ func (s *fieldSet) admit(name []byte, allowed fieldSet) (field, error) {
 		return f, &fsm.FieldError{Field: string(name), Detail: "is set by the service and cannot be sent"}
 	case f == fieldUnknown:
 		return f, &fsm.FieldError{Field: string(name), Detail: "is not a field that is known"}
-	case !allowed.has(f) && allowed == fieldsOfPatch && fieldsOfPut.has(f):
+	case !allowed.has(f) && allowed&^fieldsOfHead == fieldsOfPatch && fieldsOfPut.has(f):
 		return f, &fsm.FieldError{Field: f.String(), Detail: "cannot be patched; PUT the task anew"}
 	case !allowed.has(f):
 		return f, notOfCall(f)

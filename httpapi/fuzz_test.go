@@ -75,6 +75,8 @@ func FuzzPatchBody(f *testing.F) {
 func FuzzBatchLine(f *testing.F) {
 	f.Add([]byte(`{"op":"schedule","id":"a","delay":"1h","if_match":7,"key":"k","payload":{}}`))
 	f.Add([]byte(`{"op":"touch","id":"a","no_later_than":"1d","or_schedule":{"delay":"1s"}}`))
+	f.Add([]byte(`{"op":"patch","id":"a","target":null,"retry":{"max_attempts":null},"payload":null}`))
+	f.Add([]byte(`{"labels":{"a":null},"id":"a","op":"patch"}`))
 	f.Add([]byte(`{"id":"\ud800"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := testParser().batchLine(data)

@@ -70,7 +70,7 @@ func (p *parser) member(s *scanner, d *draft, f field) (err error) {
 	o, spec := d.order, &d.order.schedule.spec
 	switch f {
 	case fieldOp:
-		d.op, err = s.text("op")
+		d.op, err = s.lineOp()
 	case fieldID:
 		o.cmd.Id, err = s.text("id")
 	case fieldKey:

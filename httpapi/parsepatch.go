@@ -14,20 +14,26 @@ func (p *parser) patch(data []byte) (*fsmpb.Patch, error) {
 		return nil, s.notObject()
 	}
 	patch, seen := new(fsmpb.Patch), fieldSet(0)
-	err := s.object(func(name []byte) error {
-		f, err := seen.admit(name, fieldsOfPatch)
-		if err != nil {
-			return err
-		}
-		return p.patchMember(s, f, patch)
-	})
-	if err == nil {
-		err = s.end()
-	}
+	err := p.patchObject(s, &seen, fieldsOfPatch, func(f field) error { return p.patchMember(s, f, patch) })
 	if err == nil {
 		err = p.checkPatch(patch, seen)
 	}
 	return patch, err
+}
+
+// patchObject reads an object whose members are among allowed, and calls member before the value of each.
+func (p *parser) patchObject(s *scanner, seen *fieldSet, allowed fieldSet, member func(field) error) error {
+	err := s.object(func(name []byte) error {
+		f, err := seen.admit(name, allowed)
+		if err != nil {
+			return err
+		}
+		return member(f)
+	})
+	if err == nil {
+		err = s.end()
+	}
+	return err
 }
 
 func (p *parser) patchMember(s *scanner, f field, patch *fsmpb.Patch) error {
