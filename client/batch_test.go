@@ -58,13 +58,15 @@ func numbered(n int) iter.Seq[Task] {
 }
 
 func TestBatchLines(t *testing.T) {
-	c, s := start(t, Config{}, answer(200, strings.Repeat(`{"id":"x","status":200}`+"\n", 5)))
+	c, s := start(t, Config{}, answer(200, strings.Repeat(`{"id":"x","status":200}`+"\n", 7)))
 	ops := []Op{
 		ScheduleOp(Task{ID: "a", Payload: json.RawMessage("{\n\"x\": 1}")}, WithKey("k1"), IfAbsent()),
 		ScheduleOp(Task{ID: "b", Payload: json.RawMessage(`{"x": 1}`)}, WithKey("k2"), IfRevision(9)),
 		CancelOp("c", WithKey("k3")),
 		FireOp("d", WithKey("k4")),
 		TouchOp("e", Touch{}, WithKey("k5")),
+		PatchOp("f", Patch{Payload: json.RawMessage("{\n\"x\": 1}"), Clear: []string{"retry"}}, WithKey("k6"), IfRevision(3)),
+		PatchOp("g", Patch{}, WithKey("k7")),
 	}
 	for r := range c.Batch(t.Context(), slices.Values(ops)) {
 		if r.Err != nil {
@@ -76,6 +78,8 @@ func TestBatchLines(t *testing.T) {
 {"op":"cancel","id":"c","key":"k3"}
 {"op":"fire","id":"d","key":"k4"}
 {"op":"touch","id":"e","key":"k5"}
+{"op":"patch","id":"f","key":"k6","if_match":"3","retry":null,"payload":{"x":1}}
+{"op":"patch","id":"g","key":"k7"}
 `
 	if got := s.requests()[0]; got.body != want || got.header.Get("Content-Type") != ndjsonType {
 		t.Errorf("sent\n%s\nwant\n%s", got.body, want)

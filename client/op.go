@@ -40,6 +40,25 @@ func TouchOp(id string, touch Touch, opts ...Option) Op {
 	return op
 }
 
+// PatchOp is Patch in a batch.
+func PatchOp(id string, patch Patch, opts ...Option) Op {
+	op := Op{verb: "patch", id: id, opts: gather(opts)}
+	fields, err := patch.fields()
+	if err != nil {
+		op.err = err
+		return op
+	}
+	body, err := encode(fields, oneLine(patch.Payload))
+	if err != nil {
+		op.err = err
+		return op
+	}
+	if members := body[1 : len(body)-1]; len(members) > 0 {
+		op.fields = append([]byte{','}, members...)
+	}
+	return op
+}
+
 // oneLine keeps a payload as it is unless it would break its line in two; then it is compacted.
 func oneLine(payload json.RawMessage) json.RawMessage {
 	if !breaksLine(payload) {
