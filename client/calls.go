@@ -18,8 +18,8 @@ type Change struct {
 	Revision uint64
 }
 
-// Schedule stores the task, or atomically replaces the one of the same ID in whatever state it is. Without an ID it
-// gets one of its own.
+// Schedule stores the task, or atomically replaces the one of the same ID in whatever state it is: a task that was
+// delivered is scheduled, and delivered, again. IfAbsent schedules it only once. Without an ID it gets one of its own.
 func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (Change, error) {
 	o := gather(opts)
 	if task.ID == "" && o.key == "" && !c.cfg.SingleCalls {

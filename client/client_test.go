@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -203,6 +204,35 @@ func TestRepeats(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A refusal brings the task that is there, in a call of its own and in a line of a batch. One that cannot be read is
+// left out, and a large one is read whole.
+func TestRefusalBringsTheTask(t *testing.T) {
+	const there = `{"id":"a","state":"delivered","attempts":1,"revision":7}`
+	large := fmt.Sprintf(`{"id":"a","state":"delivered","payload":"%s"}`, strings.Repeat("x", 256<<10))
+	for text, want := range map[string]State{there: Delivered, large: Delivered, `"odd"`: "", `null`: ""} {
+		problem := `{"title":"The condition does not hold.","status":412,"task":` + text + `}`
+		for single, body := range map[bool]string{true: problem, false: `{"id":"a","status":412,"problem":` + problem + "}\n"} {
+			status := http.StatusOK
+			if single {
+				status = http.StatusPreconditionFailed
+			}
+			c, _ := start(t, Config{SingleCalls: single}, answer(status, body))
+			_, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour}, IfAbsent())
+			var refusal *Error
+			if !errors.Is(err, ErrPrecondition) || !errors.As(err, &refusal) {
+				t.Fatalf("single %v: %v", single, err)
+			}
+			got := State("")
+			if refusal.Task != nil {
+				got = refusal.Task.State
+			}
+			if got != want || refusal.Title != "The condition does not hold." {
+				t.Errorf("single %v: %q is there, want %q: %v", single, got, want, err)
+			}
+		}
 	}
 }
 

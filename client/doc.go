@@ -18,6 +18,17 @@
 // whose connection broke, that found no leader (503), whose outcome is unknown (504) or that came too fast (429), at
 // another address if there is one, until the call's time is up. The caller sees one call that happened once.
 //
+// Each call has a key of its own. A program that calls Schedule again, because it was started anew or a message came
+// twice, replaces the task, and schedules it once more if it was delivered. IfAbsent schedules once:
+//
+//	_, err := c.Schedule(ctx, task, client.IfAbsent())
+//	if errors.Is(err, client.ErrPrecondition) {
+//		err = nil // an earlier call scheduled it
+//	}
+//
+// WithKey repeats one call: it gets the answer of the first, until two other calls have changed the task. Both hold as
+// long as the task or its tombstone lives, which is the queue's KeepDone.
+//
 // A lease is no such call: a repeat leases other tasks, and those of an answer that was lost come back to their queue
 // when the lease ends. So it carries no key, which net/http would take for leave to send it again by itself.
 //

@@ -35,6 +35,7 @@ type Error struct {
 	Committed  string        // of 5xx: "no" or "unknown"
 	State      State         // of a conflict: the task's
 	Attempts   int           // of a conflict: the task's
+	Task       *Task         // of a failed IfAbsent: the task that is there
 	RetryAfter time.Duration // when the service asks to be called again; 0: it does not say
 }
 
@@ -192,7 +193,7 @@ func retryable(err error) bool {
 	return !errors.As(err, &unsendable) && !errors.As(err, &garbled)
 }
 
-// problem is Error on the wire. Limit may be a number or words.
+// problem is Error on the wire. Limit may be a number or words, and Task may be of a newer service.
 type problem struct {
 	Type      string          `json:"type"`
 	Title     string          `json:"title"`
@@ -203,6 +204,7 @@ type problem struct {
 	Committed string          `json:"committed"`
 	State     State           `json:"state"`
 	Attempts  int             `json:"attempts"`
+	Task      json.RawMessage `json:"task"`
 
 	RetryAfter uint32 `json:"retry_after"` // seconds
 }
@@ -218,14 +220,18 @@ func (p problem) asError(status int) *Error {
 	if words := ""; json.Unmarshal(p.Limit, &words) == nil {
 		limit = words
 	}
+	var task *Task
+	if json.Unmarshal(p.Task, &task) != nil {
+		task = nil // the refusal stands without it
+	}
 	return &Error{
 		Status: status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field, Limit: limit,
-		Committed: p.Committed, State: p.State, Attempts: p.Attempts,
+		Committed: p.Committed, State: p.State, Attempts: p.Attempts, Task: task,
 		RetryAfter: time.Duration(p.RetryAfter) * time.Second,
 	}
 }
 
-const maxProblemBytes = 64 << 10
+const maxProblemBytes = 1 << 20 // more than a task of the largest payload takes
 
 // readError makes an Error of an answer that is no success. A body that is no problem, of some proxy perhaps, becomes
 // the detail.

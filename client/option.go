@@ -16,7 +16,8 @@ type options struct {
 }
 
 // WithKey sets the call's idempotency key, 1 to 255 bytes. A program that stores the key before it calls can repeat
-// the call safely even after it was started anew. Without it each call gets a fresh key.
+// the call safely even after it was started anew, as long as the task or its tombstone lives and fewer than two other
+// calls have changed it. Without it each call gets a fresh key.
 func WithKey(key string) Option { return func(o *options) { o.key = key } }
 
 // IfRevision makes the call only if the task still has this revision; else ErrPrecondition.
@@ -24,7 +25,8 @@ func IfRevision(revision uint64) Option {
 	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
 }
 
-// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition.
+// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition, with the task that is
+// there in Error.Task. It schedules once, as long as the task or its tombstone lives.
 func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
 
 // ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task, and Cancel its ID, Outcome

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -18,8 +19,12 @@ func newSchedule() *cobra.Command {
 		Short: "Schedule a task, or replace the one of the same id",
 		Long: `Schedule a task, or atomically replace the one of the same id.
 
-Without an id the service makes one; with neither --in nor --at it is due at once.`,
-		Example: `  belfry schedule order-1042-close --in 30m --url https://shop.example/close --payload '{"order":1042}'
+Without an id the service makes one; with neither --in nor --at it is due at once.
+
+A task that was delivered is scheduled, and delivered, again. With --if-absent it is scheduled once: if there is a task of
+that id, finished ones included, nothing changes, that task is printed, and the exit status is 0. This holds as long as
+the task can be read, which is the queue's keep_done after it has finished.`,
+		Example: `  belfry schedule order-1042-close --in 30m --if-absent --url https://shop.example/close --payload '{"order":1042}'
   belfry schedule --at 2026-11-21T10:00:00Z --queue reports --label tenant=acme`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -33,7 +38,12 @@ Without an id the service makes one; with neither --in nor --at it is due at onc
 			}
 			var kept client.Task
 			opts := append(scheduleOptions(key, absent), client.ReturnTask(&kept))
-			if _, err := conn.Schedule(cmd.Context(), t, opts...); err != nil {
+			_, err = conn.Schedule(cmd.Context(), t, opts...)
+			if there := existing(err); absent && there != nil {
+				cmd.PrintErrf("task %s is there already (%s): nothing was changed\n", there.ID, there.State)
+				kept, err = *there, nil
+			}
+			if err != nil {
 				return err
 			}
 			return caller.show(cmd, kept, func(w io.Writer) { showTask(w, &kept) })
@@ -41,9 +51,19 @@ Without an id the service makes one; with neither --in nor --at it is due at onc
 	}
 	caller.addFlags(cmd)
 	task.addFlags(cmd)
-	cmd.Flags().StringVar(&key, "key", "", "idempotency key: the same call again changes nothing (default: a random one)")
-	cmd.Flags().BoolVar(&absent, "if-absent", false, "only if there is no such task, finished ones included")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency key: until two other calls have changed the task, the same call again changes nothing\n"+
+		"(default: a random one)")
+	cmd.Flags().BoolVar(&absent, "if-absent", false, "schedule once: only if there is no such task, finished ones included")
 	return cmd
+}
+
+// existing returns the task that kept a call from creating one, nil if err says nothing of one.
+func existing(err error) *client.Task {
+	var refusal *client.Error
+	if errors.Is(err, client.ErrPrecondition) && errors.As(err, &refusal) {
+		return refusal.Task
+	}
+	return nil
 }
 
 func scheduleOptions(key string, absent bool) []client.Option {
