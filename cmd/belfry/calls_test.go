@@ -70,6 +70,23 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
+// A task that is there already is what --if-absent asked for; without the flag, a condition that fails is a failure.
+func TestScheduleIfAbsent(t *testing.T) {
+	s := serveOne(t, 412, `{"title":"The condition does not hold.","status":412,"task":`+task+`}`)
+	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--if-absent")
+	if code != 0 || !strings.HasPrefix(out, "task a is there already (scheduled): nothing was changed\n") ||
+		!strings.Contains(out, "revision  8") {
+		t.Errorf("%d\n%s", code, out)
+	}
+	if out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h"); code != exitFailed {
+		t.Errorf("%d\n%s", code, out)
+	}
+	s = serveOne(t, 412, `{"title":"The condition does not hold.","status":412}`)
+	if out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--if-absent"); code != exitFailed {
+		t.Errorf("without a task: %d\n%s", code, out)
+	}
+}
+
 func TestScheduleBytesFromStdin(t *testing.T) {
 	s := serveOne(t, 201, task)
 	out, code := belfry(t, "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
