@@ -266,14 +266,18 @@ func TestTornLeaseAnswer(t *testing.T) {
 	}
 }
 
-// tornWriter fails after some writes.
+// tornWriter fails after some writes, and calls torn, unless it is nil, when it does.
 type tornWriter struct {
 	http.ResponseWriter
 	left int
+	torn func()
 }
 
 func (w *tornWriter) Write(b []byte) (int, error) {
 	if w.left--; w.left < 0 {
+		if w.torn != nil {
+			w.torn()
+		}
 		return 0, http.ErrHandlerTimeout
 	}
 	return w.ResponseWriter.Write(b)

@@ -197,7 +197,6 @@ func TestConsumersAnswersAreDocumented(t *testing.T) {
 	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn"],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
 		`"extend":[{"receipt":`+ack+`,"lease":"1m"}],"release":[`+ack+`]}`)
 	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)
-	d.call(400, "GET", "/v1/queues/q/stream?credit=0", "")
 	d.call(400, "POST", "/v1/queues/q/stream?credit=0", "")
 	d.call(415, "POST", "/v1/queues/q/stream", "{}")
 	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, errors.New("x"): 500} {

@@ -52,9 +52,9 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// ServeHTTP answers one request. A HEAD is a GET whose body the HTTP server leaves out, but not where a GET leases.
+// ServeHTTP answers one request. A HEAD is a GET whose body the HTTP server leaves out.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead && !isStream(r.URL.Path) {
+	if r.Method == http.MethodHead {
 		get := *r
 		get.Method = http.MethodGet
 		r = &get
@@ -81,11 +81,6 @@ func (s *Server) HTTPServer() *http.Server {
 	}
 	server.RegisterOnShutdown(s.close)
 	return server
-}
-
-// isStream tells whether this is the path of a queue's stream.
-func isStream(path string) bool {
-	return strings.HasPrefix(path, "/v1/queues/") && strings.HasSuffix(path, "/stream") && strings.Count(path, "/") == 4
 }
 
 type route struct {
@@ -115,7 +110,6 @@ func (s *Server) routes() []route {
 		{"DELETE", "/v1/queues/:queue/dead", s.single(s.dropDead)},
 		{"POST", "/v1/queues/:queue/lease", s.lease},
 		{"POST", "/v1/queues/:queue/stream", s.stream},
-		{"GET", "/v1/queues/:queue/stream", s.stream},
 		{"POST", "/v1/queues/:queue/settle", s.single(s.settle)},
 		{"GET", "/v1/cluster", s.single(s.cluster)},
 		{"GET", "/healthz", s.healthz},
@@ -184,7 +178,7 @@ func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 	switch err.Code {
 	case http.StatusMethodNotAllowed:
 		allow := c.Response().Header().Get("Allow")
-		if strings.Contains(allow, "GET") && !isStream(path) {
+		if strings.Contains(allow, "GET") {
 			allow += ", HEAD"
 		}
 		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}

@@ -23,7 +23,6 @@ type consumer struct {
 	*duplex
 	queue     string
 	lease     time.Duration
-	bounded   bool // it ends when its credit is used up: there is nobody who could give more
 	credit    *credit
 	intake    *intake[consumerLine]
 	outbox    *outbox
@@ -33,7 +32,8 @@ type consumer struct {
 	stop    context.CancelFunc
 }
 
-// stream serves POST, with lines from the consumer, and GET, with a credit that is given at once.
+// stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come in.
+// There is no GET form, since it would lease tasks, and a GET has no effect.
 func (s *Server) stream(c echo.Context) error {
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > int64(s.cfg.MaxStreams) {
@@ -63,11 +63,11 @@ func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &consumer{queue: queue, lease: fsm.DefaultLease, bounded: r.Method == http.MethodGet}
+	t := &consumer{queue: queue, lease: fsm.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
-	if !t.bounded && r.ContentLength != 0 {
+	if r.ContentLength != 0 {
 		if err := checkType(r.Header, ndjsonType); err != nil {
 			return nil, err
 		}
@@ -86,9 +86,6 @@ func (t *consumer) takeQuery(query url.Values) error {
 		}
 	}
 	n := 0
-	if t.bounded {
-		n = 1
-	}
 	if query.Has("credit") {
 		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)
 		if err != nil || given < 1 || given > maxCredit {
@@ -104,17 +101,13 @@ func (t *consumer) takeQuery(query url.Values) error {
 	return err
 }
 
-// serve goes on until the consumer ends its lines, a bounded credit is used up, or the server closes. Tasks that were
-// leased by then are still written, and settles answered.
+// serve goes on until the consumer ends its lines, or the server closes. Tasks that were leased by then are still
+// written, and settles answered.
 func (t *consumer) serve(request context.Context) error {
-	steps := []step{t.leaseTasks, t.beat, t.watch,
-		func(context.Context) error { return t.answer(t.outbox) }}
-	t.producers.Store(1)
-	if !t.bounded {
-		steps = append(steps, t.readLines, t.settle)
-		t.producers.Store(2)
-	}
-	return t.run(request, func() { t.stop(); t.intake.abandon(); t.outbox.abandon() }, steps...)
+	t.producers.Store(2) // leaseTasks and settle
+	return t.run(request, func() { t.stop(); t.intake.abandon(); t.outbox.abandon() },
+		t.leaseTasks, t.beat, t.watch, t.readLines, t.settle,
+		func(context.Context) error { return t.answer(t.outbox) })
 }
 
 // watch ends the stream in order when the server closes. A read that is woken here is no sign of the consumer's
@@ -126,10 +119,8 @@ func (t *consumer) watch(context.Context) error {
 	case <-t.s.closing.Done():
 	}
 	t.stop()
-	if !t.bounded {
-		t.idleAt.Store(0)
-		t.s.ignoreUnsupported(t.conn.SetReadDeadline(time.Unix(1, 0)))
-	}
+	t.idleAt.Store(0)
+	t.s.ignoreUnsupported(t.conn.SetReadDeadline(time.Unix(1, 0)))
 	return nil
 }
 
@@ -143,7 +134,7 @@ func (t *consumer) produced() {
 // leaseTasks asks for tasks as long as there is credit, and room for them. Trouble with the shards is waited out: the
 // consumer would only come back for the same.
 func (t *consumer) leaseTasks(context.Context) error {
-	for pause := firstPause; !t.bounded || t.credit.now() > 0; {
+	for pause := firstPause; ; {
 		n, ok := t.credit.wait(t.leasing)
 		if !ok {
 			break

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -121,16 +122,10 @@ func TestStream(t *testing.T) {
 	h.until(func() bool { return h.fake.queues.waiting == 0 })
 }
 
-func TestStreamOfACredit(t *testing.T) {
+func TestStreamParameters(t *testing.T) {
 	h := newHarness(t)
-	h.ready("q", "a", "b", "c")
-	a := h.call("GET", "/v1/queues/q/stream?credit=2", "")
-	if a.StatusCode != 200 || strings.Count(a.text, "\n") != 2 || strings.Count(a.text, `{"task":{`) != 2 {
-		t.Errorf("%d %s", a.StatusCode, a.text)
-	}
 	for query, field := range map[string]string{"credit=0": "credit", "credit=10001": "credit", "credit=x": "credit",
 		"credit=1&credit=1": "credit", "lease=1ms": "lease", "lease=": "lease", "max=1": "max"} {
-		h.call("GET", "/v1/queues/q/stream?"+query, "").mustProblem(t, 400, field)
 		h.call("POST", "/v1/queues/q/stream?"+query, "").mustProblem(t, 400, field)
 	}
 	h.call("POST", "/v1/queues/q/stream", "{}").mustProblem(t, 415, "Content-Type")
@@ -196,14 +191,17 @@ func TestStreamThatBreaks(t *testing.T) {
 	for _, task := range h.fake.tasks {
 		task.Spec.Payload = []byte(`"` + strings.Repeat("x", 10<<10) + `"`)
 	}
-	w, r := recorded("GET", "/v1/queues/q/stream?credit=40", "")
+	w, _ := recorded("POST", "/", "")
+	body, consumer := io.Pipe()
+	r := httptest.NewRequest("POST", "/v1/queues/q/stream?credit=40", body)
+	r.Header.Set("Content-Type", ndjsonType)
 	func() {
 		defer func() {
 			if what := recover(); what != http.ErrAbortHandler {
 				t.Errorf("it ends with %v", what)
 			}
 		}()
-		h.server.ServeHTTP(&tornWriter{ResponseWriter: w, left: 2}, r)
+		h.server.ServeHTTP(&tornWriter{ResponseWriter: w, left: 2, torn: func() { _ = consumer.Close() }}, r)
 	}()
 	written := strings.Count(w.Body.String(), `"receipt"`)
 	for i, id := range ids {
@@ -259,19 +257,22 @@ func TestStreamOutlivesTrouble(t *testing.T) {
 func TestStreamsAreBounded(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxStreams = 1 })
 	h.stream(t, h.listen(), "?credit=1")
-	h.call("GET", "/v1/queues/q/stream", "").mustProblem(t, 429, "")
+	h.call("POST", "/v1/queues/q/stream", "").mustProblem(t, 429, "")
 	h.call("POST", "/v1/queues/q/lease", "").mustStatus(t, 200)
 }
 
-// A HEAD leases nothing: it would show nobody the tasks.
-func TestStreamHasNoHead(t *testing.T) {
+// Neither GET nor HEAD leases anything, since a web page can make a browser send either.
+func TestStreamIsOnlyPosted(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")
-	a := h.call("HEAD", "/v1/queues/q/stream", "")
-	if allow := a.Header.Get("Allow"); a.StatusCode != 405 || strings.Contains(allow, "HEAD") {
-		t.Errorf("%d, Allow %q", a.StatusCode, allow)
+	for _, method := range []string{"GET", "HEAD"} {
+		a := h.call(method, "/v1/queues/q/stream?credit=10", "")
+		if allow := a.Header.Get("Allow"); a.StatusCode != 405 || !strings.Contains(allow, "POST") ||
+			strings.Contains(allow, "GET") || strings.Contains(allow, "HEAD") {
+			t.Errorf("%s: %d, Allow %q", method, a.StatusCode, allow)
+		}
 	}
-	if a := h.call("HEAD", "/v1/queues/q", ""); a.StatusCode != 200 || h.state("a") != fsmpb.State_STATE_READY {
-		t.Errorf("%d, %v", a.StatusCode, h.state("a"))
+	if h.state("a") != fsmpb.State_STATE_READY || len(h.fake.queues.asked) != 0 {
+		t.Errorf("a is %v, leases: %v", h.state("a"), h.fake.queues.asked)
 	}
 }
