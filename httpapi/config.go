@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
 // Config is what a Server needs. Zero limits take the defaults written beside them.
@@ -16,6 +17,8 @@ type Config struct {
 	Backend Backend
 	// CheckURL refuses receivers that may not be delivered to. Nil refuses none.
 	CheckURL func(rawURL string) *fsm.FieldError
+	// Origins says which host names and web pages may call. Nil: localhost, IP literals, and the node's own pages.
+	Origins *origin.Policy
 	// Gatherer is what GET /metrics shows. Nil: nothing.
 	Gatherer prometheus.Gatherer
 	// Registerer takes the server's own metrics. Nil: they are not registered anywhere.
@@ -66,6 +69,9 @@ func (c *Config) setDefaults() {
 	setDefault(&c.StreamBytes, 256<<10)
 	if c.CheckURL == nil {
 		c.CheckURL = func(string) *fsm.FieldError { return nil }
+	}
+	if c.Origins == nil {
+		c.Origins = new(origin.Policy)
 	}
 	if c.Gatherer == nil {
 		c.Gatherer = prometheus.NewRegistry()

@@ -51,13 +51,24 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
+// Every call may come from a web page that may not call.
+func TestForeignCallsAreDocumented(t *testing.T) {
+	for path, item := range loadDocument(t).Paths.Map() {
+		for method, operation := range item.Operations() {
+			if operation.Responses.Status(http.StatusForbidden) == nil {
+				t.Errorf("%s %s documents no 403", method, path)
+			}
+		}
+	}
+}
+
 func braced(path string) string {
 	return regexp.MustCompile(":([a-z]+)").ReplaceAllString(path, "{$1}")
 }
 
 func TestProblemTypesAreDocumented(t *testing.T) {
 	types := loadDocument(t).Components.Schemas["Problem"].Value.Properties["type"].Value.Enum
-	known := []kind{malformedJSON, invalidField, noDelay, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
+	known := []kind{malformedJSON, invalidField, noDelay, foreignOrigin, unknownRoute, taskNotFound, methodNotAllowed, bodyTimeout,
 		wrongState, queueNotFound, queueNotEmpty, leaseNotFound, leaseEnded,
 		keyForgotten, conditionFailed, tooLarge, unsupportedMedia, keyReused, overloaded, memoryFull, internalError,
 		notCommitted, notReady, noRoom, outcomeUnknown}

@@ -45,7 +45,7 @@ func New(cfg Config) (*Server, error) {
 	s.metrics = m
 	s.echo = echo.New()
 	s.echo.HTTPErrorHandler = s.fail
-	s.echo.Use(s.observe, s.recover)
+	s.echo.Use(s.observe, s.recover, s.refuseForeign)
 	for _, r := range s.routes() {
 		s.echo.Add(r.method, r.path, r.handler)
 	}

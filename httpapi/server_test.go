@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
 var testNow = time.Date(2026, 11, 21, 10, 0, 0, 250_000, time.UTC) // 250 µs past the second
@@ -24,7 +25,7 @@ type harness struct {
 func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, fake: newFake()}
-	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }}
+	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }, Origins: testOrigins(t)}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -34,6 +35,16 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	}
 	h.server = s
 	return h
+}
+
+// testOrigins knows the host names that tests write into their requests: httptest's and x.
+func testOrigins(t testing.TB) *origin.Policy {
+	t.Helper()
+	p, err := origin.New([]string{"example.com", "x"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 type answer struct {

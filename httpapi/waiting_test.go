@@ -13,7 +13,7 @@ import (
 func TestWaiting(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
-	h := Waiting(func() string { return "the disk is full" }, registry)
+	h := Waiting(func() string { return "the disk is full" }, testOrigins(t), registry)
 	for _, call := range [][2]string{
 		{"GET", "/healthz"}, {"GET", "/readyz"}, {"PUT", "/v1/tasks/a"}, {"GET", "/v1/cluster"}, {"GET", "/"},
 		{"POST", "/v1/batch"}, {"DELETE", "/nothing"},
@@ -29,7 +29,13 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%v: %d %v %s", call, w.Code, w.Header(), w.Body)
 		}
 	}
+	rebound := httptest.NewRequest("GET", "/metrics", nil)
+	rebound.Host = "rebound.example"
 	w := httptest.NewRecorder()
+	if h.ServeHTTP(w, rebound); w.Code != 403 {
+		t.Errorf("metrics by a foreign name: %d %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "some_gauge") {
 		t.Errorf("metrics: %d %s", w.Code, w.Body)

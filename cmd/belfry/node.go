@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/httpapi"
+	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
 const (
@@ -76,6 +77,7 @@ type node struct {
 	receive  *receivers
 	cluster  *cluster.Node
 	listener net.Listener
+	origins  *origin.Policy // of the API
 
 	stops  []func() error // of what has started
 	failed chan error     // what ends the node by itself
@@ -144,7 +146,9 @@ func (n *node) listen() error {
 		return fmt.Errorf("--http: %w", err)
 	}
 	n.onStop(func() error { return ignoreClosed(n.listener.Close()) })
-	return nil
+	n.warnOpen()
+	n.origins, err = n.flags.origins(n.listener.Addr())
+	return err
 }
 
 // startCluster opens the node.
@@ -192,7 +196,7 @@ func (n *node) writePID() error {
 
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Now: n.cluster.Now,
+		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: n.registry, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {

@@ -93,7 +93,7 @@ func (n *node) serveWaiting(w *waiting, reserve disk.Reserve) (stop func(), err 
 	watching, stopWatching := context.WithCancel(context.Background())
 	go watch.Run(watching)
 	server := &http.Server{
-		Handler:           httpapi.Waiting(w.reason, prometheus.Gatherers{n.registry, metrics}),
+		Handler:           httpapi.Waiting(w.reason, n.origins, prometheus.Gatherers{n.registry, metrics}),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 	}
 	ended := make(chan struct{})

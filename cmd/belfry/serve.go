@@ -16,6 +16,7 @@ import (
 type serveFlags struct {
 	data, name                   string
 	http, advertiseHTTP          string
+	allowHosts, allowOrigins     []string
 	peer, advertisePeer          string
 	keys                         peerKeyFlags
 	join                         []string
@@ -57,6 +58,11 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.name, "name", "", "a label for people (default: the host's name)")
 	flags.StringVar(&f.http, "http", "127.0.0.1:8400", "where callers are served")
 	flags.StringVar(&f.advertiseHTTP, "advertise-http", "", "where callers should be told to find it (default: --http)")
+	flags.StringArrayVar(&f.allowHosts, "allow-host", nil,
+		"callers may reach the API by this host name too, as through a load balancer; localhost, IP\n"+
+			"addresses and the names in --http and --advertise-http always may; repeatable")
+	flags.StringArrayVar(&f.allowOrigins, "allow-origin", nil,
+		"web pages of this origin may call the API, such as https://app.example; repeatable")
 	flags.StringVar(&f.peer, "peer", "127.0.0.1:8500", "where other nodes are answered, over TCP and UDP")
 	flags.StringVar(&f.advertisePeer, "advertise-peer", "", "where other nodes dial it (default: --peer)")
 	f.keys.addFlags(flags)

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// browsing is a request as a browser sends it for a page.
+type browsing struct {
+	method, path string
+	host         string            // empty: the node's address
+	headers      map[string]string // what the browser adds
+}
+
+func (b browsing) ask(t *testing.T, node string) (status int, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), b.method, node+b.path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = b.host
+	for name, value := range b.headers {
+		req.Header.Set(name, value)
+	}
+	return exchange(t, req)
+}
+
+// A web page in a browser beside a real node reaches nothing of it: neither by an image, nor by a form or a fetch without
+// a body, nor by the node's address under the page's own host name.
+func TestWebPageReachesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs a real node")
+	}
+	cluster, err := local.Start(t.Context(), local.Config{
+		Binary: localtest.Build(t), DataDir: t.TempDir(), Nodes: 1,
+		ExtraArgs: []string{"--allow-host", "belfry.example", "--allow-origin", "https://app.example"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	node := cluster.URLs()[0]
+	c := dial(t, node)
+	const ready, waiting, dead = "ready", "waiting", "dead"
+	for _, task := range []client.Task{
+		{ID: ready, Queue: "jobs", FireAt: time.Now()},
+		{ID: waiting, Delay: time.Hour},
+		{ID: dead, Queue: "failed", FireAt: time.Now(), Target: &client.Target{URL: "http://127.0.0.1:1/"},
+			Retry: &client.Retry{MaxAttempts: 1}},
+	} {
+		if _, err := c.Schedule(t.Context(), task); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := map[string]client.Task{}
+	for id, state := range map[string]client.State{ready: client.Ready, waiting: client.Scheduled, dead: client.Dead} {
+		before[id] = awaitState(t, c, id, state)
+	}
+
+	image := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+	fetch := map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors",
+		"Content-Type": "text/plain;charset=UTF-8"}
+	oldFetch := map[string]string{"Origin": "https://evil.example"} // of a browser without fetch metadata
+	sandboxed := map[string]string{"Origin": "null"}
+	rebound := map[string]string{"Origin": "http://evil.example:8400", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
+	posts := []string{"/v1/tasks/waiting/fire", "/v1/tasks/waiting/touch", "/v1/queues/jobs/lease", "/v1/queues/failed/dead/replay",
+		"/v1/queues/jobs/stream?credit=10"}
+	var attacks []browsing
+	for _, path := range posts {
+		for _, headers := range []map[string]string{fetch, oldFetch, sandboxed} {
+			attacks = append(attacks, browsing{"POST", path, "", headers})
+		}
+		attacks = append(attacks, browsing{"POST", path, "evil.example:8400", rebound}, browsing{"POST", path, "evil.example:8400", nil})
+	}
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/waiting", "/v1/queues/jobs/stream?credit=10", "/v1/cluster", "/metrics",
+		"/openapi.yaml"} {
+		attacks = append(attacks, browsing{"GET", path, "", image}, browsing{"GET", path, "evil.example:8400", nil})
+	}
+	attacks = append(attacks, browsing{"DELETE", "/v1/tasks/waiting", "evil.example:8400", rebound},
+		browsing{"OPTIONS", "/v1/tasks/waiting", "", map[string]string{"Origin": "https://evil.example",
+			"Access-Control-Request-Method": "DELETE"}})
+	for _, attack := range attacks {
+		if status, body := attack.ask(t, node); status != http.StatusForbidden || !strings.Contains(body, "foreign-origin") {
+			t.Errorf("%+v: %d %s", attack, status, body)
+		}
+	}
+	// A browser that says nothing of an image's page: the GET has no effect, because there is none.
+	if status, body := (browsing{"GET", "/v1/queues/jobs/stream?credit=10", "", nil}).ask(t, node); status != 405 {
+		t.Errorf("GET of a stream: %d %s", status, body)
+	}
+	for id, was := range before {
+		now, err := c.Get(t.Context(), id)
+		if err != nil || now.Revision != was.Revision || now.State != was.State {
+			t.Errorf("%s was %s at revision %d, and is %+v (%v)", id, was.State, was.Revision, now, err)
+		}
+	}
+
+	for _, b := range []browsing{
+		{"GET", "/v1/tasks/waiting", "", nil}, {"GET", "/v1/tasks/waiting", "localhost", nil},
+		{"GET", "/v1/tasks/waiting", "belfry.example", nil}, {"GET", "/readyz", "10-0-0-1.probe", nil},
+		{"GET", "/v1/tasks/waiting", "", map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"}},
+		{"POST", "/v1/queues/jobs/lease", "", nil},
+	} {
+		if status, body := b.ask(t, node); status != http.StatusOK {
+			t.Errorf("%+v: %d %s", b, status, body)
+		}
+	}
+}
+
+func awaitState(t *testing.T, c *client.Client, id string, state client.State) client.Task {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		task, err := c.Get(t.Context(), id)
+		if err == nil && task.State == state {
+			return *task
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is %+v, not %s: %v", id, task, state, err)
+		}
+	}
+}
+
+func TestOriginFlagsAreChecked(t *testing.T) {
+	for flag, value := range map[string]string{"--allow-host": "a:80", "--allow-origin": "*", "--advertise-http": "a b:8400"} {
+		root := newRoot()
+		root.SetArgs([]string{"serve", "--http", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), flag, value})
+		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), flag) {
+			t.Errorf("%s %s: %v", flag, value, err)
+		}
+	}
+}
+
+func TestOpenAddressIsWarnedOf(t *testing.T) {
+	for addr, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
+		l, err := net.Listen("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log strings.Builder
+		n := node{listener: l, log: slog.New(slog.NewTextHandler(&log, nil))}
+		n.warnOpen()
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "without authentication"); got != warned {
+			t.Errorf("%s: %q", addr, log.String())
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package origin
+
+import (
+	"net/http"
+	"strings"
+)
+
+// What pages of an allowed origin may send and read.
+var (
+	corsMethods = strings.Join([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
+		http.MethodPatch, http.MethodDelete}, ", ")
+	corsHeaders = strings.Join([]string{"Content-Type", "Idempotency-Key", "If-Match", "If-None-Match",
+		"traceparent"}, ", ")
+	corsExposed = strings.Join([]string{"ETag", "Location", "Retry-After"}, ", ")
+)
+
+const corsMaxAge = "600" // seconds for which a browser keeps what a preflight answered
+
+// Share writes into the head of an answer that its caller's page may read it, if that is of an allowed origin.
+func (p *Policy) Share(h http.Header, r *http.Request) {
+	if len(p.origins) == 0 {
+		return
+	}
+	h.Add("Vary", "Origin")
+	from := p.Allowed(r)
+	if from == "" {
+		return
+	}
+	h.Set("Access-Control-Allow-Origin", from)
+	h.Set("Access-Control-Expose-Headers", corsExposed)
+}
+
+// Preflight reports whether a request is the question that a browser asks before it sends a call of an allowed origin,
+// and writes the answer into h. The answer has no body.
+func (p *Policy) Preflight(h http.Header, r *http.Request) bool {
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" || p.Allowed(r) == "" {
+		return false
+	}
+	h.Set("Access-Control-Allow-Methods", corsMethods)
+	h.Set("Access-Control-Allow-Headers", corsHeaders)
+	h.Set("Access-Control-Max-Age", corsMaxAge)
+	return true
+}
