@@ -132,7 +132,7 @@ func (s seeded) needs(t *testing.T) {
 // found tells whether a round broke what the flaw is to break.
 func (s seeded) found(round *siege.RoundReport) bool {
 	return slices.ContainsFunc(round.Findings, func(f check.Finding) bool {
-		return !f.OK() && slices.Contains(s.invariants, f.Invariant)
+		return f.Broken() && slices.Contains(s.invariants, f.Invariant)
 	})
 }
 

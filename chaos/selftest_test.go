@@ -61,7 +61,7 @@ func playUntilBroken(ctx context.Context, b bug, invariant string) (v *verdict.V
 }
 
 func broken(v *verdict.Verdict, invariant string) bool {
-	return slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Invariant == invariant && !f.OK() })
+	return slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Invariant == invariant && f.Broken() })
 }
 
 // patience is how long what is left when the load ends may take to come to rest. What one with a bug leaves undone stays

@@ -15,7 +15,7 @@ func TestRepeatsWaitInLine(t *testing.T) {
 			s.arrive("b", 11_900, 150, 2)
 		}
 		s.arrive("a", 12_000, 100, 1).Fence++
-		if f := Repeats(NewIndex(&s.h), DefaultLimits()); f.OK() != crowded {
+		if f := Repeats(NewIndex(&s.h), DefaultLimits()); f.Broken() == crowded {
 			t.Errorf("others waited as long: %v; breaches: %v", crowded, f.Breaches)
 		}
 	}

@@ -45,7 +45,7 @@ func BenchmarkJudge(b *testing.B) {
 		x := NewIndex(h)
 		b.ReportMetric(time.Since(began).Seconds(), "s/index")
 		for _, f := range All(x, limits) {
-			if f.Invariant == "1" && !f.OK() {
+			if f.Invariant == "1" && f.Broken() {
 				b.Fatal(f.Breaches[0])
 			}
 		}

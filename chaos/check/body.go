@@ -5,6 +5,7 @@ package check
 func OneBody(x *Index) Finding {
 	f := Finding{Invariant: "4", Promise: "repeats carry one webhook-id and one body"}
 	first := make(map[string]*arrival, len(x.order)) // of a webhook-id
+	again := map[string]bool{}                       // webhook-ids that came more than once
 	for _, t := range x.order {
 		webhook := map[int64]string{} // of a payload
 		for _, a := range t.arrivals {
@@ -19,6 +20,8 @@ func OneBody(x *Index) Finding {
 			case p.Body != a.Body || p.ID != a.ID:
 				f.breach(a.At, t.id, "webhook-id %s came for %s with operation %d's body, and for %s with operation %d's",
 					a.WebhookID, p.ID, p.Wrote, a.ID, a.Wrote)
+			default:
+				again[a.WebhookID] = true
 			}
 			if known, ok := webhook[a.Wrote]; ok && known != a.WebhookID && x.writesOnce(a.Wrote) {
 				f.breach(a.At, t.id, "operation %d's body came under webhook-ids %s and %s", a.Wrote, known, a.WebhookID)
@@ -26,6 +29,7 @@ func OneBody(x *Index) Finding {
 			webhook[a.Wrote] = a.WebhookID
 		}
 	}
+	f.Observe(len(again), "occurrences that came more than once")
 	f.figures("%d occurrences arrived", len(first))
 	return f
 }

@@ -9,7 +9,7 @@ import "github.com/belfryhq/belfry/chaos/history"
 func Cancelled(x *Index) Finding {
 	f := Finding{Invariant: "3", Promise: "cancelled means never"}
 	count := map[string]int{}
-	judged, later := 0, 0
+	judged, later := map[string]int{}, 0
 	for _, t := range x.order {
 		for _, c := range t.ops {
 			if c.kind != history.Cancel || c.outcome != history.OK {
@@ -24,7 +24,7 @@ func Cancelled(x *Index) Finding {
 			if w == nil {
 				continue
 			}
-			judged++
+			judged[c.answer.Cancel]++
 			for _, a := range t.arrivals {
 				switch {
 				case !x.carries(a.Wrote, w, c) || a.released(c.end) && a.At <= c.end:
@@ -40,9 +40,11 @@ func Cancelled(x *Index) Finding {
 			t.sameAnswer(&f, w, c)
 		}
 	}
-	f.figures("%d cancelled, %d stopped, %d already fired (%d judged); "+
-		"%d attempts arrived after a stop, granted before",
-		count["cancelled"], count["stopped"], count["already_fired"], judged, later)
+	f.Observe(judged["cancelled"], "cancels of a known occurrence answered cancelled")
+	f.Observe(judged["stopped"], "answered stopped")
+	f.Observe(judged["already_fired"], "answered already_fired")
+	f.figures("%d cancelled, %d stopped, %d already fired; %d attempts arrived after a stop, granted before",
+		count["cancelled"], count["stopped"], count["already_fired"], later)
 	return f
 }
 

@@ -11,13 +11,21 @@ import (
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
 	arrivals, certain, changed := 0, 0, 0
+	ahead, skewed := 0, 0 // due after their acknowledgement; of them, those while a clock was off
 	var earliest time.Duration
 	for _, t := range x.order {
 		for _, a := range t.arrivals {
 			arrivals++
 			early := a.Due.Sub(a.At)
 			earliest = max(earliest, early)
-			if _, ahead := x.clocks.Off(a.At, a.At); early > ahead {
+			behindBy, aheadBy := x.clocks.Off(a.At, a.At)
+			if w := x.writes[a.Wrote]; w != nil && w.end < a.Due {
+				ahead++
+				if behindBy+aheadBy > 0 {
+					skewed++
+				}
+			}
+			if early > aheadBy {
 				f.breach(a.At, t.id, "arrived %v before it was due", early)
 			}
 			asked, exact := x.askedFor(t, a)
@@ -31,6 +39,8 @@ func Early(x *Index) Finding {
 		}
 		changed += x.forgotten(&f, t)
 	}
+	f.Observe(ahead, "arrivals of tasks that were due after their acknowledgement")
+	f.Observe(skewed, "of them while a clock was off")
 	f.figures("%d arrivals, %d of them held against the exact instant that was asked for; %d changes of a due time; "+
 		"%v early at most, by a clock that was off", arrivals, certain, changed, earliest)
 	return f

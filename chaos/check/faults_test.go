@@ -197,6 +197,23 @@ var faultCases = []example{
 		s.arrive("a", 800, 100, 1)
 	}, ""},
 
+	{"within the budget of a failover", limited(Lateness), func(s *story) {
+		s.schedule("a", 0, 1200)
+		s.failover(1000)
+		s.arrive("a", 2699, 1200, 1)
+	}, ""},
+	{"beyond the budget of a failover", limited(Lateness), func(s *story) {
+		s.schedule("a", 0, 1200)
+		s.failover(1000)
+		s.arrive("a", 2801, 1200, 1)
+	}, "due within the kill -9 of a leader"},
+	{"beyond the budget of a failover, with more broken", limited(Lateness), func(s *story) {
+		s.schedule("a", 0, 1200)
+		s.fault("slow fsync", 900, 3000, 3000)
+		s.failover(1000)
+		s.arrive("a", 2801, 1200, 1)
+	}, ""},
+
 	{"rising", limited(Fences), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.arrive("a", 101, 100, 1)

@@ -8,13 +8,16 @@ import "time"
 // leases a lower one that was asked for after a higher had come is wrong whatever has failed.
 func Fences(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "7", Promise: "fences rise"}
-	failovers := x.failovers(limits)
-	fell := 0
+	failovers, depositions := x.failovers(limits), x.depositions(limits)
+	fell, across := 0, 0
 	for _, t := range x.order {
 		highest := map[string]*arrival{} // by webhook-id
 		used := map[uint64]bool{}
 		for _, a := range t.arrivals {
 			before := highest[a.WebhookID]
+			if before != nil && depositions.between(t.shard, before.At, a.At) {
+				across++
+			}
 			switch {
 			case a.Fence == 0:
 				f.breach(a.At, t.id, "an attempt had no fence")
@@ -33,6 +36,7 @@ func Fences(x *Index, limits Limits) Finding {
 			}
 		}
 	}
+	f.Observe(across, "attempts of an occurrence that had another before a failover")
 	f.figures("%d arrivals with a lower fence than one of the same occurrence before", fell)
 	return f
 }

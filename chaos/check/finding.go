@@ -7,16 +7,15 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Finding is what a check found.
+// Finding is the result of a check.
 type Finding struct {
-	Invariant string  // its number
-	Promise   string  // in words
-	Figures   Figures // what was counted
+	Invariant string     // its number
+	Promise   string     // in words
+	Observed  []Observed // the cases that put the invariant to the test; of each there must be one
+	Figures   Figures    // what was counted
 	Breaches  []Breach
+	NotBuilt  bool // the service does not have what the invariant is about
 }
-
-// OK tells whether the invariant held.
-func (f *Finding) OK() bool { return len(f.Breaches) == 0 }
 
 // Breach is one case in which an invariant did not hold.
 type Breach struct {
@@ -63,6 +62,15 @@ func DefaultLimits() Limits {
 func All(x *Index, limits Limits) []Finding {
 	return []Finding{
 		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits),
-		Undead(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits), Honest(x),
+		Undead(x, limits), Occurrences(), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits),
+		Honest(x),
+	}
+}
+
+// Occurrences stands for invariant 10, which has no check: the service has no repeating tasks yet.
+func Occurrences() Finding {
+	return Finding{
+		Invariant: "10", Promise: "repeating tasks neither skip nor double", NotBuilt: true,
+		Figures: NewFigures("there are no repeating tasks yet"),
 	}
 }

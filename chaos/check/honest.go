@@ -34,6 +34,8 @@ func Honest(x *Index) Finding {
 			}
 		}
 	}
+	f.Observe(refused, "changing calls refused (4xx)")
+	f.Observe(uncommitted, "changing calls answered as not committed (503)")
 	f.figures("%d changing calls were refused (4xx), %d answered as not committed (503)", refused, uncommitted)
 	return f
 }

@@ -22,16 +22,21 @@ func Lateness(x *Index, limits Limits) Finding {
 			pulled[toll.Kind] = toll.Pulled
 		}
 	}
-	deaths := Spreads{}
+	deaths, judged := Spreads{}, 0
 	for fault, late := range x.lateInDeaths() {
 		if late.Count == 0 {
 			continue
 		}
+		judged++
 		deaths[history.KillLeader] = deaths[history.KillLeader].Plus(*late)
 		if p99 := late.Quantile(99); limits.Failover > 0 && p99 > limits.Failover {
 			f.breach(fault.Struck, "", "of %d tasks due within the %s the latest in a hundred came %v late, more than %v",
 				late.Count, fault.Kind, round(p99), limits.Failover)
 		}
+	}
+	if limits.Failover > 0 {
+		f.Observe(judged, "leaders killed with nothing else broken and tasks due meanwhile")
+		f.Observe(deaths[history.KillLeader].Count, "tasks due meanwhile")
 	}
 	f.figures("pushed: %v | pulled: %v | due within a leader's death alone: %v", pushed, pulled, deaths)
 	return f

@@ -18,6 +18,8 @@ func Leases(x *Index, limits Limits) Finding {
 	for _, t := range x.order {
 		l.judge(t)
 	}
+	f.Observe(l.retaken, "leases that ended by themselves and were followed by another")
+	f.Observe(l.expired, "settles refused after the end of their lease")
 	f.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
 		"%d came again; %d settles after the end were refused, %d acks repeated; %d of the length that was asked for",
 		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated, l.measured)
@@ -32,6 +34,7 @@ type leases struct {
 	windows map[uint32][]window
 
 	count, acked, nacked, released, ended, again, refused, repeated, measured int
+	retaken, expired                                                          int
 }
 
 func (l *leases) judge(t *task) {
@@ -51,9 +54,15 @@ func (l *leases) judge(t *task) {
 		}
 		if i > 0 && of[i-1].WebhookID == a.WebhookID {
 			l.again++
+			if !slices.ContainsFunc(of[i-1].settles, mayEnd) {
+				l.retaken++
+			}
 		}
 	}
 }
+
+// mayEnd reports whether a call may have ended its lease.
+func mayEnd(c *history.Call) bool { return c.Kind != history.Extend && possible(c) }
 
 // longer than was asked for a lease may be: the wheel that ends it is so far ahead of the clock, by the contract.
 const longer = 50 * time.Millisecond
@@ -250,7 +259,11 @@ func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 			l.f.breach(c.Start, t.id, "an ack under fence %d was taken, and refused when it was repeated", a.Fence)
 		}
 	}
-	if held := l.x.heldUntil(a); !ended && c.End < held {
+	held := l.x.heldUntil(a)
+	if !ended && c.Start > held {
+		l.expired++
+	}
+	if !ended && c.End < held {
 		l.f.breach(c.Start, t.id, "%s under fence %d was refused %v before its lease ended", c.Kind, a.Fence, held.Sub(c.End))
 	}
 }

@@ -1,12 +1,17 @@
 package check
 
-import "github.com/belfryhq/belfry/chaos/history"
+import (
+	"slices"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 // Lost checks invariant 1: nothing acknowledged is lost. Each occurrence that was acknowledged has arrived and was
 // taken, by an answer or by an ack, is a dead letter, is still waiting, or was ended by a later call.
 func Lost(x *Index) Finding {
 	f := Finding{Invariant: "1", Promise: "nothing acknowledged is lost"}
 	var count [fates]int
+	outlived := 0
 	for _, t := range x.order {
 		for _, w := range t.ops {
 			if !w.made() {
@@ -14,6 +19,9 @@ func Lost(x *Index) Finding {
 			}
 			fate := x.fateOf(t, w)
 			count[fate]++
+			if fate <= waiting && x.outlived(t, w) {
+				outlived++
+			}
 			switch fate {
 			case lost:
 				f.breach(w.end, t.id, "operation %d was acknowledged, and nothing came of it", w.n)
@@ -24,10 +32,25 @@ func Lost(x *Index) Finding {
 		readMisses(&f, t)
 	}
 	n := fatesOf(count)
+	f.Observe(outlived, "tasks acknowledged before a fault and found after it")
 	f.figures("%d acknowledged: %d delivered, %d dead letters, %d waiting, %d ended by a later call, "+
 		"%d perhaps by one of unknown outcome, %d could not be read in the end, %d lost",
 		n.Acknowledged, n.Delivered, n.Dead, n.Waiting, n.Ended, n.Doubtful, n.Unread, n.Lost)
 	return f
+}
+
+// outlived reports whether a fault struck after w was acknowledged and before the task was last seen.
+func (x *Index) outlived(t *task, w *op) bool {
+	seen := history.Instant(0)
+	for _, a := range t.arrivals {
+		if x.wroteSince(a.Wrote, w) {
+			seen = max(seen, a.At)
+		}
+	}
+	if last := t.last(); last != nil {
+		seen = max(seen, last.Start)
+	}
+	return slices.ContainsFunc(x.h.Faults, func(f history.Fault) bool { return w.end < f.Struck && f.Struck < seen })
 }
 
 // Fates is what became of the occurrences that were acknowledged.

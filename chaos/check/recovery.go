@@ -16,6 +16,7 @@ func Recovery(x *Index, limits Limits) Finding {
 	writes := x.writesByShard()
 	var slowest, failover time.Duration
 	judged := map[history.Instant]bool{}
+	wrote := 0 // shards, after a mending
 	for i := range x.h.Faults {
 		fault := &x.h.Faults[i]
 		for _, shard := range fault.Shards {
@@ -37,6 +38,7 @@ func Recovery(x *Index, limits Limits) Finding {
 			switch {
 			case calm.Add(took) < next && ok:
 				slowest = max(slowest, took)
+				wrote++
 			case calm.Add(limits.Recover) >= next:
 				continue
 			}
@@ -47,6 +49,7 @@ func Recovery(x *Index, limits Limits) Finding {
 		}
 	}
 	x.stillDue(&f)
+	f.Observe(wrote, "first writes of a shard after all faults were mended")
 	f.figures("%d faults, %d times all was mended; first write at most %v after a fault struck the leader, "+
 		"%v after all was mended", len(x.h.Faults), len(judged), failover, slowest)
 	return f
@@ -123,6 +126,7 @@ func FirstFire(x *Index, limits Limits) Finding {
 		}
 		slowest = max(slowest, took)
 	}
+	f.Observe(starts, "starts of all nodes with overdue tasks and nothing else broken")
 	f.figures("%d starts with overdue tasks; first arrival at most %v after the processes were started",
 		starts, slowest)
 	return f

@@ -7,7 +7,8 @@ package check
 func Repeats(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "5", Promise: "repeats are bounded by what was in flight"}
 	failovers := x.failovers(limits)
-	pushed, repeats := 0, 0
+	depositions := x.depositions(limits)
+	pushed, repeats, inFlight := 0, 0, 0
 	each := map[*window]int{} // repeats that a failover explains
 	for _, t := range x.order {
 		used := map[string]map[*window]int{} // by webhook-id
@@ -16,6 +17,9 @@ func Repeats(x *Index, limits Limits) Finding {
 				continue
 			}
 			pushed++
+			if depositions.between(t.shard, a.At, answeredAt(a)) {
+				inFlight++
+			}
 			p := repeated(t.arrivals[:i], a)
 			if p == nil {
 				continue
@@ -33,6 +37,7 @@ func Repeats(x *Index, limits Limits) Finding {
 				a.WebhookID, a.Attempt, a.At.Sub(p.At), p.Attempt, len(why))
 		}
 	}
+	f.Observe(inFlight, "attempts under way when a fault took the leader of their shard")
 	all, unprovoked := countFailovers(failovers.windows)
 	f.figures("%d arrivals, %d of them repeats; %d failovers, %d of them without a fault of ours; %d repeated something, "+
 		"one of them %d", pushed, repeats, all, unprovoked, len(each), mostOf(each))

@@ -15,7 +15,9 @@ func Replicas(x *Index) Finding {
 	for _, t := range x.order {
 		reads += t.compareReplicas(&f)
 	}
-	copies := x.compareProgress(&f)
+	copies, compared := x.compareProgress(&f)
+	f.Observe(reads, "reads of single replicas compared")
+	f.Observe(compared, "replicas' positions and hashes compared with another's")
 	f.figures("%d reads of single replicas compared, %d replicas' positions", reads, copies)
 	return f
 }
@@ -51,9 +53,8 @@ func shown(c *history.Call) string {
 	return fmt.Sprintf("revision %d, %s, %d attempts, due %d, body %x", a.Revision, a.State, a.Attempts, a.FireAt, a.Body)
 }
 
-func (x *Index) compareProgress(f *Finding) int {
+func (x *Index) compareProgress(f *Finding) (copies, compared int) {
 	first := map[uint32]history.Replica{}
-	copies := 0
 	for _, r := range x.h.Replicas {
 		if r.Diverged {
 			f.breach(r.At, "", "shard %d: the replica of %s has diverged, say the nodes (applied %d, hash %q)",
@@ -69,10 +70,11 @@ func (x *Index) compareProgress(f *Finding) int {
 			first[r.Shard] = r
 			continue
 		}
+		compared++
 		if p.Applied != r.Applied || p.Hash != r.Hash {
 			f.breach(r.At, "", "shard %d: %s has applied %d (hash %q), %s %d (hash %q)",
 				r.Shard, p.Node, p.Applied, p.Hash, r.Node, r.Applied, r.Hash)
 		}
 	}
-	return copies
+	return copies, compared
 }

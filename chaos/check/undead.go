@@ -12,15 +12,20 @@ import (
 func Undead(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "9", Promise: "nothing rises from the dead"}
 	failovers := x.failovers(limits)
-	ends := 0
+	ends, restarted := 0, 0
 	for _, t := range x.order {
-		ends += t.roseInReads(&f)
+		n, again := t.roseInReads(&f, x.h.Faults)
+		ends += n
+		if again {
+			restarted++
+		}
 		for i, a := range t.arrivals {
 			if p := repeated(t.arrivals[:i], a); p != nil && p.Delivered() {
 				failovers.roseAfterFault(&f, t, p, a)
 			}
 		}
 	}
+	f.Observe(restarted, "finished tasks read again after nodes were started anew")
 	f.figures("%d sights of finished tasks, %d faults", ends, len(x.h.Faults))
 	return f
 }
@@ -44,8 +49,9 @@ func (o failovers) roseAfterFault(f *Finding, t *task, p, a *arrival) {
 	}
 }
 
-// roseInReads looks for sights of an unfinished task after one of it finished, and returns how many there are of those.
-func (t *task) roseInReads(f *Finding) int {
+// roseInReads looks for sights of an unfinished task after one of it finished. It returns how many there are of the
+// latter, and whether the first and the last sight have a fault between them that ended nodes' processes.
+func (t *task) roseInReads(f *Finding, faults []history.Fault) (finishes int, restarted bool) {
 	ends, sights := t.certainEnds(), t.sights()
 	for _, s := range sights {
 		if finished(s.state) {
@@ -64,8 +70,16 @@ func (t *task) roseInReads(f *Finding) int {
 			}
 		}
 	}
-	return len(ends)
+	if len(ends) == 0 || len(sights) == 0 {
+		return len(ends), false
+	}
+	first, last := slices.MinFunc(ends, byEnd), sights[len(sights)-1]
+	return len(ends), slices.ContainsFunc(faults, func(f history.Fault) bool {
+		return f.Restarted && first.end < f.Struck && healed(&f) < last.start
+	})
 }
+
+func byEnd(a, b sight) int { return cmp.Compare(a.end, b.end) }
 
 // certainEnds are the ends that cancels and acks answered. A cancel that was answered `stopped` ends the task only when
 // its running attempt does.

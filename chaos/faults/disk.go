@@ -31,7 +31,8 @@ const (
 func diskKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
 		deadly := name != slowSync && name != slowSyncs
-		return Kind{Name: name, Group: "disk", Weight: weight, Deadly: deadly, Needs: needDisks,
+		ends := name == failedSync || name == failedWrite || name == hungSync
+		return Kind{Name: name, Group: "disk", Weight: weight, Deadly: deadly, Ends: ends, Needs: needDisks,
 			Strike: func(ctx context.Context, on Target) error {
 				return strike(ctx, &diskStrike{striking{Target: on, kind: name}})
 			}}
@@ -98,7 +99,7 @@ func (s *diskStrike) powerLoss(ctx context.Context, nodes []string) error {
 		return err
 	}
 	defer release()
-	fault := s.strike(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
+	fault := s.strikeDead(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
 	if err := s.lose(nodes); err != nil {
 		return err
 	}
@@ -120,7 +121,7 @@ func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
 		lives[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
 		told = append(told, lives[i].Round(time.Millisecond).String())
 	}
-	fault := s.strike(ctx, nodes, "again after %s", strings.Join(told, ", "))
+	fault := s.strikeDead(ctx, nodes, "again after %s", strings.Join(told, ", "))
 	if err := s.lose(nodes); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (s *striking) killForlorn(ctx context.Context) error {
 	}
 	defer release()
 	others := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == leader[0] })
-	fault := s.strike(ctx, all, "%s the last one, dead for %v", leader[0], s.Hold.Round(time.Millisecond))
+	fault := s.strikeDead(ctx, all, "%s the last one, dead for %v", leader[0], s.Hold.Round(time.Millisecond))
 	if err := s.Stand.Kill(others...); err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@ type Kind struct {
 	Group  string // what selects it: process, network, disk, clock, memory, receiver, …
 	Weight int    // how often it is chosen beside the others
 	Deadly bool   // a node that it strikes may rightly end by itself
+	Ends   bool   // a node that it strikes must end by itself
 
 	// Needs says what it needs that the stand does not have; nil: it can strike there. A nil Needs needs nothing.
 	Needs func(s *stand.Stand) error

@@ -112,6 +112,13 @@ func (s *striking) strike(ctx context.Context, nodes []string, format string, ar
 	return s.Recorder.Strike(s.fault(ctx, nodes, format, args...))
 }
 
+// strikeDead records a fault that ends the processes of its nodes, which are started again in the end.
+func (s *striking) strikeDead(ctx context.Context, nodes []string, format string, args ...any) int {
+	f := s.fault(ctx, nodes, format, args...)
+	f.Restarted = true
+	return s.Recorder.Strike(f)
+}
+
 func (s *striking) fault(ctx context.Context, nodes []string, format string, args ...any) history.Fault {
 	return history.Fault{
 		Kind: s.kind, Nodes: nodes, Shards: s.Stand.LedBy(ctx, nodes...), Detail: fmt.Sprintf(format, args...),
@@ -125,7 +132,7 @@ func (s *striking) kill(ctx context.Context, nodes []string) error {
 		return err
 	}
 	defer release()
-	fault := s.strike(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
+	fault := s.strikeDead(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
 	if err := s.Stand.Kill(nodes...); err != nil {
 		return err
 	}
@@ -159,7 +166,7 @@ func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
 		spans[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
 		lives[i] = spans[i].Round(time.Millisecond).String()
 	}
-	fault := s.strike(ctx, nodes, "killed again after %s", strings.Join(lives, ", "))
+	fault := s.strikeDead(ctx, nodes, "killed again after %s", strings.Join(lives, ", "))
 	if err := s.Stand.Kill(nodes...); err != nil {
 		return err
 	}
@@ -215,7 +222,7 @@ func (s *striking) restart(ctx context.Context, nodes []string) error {
 	defer release()
 	down := time.Duration(1 + s.Rand.Int64N(int64(maxDown)))
 	s.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	fault := s.strike(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
+	fault := s.strikeDead(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
 	for i, n := range nodes {
 		if i > 0 && s.Stand.AwaitReady(ctx, upFor, nodes[i-1]) != nil && ctx.Err() != nil {
 			break

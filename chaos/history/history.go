@@ -163,6 +163,8 @@ type Fault struct {
 	Alone bool `json:"alone,omitempty"`
 	// Deaf: the nodes may not have heard what receivers answered, while they led on, so that they made attempts again.
 	Deaf bool `json:"deaf,omitempty"`
+	// Restarted: the nodes' processes ended, and were started again.
+	Restarted bool `json:"restarted,omitempty"`
 
 	Struck  Instant `json:"-"`
 	Mending Instant `json:"-"` // when the nodes were started again, or let go on

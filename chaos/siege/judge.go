@@ -24,7 +24,7 @@ func (r *Round) judge() (*RoundReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Findings = append(v.Findings, r.nodes(h, alarms), r.strangers(), r.beside())
+	v.Findings = append(v.Findings, r.beside(h, alarms)...)
 	report := r.sum(h, v, alarms)
 	if v.OK() && !r.siege.cfg.Keep {
 		return report, os.RemoveAll(r.dir)
@@ -39,6 +39,11 @@ func (r *Round) title() string {
 		return p.Name
 	}
 	return fmt.Sprintf("seed %d, round %d", r.siege.cfg.Seed, r.n)
+}
+
+// beside are the findings about what the record alone does not show.
+func (r *Round) beside(h *history.History, alarms stand.Alarms) []check.Finding {
+	return []check.Finding{r.nodes(h, alarms), r.strangers(), r.whole(h), r.ends(h)}
 }
 
 // nodes is the finding about the nodes' processes.
@@ -63,6 +68,7 @@ func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	for _, text := range alarms.Worse {
 		f.Breaches = append(f.Breaches, check.Breach{What: text})
 	}
+	f.Observe(alarms.Lines, "lines of the nodes' logs read")
 	f.Figures = check.NewFigures("%d deaths by themselves that a fault explains, %d to start from a log that was cut; "+
 		"%d lines of level error in the logs", explained, cut, alarms.Errors)
 	return f
@@ -97,17 +103,40 @@ func (r *Round) strangers() check.Finding {
 	for _, id := range came[r.siege.strangers:] {
 		f.Breaches = append(f.Breaches, check.Breach{ID: id, What: "an attempt came, after its round had come to rest"})
 	}
+	f.Observe(r.siege.report.Tasks.Acknowledged, "tasks of rounds before, at rest")
 	f.Figures = check.NewFigures("%d attempts", len(came)-r.siege.strangers)
 	r.siege.strangers = len(came)
 	return f
 }
 
-// beside is the finding about what showed while the round was brought to its end.
-func (r *Round) beside() check.Finding {
-	return check.Finding{
-		Invariant: "13c", Promise: "nodes end when they must, and a healed cluster is whole", Breaches: r.failed,
+// whole is the finding about the cluster after everything was healed.
+func (r *Round) whole(h *history.History) check.Finding {
+	f := check.Finding{
+		Invariant: "13c", Promise: "a healed cluster is whole", Breaches: r.failed,
 		Figures: check.NewFigures("%d failures", len(r.failed)),
 	}
+	heals := 0
+	if r.waited && len(h.Faults) > 0 {
+		heals = 1
+	}
+	f.Observe(heals, "times that a cluster was healed after faults")
+	return f
+}
+
+// ends is the finding about nodes that must end by themselves. A node that wrote nothing in such a fault may live on.
+func (r *Round) ends(h *history.History) check.Finding {
+	kinds, struck := faults.Kinds(), 0
+	for _, f := range h.Faults {
+		if slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind && k.Ends }) {
+			struck++
+		}
+	}
+	f := check.Finding{
+		Invariant: "13d", Promise: "a node ends when its disk fails", Breaches: r.defiant,
+		Figures: check.NewFigures("%d nodes lived on", len(r.defiant)),
+	}
+	f.Observe(struck, "faults by which a node must end")
+	return f
 }
 
 // sum is what of a round goes into the report.

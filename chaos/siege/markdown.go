@@ -50,10 +50,13 @@ func (r *Report) Markdown() string {
 }
 
 func (r *Report) word() string {
-	if r.OK() {
-		return "held"
+	switch n := len(r.Unexercised()); {
+	case !r.OK():
+		return "FAILED"
+	case n > 0:
+		return fmt.Sprintf("held, as far as it was exercised: %d invariants were not", n)
 	}
-	return "FAILED"
+	return "held"
 }
 
 // summary is the siege in two sentences.
@@ -74,15 +77,28 @@ func (r *Report) summary() string {
 type teller func(format string, args ...any)
 
 func (r *Report) tellInvariants(say teller) {
-	say("## Invariants\n\n| # | promise | | figures |\n| --- | --- | --- | --- |")
+	say("## Invariants\n\nAn invariant is held if nothing broke it and each of the cases that could have was observed. " +
+		"One without such a case is not exercised: nothing was shown about it.\n")
+	say("| # | promise | | observed | figures |\n| --- | --- | --- | --- | --- |")
 	for _, f := range r.Findings {
-		word := "held"
-		if n := r.Breaches[f.Invariant]; n > 0 {
-			word = fmt.Sprintf("**%d breaches**", n)
+		word := string(r.outcome(&f))
+		switch r.outcome(&f) {
+		case check.Breached:
+			word = fmt.Sprintf("**%d breaches**", r.Breaches[f.Invariant])
+		case check.NotExercised:
+			word = "**not exercised**"
 		}
-		say("| %s | %s | %s | %s |", f.Invariant, f.Promise, word, f.Figures)
+		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, observed(&f), f.Figures)
 	}
 	say("")
+}
+
+func observed(f *check.Finding) string {
+	var words []string
+	for _, o := range f.Observed {
+		words = append(words, o.String())
+	}
+	return strings.Join(words, "; ")
 }
 
 func (r *Report) tellTolls(say teller) {
@@ -147,6 +163,10 @@ func (r *Report) Tell(out io.Writer) error {
 		if n := r.Breaches[f.Invariant]; n > 0 {
 			fmt.Fprintf(&b, "  invariant %s, %s: %d breaches\n", f.Invariant, f.Promise, n)
 		}
+	}
+	for _, f := range r.Unexercised() {
+		fmt.Fprintf(&b, "  invariant %s, %s: not exercised, no %s\n", f.Invariant, f.Promise,
+			strings.Join(f.Missing(), ", no "))
 	}
 	for _, round := range r.Rounds {
 		if !round.OK {

@@ -34,6 +34,7 @@ type Report struct {
 	Tolls    []check.Toll               `json:"faults"`
 	Findings []check.Finding            `json:"findings"` // of all rounds together; breaches are told by the rounds
 	Breaches map[string]int             `json:"breaches"` // by invariant
+	Outcomes map[string]check.Outcome   `json:"outcomes"` // by invariant
 	Skipped  []Skipped                  `json:"skipped"`
 	Soak     bool                       `json:"soak,omitempty"`
 	Trends   []vitals.Trend             `json:"trends"`          // of what the nodes took from the machine
@@ -75,6 +76,7 @@ func newReport(cfg Config) *Report {
 		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Flags: cfg.Flags,
 		Version: version(), Machine: machine(),
 		Began: time.Now(), Soak: cfg.Soak, Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
+		Outcomes: map[string]check.Outcome{},
 	}
 }
 
@@ -102,7 +104,7 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK tells whether all rounds held, and the nodes after them, and in a soak whether the nodes' vitals were seen and
+// OK reports whether no round broke an invariant, and the nodes after them, and in a soak whether the nodes' vitals were seen and
 // stayed flat. A siege without a round has shown nothing, and did not hold.
 func (r *Report) OK() bool {
 	if len(r.swollen()) > 0 || len(r.Unjudged) > 0 || len(r.After) > 0 {
@@ -203,14 +205,29 @@ func (r *Report) addToll(toll check.Toll) {
 
 func (r *Report) addFinding(f check.Finding) {
 	r.Breaches[f.Invariant] += len(f.Breaches)
-	for i, known := range r.Findings {
-		if known.Invariant == f.Invariant {
-			r.Findings[i].Figures = known.Figures.Plus(f.Figures)
-			return
-		}
-	}
 	f.Breaches = nil
-	r.Findings = append(r.Findings, f)
+	i := slices.IndexFunc(r.Findings, func(known check.Finding) bool { return known.Invariant == f.Invariant })
+	if i < 0 {
+		i = len(r.Findings)
+		r.Findings = append(r.Findings, check.Finding{Invariant: f.Invariant, Promise: f.Promise, NotBuilt: f.NotBuilt})
+	}
+	r.Findings[i] = r.Findings[i].Plus(f)
+	r.Outcomes[f.Invariant] = r.outcome(&r.Findings[i])
+}
+
+// outcome is that of all rounds together.
+func (r *Report) outcome(f *check.Finding) check.Outcome {
+	if r.Breaches[f.Invariant] > 0 {
+		return check.Breached
+	}
+	return f.Outcome()
+}
+
+// Unexercised are the findings about invariants that no round put to the test.
+func (r *Report) Unexercised() []check.Finding {
+	return slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool {
+		return r.outcome(&f) != check.NotExercised
+	})
 }
 
 // String is a round in a line.
@@ -219,7 +236,7 @@ func (r *RoundReport) String() string {
 	if !r.OK {
 		var broken []string
 		for _, f := range r.Findings {
-			if !f.OK() {
+			if f.Broken() {
 				broken = append(broken, f.Invariant)
 			}
 		}

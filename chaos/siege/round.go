@@ -25,9 +25,11 @@ type Round struct {
 	load    *workload.Load
 	began   time.Time
 	planned uint64 // faults of a plan
+	waited  bool   // that the healed cluster be whole
 
-	mu     sync.Mutex     // guards failed
-	failed []check.Breach // what showed beside the record
+	mu      sync.Mutex     // guards what follows
+	failed  []check.Breach // failures that the record does not show
+	defiant []check.Breach // nodes that did not do what a fault must make them do
 }
 
 // golden spreads the rounds' seeds.
@@ -165,6 +167,7 @@ func (r *Round) heal(ctx context.Context) error {
 	if _, err := r.Leaders(ctx); err != nil {
 		r.fail("after everything was healed: %v", err)
 	}
+	r.waited = true
 	return nil
 }
 
@@ -201,8 +204,10 @@ func (r *Round) hasFailed() bool {
 }
 
 // fail notes a breach that the record does not show.
-func (r *Round) fail(format string, args ...any) {
+func (r *Round) fail(format string, args ...any) { r.note(&r.failed, fmt.Sprintf(format, args...)) }
+
+func (r *Round) note(to *[]check.Breach, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.failed = append(r.failed, check.Breach{At: r.rec.Now(), What: fmt.Sprintf(format, args...)})
+	*to = append(*to, check.Breach{At: r.rec.Now(), What: what})
 }

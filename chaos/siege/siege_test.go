@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -154,8 +155,13 @@ func report() *Report {
 			Tolls: []check.Toll{{Kind: history.KillLeader, Count: 5, Repeats: 2}},
 			Findings: []check.Finding{
 				{Invariant: "1", Promise: "nothing is lost", Figures: check.NewFigures("%d acknowledged", 100)},
+				{Invariant: "6", Promise: "failovers are quick", Figures: check.NewFigures("%d deaths", 0)},
+				{Invariant: "7", Promise: "fences rise", Figures: check.NewFigures("%d fell", 0)},
+				check.Occurrences(),
 			},
 		}
+		round.Findings[1].Observe(0, "leaders killed alone")
+		round.Findings[2].Observe(n-1, "repeats across a failover")
 		if n == 2 {
 			round.Findings[0].Breaches = []check.Breach{{ID: "r2-5", What: "nothing came of it"}}
 			round.Dir, round.Verdict = "/siege/round-2", "the whole story\n"
@@ -173,7 +179,10 @@ func TestReport(t *testing.T) {
 	text := r.Markdown()
 	for _, want := range []string{
 		"# Siege, seed 7: FAILED", "2 rounds, 1 of them failed; 10 faults. Of 200 acknowledged tasks 180 were delivered",
-		"| 1 | nothing is lost | **1 breaches** | 200 acknowledged |", "| kill -9 of a leader | 10 | – |",
+		"| 1 | nothing is lost | **1 breaches** |  | 200 acknowledged |",
+		"| 6 | failovers are quick | **not exercised** | 0 leaders killed alone | 0 deaths |",
+		"| 7 | fences rise | held | 1 repeats across a failover | 0 fell |",
+		"| 10 | repeating tasks neither skip nor double | not built |  |", "| kill -9 of a leader | 10 | – |",
 		"| schedule | 200 | 6 | 2 |", "20 attempts arrived", "## Round 2 failed", "the whole story",
 		`go run ./chaos/cmd/siege --seed 7 --round 2 --nodes 3 --shards 6 --faults "process,disk" --rate=300 --race`,
 		`2 faults of group "disk" (full disk, failed fsync): no FUSE`,
@@ -187,7 +196,8 @@ func TestReport(t *testing.T) {
 	}
 	var short bytes.Buffer
 	if err := r.Tell(&short); err != nil || !strings.Contains(short.String(), "  NOT TESTED: 2 faults") ||
-		!strings.Contains(short.String(), "invariant 1, nothing is lost: 1 breaches") {
+		!strings.Contains(short.String(), "invariant 1, nothing is lost: 1 breaches") ||
+		!strings.Contains(short.String(), "invariant 6, failovers are quick: not exercised, no leaders killed alone") {
 		t.Errorf("%s, %v", short.String(), err)
 	}
 	r.skip(faults.Kind{Group: "network", Name: "minority"}, fmt.Errorf("%w: 4 at least, not 3", faults.ErrFewNodes))
@@ -266,10 +276,15 @@ func TestReportIsForMachinesToo(t *testing.T) {
 	var read struct {
 		Tasks    struct{ Acknowledged int }
 		Breaches map[string]int
+		Outcomes map[string]string
 		Faults   []struct{ Count int }
 	}
 	if err := json.Unmarshal(data, &read); err != nil {
 		t.Fatal(err)
+	}
+	if want := map[string]string{"1": "breached", "6": "not exercised", "7": "held", "10": "not built"}; !maps.Equal(
+		read.Outcomes, want) {
+		t.Errorf("outcomes %v, want %v", read.Outcomes, want)
 	}
 	if read.Tasks.Acknowledged != 200 || read.Breaches["1"] != 1 || len(read.Faults) != 1 || read.Faults[0].Count != 10 {
 		t.Errorf("%s", data)

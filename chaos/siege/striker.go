@@ -59,7 +59,7 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 func (r *Round) defied(kind string, err error) error {
 	var d *faults.Defiance
 	if errors.As(err, &d) {
-		r.fail("%s: %v", kind, err)
+		r.note(&r.defiant, fmt.Sprintf("%s: %v", kind, err))
 		return nil
 	}
 	return fmt.Errorf("%s: %w", kind, err)

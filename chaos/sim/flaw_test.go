@@ -67,7 +67,7 @@ func (r *Result) breaches() []string {
 		all = append(all, r.Problems[0])
 	}
 	for _, f := range r.Verdict.Findings {
-		if !f.OK() {
+		if f.Broken() {
 			all = append(all, f.Invariant+", "+f.Promise)
 		}
 	}

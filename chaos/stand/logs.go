@@ -71,6 +71,7 @@ func openAt(path string, offset int64) (*os.File, error) {
 
 // Alarms are what in the logs of all nodes must not pass unseen.
 type Alarms struct {
+	Lines  int            // that were read
 	Errors int            // lines of level error
 	Worse  []string       // what no fault explains: panics, data races, fatal errors of the runtime; with what follows
 	Cut    map[string]int // by node, how often it ended since a log contradicted a leader's snapshot: see package install
@@ -117,6 +118,7 @@ func (a *Alarms) read(node string, log io.Reader) (whole int64, err error) {
 			return whole, err
 		}
 		whole += int64(len(line))
+		a.Lines++
 		if strings.Contains(line, "level=ERROR") || strings.Contains(line, `"level":"ERROR"`) {
 			a.Errors++
 		}

@@ -4,6 +4,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,14 +41,10 @@ func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	return v
 }
 
-// OK tells whether all invariants held.
+// OK reports whether no invariant was breached. A single run need not exercise each of them: that is told by the outcomes
+// of the findings.
 func (v *Verdict) OK() bool {
-	for _, f := range v.Findings {
-		if !f.OK() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Outcome() == check.Breached })
 }
 
 const (
@@ -60,14 +57,26 @@ func (v *Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d calls, %d arrivals, %.1f s\n", v.Title, v.Calls, v.Arrivals, v.Took.Seconds())
 	for _, f := range v.Findings {
-		word := "ok  "
-		if !f.OK() {
-			word = "FAIL"
-		}
-		fmt.Fprintf(&b, "%s %3s  %s\n          %s\n", word, f.Invariant, f.Promise, f.Figures)
+		fmt.Fprintf(&b, "%s %3s  %s%s\n          %s\n", words[f.Outcome()], f.Invariant, f.Promise, missing(&f), f.Figures)
 		v.tellBreaches(&b, f.Breaches)
 	}
 	return b.String()
+}
+
+// words begin the line of a finding.
+var words = map[check.Outcome]string{
+	check.Held: "ok  ", check.Breached: "FAIL", check.NotExercised: "none", check.NotBuilt: "    ",
+}
+
+// missing says what was not observed that would have put the invariant to the test.
+func missing(f *check.Finding) string {
+	switch f.Outcome() {
+	case check.NotExercised:
+		return ": not exercised, no " + strings.Join(f.Missing(), ", no ")
+	case check.NotBuilt:
+		return ": not built"
+	}
+	return ""
 }
 
 func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {

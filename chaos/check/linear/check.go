@@ -48,15 +48,23 @@ func Check(h *history.History, limits Limits) Result {
 	lives := livesOf(h)
 	found := judgeAll(lives, limits, h.Faults)
 	r := Result{IDs: len(lives), Finding: check.Finding{Invariant: "8", Promise: "calls about one id are linearizable"}}
-	longest := time.Duration(0)
+	longest, several, overlapping := time.Duration(0), 0, 0
 	for i := range found {
 		v := &found[i]
 		r.Calls, r.Grants, r.Open = r.Calls+v.calls, r.Grants+v.grants, r.Open+v.open
 		longest = max(longest, v.took)
+		if v.calls+v.grants > 1 {
+			several++
+		}
+		if v.overlaps {
+			overlapping++
+		}
 		if v.result != porcupine.Ok {
 			r.fail(v.explain(limits.Timeout, len(r.failures) < explained), v.result)
 		}
 	}
+	r.Finding.Observe(several, "ids with several calls or grants in order")
+	r.Finding.Observe(overlapping, "ids with calls or grants that overlap")
 	r.Finding.Figures = check.NewFigures("%d ids, %d calls and %d grants in order, %d calls of unknown outcome; "+
 		"%d ids not linearizable, %d not decided in time; one took %v at most",
 		r.IDs, r.Calls, r.Grants, r.Open, len(r.failures)-r.Undecided, r.Undecided, longest)
@@ -103,6 +111,7 @@ type judgement struct {
 	took      time.Duration
 
 	calls, grants, open int
+	overlaps            bool // some calls or grants were under way at once
 }
 
 func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement {
@@ -133,6 +142,7 @@ func judge(l *life, of clocks, timeout time.Duration) judgement {
 	v := judgement{life: l, partition: p}
 	v.calls, v.grants, v.open = p.count()
 	ops, all := p.operations(), efforts()
+	v.overlaps = slices.ContainsFunc(ops, func(o porcupine.Operation) bool { return o.ClientId > 0 })
 	for i, e := range all {
 		left := timeout - time.Since(began)
 		if i < len(all)-1 {

@@ -21,7 +21,7 @@ func TestCorrectServicePasses(t *testing.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		for range 20 {
 			h := simulate(rng.IntN, turns)
-			if r := Check(h, tight()); !r.Finding.OK() {
+			if r := Check(h, tight()); r.Finding.Broken() {
 				rt.Fatalf("%s\n%s", r.Finding.Breaches[0].What, tellAll(h))
 			}
 		}
@@ -33,7 +33,7 @@ func TestHotIDsAreDecided(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	for range 10 {
 		h := simulateAs(rng.IntN, 1300, 1, 3)
-		if r := Check(h, tight()); !r.Finding.OK() {
+		if r := Check(h, tight()); r.Finding.Broken() {
 			t.Errorf("%d calls: %s", len(h.Calls), r.Finding.Breaches[0].What)
 		}
 	}
@@ -107,7 +107,7 @@ func TestLiesAreFound(t *testing.T) {
 					continue
 				}
 				told++
-				if r := Check(h, tight()); !r.Finding.OK() {
+				if r := Check(h, tight()); r.Finding.Broken() {
 					found++
 				}
 			}
@@ -147,7 +147,7 @@ func TestStaleReadsAreFound(t *testing.T) {
 			continue
 		}
 		told++
-		if r := Check(h, tight()); r.Finding.OK() {
+		if r := Check(h, tight()); !r.Finding.Broken() {
 			t.Errorf("a stale read is not found in\n%s", tellAll(h))
 		}
 	}

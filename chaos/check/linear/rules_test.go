@@ -34,7 +34,7 @@ func find(tell func(s *story)) string {
 	if r.Undecided > 0 {
 		return "not decided"
 	}
-	if r.Finding.OK() {
+	if !r.Finding.Broken() {
 		return ""
 	}
 	return r.Finding.Breaches[0].What + "\n" + tellAll(&s.h)

@@ -1,0 +1,55 @@
+package siege
+
+import (
+	"testing"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/workload"
+)
+
+// Every check that goes by more than the record holds only by what it observed.
+func TestOutcomesBesideTheRecord(t *testing.T) {
+	struck := []history.Fault{{Kind: history.KillLeader, Struck: 1, Mended: 2}}
+	cases := map[string]func(r *Round, h *history.History, a *stand.Alarms){
+		"+":   func(_ *Round, _ *history.History, a *stand.Alarms) { a.Lines = 7 },
+		"9b":  func(r *Round, _ *history.History, _ *stand.Alarms) { r.siege.report.Tasks.Acknowledged = 7 },
+		"13c": func(r *Round, h *history.History, _ *stand.Alarms) { r.waited, h.Faults = true, struck },
+		"13d": func(_ *Round, h *history.History, _ *stand.Alarms) { h.Faults = []history.Fault{{Kind: "failed fsync"}} },
+	}
+	findings := func(observe func(*Round, *history.History, *stand.Alarms)) []check.Finding {
+		r := &Round{siege: &siege{deaths: &deaths{}, receiver: &workload.Receiver{}, report: newReport(Config{})}}
+		h, alarms := &history.History{}, stand.Alarms{}
+		observe(r, h, &alarms)
+		return r.beside(h, alarms)
+	}
+	for _, f := range findings(func(*Round, *history.History, *stand.Alarms) {}) {
+		if f.Outcome() != check.NotExercised {
+			t.Errorf("invariant %s, by nothing: %s", f.Invariant, f.Outcome())
+		}
+		observe := cases[f.Invariant]
+		if observe == nil {
+			t.Errorf("invariant %s: no case by which it is held", f.Invariant)
+			continue
+		}
+		for _, g := range findings(observe) {
+			if want := map[bool]check.Outcome{true: check.Held, false: check.NotExercised}[g.Invariant == f.Invariant]; g.Outcome() != want {
+				t.Errorf("invariant %s, by a case of %s: %s", g.Invariant, f.Invariant, g.Outcome())
+			}
+		}
+	}
+}
+
+// A cluster of which nothing was struck was not healed, and one that was not waited for neither.
+func TestWholeNeedsFaultsAndAHeal(t *testing.T) {
+	for _, r := range []*Round{{waited: true}, {}} {
+		h := &history.History{}
+		if !r.waited {
+			h.Faults = []history.Fault{{Kind: history.KillLeader}}
+		}
+		if f := r.whole(h); f.Outcome() != check.NotExercised {
+			t.Errorf("waited %v, %d faults: %s", r.waited, len(h.Faults), f.Outcome())
+		}
+	}
+}
