@@ -64,6 +64,9 @@ func (r Retry) patch() map[string]any {
 	setNumber(m, "max_attempts", r.MaxAttempts)
 	setDuration(m, "min_backoff", r.MinBackoff)
 	setDuration(m, "max_backoff", r.MaxBackoff)
+	if r.Delays != nil {
+		m["delays"] = wireDelays(r.Delays)
+	}
 	return m
 }
 

@@ -86,7 +86,19 @@ func appendRetry(b []byte, r *Retry) []byte {
 		b = strconv.AppendInt(append(b, `,"max_attempts":`...), int64(r.MaxAttempts), 10)
 	}
 	b = appendSpan(b, `,"min_backoff":`, r.MinBackoff)
-	return closeObject(appendSpan(b, `,"max_backoff":`, r.MaxBackoff), begin)
+	b = appendSpan(b, `,"max_backoff":`, r.MaxBackoff)
+	for i, d := range r.Delays {
+		if i == 0 {
+			b = append(b, `,"delays":[`...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendDuration(b, d)
+	}
+	if len(r.Delays) > 0 {
+		b = append(b, ']')
+	}
+	return closeObject(b, begin)
 }
 
 // appendTouch appends what a touch says.

@@ -38,6 +38,9 @@ func drawTask(t *rapid.T) Task {
 	if maybe("retry") {
 		task.Retry = &Retry{MaxAttempts: rapid.IntRange(-1, math.MaxInt32).Draw(t, "attempts"), MinBackoff: span("min"),
 			MaxBackoff: span("max")}
+		for range rapid.IntRange(0, 3).Draw(t, "delays") {
+			task.Retry.Delays = append(task.Retry.Delays, span("delay"))
+		}
 	}
 	if maybe("more") {
 		task.Labels, task.ExpiresAfter, task.Jitter = texts("labels"), span("expires"), span("jitter")

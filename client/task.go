@@ -78,6 +78,14 @@ type Retry struct {
 	MaxAttempts int
 	MinBackoff  time.Duration
 	MaxBackoff  time.Duration
+	// Delays are how long to wait after the first, second, … failed attempt, in place of a backoff. With MaxAttempts 0
+	// there is one attempt more than delays; with more attempts than that the last delay repeats.
+	Delays []time.Duration
+}
+
+// IsZero reports whether r says nothing.
+func (r Retry) IsZero() bool {
+	return r.MaxAttempts == 0 && r.MinBackoff == 0 && r.MaxBackoff == 0 && len(r.Delays) == 0
 }
 
 // Past is an attempt that has ended.

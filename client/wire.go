@@ -90,9 +90,10 @@ type wireTarget struct {
 }
 
 type wireRetry struct {
-	MaxAttempts int      `json:"max_attempts,omitempty"`
-	MinBackoff  duration `json:"min_backoff,omitzero"`
-	MaxBackoff  duration `json:"max_backoff,omitzero"`
+	MaxAttempts int        `json:"max_attempts,omitempty"`
+	MinBackoff  duration   `json:"min_backoff,omitzero"`
+	MaxBackoff  duration   `json:"max_backoff,omitzero"`
+	Delays      []duration `json:"delays,omitempty"`
 }
 
 func newWireTask(t Task) wireTask {
@@ -125,14 +126,26 @@ func newWireRetry(r *Retry) *wireRetry {
 	if r == nil {
 		return nil
 	}
-	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff)}
+	return &wireRetry{r.MaxAttempts, duration(r.MinBackoff), duration(r.MaxBackoff), wireDelays(r.Delays)}
+}
+
+func wireDelays(delays []time.Duration) []duration {
+	var w []duration
+	for _, d := range delays {
+		w = append(w, duration(d))
+	}
+	return w
 }
 
 func (w *wireRetry) retry() *Retry {
 	if w == nil {
 		return nil
 	}
-	return &Retry{w.MaxAttempts, time.Duration(w.MinBackoff), time.Duration(w.MaxBackoff)}
+	r := &Retry{MaxAttempts: w.MaxAttempts, MinBackoff: time.Duration(w.MinBackoff), MaxBackoff: time.Duration(w.MaxBackoff)}
+	for _, d := range w.Delays {
+		r.Delays = append(r.Delays, time.Duration(d))
+	}
+	return r
 }
 
 func optionalTime(t time.Time) *time.Time {

@@ -65,7 +65,7 @@ func (m *Machine) endLease(h handle, credits *credits) {
 func (s *state) maxAttempts(h handle, policy *fsmpb.Policy) uint32 {
 	r := s.tasks.Read(h)
 	c := readCold(s.blobs.Get(r.cold))
-	if n := s.extraOf(&c).Retry.GetMaxAttempts(); n > 0 {
+	if n := AttemptsOf(s.extraOf(&c).Retry); n > 0 {
 		return n
 	}
 	if n := s.queueOf(r).rule.MaxAttempts; n > 0 {

@@ -47,7 +47,7 @@ func drawExtra(t *rapid.T) *fsmpb.Extra {
 		Traceparent:    rapid.SampledFrom([]string{"", "00-1-2-01"}).Draw(t, "traceparent"),
 	}
 	if rapid.Bool().Draw(t, "retry") {
-		e.Retry = &fsmpb.Retry{MaxAttempts: 3}
+		e.Retry = &fsmpb.Retry{MaxAttempts: 3, DelaysMs: rapid.SliceOfN(rapid.Int64Range(1, 9), 0, 3).Draw(t, "delays")}
 	}
 	if rapid.Bool().Draw(t, "target") {
 		e.Target = &fsmpb.Target{Url: "http://a"}

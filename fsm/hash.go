@@ -211,6 +211,12 @@ func (d *digester) extra(e *fsmpb.Extra) {
 	d.uint(uint64(e.Retry.GetMaxAttempts()))
 	d.int(e.Retry.GetMinBackoffMs())
 	d.int(e.Retry.GetMaxBackoffMs())
+	if delays := e.Retry.GetDelaysMs(); len(delays) > 0 {
+		d.int(-int64(len(delays))) // no other number is negative here
+		for _, ms := range delays {
+			d.int(ms)
+		}
+	}
 	d.int(e.ExpiresAfterMs)
 	d.string(e.Traceparent)
 	for _, l := range e.Labels {

@@ -22,6 +22,7 @@ const (
 	MaxKeyBytes        = 255
 	MaxContentType     = 255
 	MaxAttempts        = 1000
+	MaxRetryDelays     = 32
 	MaxErrorBytes      = 512 // of last_error; longer ones are cut
 
 	MaxDelay     = 100 * 365 * 24 * time.Hour // also how far ahead fire_at may be
@@ -193,7 +194,35 @@ func checkRetry(r *fsmpb.Retry) *FieldError {
 	if r.MinBackoffMs > 0 && r.MaxBackoffMs > 0 && r.MinBackoffMs > r.MaxBackoffMs {
 		return &FieldError{Field: "retry.min_backoff", Detail: "is longer than retry.max_backoff"}
 	}
+	return checkDelays(r)
+}
+
+func checkDelays(r *fsmpb.Retry) *FieldError {
+	const field = "retry.delays"
+	n := len(r.DelaysMs)
+	if n > MaxRetryDelays {
+		return &FieldError{Field: field, Detail: fmt.Sprintf("has %d delays", n), Limit: fmt.Sprintf("1 to %d", MaxRetryDelays)}
+	}
+	if n > 0 && (r.MinBackoffMs > 0 || r.MaxBackoffMs > 0) {
+		return &FieldError{Field: field, Detail: "and a backoff are both given: at most one of them"}
+	}
+	for i, ms := range r.DelaysMs {
+		if ms <= 0 || ms > MaxBackoff.Milliseconds() {
+			return &FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Detail: "is out of range", Limit: "more than 0s, at most 7d"}
+		}
+	}
 	return nil
+}
+
+// AttemptsOf returns how many attempts a retry policy allows, 0 if it does not say.
+func AttemptsOf(r *fsmpb.Retry) uint32 {
+	if n := r.GetMaxAttempts(); n > 0 {
+		return n
+	}
+	if n := len(r.GetDelaysMs()); n > 0 {
+		return uint32(n) + 1
+	}
+	return 0
 }
 
 func checkLabels(labels []*fsmpb.Label) *FieldError {

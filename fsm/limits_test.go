@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,6 +87,11 @@ func TestCheckSpec(t *testing.T) {
 		{"retry.max_attempts", &fsmpb.Spec{Retry: &fsmpb.Retry{MaxAttempts: 1000}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MaxAttempts: 1001}}},
 		{"retry.max_backoff", &fsmpb.Spec{Retry: &fsmpb.Retry{MaxBackoffMs: MaxBackoff.Milliseconds()}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MaxBackoffMs: MaxBackoff.Milliseconds() + 1}}},
 		{"retry.min_backoff", &fsmpb.Spec{Retry: &fsmpb.Retry{MinBackoffMs: 5, MaxBackoffMs: 5}}, &fsmpb.Spec{Retry: &fsmpb.Retry{MinBackoffMs: 6, MaxBackoffMs: 5}}},
+		{"retry.delays", delays(32, 1), delays(33, 1)},
+		{"retry.delays[0]", delays(1, MaxBackoff.Milliseconds()), delays(1, MaxBackoff.Milliseconds()+1)},
+		{"retry.delays[0]", delays(0, 0), delays(1, 0)},
+		{"retry.delays", delays(2, 1), &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: []int64{1}, MinBackoffMs: 1}}},
+		{"retry.delays", delays(2, 1), &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: []int64{1}, MaxBackoffMs: 1}}},
 		{"labels", &fsmpb.Spec{Labels: labels(16, 63, 255)}, &fsmpb.Spec{Labels: labels(17, 63, 255)}},
 		{"labels." + strings.Repeat("n", 64), &fsmpb.Spec{}, &fsmpb.Spec{Labels: labels(1, 64, 1)}},
 		{"labels.n", &fsmpb.Spec{}, &fsmpb.Spec{Labels: labels(1, 1, 256)}},
@@ -120,4 +126,9 @@ func TestSlotIsFixed(t *testing.T) {
 			t.Errorf("%s: slot %d, want %d", id, got, want)
 		}
 	}
+}
+
+// delays is a task that is retried after n delays of so many milliseconds.
+func delays(n int, ms int64) *fsmpb.Spec {
+	return &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: slices.Repeat([]int64{ms}, n)}}
 }

@@ -94,6 +94,7 @@ func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
 		MaxAttempts:  r.GetMaxAttempts(),
 		MinBackoffMs: r.GetMinBackoffMs(),
 		MaxBackoffMs: r.GetMaxBackoffMs(),
+		DelaysMs:     r.GetDelaysMs(),
 	}
 	if op.Retry.MaxAttempts != nil {
 		merged.MaxAttempts = *op.Retry.MaxAttempts
@@ -104,7 +105,10 @@ func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
 	if op.Retry.MaxBackoffMs != nil {
 		merged.MaxBackoffMs = *op.Retry.MaxBackoffMs
 	}
-	if merged.MaxAttempts == 0 && merged.MinBackoffMs == 0 && merged.MaxBackoffMs == 0 {
+	if op.Retry.Delays != nil {
+		merged.DelaysMs = op.Retry.Delays.Ms
+	}
+	if merged.MaxAttempts == 0 && merged.MinBackoffMs == 0 && merged.MaxBackoffMs == 0 && len(merged.DelaysMs) == 0 {
 		return nil
 	}
 	return merged

@@ -66,12 +66,42 @@ func TestRuleOf(t *testing.T) {
 			},
 			&fsmpb.QueueRule{Namespace: "n", Queue: "q", Pushed: true, AttemptTimeoutMs: 7, MaxAttempts: 3, KeepDoneMs: 4, KeepDeadMs: 5},
 		},
+		{
+			&fsmpb.QueuePolicy{Queue: "q", Retry: &fsmpb.Retry{DelaysMs: []int64{1, 2}}},
+			&fsmpb.QueueRule{Namespace: "default", Queue: "q", MaxAttempts: 3},
+		},
+		{
+			&fsmpb.QueuePolicy{Queue: "q", Retry: &fsmpb.Retry{DelaysMs: []int64{1, 2}, MaxAttempts: 2}},
+			&fsmpb.QueueRule{Namespace: "default", Queue: "q", MaxAttempts: 2},
+		},
 		{&fsmpb.QueuePolicy{Queue: "q", Paused: true}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
 		{&fsmpb.QueuePolicy{Queue: "q", MaxInFlight: 1}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
 		{&fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: 0.1}, &fsmpb.QueueRule{Namespace: "default", Queue: "q", Held: true}},
 	} {
 		if got := RuleOf(c.policy); !proto.Equal(got, c.want) {
 			t.Errorf("%v: got %v, want %v", c.policy, got, c.want)
+		}
+	}
+}
+
+// A merge patch swaps the delays whole, and what it makes of a policy that says nothing is none.
+func TestMergeRetryOfDelays(t *testing.T) {
+	was := &fsmpb.Retry{DelaysMs: []int64{1, 2}}
+	list := func(ms ...int64) *fsmpb.RetryPatch { return &fsmpb.RetryPatch{Delays: &fsmpb.RetryDelays{Ms: ms}} }
+	for _, c := range []struct {
+		was, want *fsmpb.Retry
+		patch     *fsmpb.Patch
+	}{
+		{was, was, &fsmpb.Patch{}},
+		{was, was, &fsmpb.Patch{Retry: &fsmpb.RetryPatch{}}},
+		{was, &fsmpb.Retry{DelaysMs: []int64{7}}, &fsmpb.Patch{Retry: list(7)}},
+		{was, nil, &fsmpb.Patch{Retry: list()}},
+		{was, nil, &fsmpb.Patch{ClearRetry: true}},
+		{nil, &fsmpb.Retry{DelaysMs: []int64{7, 8}}, &fsmpb.Patch{Retry: list(7, 8)}},
+		{&fsmpb.Retry{MaxAttempts: 2}, &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{7}}, &fsmpb.Patch{Retry: list(7)}},
+	} {
+		if got := MergeRetry(c.was, c.patch); !proto.Equal(got, c.want) {
+			t.Errorf("%v of %v: %v, want %v", c.patch, c.was, got, c.want)
 		}
 	}
 }

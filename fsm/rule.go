@@ -21,7 +21,7 @@ func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 		Pushed:           p.GetTarget() != nil,
 		Held:             p.GetPaused() || p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0,
 		AttemptTimeoutMs: p.GetTarget().GetTimeoutMs(),
-		MaxAttempts:      p.GetRetry().GetMaxAttempts(),
+		MaxAttempts:      AttemptsOf(p.GetRetry()),
 		KeepDoneMs:       p.GetKeepDoneMs(),
 		KeepDeadMs:       p.GetKeepDeadMs(),
 	}

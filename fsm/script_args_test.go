@@ -89,10 +89,28 @@ func (a args) spec() *fsmpb.Spec {
 	if n := a.intOr("attempts", 0); n > 0 {
 		spec.Retry = &fsmpb.Retry{MaxAttempts: uint32(n)}
 	}
+	if list := a.numbers("delays"); len(list) > 0 {
+		spec.Retry = &fsmpb.Retry{MaxAttempts: uint32(a.intOr("attempts", 0)), DelaysMs: list}
+	}
 	if v, ok := a.named["label"]; ok {
 		spec.Labels = []*fsmpb.Label{{Name: "l", Value: v}}
 	}
 	return spec
+}
+
+// numbers reads a list with commas.
+func (a args) numbers(name string) (list []int64) {
+	text, ok := a.named[name]
+	for one := range strings.SplitSeq(text, ",") {
+		if ok && one != "" {
+			n, err := strconv.ParseInt(one, 10, 64)
+			if err != nil {
+				panic(err)
+			}
+			list = append(list, n)
+		}
+	}
+	return list
 }
 
 func (a args) patch(now int64) *fsmpb.Patch {
@@ -105,6 +123,9 @@ func (a args) patch(now int64) *fsmpb.Patch {
 	}
 	if v, ok := a.named["url"]; ok {
 		op.Target = &fsmpb.TargetPatch{Url: &v}
+	}
+	if _, ok := a.named["delays"]; ok {
+		op.Retry = &fsmpb.RetryPatch{Delays: &fsmpb.RetryDelays{Ms: a.numbers("delays")}, MinBackoffMs: a.optional("min_backoff")}
 	}
 	if v, ok := a.named["header"]; ok {
 		if op.Target == nil {

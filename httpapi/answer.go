@@ -146,6 +146,7 @@ func appendRetry(b []byte, r *fsmpb.Retry) []byte {
 	}
 	b = appendSpan(b, `,"min_backoff":`, r.MinBackoffMs)
 	b = appendSpan(b, `,"max_backoff":`, r.MaxBackoffMs)
+	b = appendDelays(b, r.DelaysMs)
 	if len(b) == begin {
 		return b
 	}
@@ -153,6 +154,20 @@ func appendRetry(b []byte, r *fsmpb.Retry) []byte {
 	members := append([]byte(nil), b[begin+1:]...) // without the first comma
 	b = append(append(b[:begin], opening...), members...)
 	return append(b, '}')
+}
+
+func appendDelays(b []byte, delays []int64) []byte {
+	for i, ms := range delays {
+		name := `,`
+		if i == 0 {
+			name = `,"delays":[`
+		}
+		b = appendSpan(b, name, ms)
+	}
+	if len(delays) > 0 {
+		b = append(b, ']')
+	}
+	return b
 }
 
 // appendSpan writes a duration with the name before it, unless it is unset.

@@ -165,6 +165,17 @@ func (h *hasher) spec(s *fsmpb.Spec) {
 		h.text(l.Name)
 		h.text(l.Value)
 	}
+	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 { // calls without them hash as they did before there were any
+		h.delays(delays)
+	}
+}
+
+func (h *hasher) delays(delays []int64) {
+	h.text("delays")
+	h.num(int64(len(delays)))
+	for _, ms := range delays {
+		h.num(ms)
+	}
 }
 
 func (h *hasher) touch(t *fsmpb.Touch) {
@@ -222,5 +233,8 @@ func (h *hasher) patchOfRetry(p *fsmpb.Patch) {
 		h.num(int64(r.GetMaxAttempts()))
 		h.optional(r.MinBackoffMs)
 		h.optional(r.MaxBackoffMs)
+		if r.Delays != nil {
+			h.delays(r.Delays.Ms)
+		}
 	}
 }

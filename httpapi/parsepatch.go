@@ -152,6 +152,11 @@ func patchRetry(s *scanner, patch *fsmpb.Patch) error {
 			r.MinBackoffMs, err = numberOrNull(s, func(s *scanner) (int64, error) { return s.backoff("retry.min_backoff") })
 		case "max_backoff":
 			r.MaxBackoffMs, err = numberOrNull(s, func(s *scanner) (int64, error) { return s.backoff("retry.max_backoff") })
+		case "delays":
+			r.Delays = new(fsmpb.RetryDelays)
+			if !s.null() {
+				r.Delays.Ms, err = s.delays()
+			}
 		}
 		return err
 	})
@@ -202,6 +207,7 @@ func settings(patch *fsmpb.Patch) *fsmpb.Spec {
 	if r := patch.Retry; r != nil {
 		spec.Retry = &fsmpb.Retry{
 			MaxAttempts: r.GetMaxAttempts(), MinBackoffMs: r.GetMinBackoffMs(), MaxBackoffMs: r.GetMaxBackoffMs(),
+			DelaysMs: r.GetDelays().GetMs(),
 		}
 	}
 	for _, l := range patch.Labels {

@@ -133,6 +133,8 @@ func retry(s *scanner) (*fsmpb.Retry, error) {
 			r.MinBackoffMs, err = s.backoff("retry.min_backoff")
 		case "max_backoff":
 			r.MaxBackoffMs, err = s.backoff("retry.max_backoff")
+		case "delays":
+			r.DelaysMs, err = s.delays()
 		}
 		return err
 	})
@@ -143,8 +145,27 @@ func retry(s *scanner) (*fsmpb.Retry, error) {
 }
 
 func retryFields() once {
-	return once{prefix: "retry.", names: []string{"max_attempts", "min_backoff", "max_backoff"}}
+	return once{prefix: "retry.", names: []string{"max_attempts", "min_backoff", "max_backoff", "delays"}}
 }
+
+// delays reads the waits between attempts, at least one.
+func (s *scanner) delays() (delays []int64, err error) {
+	const field = "retry.delays"
+	err = s.array(field, func(i int) error {
+		if i == fsm.MaxRetryDelays {
+			return &fsm.FieldError{Field: field, Detail: "has too many", Limit: delaysRule}
+		}
+		ms, err := s.backoff(fmt.Sprintf("%s[%d]", field, i))
+		delays = append(delays, ms)
+		return err
+	})
+	if err == nil && len(delays) == 0 {
+		err = &fsm.FieldError{Field: field, Detail: "is empty", Limit: delaysRule}
+	}
+	return delays, err
+}
+
+var delaysRule = fmt.Sprintf("1 to %d", fsm.MaxRetryDelays)
 
 func (s *scanner) backoff(name string) (int64, error) {
 	return s.positive(name, fsm.MaxBackoff, "7d")

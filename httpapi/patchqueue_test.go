@@ -22,7 +22,11 @@ func TestPatchQueue(t *testing.T) {
 				`"max_in_flight":7,"paused":true` + signing},
 		{`{"retry":{"max_attempts":null,"max_backoff":null},"max_in_flight":null,"max_per_second":0.5,"batch_max":10}`,
 			`"target":{"url":"http://x/","headers":{"x-b":"2"}},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
-		{`{"target":null,"max_per_second":null,"batch_max":null,"paused":null,"keep_done":"3d","keep_dead":"30d"}`,
+		{`{"retry":{"delays":["4m","10m","1h"]}}`, `"target":{"url":"http://x/","headers":{"x-b":"2"}},` +
+			`"retry":{"delays":["4m","10m","1h"]},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
+		{`{"retry":{"delays":null,"max_attempts":4}}`, `"target":{"url":"http://x/","headers":{"x-b":"2"}},` +
+			`"retry":{"max_attempts":4},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
+		{`{"retry":null,"target":null,"max_per_second":null,"batch_max":null,"paused":null,"keep_done":"3d","keep_dead":"30d"}`,
 			`"paused":false,"keep_done":"3d","keep_dead":"30d"` + signing},
 		{`{"keep_done":null,"keep_dead":null,"retry":null,"signing":{"secrets":["` + print + `"]}}`, `"paused":false` + signing},
 		{`{"signing":null}`, `"paused":false`},

@@ -20,6 +20,20 @@ const wholeTask = `{"queue":"mail","fire_at":"2026-11-21T12:00:00.0001+01:00","p
 	"target":{"url":"https://shop.example/close","headers":{"X-Shop":"1","a":"é"},"timeout":"15s"},
 	"retry":{"max_attempts":5,"min_backoff":"500ms","max_backoff":"10m"},"expires_after":"1h","labels":{"t":"a","b":""}}`
 
+// A list of delays is shown as it was said.
+func TestRetryDelaysReadBack(t *testing.T) {
+	h := newHarness(t)
+	const retry = `"retry":{"max_attempts":9,"delays":["4m","10m","1h"]}`
+	for _, a := range []answer{
+		h.call("PUT", "/v1/tasks/a", `{"delay":"1h",`+retry+`}`), h.call("GET", "/v1/tasks/a", ""),
+		h.call("PUT", "/v1/queues/q", `{`+retry+`}`), h.call("GET", "/v1/queues/q", ""),
+	} {
+		if a.StatusCode > 299 || !strings.Contains(a.text, retry) {
+			t.Errorf("answered %d %s", a.StatusCode, a.text)
+		}
+	}
+}
+
 func TestPutAnswersTheWholeTask(t *testing.T) {
 	h := newHarness(t)
 	a := h.call("PUT", "/v1/tasks/order-1042", wholeTask)

@@ -19,6 +19,7 @@ type plan struct {
 	timeout                time.Duration // of the whole attempt
 	maxAttempts            uint32
 	minBackoff, maxBackoff time.Duration
+	delaysMs               []int64 // in place of a backoff; nil: there are none
 }
 
 // planOf puts a task's plan together.
@@ -30,9 +31,15 @@ func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	own, queues := spec.GetRetry(), queue.GetRetry()
 	r := plan{
 		timeout:     first(spec.GetTarget().GetTimeoutMs(), queue.GetTarget().GetTimeoutMs(), p.Timeout),
-		maxAttempts: orDefault(orDefault(own.GetMaxAttempts(), queues.GetMaxAttempts()), p.MaxAttempts),
+		maxAttempts: orDefault(orDefault(fsm.AttemptsOf(own), fsm.AttemptsOf(queues)), p.MaxAttempts),
 		minBackoff:  first(own.GetMinBackoffMs(), queues.GetMinBackoffMs(), p.MinBackoff),
 		maxBackoff:  first(own.GetMaxBackoffMs(), queues.GetMaxBackoffMs(), p.MaxBackoff),
+	}
+	if own.GetMinBackoffMs() == 0 && own.GetMaxBackoffMs() == 0 { // else the task prefers its own backoff to the queue's list
+		r.delaysMs = queues.GetDelaysMs()
+	}
+	if len(own.GetDelaysMs()) > 0 {
+		r.delaysMs = own.DelaysMs
 	}
 	// The greatest wins over a least that comes from farther away.
 	if own.GetMinBackoffMs() == 0 && (own.GetMaxBackoffMs() > 0 || queues.GetMinBackoffMs() == 0) {
@@ -41,8 +48,11 @@ func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	return r
 }
 
-// backoff returns the wait after the n-th failed attempt.
+// backoff returns the wait after the n-th failed attempt, n at least 1. A listed delay is exact, with no jitter.
 func (r plan) backoff(n uint32) time.Duration {
+	if listed := len(r.delaysMs); listed > 0 {
+		return time.Duration(r.delaysMs[min(max(int(n), 1), listed)-1]) * time.Millisecond
+	}
 	return backoff(n, r.minBackoff, r.maxBackoff, rand.Float64())
 }
 

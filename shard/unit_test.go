@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -347,24 +348,33 @@ func TestPlan(t *testing.T) {
 	retry := func(attempts uint32, least, most int64) *fsmpb.Retry {
 		return &fsmpb.Retry{MaxAttempts: attempts, MinBackoffMs: least, MaxBackoffMs: most}
 	}
+	list := func(attempts uint32, delays ...int64) *fsmpb.Retry {
+		return &fsmpb.Retry{MaxAttempts: attempts, DelaysMs: delays}
+	}
 	p := defaultPolicy()
 	for _, test := range []struct {
 		name        string
 		own, queues *fsmpb.Retry
 		want        plan
 	}{
-		{"defaults", nil, nil, plan{0, p.MaxAttempts, p.MinBackoff, p.MaxBackoff}},
-		{"the queue's", nil, retry(3, 2000, 5000), plan{0, 3, 2 * time.Second, 5 * time.Second}},
-		{"its own", retry(4, 100, 200), retry(3, 2000, 5000), plan{0, 4, 100 * time.Millisecond, 200 * time.Millisecond}},
-		{"both", retry(4, 0, 0), retry(3, 0, 5000), plan{0, 4, time.Second, 5 * time.Second}},
+		{"defaults", nil, nil, plan{0, p.MaxAttempts, p.MinBackoff, p.MaxBackoff, nil}},
+		{"the queue's", nil, retry(3, 2000, 5000), plan{0, 3, 2 * time.Second, 5 * time.Second, nil}},
+		{"its own", retry(4, 100, 200), retry(3, 2000, 5000), plan{0, 4, 100 * time.Millisecond, 200 * time.Millisecond, nil}},
+		{"both", retry(4, 0, 0), retry(3, 0, 5000), plan{0, 4, time.Second, 5 * time.Second, nil}},
 		{"its own greatest", retry(0, 0, 500), retry(0, 2000, 5000),
-			plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond}},
-		{"the queue's greatest", nil, retry(0, 0, 500), plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond}},
+			plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond, nil}},
+		{"the queue's greatest", nil, retry(0, 0, 500), plan{0, 10, 500 * time.Millisecond, 500 * time.Millisecond, nil}},
+		{"its own delays", list(0, 7, 8), retry(3, 2000, 5000), plan{0, 3, 2 * time.Second, 5 * time.Second, []int64{7, 8}}},
+		{"its own delays and attempts", list(2, 7, 8), list(0, 9), plan{0, 2, p.MinBackoff, p.MaxBackoff, []int64{7, 8}}},
+		{"the queue's delays", nil, list(0, 7, 8, 9), plan{0, 4, p.MinBackoff, p.MaxBackoff, []int64{7, 8, 9}}},
+		{"the queue's delays, its own attempts", retry(9, 0, 0), list(0, 7, 8), plan{0, 9, p.MinBackoff, p.MaxBackoff, []int64{7, 8}}},
+		{"its own backoff before the queue's delays", retry(0, 100, 200), list(0, 7, 8),
+			plan{0, 3, 100 * time.Millisecond, 200 * time.Millisecond, nil}},
 	} {
 		task := &fsmpb.Task{Spec: &fsmpb.Spec{Retry: test.own}}
 		got := p.planOf(task, &fsmpb.QueuePolicy{Retry: test.queues})
 		got.timeout = 0
-		if got != test.want {
+		if !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
 	}
@@ -384,6 +394,29 @@ func TestPlan(t *testing.T) {
 			t.Fatalf("waits %v by default", got)
 		}
 	}
+}
+
+// A listed delay is kept to the millisecond, the last one repeats, and a receiver may ask for more time but not for less.
+func TestListedDelaysAreExact(t *testing.T) {
+	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
+	rapid.Check(t, func(t *rapid.T) {
+		delays := rapid.SliceOfN(rapid.Int64Range(1, fsm.MaxBackoff.Milliseconds()), 1, fsm.MaxRetryDelays).Draw(t, "delays")
+		attempts := rapid.Uint32Range(0, 2*fsm.MaxRetryDelays).Draw(t, "attempts")
+		plan := p.planOf(&fsmpb.Task{Spec: &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: delays, MaxAttempts: attempts}}}, nil)
+		if attempts == 0 {
+			attempts = uint32(len(delays)) + 1
+		}
+		later := time.Duration(rapid.Int64Range(0, 90_000).Draw(t, "Retry-After")) * time.Second
+		for n := uint32(1); n <= attempts; n++ {
+			s := p.verdict(&fsmpb.Task{Attempts: n}, plan, fsm.Outcome{Error: "500", RetryAfter: later}, now)
+			want := max(delays[min(int(n), len(delays))-1], min(later, maxRetryAfter).Milliseconds())
+			switch {
+			case n == attempts && s.Verdict == fsmpb.Verdict_VERDICT_DEAD:
+			case n == attempts || s.Verdict != fsmpb.Verdict_VERDICT_RETRY || s.RetryAtMs != now.UnixMilli()+want:
+				t.Fatalf("failure %d of %d: %v, want %d ms", n, attempts, s, want)
+			}
+		}
+	})
 }
 
 // Whatever a settle says, it may be the end of a task that was cancelled meanwhile: the tombstone must have its time, or

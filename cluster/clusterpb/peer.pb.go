@@ -532,6 +532,7 @@ type PullDemand struct {
 	Received      uint64                 `protobuf:"varint,7,opt,name=received,proto3" json:"received,omitempty"` // tasks that have come: what is under way is bounded in bytes
 	End           bool                   `protobuf:"varint,8,opt,name=end,proto3" json:"end,omitempty"`           // nothing is asked any more; the answer says ended
 	Holder        uint32                 `protobuf:"varint,9,opt,name=holder,proto3" json:"holder,omitempty"`     // the run of the asking node, as ArrivedReply names it; of the first message, too
+	Look          uint64                 `protobuf:"varint,10,opt,name=look,proto3" json:"look,omitempty"`        // the last question whether something is there for it; 0: none was asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -629,6 +630,13 @@ func (x *PullDemand) GetHolder() uint32 {
 	return 0
 }
 
+func (x *PullDemand) GetLook() uint64 {
+	if x != nil {
+		return x.Look
+	}
+	return 0
+}
+
 type PullReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Answers       []*PullAnswer          `protobuf:"bytes,1,rep,name=answers,proto3" json:"answers,omitempty"`
@@ -676,10 +684,11 @@ func (x *PullReply) GetAnswers() []*PullAnswer {
 type PullAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`  // leased, with their payloads
-	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"` // how many more waited in the lane then
-	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"` // nothing more comes under this number
-	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`  // why, unless it was asked to end
+	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`    // leased, with their payloads
+	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`   // how many more waited in the lane then
+	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`   // nothing more comes under this number
+	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`    // why, unless it was asked to end
+	Looked        uint64                 `protobuf:"varint,6,opt,name=looked,proto3" json:"looked,omitempty"` // nothing was there when that question came; 0: it says nothing of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -747,6 +756,13 @@ func (x *PullAnswer) GetError() *CallError {
 		return x.Error
 	}
 	return nil
+}
+
+func (x *PullAnswer) GetLooked() uint64 {
+	if x != nil {
+		return x.Looked
+	}
+	return 0
 }
 
 // ArrivedRequest is of a shard's new leader.
@@ -2390,7 +2406,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
 	"\x10AwaitQueuesReply\"F\n" +
 	"\vPullRequest\x127\n" +
-	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xe5\x01\n" +
+	"\ademands\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullDemandR\ademands\"\xf9\x01\n" +
 	"\n" +
 	"PullDemand\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x14\n" +
@@ -2401,16 +2417,19 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05total\x18\x06 \x01(\x04R\x05total\x12\x1a\n" +
 	"\breceived\x18\a \x01(\x04R\breceived\x12\x10\n" +
 	"\x03end\x18\b \x01(\bR\x03end\x12\x16\n" +
-	"\x06holder\x18\t \x01(\rR\x06holder\"D\n" +
+	"\x06holder\x18\t \x01(\rR\x06holder\x12\x12\n" +
+	"\x04look\x18\n" +
+	" \x01(\x04R\x04look\"D\n" +
 	"\tPullReply\x127\n" +
-	"\aanswers\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullAnswerR\aanswers\"\xaf\x01\n" +
+	"\aanswers\x18\x01 \x03(\v2\x1d.belfry.cluster.v1.PullAnswerR\aanswers\"\xc7\x01\n" +
 	"\n" +
 	"PullAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12)\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x14\n" +
 	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x122\n" +
-	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\">\n" +
+	"\x05error\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.CallErrorR\x05error\x12\x16\n" +
+	"\x06looked\x18\x06 \x01(\x04R\x06looked\">\n" +
 	"\x0eArrivedRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\">\n" +

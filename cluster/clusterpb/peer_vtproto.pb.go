@@ -454,6 +454,11 @@ func (m *PullDemand) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.Look != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Look))
+		i--
+		dAtA[i] = 0x50
+	}
 	if m.Holder != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Holder))
 		i--
@@ -585,6 +590,11 @@ func (m *PullAnswer) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Looked != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Looked))
+		i--
+		dAtA[i] = 0x30
 	}
 	if m.Error != nil {
 		size, err := m.Error.MarshalToSizedBufferVT(dAtA[:i])
@@ -2446,6 +2456,9 @@ func (m *PullDemand) SizeVT() (n int) {
 	if m.Holder != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Holder))
 	}
+	if m.Look != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Look))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -2496,6 +2509,9 @@ func (m *PullAnswer) SizeVT() (n int) {
 	if m.Error != nil {
 		l = m.Error.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.Looked != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.Looked))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -4200,6 +4216,25 @@ func (m *PullDemand) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 10:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Look", wireType)
+			}
+			m.Look = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Look |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -4472,6 +4507,25 @@ func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 6:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Looked", wireType)
+			}
+			m.Looked = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Looked |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

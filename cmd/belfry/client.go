@@ -108,6 +108,9 @@ func retry(r *client.Retry) string {
 	if r != nil && r.MaxBackoff > 0 {
 		parts = append(parts, fmt.Sprintf("at most %v apart", r.MaxBackoff))
 	}
+	if r != nil && len(r.Delays) > 0 {
+		parts = append(parts, fmt.Sprintf("after %v", r.Delays))
+	}
 	return strings.Join(parts, ", ")
 }
 

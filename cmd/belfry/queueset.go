@@ -175,7 +175,7 @@ func (f *queueFlags) setRetry(given func(string) bool, q *client.Queue) error {
 		setSpan(given, &r.MaxBackoff, "max-backoff", f.maxBackoff),
 	)
 	q.Retry = &r
-	if r == (client.Retry{}) {
+	if r.IsZero() {
 		q.Retry = nil
 	}
 	return err

@@ -71,7 +71,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 		pairs(&t.Target.Headers, "header", f.headers, ":"),
 		pairs(&t.Labels, "label", f.labels, "="),
 	)
-	if *t.Retry == (client.Retry{}) {
+	if t.Retry.IsZero() {
 		t.Retry = nil
 	}
 	if t.Target.URL == "" {

@@ -262,6 +262,7 @@ const (
 	Code_CODE_NO_DELAY            Code = 8  // touch without a delay of a task that has none
 	Code_CODE_INVALID             Code = 9  // the merged task breaks a limit: see field and detail
 	Code_CODE_STALE               Code = 10 // settle: the fence has been superseded, or the lease had ended
+	Code_CODE_REPLACED            Code = 11 // settle: the task was scheduled anew since; nothing has changed
 )
 
 // Enum value maps for Code.
@@ -278,6 +279,7 @@ var (
 		8:  "CODE_NO_DELAY",
 		9:  "CODE_INVALID",
 		10: "CODE_STALE",
+		11: "CODE_REPLACED",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":         0,
@@ -291,6 +293,7 @@ var (
 		"CODE_NO_DELAY":            8,
 		"CODE_INVALID":             9,
 		"CODE_STALE":               10,
+		"CODE_REPLACED":            11,
 	}
 )
 
@@ -1021,9 +1024,10 @@ func (x *Header) GetValue() string {
 // Retry: a zero field is the queue's.
 type Retry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	MaxAttempts   uint32                 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	MaxAttempts   uint32                 `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"` // 0 with delays: one more than there are of them
 	MinBackoffMs  int64                  `protobuf:"varint,2,opt,name=min_backoff_ms,json=minBackoffMs,proto3" json:"min_backoff_ms,omitempty"`
 	MaxBackoffMs  int64                  `protobuf:"varint,3,opt,name=max_backoff_ms,json=maxBackoffMs,proto3" json:"max_backoff_ms,omitempty"`
+	DelaysMs      []int64                `protobuf:"varint,4,rep,packed,name=delays_ms,json=delaysMs,proto3" json:"delays_ms,omitempty"` // the wait after each failed attempt, in place of a backoff; the last one repeats
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1077,6 +1081,13 @@ func (x *Retry) GetMaxBackoffMs() int64 {
 		return x.MaxBackoffMs
 	}
 	return 0
+}
+
+func (x *Retry) GetDelaysMs() []int64 {
+	if x != nil {
+		return x.DelaysMs
+	}
+	return nil
 }
 
 type Label struct {
@@ -1555,6 +1566,7 @@ type RetryPatch struct {
 	MaxAttempts   *uint32                `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"` // 0 clears, as in the next two
 	MinBackoffMs  *int64                 `protobuf:"varint,2,opt,name=min_backoff_ms,json=minBackoffMs,proto3,oneof" json:"min_backoff_ms,omitempty"`
 	MaxBackoffMs  *int64                 `protobuf:"varint,3,opt,name=max_backoff_ms,json=maxBackoffMs,proto3,oneof" json:"max_backoff_ms,omitempty"`
+	Delays        *RetryDelays           `protobuf:"bytes,4,opt,name=delays,proto3" json:"delays,omitempty"` // none in it clears
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1610,6 +1622,57 @@ func (x *RetryPatch) GetMaxBackoffMs() int64 {
 	return 0
 }
 
+func (x *RetryPatch) GetDelays() *RetryDelays {
+	if x != nil {
+		return x.Delays
+	}
+	return nil
+}
+
+type RetryDelays struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ms            []int64                `protobuf:"varint,1,rep,packed,name=ms,proto3" json:"ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryDelays) Reset() {
+	*x = RetryDelays{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryDelays) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryDelays) ProtoMessage() {}
+
+func (x *RetryDelays) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryDelays.ProtoReflect.Descriptor instead.
+func (*RetryDelays) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RetryDelays) GetMs() []int64 {
+	if x != nil {
+		return x.Ms
+	}
+	return nil
+}
+
 type LabelPatch struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1620,7 +1683,7 @@ type LabelPatch struct {
 
 func (x *LabelPatch) Reset() {
 	*x = LabelPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1695,7 @@ func (x *LabelPatch) String() string {
 func (*LabelPatch) ProtoMessage() {}
 
 func (x *LabelPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1708,7 @@ func (x *LabelPatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LabelPatch.ProtoReflect.Descriptor instead.
 func (*LabelPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LabelPatch) GetName() string {
@@ -1676,7 +1739,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1751,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1764,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Touch) GetReceivedAtMs() int64 {
@@ -1748,7 +1811,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1823,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +1836,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 // Policy is what tasks that say nothing themselves get, as the leader knew it when it proposed.
@@ -1792,7 +1855,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1867,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1880,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -1882,7 +1945,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1957,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +1970,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -1946,7 +2009,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2021,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2034,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2023,7 +2086,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2035,7 +2098,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2048,7 +2111,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2095,7 +2158,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2170,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2183,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -2185,7 +2248,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2260,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2273,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -2295,7 +2358,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2307,7 +2370,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2320,7 +2383,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -2361,7 +2424,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2373,7 +2436,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2386,7 +2449,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -2455,7 +2518,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2467,7 +2530,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2480,7 +2543,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -2499,7 +2562,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2574,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2587,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 // Drop forgets a dead letter.
@@ -2536,7 +2599,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2548,7 +2611,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2561,7 +2624,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 // QueuePolicy is what a queue's operator decided. Tasks that say something themselves keep to that.
@@ -2585,7 +2648,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2660,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2673,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -2720,7 +2783,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2732,7 +2795,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2745,7 +2808,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -2861,7 +2924,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2873,7 +2936,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2886,7 +2949,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -2942,7 +3005,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2954,7 +3017,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2967,7 +3030,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -3003,7 +3066,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3015,7 +3078,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3028,7 +3091,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Result) GetCode() Code {
@@ -3128,7 +3191,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3203,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3216,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Task) GetNamespace() string {
@@ -3301,7 +3364,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3376,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3389,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -3411,7 +3474,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3486,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3499,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -3521,11 +3584,12 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"v\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x93\x01\n" +
 	"\x05Retry\x12!\n" +
 	"\fmax_attempts\x18\x01 \x01(\rR\vmaxAttempts\x12$\n" +
 	"\x0emin_backoff_ms\x18\x02 \x01(\x03R\fminBackoffMs\x12$\n" +
-	"\x0emax_backoff_ms\x18\x03 \x01(\x03R\fmaxBackoffMs\"1\n" +
+	"\x0emax_backoff_ms\x18\x03 \x01(\x03R\fmaxBackoffMs\x12\x1b\n" +
+	"\tdelays_ms\x18\x04 \x03(\x03R\bdelaysMs\"1\n" +
 	"\x05Label\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\xc7\x01\n" +
@@ -3571,15 +3635,18 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\vHeaderPatch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
-	"\x06_value\"\xc1\x01\n" +
+	"\x06_value\"\xf5\x01\n" +
 	"\n" +
 	"RetryPatch\x12&\n" +
 	"\fmax_attempts\x18\x01 \x01(\rH\x00R\vmaxAttempts\x88\x01\x01\x12)\n" +
 	"\x0emin_backoff_ms\x18\x02 \x01(\x03H\x01R\fminBackoffMs\x88\x01\x01\x12)\n" +
-	"\x0emax_backoff_ms\x18\x03 \x01(\x03H\x02R\fmaxBackoffMs\x88\x01\x01B\x0f\n" +
+	"\x0emax_backoff_ms\x18\x03 \x01(\x03H\x02R\fmaxBackoffMs\x88\x01\x01\x122\n" +
+	"\x06delays\x18\x04 \x01(\v2\x1a.belfry.fsm.v1.RetryDelaysR\x06delaysB\x0f\n" +
 	"\r_max_attemptsB\x11\n" +
 	"\x0f_min_backoff_msB\x11\n" +
-	"\x0f_max_backoff_ms\"E\n" +
+	"\x0f_max_backoff_ms\"\x1d\n" +
+	"\vRetryDelays\x12\x0e\n" +
+	"\x02ms\x18\x01 \x03(\x03R\x02ms\"E\n" +
 	"\n" +
 	"LabelPatch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
@@ -3785,7 +3852,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1a\n" +
 	"\x16CANCEL_OUTCOME_STOPPED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\xe2\x01\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\xf5\x01\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x10\n" +
@@ -3799,7 +3866,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\fCODE_INVALID\x10\t\x12\x0e\n" +
 	"\n" +
 	"CODE_STALE\x10\n" +
-	"B&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
+	"\x12\x11\n" +
+	"\rCODE_REPLACED\x10\vB&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
 
 var (
 	file_fsm_fsmpb_fsm_proto_rawDescOnce sync.Once
@@ -3814,7 +3882,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),         // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),        // 1: belfry.fsm.v1.Verdict
@@ -3837,28 +3905,29 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*TargetPatch)(nil), // 18: belfry.fsm.v1.TargetPatch
 	(*HeaderPatch)(nil), // 19: belfry.fsm.v1.HeaderPatch
 	(*RetryPatch)(nil),  // 20: belfry.fsm.v1.RetryPatch
-	(*LabelPatch)(nil),  // 21: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),       // 22: belfry.fsm.v1.Touch
-	(*FireNow)(nil),     // 23: belfry.fsm.v1.FireNow
-	(*Policy)(nil),      // 24: belfry.fsm.v1.Policy
-	(*Lane)(nil),        // 25: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),  // 26: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),     // 27: belfry.fsm.v1.Advance
-	(*Grant)(nil),       // 28: belfry.fsm.v1.Grant
-	(*Settle)(nil),      // 29: belfry.fsm.v1.Settle
-	(*Extend)(nil),      // 30: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),   // 31: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),    // 32: belfry.fsm.v1.SetRules
-	(*Replay)(nil),      // 33: belfry.fsm.v1.Replay
-	(*Drop)(nil),        // 34: belfry.fsm.v1.Drop
-	(*QueuePolicy)(nil), // 35: belfry.fsm.v1.QueuePolicy
-	(*QueueCounts)(nil), // 36: belfry.fsm.v1.QueueCounts
-	(*Past)(nil),        // 37: belfry.fsm.v1.Past
-	(*Takeover)(nil),    // 38: belfry.fsm.v1.Takeover
-	(*Result)(nil),      // 39: belfry.fsm.v1.Result
-	(*Task)(nil),        // 40: belfry.fsm.v1.Task
-	(*ListQuery)(nil),   // 41: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),    // 42: belfry.fsm.v1.ListPage
+	(*RetryDelays)(nil), // 21: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),  // 22: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),       // 23: belfry.fsm.v1.Touch
+	(*FireNow)(nil),     // 24: belfry.fsm.v1.FireNow
+	(*Policy)(nil),      // 25: belfry.fsm.v1.Policy
+	(*Lane)(nil),        // 26: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),  // 27: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),     // 28: belfry.fsm.v1.Advance
+	(*Grant)(nil),       // 29: belfry.fsm.v1.Grant
+	(*Settle)(nil),      // 30: belfry.fsm.v1.Settle
+	(*Extend)(nil),      // 31: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),   // 32: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),    // 33: belfry.fsm.v1.SetRules
+	(*Replay)(nil),      // 34: belfry.fsm.v1.Replay
+	(*Drop)(nil),        // 35: belfry.fsm.v1.Drop
+	(*QueuePolicy)(nil), // 36: belfry.fsm.v1.QueuePolicy
+	(*QueueCounts)(nil), // 37: belfry.fsm.v1.QueueCounts
+	(*Past)(nil),        // 38: belfry.fsm.v1.Past
+	(*Takeover)(nil),    // 39: belfry.fsm.v1.Takeover
+	(*Result)(nil),      // 40: belfry.fsm.v1.Result
+	(*Task)(nil),        // 41: belfry.fsm.v1.Task
+	(*ListQuery)(nil),   // 42: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),    // 43: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	6,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -3868,16 +3937,16 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	14, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
 	15, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
 	16, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	22, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	23, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	27, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	28, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	29, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	38, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	30, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	32, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	33, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	34, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	23, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	24, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	28, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	29, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	30, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	39, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	31, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	33, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	34, // 15: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	35, // 16: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
 	10, // 17: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	12, // 18: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	13, // 19: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -3886,35 +3955,36 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	17, // 22: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
 	18, // 23: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
 	20, // 24: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	21, // 25: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	22, // 25: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
 	19, // 26: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	14, // 27: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	25, // 28: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	24, // 29: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	26, // 30: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	25, // 31: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	24, // 32: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	1,  // 33: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	31, // 34: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	10, // 35: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	12, // 36: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	24, // 37: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	4,  // 38: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	2,  // 39: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	3,  // 40: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	40, // 41: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	9,  // 42: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	2,  // 43: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	3,  // 44: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	37, // 45: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	2,  // 46: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	13, // 47: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	40, // 48: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	49, // [49:49] is the sub-list for method output_type
-	49, // [49:49] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	21, // 27: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	14, // 28: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	26, // 29: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	25, // 30: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	27, // 31: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	26, // 32: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	25, // 33: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	1,  // 34: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	32, // 35: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	10, // 36: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	12, // 37: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	25, // 38: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	4,  // 39: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	2,  // 40: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	3,  // 41: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	41, // 42: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	9,  // 43: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	2,  // 44: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	3,  // 45: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	38, // 46: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	2,  // 47: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	13, // 48: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	41, // 49: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	50, // [50:50] is the sub-list for method output_type
+	50, // [50:50] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -3942,16 +4012,16 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[14].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[15].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[17].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[24].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      5,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
