@@ -51,6 +51,10 @@ chaos-root: ## the fault tests that need root: networks and disks that break
 test-interop: ## check deliveries against libraries of another language
 	.ci/interop -v
 
+.PHONY: test-docs
+test-docs: ## run the commands of README.md and docs/*.md, and compare what they print
+	.ci/docs
+
 .PHONY: test-brokers
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers

@@ -10,7 +10,7 @@ import (
 const growingPage = "../../docs/growing.md"
 
 // promptBlock is a command of the page with what it prints.
-var promptBlock = regexp.MustCompile("(?s)```\n\\$ belfry (plan[^\n]*)\n(.*?)```\n")
+var promptBlock = regexp.MustCompile("(?s)```console\n\\$ belfry (plan[^\n]*)\n(.*?)```\n")
 
 // TestGrowingPage runs the plans that docs/growing.md shows. With BELFRY_UPDATE=1 it writes down what they print now.
 func TestGrowingPage(t *testing.T) {
@@ -27,7 +27,7 @@ func TestGrowingPage(t *testing.T) {
 		if err != nil {
 			t.Fatalf("belfry %s: %v", command, err)
 		}
-		return "```\n$ belfry " + command + "\n" + now + "```\n"
+		return "```console\n$ belfry " + command + "\n" + now + "```\n"
 	})
 	if shown < 5 {
 		t.Errorf("%d plans are on the page", shown)

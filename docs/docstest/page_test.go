@@ -1,0 +1,107 @@
+package docstest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/ast"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/text"
+)
+
+const repository = "../.."
+
+// page is one Markdown file of the repository.
+type page struct {
+	name     string // its path in the repository
+	blocks   []block
+	links    []string
+	headings map[string]bool // anchors, as GitHub makes them
+}
+
+// block is a fenced block of a page.
+type block struct {
+	line int // of its opening fence
+	info string
+	text string
+}
+
+// documentation returns the pages whose blocks are run, README.md first.
+func documentation(t *testing.T) []page {
+	t.Helper()
+	return readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md")
+}
+
+// readPages reads the pages that match the patterns, in their order.
+func readPages(t *testing.T, patterns ...string) []page {
+	t.Helper()
+	var pages []page
+	for _, pattern := range patterns {
+		paths, err := filepath.Glob(filepath.Join(repository, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			name, err := filepath.Rel(repository, path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pages = append(pages, parsePage(filepath.ToSlash(name), source))
+		}
+	}
+	return pages
+}
+
+// parsePage finds the blocks, links and headings of a page.
+func parsePage(name string, source []byte) page {
+	p := page{name: name, headings: map[string]bool{}}
+	document := goldmark.New(goldmark.WithExtensions(extension.GFM)).Parser().Parse(text.NewReader(source))
+	_ = ast.Walk(document, func(node ast.Node, entering bool) (ast.WalkStatus, error) {
+		if !entering {
+			return ast.WalkContinue, nil
+		}
+		switch node := node.(type) {
+		case *ast.FencedCodeBlock:
+			p.blocks = append(p.blocks, fenced(node, source))
+		case *ast.CodeBlock:
+			p.blocks = append(p.blocks, block{lineOf(source, node.Lines().At(0).Start), "indented", ""})
+		case *ast.Link:
+			p.links = append(p.links, string(node.Destination))
+		case *ast.Image:
+			p.links = append(p.links, string(node.Destination))
+		case *ast.Heading:
+			p.headings[anchor(string(node.Lines().Value(source)))] = true
+		}
+		return ast.WalkContinue, nil
+	})
+	return p
+}
+
+func fenced(node *ast.FencedCodeBlock, source []byte) block {
+	b := block{text: string(node.Lines().Value(source))}
+	if node.Lines().Len() > 0 {
+		b.line = lineOf(source, node.Lines().At(0).Start) - 1
+	}
+	if node.Info != nil {
+		b.info = string(node.Info.Segment.Value(source))
+	}
+	return b
+}
+
+func lineOf(source []byte, offset int) int { return bytes.Count(source[:offset], []byte("\n")) + 1 }
+
+// dropped are the characters of a heading that GitHub leaves out of its anchor.
+var dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+
+func anchor(heading string) string {
+	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
+}

@@ -1,0 +1,101 @@
+package docstest
+
+import (
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestBlocksSayWhatTheyAre(t *testing.T) {
+	t.Parallel()
+	blocks := 0
+	for _, p := range documentation(t) {
+		blocks += len(p.blocks)
+		if err := checkOrder(p); err != nil {
+			t.Error(err)
+		}
+	}
+	if blocks < 15 {
+		t.Errorf("%d blocks found", blocks)
+	}
+}
+
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	for page, wrong := range map[string]string{
+		"```sh\nls\n```\n\n```output\nx\n```":                           "",
+		"```sh\nls\n```\n\n```json\n{}\n```\n\n```output shape\nx\n```": "",
+		"```sh background=a\nls\n```\n\n```output of=a\nx\n```":         "",
+		"```sh untested: it takes an hour\nls\n```":                     "",
+		"```text\n->\n```":                                           "",
+		"```\nls\n```":                                               "p.md:1: its fence does not say",
+		"words\n\n```shell\nls\n```":                                 "p.md:3: \"shell\" is no kind",
+		"```sh quickly\nls\n```":                                     "quickly",
+		"```sh untested:\nls\n```":                                   "gives no reason",
+		"```sh untested: why\nls\n```\n\n```json\n{}\n```":           "p.md:5: no commands stand before this json",
+		"```output of=a\nx\n```":                                     "no block above is named a",
+		"```sh background=a\nls\n```\n\n```output\nx\n```":           "no commands stand before this output",
+		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```": "there already",
+		"Indented:\n\n    ls\n":                                      "\"indented\" is no kind",
+		"```console\n$ ls\n```\n\n```json\n{}\n```":                  "no commands stand before",
+		"* in a list\n\n  ```yaml\n  a: b\n  ```\n":                  "p.md:3: \"yaml\" is no kind",
+	} {
+		err := checkOrder(parsePage("p.md", []byte(page)))
+		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
+			t.Errorf("%s\n%v, want %q", page, err, wrong)
+		}
+	}
+}
+
+// TestLinks holds the links between pages, to their headings and to files against what is there. Links that leave the
+// repository are not followed.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	pages := map[string]page{}
+	for _, p := range readPages(t, "*.md", "docs/*.md", "bench/*.md", "bench/tmpfs/*.md") {
+		pages[p.name] = p
+	}
+	links := 0
+	for _, p := range pages {
+		for _, link := range p.links {
+			to, err := url.Parse(link)
+			if err != nil {
+				t.Errorf("%s: %v", p.name, err)
+				continue
+			}
+			if to.Scheme != "" {
+				continue
+			}
+			links++
+			target := p.name
+			if to.Path != "" {
+				target = path.Join(path.Dir(p.name), to.Path)
+			}
+			if _, err := os.Stat(filepath.Join(repository, filepath.FromSlash(target))); err != nil {
+				t.Errorf("%s links to %s, which is not there", p.name, link)
+			}
+			if to.Fragment != "" && !pages[target].headings[to.Fragment] {
+				t.Errorf("%s links to %s, where there is no such heading", p.name, link)
+			}
+		}
+	}
+	if links < 20 {
+		t.Errorf("%d links found", links)
+	}
+}
+
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	for heading, want := range map[string]string{
+		"Run it":               "run-it",
+		"Ten, and fifty":       "ten-and-fifty",
+		"What `belfry` is_not": "what-belfry-is_not",
+	} {
+		if got := anchor(heading); got != want {
+			t.Errorf("%s: %s, want %s", heading, got, want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package docstest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestPages runs every block of every page, as doc.go says.
+func TestPages(t *testing.T) {
+	if os.Getenv("BELFRY_DOCS") == "" {
+		t.Skip("make test-docs runs the blocks of README.md and docs/*.md")
+	}
+	pages := documentation(t)
+	skipWhereNotPossible(t, pages)
+	place := newPlace(t)
+	for _, p := range pages {
+		t.Run(p.name, func(t *testing.T) {
+			if len(p.blocks) > 0 {
+				runPage(t, place, p)
+			}
+		})
+	}
+}
+
+// ports finds what the pages take for granted: these ports of this machine.
+var ports = regexp.MustCompile(`(?:localhost|127\.0\.0\.1)(:\d+)`)
+
+func skipWhereNotPossible(t *testing.T, pages []page) {
+	t.Helper()
+	if help, err := exec.CommandContext(t.Context(), "curl", "--help", "all").Output(); err != nil || !strings.Contains(string(help), "--json") {
+		t.Skip("NOT TESTED: the blocks of README.md and docs/*.md, for there is no curl 7.82 or later")
+	}
+	for _, p := range pages {
+		for _, b := range p.blocks {
+			for _, port := range ports.FindAllStringSubmatch(b.text, -1) {
+				l, err := net.Listen("tcp", "127.0.0.1"+port[1])
+				if err != nil {
+					t.Skipf("NOT TESTED: the blocks of README.md and docs/*.md, for %v", err)
+				}
+				_ = l.Close()
+			}
+		}
+	}
+}
+
+func runPage(t *testing.T, place *place, p page) {
+	for _, b := range p.blocks {
+		if k, _ := parseKind(b.info); k.untested != "" {
+			t.Logf("only checked: %s:%d: %s", p.name, b.line, k.untested)
+		}
+	}
+	if err := newSession(t, place).playAll(p); err != nil {
+		t.Error(err)
+	}
+}
+
+// place is where pages are run: a copy of the repository, made anew for each, and a folder of programs.
+type place struct {
+	files    []string // of the repository
+	folder   string   // the copy
+	programs string
+}
+
+// newPlace builds belfry. It does so in the copy, where `go run ./cmd/belfry` then finds most of its work done.
+func newPlace(t *testing.T) *place {
+	t.Helper()
+	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = repository
+	names, err := list.Output()
+	if err != nil {
+		t.Fatalf("listing the repository's files: %v", err)
+	}
+	dir := t.TempDir()
+	p := &place{folder: filepath.Join(dir, "belfry"), programs: filepath.Join(dir, "bin")}
+	p.files = strings.Split(strings.TrimRight(string(names), "\x00"), "\x00")
+	p.renew(t)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", p.programs+string(filepath.Separator), "./cmd/belfry")
+	build.Dir = p.folder
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building belfry: %v\n%s", err, out)
+	}
+	return p
+}
+
+// renew makes the copy again.
+func (p *place) renew(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(p.folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range p.files {
+		if err := copyFile(filepath.Join(repository, name), filepath.Join(p.folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// copyFile copies a file with its mode. One that was deleted, but not yet committed so, is left out.
+func copyFile(from, to string) error {
+	info, err := os.Stat(from)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, info.Mode().Perm())
+}
+
+// environment returns what the commands of a page find in theirs: settings of this process for belfry are left out, and
+// curl tells the status of each answer.
+func (p *place) environment(t *testing.T) []string {
+	t.Helper()
+	home := t.TempDir()
+	const told = "write-out = \"%{stderr}" + answered + "%{http_code}\\n\"\n"
+	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"CURL_HOME=" + home}
+	for _, variable := range os.Environ() {
+		name, value, _ := strings.Cut(variable, "=")
+		switch {
+		case name == "PATH":
+			env = append(env, fmt.Sprintf("PATH=%s%c%s", p.programs, filepath.ListSeparator, value))
+		case !strings.HasPrefix(name, "BELFRY_"):
+			env = append(env, variable)
+		}
+	}
+	return env
+}

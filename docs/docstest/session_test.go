@@ -1,0 +1,275 @@
+package docstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/child"
+)
+
+const (
+	blockLimit = 2 * time.Minute  // for the commands of a block
+	waitLimit  = time.Minute      // for lines of a background block
+	stopLimit  = 20 * time.Second // for a background block to end when it is interrupted
+)
+
+// answered stands before the status of each answer that curl got.
+const answered = "curl was answered "
+
+// session is one page being run.
+type session struct {
+	t       *testing.T
+	folder  string
+	env     []string
+	running map[string]*background
+	printed string            // by the last block of commands
+	refused []string          // statuses from 400 on that the last block was answered
+	fields  map[string]string // the last values in answers
+}
+
+// background is a block that was left running.
+type background struct {
+	process *child.Child
+	log     string
+}
+
+func newSession(t *testing.T, place *place) *session {
+	place.renew(t)
+	return &session{t: t, folder: place.folder, env: place.environment(t),
+		running: map[string]*background{}, fields: map[string]string{}}
+}
+
+// playAll plays the blocks of a page, all of them, and reports what is wrong with each.
+func (s *session) playAll(p page) error {
+	var all []error
+	for _, b := range p.blocks {
+		k, err := parseKind(b.info)
+		if err == nil {
+			err = s.play(k, b.text)
+		}
+		if err != nil {
+			all = append(all, fmt.Errorf("%s:%d: %w", p.name, b.line, err))
+		}
+	}
+	if err := s.allShown(); err != nil {
+		all = append(all, fmt.Errorf("%s: %w", p.name, err))
+	}
+	for name, b := range s.running {
+		if err := b.stop(); err != nil {
+			all = append(all, fmt.Errorf("%s: %s: %w\n%s", p.name, name, err, child.LogTail(b.log)))
+		}
+	}
+	return errors.Join(all...)
+}
+
+// play runs a block, or compares it with what was printed.
+func (s *session) play(k kind, text string) error {
+	switch k.language {
+	case "sh":
+		return s.commands(k, text)
+	case "console":
+		return s.dialogue(text)
+	case "json":
+		return s.answers(text)
+	case "output":
+		if k.of != "" {
+			return s.wait(s.running[k.of], lines(text, k.shape), k.shape)
+		}
+		if got := lines(s.printed, k.shape); !contains(got, lines(text, k.shape)) {
+			return fmt.Errorf("these lines do not stand together in the output, which was\n%s", s.printed)
+		}
+	}
+	return nil
+}
+
+func (s *session) commands(k kind, text string) error {
+	if err := s.allShown(); err != nil {
+		return err
+	}
+	if k.untested != "" {
+		return s.check(text)
+	}
+	text, err := s.filled(text)
+	if err != nil {
+		return err
+	}
+	if k.background != "" {
+		return s.leaveRunning(k.background, text)
+	}
+	return s.run(text)
+}
+
+// run runs commands in a shell of their own, which ends at the first that fails.
+func (s *session) run(commands string) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), blockLimit)
+	defer cancel()
+	shell := s.shell(ctx, commands)
+	var stdout, stderr bytes.Buffer
+	shell.Stdout, shell.Stderr = &stdout, &stderr
+	err := shell.Run()
+	s.printed = stdout.String()
+	s.refused = nil
+	for line := range strings.Lines(stderr.String()) {
+		if _, status, ok := strings.Cut(strings.TrimSpace(line), answered); ok && status >= "400" {
+			s.refused = append(s.refused, status)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s%s", err, s.printed, stderr.String())
+	}
+	s.remember()
+	return nil
+}
+
+func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
+	shell := exec.CommandContext(ctx, "sh", "-e", "-c", commands)
+	shell.Dir, shell.Env, shell.WaitDelay = s.folder, s.env, stopLimit
+	return shell
+}
+
+// remember keeps the fields of the answers that were printed.
+func (s *session) remember() {
+	answers, _ := documents(s.printed) // what is no JSON has no fields
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, value := range v {
+				if text, ok := value.(string); ok {
+					s.fields[name] = text
+				}
+				walk(value)
+			}
+		case []any:
+			for _, value := range v {
+				walk(value)
+			}
+		}
+	}
+	walk(answers)
+}
+
+// placeholder is a field of an earlier answer in a command.
+var placeholder = regexp.MustCompile(`<[a-z][a-z_]*>`)
+
+func (s *session) filled(commands string) (string, error) {
+	var missing []string
+	filled := placeholder.ReplaceAllStringFunc(commands, func(name string) string {
+		value, ok := s.fields[strings.Trim(name, "<>")]
+		if !ok {
+			missing = append(missing, name)
+		}
+		return value
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("no answer before had %s", strings.Join(missing, ", "))
+	}
+	return filled, nil
+}
+
+// dialogue runs the commands behind "$ " and holds their output against the lines below each.
+func (s *session) dialogue(text string) error {
+	for _, part := range strings.Split("\n"+text, "\n$ ")[1:] {
+		command, shown, _ := strings.Cut(part, "\n")
+		if err := s.run(command); err != nil {
+			return err
+		}
+		if want, got := lines(shown, false), lines(s.printed, false); !slices.Equal(want, got) {
+			return fmt.Errorf("%s prints\n%s", command, s.printed)
+		}
+	}
+	return nil
+}
+
+// answers compares the answers that a page shows, and strikes the refusals among them off.
+func (s *session) answers(text string) error {
+	shown, err := documents(text)
+	if err != nil {
+		return err
+	}
+	printed, err := documents(s.printed)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, s.printed)
+	}
+	for _, answer := range shown {
+		problem, _ := answer.(map[string]any)
+		if i := slices.Index(s.refused, fmt.Sprint(problem["status"])); i >= 0 {
+			s.refused = slices.Delete(s.refused, i, i+1)
+		}
+	}
+	return compareJSON(shown, printed)
+}
+
+// allShown reports a refusal of the last block that the page does not show.
+func (s *session) allShown() error {
+	if len(s.refused) == 0 {
+		return nil
+	}
+	err := fmt.Errorf("a call of the block before was answered %s, which the page does not show:\n%s",
+		strings.Join(s.refused, ", "), s.printed)
+	s.refused = nil
+	return err
+}
+
+func (s *session) leaveRunning(name, commands string) error {
+	log := filepath.Join(s.t.TempDir(), "log")
+	process, err := child.Start(child.Config{Command: []string{"sh", "-e", "-c", commands}, Env: s.env, Dir: s.folder, Log: log})
+	if err != nil {
+		return err
+	}
+	s.running[name] = &background{process, log}
+	return nil
+}
+
+// stop interrupts a background block as Ctrl-C would. One that had ended by itself has failed.
+func (b *background) stop() error {
+	if b.process.Ended() {
+		return fmt.Errorf("it ended before the page: %v", b.process.Err())
+	}
+	err := b.process.SignalGroup(syscall.SIGINT)
+	select {
+	case <-b.process.Done():
+		return err
+	case <-time.After(stopLimit):
+		return errors.Join(err, errors.New("it does not stop"), b.process.SignalGroup(syscall.SIGKILL))
+	}
+}
+
+// wait waits until the lines stand together in the output of a background block.
+func (s *session) wait(b *background, want []string, shape bool) error {
+	if b == nil {
+		return errors.New("what should print this does not run")
+	}
+	deadline := time.After(waitLimit)
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		ended := b.process.Ended()
+		log, err := os.ReadFile(b.log)
+		if err != nil {
+			return err
+		}
+		if contains(lines(string(log), shape), want) {
+			return nil
+		}
+		if ended {
+			return fmt.Errorf("it ended before it printed these lines: %v\n%s", b.process.Err(), log)
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Errorf("these lines do not stand together in its output, which is\n%s", log)
+		}
+	}
+}
