@@ -148,7 +148,7 @@ func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Co
 // commit proposes an entry until Raft takes it, and waits for what becomes of it.
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 	limit := newStandstill(p.shard.applier, p.shard.cfg.Timing.Stuck)
-	defer limit.timer.Stop()
+	defer limit.stop()
 	for {
 		got, err := p.commitOnce(e, limit)
 		if !refusedForNow(err) {
@@ -158,7 +158,7 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 			return applied{}, errEnded
 		}
 		select {
-		case <-limit.timer.C:
+		case <-limit.rings:
 			if limit.isReached() {
 				p.stuck(err)
 			}
@@ -185,7 +185,7 @@ func (p *proposer) commitOnce(e *entry, limit *standstill) (applied, error) {
 			return f.Response().(applied), nil
 		case <-p.shard.raftDown:
 			return applied{}, raft.ErrRaftShutdown
-		case <-limit.timer.C:
+		case <-limit.rings:
 			if limit.isReached() {
 				p.stuck(nil)
 			}

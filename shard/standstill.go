@@ -1,28 +1,40 @@
 package shard
 
-import "time"
+import (
+	"time"
 
-// standstill measures how long the machine has applied nothing while an entry is waited for. That an entry takes long
-// says little: after a restart it waits until a long log has been applied again, which on a busy machine may take
-// minutes.
+	"github.com/belfryhq/belfry/shard/awake"
+)
+
+// standstill measures how long the machine has applied nothing while an entry is waited for, in time in which the
+// process ran. That an entry takes long says little: after a restart it waits until a long log has been applied again,
+// which on a busy machine may take minutes.
 type standstill struct {
 	applier *applier
 	limit   time.Duration
-	timer   *time.Timer // rings when the limit may be reached
-	applied uint64      // index of the last applied entry when the timer was set
+	timer   *awake.Timer
+	rings   chan struct{} // holds a token once the limit may be reached
+	applied uint64        // index of the last applied entry when the timer was set
 }
 
 func newStandstill(a *applier, limit time.Duration) *standstill {
-	return &standstill{applier: a, limit: limit, timer: time.NewTimer(limit), applied: a.index.Load()}
+	s := &standstill{applier: a, limit: limit, rings: make(chan struct{}, 1)}
+	s.set()
+	return s
+}
+
+func (s *standstill) set() {
+	s.applied = s.applier.index.Load()
+	s.timer = awake.AfterFunc(s.limit, func() { s.rings <- struct{}{} })
 }
 
 // isReached is asked when the timer has rung, and sets it anew if entries were applied meanwhile.
 func (s *standstill) isReached() bool {
-	now := s.applier.index.Load()
-	if now == s.applied {
+	if s.applier.index.Load() == s.applied {
 		return true
 	}
-	s.applied = now
-	s.timer.Reset(s.limit)
+	s.set()
 	return false
 }
+
+func (s *standstill) stop() { s.timer.Stop() }

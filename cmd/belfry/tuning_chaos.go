@@ -5,23 +5,32 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster"
 )
 
-const snapshotsVar = "BELFRY_SNAPSHOTS"
+const (
+	snapshotsVar = "BELFRY_SNAPSHOTS"
+	stuckVar     = "BELFRY_STUCK"
+)
 
 // tune changes what only tests change: BELFRY_SNAPSHOTS is how many bytes of log make a shard's snapshot due, however
 // large the state is, and how many entries are kept after one, as "65536,8". A follower that was away for a moment then
-// needs one.
+// needs one. BELFRY_STUCK is how long a leader may commit nothing before its node ends, as "3s".
 func tune(cfg *cluster.Config) error {
-	text := os.Getenv(snapshotsVar)
-	if text == "" {
-		return nil
+	if text := os.Getenv(snapshotsVar); text != "" {
+		if _, err := fmt.Sscanf(text, "%d,%d", &cfg.Snapshots.Log, &cfg.Snapshots.Tail); err != nil {
+			return fmt.Errorf("%s=%s: %w", snapshotsVar, text, err)
+		}
+		cfg.Snapshots.Part = 1e-6
 	}
-	if _, err := fmt.Sscanf(text, "%d,%d", &cfg.Snapshots.Log, &cfg.Snapshots.Tail); err != nil {
-		return fmt.Errorf("%s=%s: %w", snapshotsVar, text, err)
+	if text := os.Getenv(stuckVar); text != "" {
+		stuck, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%s: %w", stuckVar, err)
+		}
+		cfg.Timing.Stuck = stuck
 	}
-	cfg.Snapshots.Part = 1e-6
 	return nil
 }

@@ -75,7 +75,8 @@ type Config struct {
 	// it.
 	Journal *journal.Journal
 
-	// WriteTimeout is how long one write may take before the disk counts as hung. Default DefaultWriteTimeout.
+	// WriteTimeout is how long one write may take, in time in which the process ran, before the disk counts as hung.
+	// Default DefaultWriteTimeout.
 	WriteTimeout time.Duration
 
 	// Fatal is called once, after Open has returned, at the first write that fails or times out, on whichever goroutine

@@ -6,12 +6,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/shard/awake"
 )
 
 // guard stands before every write of a group. It lets one at a time through, times it, and lets none through after the
 // first that failed.
 type guard struct {
-	timeout time.Duration
+	timeout time.Duration // of time in which the process ran
 	fatal   func(error)
 	doubt   func()      // called at the first failure; nil: nothing
 	armed   atomic.Bool // until then a failure is Open's to return, and fatal is not called
@@ -44,7 +46,7 @@ func (g *guard) watch(op string, write func() error) error {
 		return err
 	}
 	hung := func() { _ = g.fail(fmt.Errorf("%s: %w after %v", op, ErrWriteTimeout, g.timeout)) }
-	watchdog := time.AfterFunc(g.timeout, hung)
+	watchdog := awake.AfterFunc(g.timeout, hung)
 	err := write()
 	if !watchdog.Stop() {
 		hung() // it came back, but too late: what others were told meanwhile stands

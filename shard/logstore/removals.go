@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/shard/awake"
 )
 
 // removals deletes segments that the log does not name any more, one after the other, beside its writes. raft-wal
@@ -77,12 +79,13 @@ func (r *removals) wait() error {
 	if worker == nil {
 		return nil
 	}
-	timer := time.NewTimer(r.guard.timeout)
+	late := make(chan struct{})
+	timer := awake.AfterFunc(r.guard.timeout, func() { close(late) })
 	defer timer.Stop()
 	select {
 	case <-worker:
 		return nil
-	case <-timer.C:
+	case <-late:
 		return fmt.Errorf("delete a segment of the log: %w after %v", ErrWriteTimeout, r.guard.timeout)
 	}
 }

@@ -1,0 +1,82 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// stuckAfter is how long a leader of this test may commit nothing before its node ends: 20 s by default.
+const stuckAfter = 3 * time.Second
+
+// A node that was stopped under load for longer than a leader may commit nothing goes on when it is continued.
+func TestPausedNodeLives(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	place := local.Place{Env: []string{"BELFRY_STUCK=" + stuckAfter.String()}}
+	cluster := startReal(t, local.Config{
+		Binary: localtest.Build(t, "chaos"), DataDir: t.TempDir(), Places: []local.Place{place, place, place},
+	})
+	load(t, cluster.URLs())
+	for _, node := range cluster.Nodes() {
+		if err := cluster.Pause(node.Name); err != nil {
+			t.Fatal(err)
+		}
+		livesFor(t, cluster, stuckAfter+2*time.Second)
+		if err := cluster.Resume(node.Name); err != nil {
+			t.Fatal(err)
+		}
+		livesFor(t, cluster, time.Second)
+		if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {
+			t.Fatal(err)
+		}
+		c := dial(t, "http://"+node.HTTPAddr)
+		if _, err := c.Schedule(t.Context(), client.Task{ID: "after-" + node.Name, Delay: time.Hour}); err != nil {
+			t.Errorf("%s after its pause: %v", node.Name, err)
+		}
+	}
+}
+
+// load schedules through every node until the test ends, whatever the answers are.
+func load(t *testing.T, urls []string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var callers sync.WaitGroup
+	t.Cleanup(callers.Wait)
+	t.Cleanup(cancel)
+	for i, url := range urls {
+		c := dial(t, url)
+		for j := range 4 {
+			callers.Go(func() {
+				for n := 0; ctx.Err() == nil; n++ {
+					once, done := context.WithTimeout(ctx, time.Second)
+					_, _ = c.Schedule(once, client.Task{ID: fmt.Sprintf("load-%d-%d-%d", i, j, n), Delay: time.Hour})
+					done()
+				}
+			})
+		}
+	}
+}
+
+// livesFor fails the test if a node dies by itself within a time.
+func livesFor(t *testing.T, cluster *local.Cluster, d time.Duration) {
+	t.Helper()
+	end := time.After(d)
+	for {
+		select {
+		case e := <-cluster.Events():
+			if e.Kind == local.Died {
+				t.Fatalf("%s", e)
+			}
+		case <-end:
+			return
+		}
+	}
+}
