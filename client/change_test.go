@@ -77,23 +77,6 @@ func TestTouchBody(t *testing.T) {
 	}
 }
 
-func TestParseDuration(t *testing.T) {
-	tests := map[string]time.Duration{
-		"500ms": 500 * time.Millisecond, "48h": 48 * time.Hour, "7d": 168 * time.Hour, "1d12h": 36 * time.Hour, "0s": 0,
-		"-1s": -time.Second,
-	}
-	for text, want := range tests {
-		if got, err := ParseDuration(text); err != nil || got != want {
-			t.Errorf("%s: %v, %v", text, got, err)
-		}
-	}
-	for _, text := range []string{"", "d", "-1d", "1.5d", "1dd", "1d2", "99999999d", "x"} {
-		if got, err := ParseDuration(text); err == nil {
-			t.Errorf("took %q for %v", text, got)
-		}
-	}
-}
-
 func TestTaskKeepsItsJSON(t *testing.T) {
 	in := `{"id":"a","queue":"q","fire_at":"2026-11-21T10:00:00Z","payload":{"n":1},"target":{"url":"http://x/",` +
 		`"timeout":"1s"},"expires_after":"1h0m0s","state":"dead","attempts":3,"next_attempt_at":null,` +

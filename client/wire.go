@@ -2,13 +2,10 @@ package client
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
 )
 
-// duration is a time.Duration as the contract writes it: as Go does, plus days.
+// duration is a time.Duration as the contract writes it; see ParseDuration.
 type duration time.Duration
 
 func (d duration) MarshalJSON() ([]byte, error) {
@@ -23,27 +20,6 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 	parsed, err := ParseDuration(text)
 	*d = duration(parsed)
 	return err
-}
-
-// ParseDuration reads a duration as the service does: as Go writes them, and with days in front ("7d", "1d12h").
-func ParseDuration(text string) (time.Duration, error) {
-	days, rest, found := strings.Cut(text, "d")
-	if !found {
-		return time.ParseDuration(text)
-	}
-	n, err := strconv.ParseUint(days, 10, 16)
-	if err != nil {
-		return 0, fmt.Errorf("duration %q: what stands before d is not a number of days", text)
-	}
-	whole := time.Duration(n) * 24 * time.Hour
-	if rest == "" {
-		return whole, nil
-	}
-	part, err := time.ParseDuration(rest)
-	if err != nil {
-		return 0, fmt.Errorf("duration %q: %w", text, err)
-	}
-	return whole + part, nil
 }
 
 // wireTask is what a caller says of a task, in JSON.

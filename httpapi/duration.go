@@ -9,12 +9,15 @@ import (
 	"time"
 )
 
-var errDuration = errors.New(
-	`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" (units: ns, us, ms, s, m, h, d)`)
+var (
+	errDuration = errors.New(`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" ` +
+		`(units: ns, us, ms, s, m, h, d), or one of ISO 8601, like "PT30M" or "P2D"`)
+	errCalendar = errors.New("must have neither years nor months, whose lengths vary: say weeks, days or less")
+)
 
 const day = 24 * time.Hour
 
-// parseDuration reads a duration as Go writes it, with d for days of 24 hours. What is too long for a time.Duration
+// parseDuration reads a duration as Go writes it, with d for days of 24 hours, or as ISO 8601 does. What is too long for a time.Duration
 // comes back as the longest there is, so that the caller's own limit refuses it by name.
 func parseDuration(text string) (time.Duration, error) {
 	rest, negative := text, false
@@ -27,16 +30,23 @@ func parseDuration(text string) (time.Duration, error) {
 	if rest == "" {
 		return 0, errDuration
 	}
-	var sum time.Duration
-	for rest != "" {
-		part, after, err := durationPart(rest)
+	sum, err := unsigned(rest)
+	if negative {
+		sum = -sum
+	}
+	return sum, err
+}
+
+func unsigned(text string) (sum time.Duration, err error) {
+	if iso, ok := strings.CutPrefix(text, "P"); ok {
+		return isoDuration(iso)
+	}
+	for text != "" {
+		part, after, err := durationPart(text)
 		if err != nil {
 			return 0, err
 		}
-		sum, rest = addSaturated(sum, part), after
-	}
-	if negative {
-		sum = -sum
+		sum, text = addSaturated(sum, part), after
 	}
 	return sum, nil
 }

@@ -105,6 +105,7 @@ func FuzzCursor(f *testing.F) {
 
 func FuzzDuration(f *testing.F) {
 	f.Add("1d12h30m1.5s")
+	f.Add("P1W2DT3H4M5.6S")
 	f.Add("-0.000000000000000000000001ns")
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := parseDuration(text)

@@ -184,11 +184,11 @@ func listLabels(q *fsmpb.ListQuery, values []string) error {
 		return fieldProblem("label", fmt.Sprintf("is given %d times", len(values)), fmt.Sprint(fsm.MaxLabels))
 	}
 	for _, value := range values {
-		name, content, found := strings.Cut(value, ":")
-		if !found || name == "" {
-			return fieldProblem("label", fmt.Sprintf("is %q and must be name:value", clip(value)), "")
+		end := strings.IndexAny(value, ":=")
+		if end <= 0 {
+			return fieldProblem("label", fmt.Sprintf("is %q and must be name:value or name=value", clip(value)), "")
 		}
-		q.Labels = append(q.Labels, &fsmpb.Label{Name: name, Value: content})
+		q.Labels = append(q.Labels, &fsmpb.Label{Name: value[:end], Value: value[end+1:]})
 	}
 	return nil
 }
