@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
@@ -89,6 +90,7 @@ func (h *hosts) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if opened != nil {
+		h.node.seen.Follow(s.Id, func() witness.Position { return position(opened.Position()) })
 		h.shards[s.Id] = opened
 	}
 	if err != nil {
@@ -123,6 +125,10 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		return nil, errors.Join(err, transport.Close())
 	}
 	return opened, nil
+}
+
+func position(term, applied uint64) witness.Position {
+	return witness.Position{Term: term, Index: applied}
 }
 
 // policyOf is the policy of the replicas here. Each has its part of what tombstones may take on this node: there may be

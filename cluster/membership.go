@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/raftlog"
 )
@@ -72,6 +73,7 @@ func (n *Node) openControl() error {
 	if err != nil {
 		return errors.Join(err, transport.Close())
 	}
+	n.seen.Follow(controlNumber, func() witness.Position { return position(g.Position()) })
 	n.mu.Lock()
 	n.control = g
 	n.mu.Unlock()

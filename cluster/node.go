@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/journal"
@@ -42,6 +43,7 @@ type Node struct {
 	router   *router.Router
 	puller   *pull.Puller
 	journal  *journal.Journal
+	seen     *witness.Table
 	disk     *disk.Watch
 	memory   *memory.Watch
 	comparer *compare.Comparer
@@ -83,6 +85,11 @@ func (n *Node) open() error {
 		return err
 	}
 	n.book = addressbook.Open(n.cfg.DataDir, n.cfg.Logger)
+	if n.seen, err = witness.Open(witness.Config{
+		Dir: n.cfg.DataDir, Node: n.ID(), New: len(n.identity.Groups()) == 0, Fatal: n.cfg.Fatal,
+	}); err != nil {
+		return err
+	}
 	if n.journal, err = journal.Open(journal.Config{
 		Dir: n.identity.JournalDir(), Root: n.cfg.DataDir, Fatal: n.cfg.Fatal, Registerer: n.cfg.Registerer,
 	}); err != nil {
@@ -127,7 +134,8 @@ func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
-		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, Seen: n.seen.Saw,
+		Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
 }
@@ -242,6 +250,9 @@ func (n *Node) shutdown(ctx context.Context) error {
 	}
 	if n.endpoint != nil {
 		errs = append(errs, n.endpoint.Close())
+	}
+	if n.seen != nil {
+		errs = append(errs, n.seen.Close())
 	}
 	if n.journal != nil {
 		errs = append(errs, n.journal.Close())

@@ -156,6 +156,9 @@ func (s *Shard) observeLeaders() {
 	})
 }
 
+// Position is the replica's term, and the last entry that Raft gave it to apply.
+func (s *Shard) Position() (term, applied uint64) { return s.raft.CurrentTerm(), s.raft.AppliedIndex() }
+
 // Voters returns the node ids of the group's voters.
 func (s *Shard) Voters() []string {
 	var voters []string

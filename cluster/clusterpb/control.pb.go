@@ -726,6 +726,8 @@ type GossipMeta struct {
 	PeerAddr        string                 `protobuf:"bytes,5,opt,name=peer_addr,json=peerAddr,proto3" json:"peer_addr,omitempty"`
 	HttpAddr        string                 `protobuf:"bytes,6,opt,name=http_addr,json=httpAddr,proto3" json:"http_addr,omitempty"`
 	BootstrapExpect uint32                 `protobuf:"varint,7,opt,name=bootstrap_expect,json=bootstrapExpect,proto3" json:"bootstrap_expect,omitempty"` // it waits for that many nodes to form a cluster with; 0: it does not
+	Nonce           uint64                 `protobuf:"fixed64,8,opt,name=nonce,proto3" json:"nonce,omitempty"`                                           // of its run; see NodeRun
+	TakesPart       bool                   `protobuf:"varint,9,opt,name=takes_part,json=takesPart,proto3" json:"takes_part,omitempty"`                   // its data folder has been checked: it is in its Raft groups, or about to join some
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -807,6 +809,20 @@ func (x *GossipMeta) GetBootstrapExpect() uint32 {
 		return x.BootstrapExpect
 	}
 	return 0
+}
+
+func (x *GossipMeta) GetNonce() uint64 {
+	if x != nil {
+		return x.Nonce
+	}
+	return 0
+}
+
+func (x *GossipMeta) GetTakesPart() bool {
+	if x != nil {
+		return x.TakesPart
+	}
+	return false
 }
 
 // LeaderHints are what a node believes about who leads. Later terms win.
@@ -974,7 +990,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\t_expected\"A\n" +
 	"\vDeleteQueue\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xc8\x01\n" +
+	"\x05queue\x18\x02 \x01(\tR\x05queue\"\xfd\x01\n" +
 	"\n" +
 	"GossipMeta\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -984,7 +1000,10 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x12\x1b\n" +
 	"\tpeer_addr\x18\x05 \x01(\tR\bpeerAddr\x12\x1b\n" +
 	"\thttp_addr\x18\x06 \x01(\tR\bhttpAddr\x12)\n" +
-	"\x10bootstrap_expect\x18\a \x01(\rR\x0fbootstrapExpect\"a\n" +
+	"\x10bootstrap_expect\x18\a \x01(\rR\x0fbootstrapExpect\x12\x14\n" +
+	"\x05nonce\x18\b \x01(\x06R\x05nonce\x12\x1d\n" +
+	"\n" +
+	"takes_part\x18\t \x01(\bR\ttakesPart\"a\n" +
 	"\vLeaderHints\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x123\n" +

@@ -5,6 +5,7 @@
 package clusterpb
 
 import (
+	binary "encoding/binary"
 	fmt "fmt"
 	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
 	protohelpers "github.com/planetscale/vtprotobuf/protohelpers"
@@ -742,6 +743,22 @@ func (m *GossipMeta) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.TakesPart {
+		i--
+		if m.TakesPart {
+			dAtA[i] = 1
+		} else {
+			dAtA[i] = 0
+		}
+		i--
+		dAtA[i] = 0x48
+	}
+	if m.Nonce != 0 {
+		i -= 8
+		binary.LittleEndian.PutUint64(dAtA[i:], uint64(m.Nonce))
+		i--
+		dAtA[i] = 0x41
+	}
 	if m.BootstrapExpect != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.BootstrapExpect))
 		i--
@@ -1224,6 +1241,12 @@ func (m *GossipMeta) SizeVT() (n int) {
 	}
 	if m.BootstrapExpect != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.BootstrapExpect))
+	}
+	if m.Nonce != 0 {
+		n += 9
+	}
+	if m.TakesPart {
+		n += 2
 	}
 	n += len(m.unknownFields)
 	return n
@@ -3014,6 +3037,36 @@ func (m *GossipMeta) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
+		case 8:
+			if wireType != 1 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Nonce", wireType)
+			}
+			m.Nonce = 0
+			if (iNdEx + 8) > l {
+				return io.ErrUnexpectedEOF
+			}
+			m.Nonce = uint64(binary.LittleEndian.Uint64(dAtA[iNdEx:]))
+			iNdEx += 8
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field TakesPart", wireType)
+			}
+			var v int
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				v |= int(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+			m.TakesPart = bool(v != 0)
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

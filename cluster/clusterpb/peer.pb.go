@@ -89,6 +89,370 @@ func (ErrorKind) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
 }
 
+// NodeRun is one start of a node.
+type NodeRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Boot          uint64                 `protobuf:"varint,1,opt,name=boot,proto3" json:"boot,omitempty"`                        // how often the node's folder had been started, this start included
+	Nonce         uint64                 `protobuf:"fixed64,2,opt,name=nonce,proto3" json:"nonce,omitempty"`                     // drawn at this start; never 0
+	PeerAddr      string                 `protobuf:"bytes,3,opt,name=peer_addr,json=peerAddr,proto3" json:"peer_addr,omitempty"` // host:port at which other nodes dial it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeRun) Reset() {
+	*x = NodeRun{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeRun) ProtoMessage() {}
+
+func (x *NodeRun) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeRun.ProtoReflect.Descriptor instead.
+func (*NodeRun) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *NodeRun) GetBoot() uint64 {
+	if x != nil {
+		return x.Boot
+	}
+	return 0
+}
+
+func (x *NodeRun) GetNonce() uint64 {
+	if x != nil {
+		return x.Nonce
+	}
+	return 0
+}
+
+func (x *NodeRun) GetPeerAddr() string {
+	if x != nil {
+		return x.PeerAddr
+	}
+	return ""
+}
+
+// SeenPosition is the newest place in a group's history that a node was seen to hold durably.
+type SeenPosition struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         uint32                 `protobuf:"varint,1,opt,name=group,proto3" json:"group,omitempty"`
+	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
+	Index         uint64                 `protobuf:"varint,3,opt,name=index,proto3" json:"index,omitempty"`                          // of an entry that the node held in that term; 0: none was seen
+	EntryTerm     uint64                 `protobuf:"varint,4,opt,name=entry_term,json=entryTerm,proto3" json:"entry_term,omitempty"` // in which that entry was written
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenPosition) Reset() {
+	*x = SeenPosition{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenPosition) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenPosition) ProtoMessage() {}
+
+func (x *SeenPosition) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenPosition.ProtoReflect.Descriptor instead.
+func (*SeenPosition) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *SeenPosition) GetGroup() uint32 {
+	if x != nil {
+		return x.Group
+	}
+	return 0
+}
+
+func (x *SeenPosition) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SeenPosition) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *SeenPosition) GetEntryTerm() uint64 {
+	if x != nil {
+		return x.EntryTerm
+	}
+	return 0
+}
+
+// SeenNode is what one node remembers of another.
+type SeenNode struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Run           *NodeRun               `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"` // the newest that was claimed; absent: none
+	Positions     []*SeenPosition        `protobuf:"bytes,3,rep,name=positions,proto3" json:"positions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenNode) Reset() {
+	*x = SeenNode{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenNode) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenNode) ProtoMessage() {}
+
+func (x *SeenNode) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenNode.ProtoReflect.Descriptor instead.
+func (*SeenNode) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SeenNode) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *SeenNode) GetRun() *NodeRun {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *SeenNode) GetPositions() []*SeenPosition {
+	if x != nil {
+		return x.Positions
+	}
+	return nil
+}
+
+// SeenNodes is the content of a node's table.
+type SeenNodes struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Owner         string                 `protobuf:"bytes,1,opt,name=owner,proto3" json:"owner,omitempty"` // the node whose table it is; its own entry holds the term and applied index of its replicas
+	Nodes         []*SeenNode            `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SeenNodes) Reset() {
+	*x = SeenNodes{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SeenNodes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SeenNodes) ProtoMessage() {}
+
+func (x *SeenNodes) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SeenNodes.ProtoReflect.Descriptor instead.
+func (*SeenNodes) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SeenNodes) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *SeenNodes) GetNodes() []*SeenNode {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+type WitnessRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // the calling node
+	Run           *NodeRun               `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
+	Claim         bool                   `protobuf:"varint,3,opt,name=claim,proto3" json:"claim,omitempty"` // the calling node takes part from now on: its run is durable before the answer, unless there is a newer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WitnessRequest) Reset() {
+	*x = WitnessRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WitnessRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WitnessRequest) ProtoMessage() {}
+
+func (x *WitnessRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WitnessRequest.ProtoReflect.Descriptor instead.
+func (*WitnessRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WitnessRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *WitnessRequest) GetRun() *NodeRun {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *WitnessRequest) GetClaim() bool {
+	if x != nil {
+		return x.Claim
+	}
+	return false
+}
+
+type WitnessReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"` // the answering node
+	Run           *NodeRun               `protobuf:"bytes,2,opt,name=run,proto3" json:"run,omitempty"`
+	Seen          *SeenNode              `protobuf:"bytes,3,opt,name=seen,proto3" json:"seen,omitempty"` // of the calling node
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WitnessReply) Reset() {
+	*x = WitnessReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WitnessReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WitnessReply) ProtoMessage() {}
+
+func (x *WitnessReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WitnessReply.ProtoReflect.Descriptor instead.
+func (*WitnessReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *WitnessReply) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *WitnessReply) GetRun() *NodeRun {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *WitnessReply) GetSeen() *SeenNode {
+	if x != nil {
+		return x.Seen
+	}
+	return nil
+}
+
 type PromiseRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ClusterId     string                 `protobuf:"bytes,1,opt,name=cluster_id,json=clusterId,proto3" json:"cluster_id,omitempty"`
@@ -99,7 +463,7 @@ type PromiseRequest struct {
 
 func (x *PromiseRequest) Reset() {
 	*x = PromiseRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[0]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -111,7 +475,7 @@ func (x *PromiseRequest) String() string {
 func (*PromiseRequest) ProtoMessage() {}
 
 func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[0]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -124,7 +488,7 @@ func (x *PromiseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseRequest.ProtoReflect.Descriptor instead.
 func (*PromiseRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PromiseRequest) GetClusterId() string {
@@ -154,7 +518,7 @@ type PromiseReply struct {
 
 func (x *PromiseReply) Reset() {
 	*x = PromiseReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -166,7 +530,7 @@ func (x *PromiseReply) String() string {
 func (*PromiseReply) ProtoMessage() {}
 
 func (x *PromiseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -179,7 +543,7 @@ func (x *PromiseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PromiseReply.ProtoReflect.Descriptor instead.
 func (*PromiseReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PromiseReply) GetPromised() bool {
@@ -220,7 +584,7 @@ type RegisterRequest struct {
 
 func (x *RegisterRequest) Reset() {
 	*x = RegisterRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +596,7 @@ func (x *RegisterRequest) String() string {
 func (*RegisterRequest) ProtoMessage() {}
 
 func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +609,7 @@ func (x *RegisterRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterRequest.ProtoReflect.Descriptor instead.
 func (*RegisterRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RegisterRequest) GetNode() *Node {
@@ -271,7 +635,7 @@ type RegisterReply struct {
 
 func (x *RegisterReply) Reset() {
 	*x = RegisterReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -283,7 +647,7 @@ func (x *RegisterReply) String() string {
 func (*RegisterReply) ProtoMessage() {}
 
 func (x *RegisterReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -296,7 +660,7 @@ func (x *RegisterReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegisterReply.ProtoReflect.Descriptor instead.
 func (*RegisterReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RegisterReply) GetClusterId() string {
@@ -314,7 +678,7 @@ type PingRequest struct {
 
 func (x *PingRequest) Reset() {
 	*x = PingRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -326,7 +690,7 @@ func (x *PingRequest) String() string {
 func (*PingRequest) ProtoMessage() {}
 
 func (x *PingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -339,7 +703,7 @@ func (x *PingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingRequest.ProtoReflect.Descriptor instead.
 func (*PingRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
 }
 
 type PingReply struct {
@@ -352,7 +716,7 @@ type PingReply struct {
 
 func (x *PingReply) Reset() {
 	*x = PingReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -364,7 +728,7 @@ func (x *PingReply) String() string {
 func (*PingReply) ProtoMessage() {}
 
 func (x *PingReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -377,7 +741,7 @@ func (x *PingReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingReply.ProtoReflect.Descriptor instead.
 func (*PingReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PingReply) GetReceivedNs() int64 {
@@ -403,7 +767,7 @@ type AwaitQueuesRequest struct {
 
 func (x *AwaitQueuesRequest) Reset() {
 	*x = AwaitQueuesRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -415,7 +779,7 @@ func (x *AwaitQueuesRequest) String() string {
 func (*AwaitQueuesRequest) ProtoMessage() {}
 
 func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -428,7 +792,7 @@ func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitQueuesRequest.ProtoReflect.Descriptor instead.
 func (*AwaitQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AwaitQueuesRequest) GetVersion() uint64 {
@@ -446,7 +810,7 @@ type AwaitQueuesReply struct {
 
 func (x *AwaitQueuesReply) Reset() {
 	*x = AwaitQueuesReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +822,7 @@ func (x *AwaitQueuesReply) String() string {
 func (*AwaitQueuesReply) ProtoMessage() {}
 
 func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +835,7 @@ func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AwaitQueuesReply.ProtoReflect.Descriptor instead.
 func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
 // PullRequest carries every demand that began, changed or ended while the one before it was being sent.
@@ -484,7 +848,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +860,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +873,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PullRequest) GetDemands() []*PullDemand {
@@ -539,7 +903,7 @@ type PullDemand struct {
 
 func (x *PullDemand) Reset() {
 	*x = PullDemand{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -551,7 +915,7 @@ func (x *PullDemand) String() string {
 func (*PullDemand) ProtoMessage() {}
 
 func (x *PullDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -564,7 +928,7 @@ func (x *PullDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
 func (*PullDemand) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PullDemand) GetNumber() uint64 {
@@ -646,7 +1010,7 @@ type PullReply struct {
 
 func (x *PullReply) Reset() {
 	*x = PullReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -658,7 +1022,7 @@ func (x *PullReply) String() string {
 func (*PullReply) ProtoMessage() {}
 
 func (x *PullReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -671,7 +1035,7 @@ func (x *PullReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
 func (*PullReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PullReply) GetAnswers() []*PullAnswer {
@@ -695,7 +1059,7 @@ type PullAnswer struct {
 
 func (x *PullAnswer) Reset() {
 	*x = PullAnswer{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +1071,7 @@ func (x *PullAnswer) String() string {
 func (*PullAnswer) ProtoMessage() {}
 
 func (x *PullAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +1084,7 @@ func (x *PullAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
 func (*PullAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PullAnswer) GetNumber() uint64 {
@@ -776,7 +1140,7 @@ type ArrivedRequest struct {
 
 func (x *ArrivedRequest) Reset() {
 	*x = ArrivedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +1152,7 @@ func (x *ArrivedRequest) String() string {
 func (*ArrivedRequest) ProtoMessage() {}
 
 func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +1165,7 @@ func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
 func (*ArrivedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ArrivedRequest) GetShard() uint32 {
@@ -828,7 +1192,7 @@ type ArrivedReply struct {
 
 func (x *ArrivedReply) Reset() {
 	*x = ArrivedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +1204,7 @@ func (x *ArrivedReply) String() string {
 func (*ArrivedReply) ProtoMessage() {}
 
 func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +1217,7 @@ func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
 func (*ArrivedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ArrivedReply) GetHolder() uint32 {
@@ -878,7 +1242,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1254,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1267,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 type StatusReply struct {
@@ -917,7 +1281,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1293,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1306,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -983,7 +1347,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -995,7 +1359,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1008,7 +1372,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -1085,7 +1449,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1097,7 +1461,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1110,7 +1474,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1136,7 +1500,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1512,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1525,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1181,7 +1545,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1193,7 +1557,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1206,7 +1570,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1234,7 +1598,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1246,7 +1610,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1259,7 +1623,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -1297,7 +1661,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1673,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1686,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -1370,7 +1734,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1746,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1759,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -1425,7 +1789,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1801,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1814,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -1584,7 +1948,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1960,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1973,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -1630,7 +1994,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1642,7 +2006,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1655,7 +2019,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -1689,7 +2053,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +2065,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +2078,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -1745,7 +2109,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +2121,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +2134,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -1826,7 +2190,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1838,7 +2202,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1851,7 +2215,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -1892,7 +2256,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1904,7 +2268,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1917,7 +2281,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -1985,7 +2349,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2361,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2010,7 +2374,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -2036,7 +2400,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2412,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2425,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -2131,7 +2495,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2507,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2520,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -2191,7 +2555,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2567,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2580,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -2250,7 +2614,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2626,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2639,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -2306,7 +2670,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2682,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2695,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -2380,7 +2744,32 @@ var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"E\n" +
+	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"P\n" +
+	"\aNodeRun\x12\x12\n" +
+	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
+	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
+	"\tpeer_addr\x18\x03 \x01(\tR\bpeerAddr\"m\n" +
+	"\fSeenPosition\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\rR\x05group\x12\x12\n" +
+	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x14\n" +
+	"\x05index\x18\x03 \x01(\x04R\x05index\x12\x1d\n" +
+	"\n" +
+	"entry_term\x18\x04 \x01(\x04R\tentryTerm\"\x8b\x01\n" +
+	"\bSeenNode\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
+	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12=\n" +
+	"\tpositions\x18\x03 \x03(\v2\x1f.belfry.cluster.v1.SeenPositionR\tpositions\"T\n" +
+	"\tSeenNodes\x12\x14\n" +
+	"\x05owner\x18\x01 \x01(\tR\x05owner\x121\n" +
+	"\x05nodes\x18\x02 \x03(\v2\x1b.belfry.cluster.v1.SeenNodeR\x05nodes\"h\n" +
+	"\x0eWitnessRequest\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
+	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12\x14\n" +
+	"\x05claim\x18\x03 \x01(\bR\x05claim\"\x81\x01\n" +
+	"\fWitnessReply\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12,\n" +
+	"\x03run\x18\x02 \x01(\v2\x1a.belfry.cluster.v1.NodeRunR\x03run\x12/\n" +
+	"\x04seen\x18\x03 \x01(\v2\x1b.belfry.cluster.v1.SeenNodeR\x04seen\"E\n" +
 	"\x0ePromiseRequest\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12\x14\n" +
@@ -2552,7 +2941,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
 	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
-	"\x14ERROR_KIND_NO_MEMORY\x10\a2\xcf\x05\n" +
+	"\x14ERROR_KIND_NO_MEMORY\x10\a2\x9e\x06\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +
@@ -2562,7 +2951,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
 	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12H\n" +
 	"\x04Pull\x12\x1e.belfry.cluster.v1.PullRequest\x1a\x1c.belfry.cluster.v1.PullReply(\x010\x01\x12M\n" +
-	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
+	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -2577,110 +2967,124 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
-	(*PromiseRequest)(nil),     // 1: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),       // 2: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil),    // 3: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),      // 4: belfry.cluster.v1.RegisterReply
-	(*PingRequest)(nil),        // 5: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),          // 6: belfry.cluster.v1.PingReply
-	(*AwaitQueuesRequest)(nil), // 7: belfry.cluster.v1.AwaitQueuesRequest
-	(*AwaitQueuesReply)(nil),   // 8: belfry.cluster.v1.AwaitQueuesReply
-	(*PullRequest)(nil),        // 9: belfry.cluster.v1.PullRequest
-	(*PullDemand)(nil),         // 10: belfry.cluster.v1.PullDemand
-	(*PullReply)(nil),          // 11: belfry.cluster.v1.PullReply
-	(*PullAnswer)(nil),         // 12: belfry.cluster.v1.PullAnswer
-	(*ArrivedRequest)(nil),     // 13: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 14: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 15: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 16: belfry.cluster.v1.StatusReply
-	(*ReplicaStatus)(nil),      // 17: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 18: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 19: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 20: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 21: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 22: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 23: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 24: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 25: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 26: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 27: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 28: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 29: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 30: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 31: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 32: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 33: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 34: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 35: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 36: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 37: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 38: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 39: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 40: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 41: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 42: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 43: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 44: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 45: belfry.fsm.v1.Result
+	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
+	(*SeenPosition)(nil),       // 2: belfry.cluster.v1.SeenPosition
+	(*SeenNode)(nil),           // 3: belfry.cluster.v1.SeenNode
+	(*SeenNodes)(nil),          // 4: belfry.cluster.v1.SeenNodes
+	(*WitnessRequest)(nil),     // 5: belfry.cluster.v1.WitnessRequest
+	(*WitnessReply)(nil),       // 6: belfry.cluster.v1.WitnessReply
+	(*PromiseRequest)(nil),     // 7: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),       // 8: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),    // 9: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),      // 10: belfry.cluster.v1.RegisterReply
+	(*PingRequest)(nil),        // 11: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),          // 12: belfry.cluster.v1.PingReply
+	(*AwaitQueuesRequest)(nil), // 13: belfry.cluster.v1.AwaitQueuesRequest
+	(*AwaitQueuesReply)(nil),   // 14: belfry.cluster.v1.AwaitQueuesReply
+	(*PullRequest)(nil),        // 15: belfry.cluster.v1.PullRequest
+	(*PullDemand)(nil),         // 16: belfry.cluster.v1.PullDemand
+	(*PullReply)(nil),          // 17: belfry.cluster.v1.PullReply
+	(*PullAnswer)(nil),         // 18: belfry.cluster.v1.PullAnswer
+	(*ArrivedRequest)(nil),     // 19: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),       // 20: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),      // 21: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),        // 22: belfry.cluster.v1.StatusReply
+	(*ReplicaStatus)(nil),      // 23: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 24: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 25: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 26: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 27: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 28: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 29: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 30: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 31: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 32: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 33: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 34: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 35: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 36: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 37: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 38: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 39: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 40: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 41: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 42: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 43: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 44: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 45: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 46: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 47: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 48: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 49: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 50: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 51: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
-	37, // 0: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	10, // 1: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
-	12, // 2: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	38, // 3: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	36, // 4: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	17, // 5: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	20, // 6: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	22, // 7: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	18, // 8: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	24, // 9: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	25, // 10: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	26, // 11: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	27, // 12: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	28, // 13: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	29, // 14: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	30, // 15: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	39, // 16: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	40, // 17: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	41, // 18: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	42, // 19: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	32, // 20: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	36, // 21: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	35, // 22: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	38, // 23: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	43, // 24: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	33, // 25: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	44, // 26: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	34, // 27: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	45, // 28: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	36, // 29: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 30: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	1,  // 31: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	3,  // 32: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	23, // 33: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	5,  // 34: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	15, // 35: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	19, // 36: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	7,  // 37: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	9,  // 38: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	13, // 39: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	2,  // 40: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	4,  // 41: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	31, // 42: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	6,  // 43: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	16, // 44: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	21, // 45: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	8,  // 46: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	11, // 47: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	14, // 48: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	40, // [40:49] is the sub-list for method output_type
-	31, // [31:40] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
+	2,  // 1: belfry.cluster.v1.SeenNode.positions:type_name -> belfry.cluster.v1.SeenPosition
+	3,  // 2: belfry.cluster.v1.SeenNodes.nodes:type_name -> belfry.cluster.v1.SeenNode
+	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
+	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
+	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
+	43, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
+	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
+	44, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	42, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	23, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	26, // 12: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	28, // 13: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	24, // 14: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	30, // 15: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	31, // 16: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	32, // 17: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	33, // 18: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	34, // 19: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	35, // 20: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	36, // 21: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	45, // 22: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	46, // 23: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	47, // 24: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	48, // 25: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	38, // 26: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	42, // 27: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	41, // 28: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	44, // 29: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	49, // 30: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	39, // 31: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	50, // 32: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	40, // 33: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	51, // 34: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	42, // 35: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 36: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	7,  // 37: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 38: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	29, // 39: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 40: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 41: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	25, // 42: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 43: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 44: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 45: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 46: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	8,  // 47: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 48: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	37, // 49: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 50: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 51: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	27, // 52: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 53: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 54: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 55: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 56: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	47, // [47:57] is the sub-list for method output_type
+	37, // [37:47] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -2689,7 +3093,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[23].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[29].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -2697,7 +3101,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[27].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[33].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
@@ -2707,7 +3111,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   36,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,6 +31,7 @@ const (
 	Peer_AwaitQueues_FullMethodName = "/belfry.cluster.v1.Peer/AwaitQueues"
 	Peer_Pull_FullMethodName        = "/belfry.cluster.v1.Peer/Pull"
 	Peer_Arrived_FullMethodName     = "/belfry.cluster.v1.Peer/Arrived"
+	Peer_Witness_FullMethodName     = "/belfry.cluster.v1.Peer/Witness"
 )
 
 // PeerClient is the client API for Peer service.
@@ -57,6 +58,9 @@ type PeerClient interface {
 	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
 	// Arrived tells which leases of a shard the receiving node's consumers got.
 	Arrived(ctx context.Context, in *ArrivedRequest, opts ...grpc.CallOption) (*ArrivedReply, error)
+	// Witness tells a starting node what the receiving node has seen of it. It is answered before the receiving node takes
+	// part in any Raft group, and when it never will.
+	Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error)
 }
 
 type peerClient struct {
@@ -163,6 +167,16 @@ func (c *peerClient) Arrived(ctx context.Context, in *ArrivedRequest, opts ...gr
 	return out, nil
 }
 
+func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WitnessReply)
+	err := c.cc.Invoke(ctx, Peer_Witness_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -187,6 +201,9 @@ type PeerServer interface {
 	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
 	// Arrived tells which leases of a shard the receiving node's consumers got.
 	Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error)
+	// Witness tells a starting node what the receiving node has seen of it. It is answered before the receiving node takes
+	// part in any Raft group, and when it never will.
+	Witness(context.Context, *WitnessRequest) (*WitnessReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -223,6 +240,9 @@ func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullRe
 }
 func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Arrived not implemented")
+}
+func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -385,6 +405,24 @@ func _Peer_Arrived_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WitnessRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Witness(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Witness_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Witness(ctx, req.(*WitnessRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -419,6 +457,10 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Arrived",
 			Handler:    _Peer_Arrived_Handler,
+		},
+		{
+			MethodName: "Witness",
+			Handler:    _Peer_Witness_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -163,6 +163,9 @@ func (g *Group) Leader() (nodeID string, term uint64) {
 	return string(id), g.raft.CurrentTerm()
 }
 
+// Position is the replica's term, and the last entry that Raft gave it to apply.
+func (g *Group) Position() (term, applied uint64) { return g.raft.CurrentTerm(), g.raft.AppliedIndex() }
+
 // Applied is the last index applied, and RaftState what the replica is at the moment.
 func (g *Group) Applied() uint64 { return g.raft.AppliedIndex() }
 

@@ -12,6 +12,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/cluster/witness"
 )
 
 // cpuTime is what this process has used, both sides of every exchange.
@@ -51,10 +53,23 @@ var transports = []struct {
 	open func(*testing.B, *Endpoint, uint32) raft.Transport
 }{{"own", ownConns}, {"shared", shared}}
 
+// table is where a node keeps what it sees of others.
+func table(b *testing.B, n int) *witness.Table {
+	t, err := witness.Open(witness.Config{
+		Dir: b.TempDir(), Node: nodeID(n), New: true, Fatal: func(err error) { b.Error(err) },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = t.Close() })
+	return t
+}
+
 // pairs opens groups on two nodes; the second answers.
 func pairs(b *testing.B, groups int, open func(*testing.B, *Endpoint, uint32) raft.Transport) []raft.Transport {
 	book := newBook()
-	one, two := listen(b, book, 1), listen(b, book, 2)
+	one := listen(b, book, 1, func(c *Config) { c.Seen = table(b, 1).Saw })
+	two := listen(b, book, 2, func(c *Config) { c.Seen = table(b, 2).Saw })
 	var from []raft.Transport
 	for number := range uint32(groups) {
 		from = append(from, open(b, one, number))

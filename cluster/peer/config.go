@@ -33,6 +33,11 @@ type Config struct {
 	// Without keys nobody is asked for a name.
 	Member func(name string) bool
 
+	// Seen is told of each position of a group that another node is known to hold durably: its term, and an entry of its
+	// log in that term by index and the entry's own term, zeros if none is known. It is called for every answer and
+	// request, and must not block. nil: nothing.
+	Seen func(node string, group uint32, term, index, entryTerm uint64)
+
 	Keys *Keys // nil: everything in the clear, and on loopback only
 
 	HeaderTimeout time.Duration // how long a connection may take to say what it is, TLS included; 0: 5 s
@@ -63,6 +68,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Seen == nil {
+		c.Seen = func(string, uint32, uint64, uint64, uint64) {}
 	}
 	if c.Lookup == nil {
 		c.Lookup = func(string) []Target { return nil }

@@ -62,7 +62,7 @@ func Listen(cfg Config) (*Endpoint, error) {
 	e.gossip = newGossip(e)
 	e.streams = newConnSet(cfg.MaxConns)
 	e.wire = wire.New(wire.Config{
-		Self: cfg.NodeID, FirstByte: wireByte, Dial: e.DialNode, Timeout: cfg.DialTimeout,
+		Self: cfg.NodeID, FirstByte: wireByte, Dial: e.DialNode, Timeout: cfg.DialTimeout, Seen: cfg.Seen,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	e.wg.Go(e.accept)

@@ -30,8 +30,10 @@ func (t RaftTransport) AppendEntries(id raft.ServerID, node raft.ServerAddress,
 	}
 	if err = t.NetworkTransport.AppendEntries(id, node, req, resp); err != nil {
 		t.wire.AskAgain(string(node)) // it may be about to come back as a newer build
+		return err
 	}
-	return err
+	t.wire.SawAnswer(string(node), req, resp)
+	return nil
 }
 
 // AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails,
@@ -40,7 +42,7 @@ func (t RaftTransport) AppendEntriesPipeline(id raft.ServerID, node raft.ServerA
 	t.wire.AskAgain(string(node))
 	p, err := t.wire.Pipeline(string(node))
 	if errors.Is(err, wire.ErrNotTaken) {
-		return t.NetworkTransport.AppendEntriesPipeline(id, node)
+		return t.watchedPipeline(id, node)
 	}
 	if err != nil {
 		return nil, err // and not a nil pipeline in an interface
@@ -61,6 +63,7 @@ func (t RaftTransport) forward() {
 	for {
 		select {
 		case rpc := <-t.NetworkTransport.Consumer():
+			t.wire.SawRequest(rpc.Command)
 			if !t.wire.Offer(rpc) {
 				return
 			}

@@ -114,7 +114,9 @@ func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp 
 	w.group, w.resp = g, resp
 	err := g.mux.link(to).submit(&w.call, req)
 	if err == nil {
-		err = <-w.ended
+		if err = <-w.ended; err == nil {
+			g.sawAnswer(node, req, resp)
+		}
 	}
 	w.group, w.resp = nil, nil
 	w.client.Store(nil)

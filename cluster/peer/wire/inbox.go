@@ -57,6 +57,7 @@ func (g *Group) take(t ticket, rpc *raft.AppendEntriesRequest) bool {
 	if b.closed {
 		return false
 	}
+	g.sawRequest(t.server.header.From, rpc)
 	if !g.hasRoom(t.bytes) {
 		g.refuse(t)
 		return true

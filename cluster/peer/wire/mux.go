@@ -21,7 +21,8 @@ type Config struct {
 	Self      string // node id
 	FirstByte byte   // goes before a stream's header
 	Dial      func(ctx context.Context, node string) (net.Conn, error)
-	Timeout   time.Duration // of one request, and of a dial
+	Timeout   time.Duration                                                  // of one request, and of a dial
+	Seen      func(node string, group uint32, term, index, entryTerm uint64) // see peer.Config
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics

@@ -19,6 +19,7 @@ const (
 // Pipeline sends requests to a node without waiting for each answer. It is a raft.AppendPipeline.
 type Pipeline struct {
 	group *Group
+	node  string
 	link  *link
 	done  chan raft.AppendFuture
 	quit  chan struct{} // closed with closed
@@ -47,7 +48,7 @@ func (g *Group) Pipeline(node string) (*Pipeline, error) {
 		return nil, raft.ErrTransportShutdown
 	}
 	p := &Pipeline{
-		group: g, link: g.mux.link(route{node: node, cluster: g.cluster, lane: entries}),
+		group: g, node: node, link: g.mux.link(route{node: node, cluster: g.cluster, lane: entries}),
 		done: make(chan raft.AppendFuture, maxUnread), quit: make(chan struct{}),
 	}
 	p.moved = sync.NewCond(&p.mu)
@@ -112,6 +113,9 @@ func (p *Pipeline) withdraw(f *future) {
 // too, with an answer that tells of no success.
 func (f *future) complete(err error) {
 	p := f.pipeline
+	if err == nil {
+		p.group.sawAnswer(p.node, f.req, f.resp)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f.err, f.over = err, true

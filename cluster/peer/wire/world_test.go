@@ -87,6 +87,7 @@ func (w *world) node(n int) *node {
 	w.t.Helper()
 	m := New(Config{
 		Self: nodeID(n), FirstByte: testByte, Dial: w.dial, Timeout: w.timeout, Logger: slog.New(slog.DiscardHandler),
+		Seen: func(string, uint32, uint64, uint64, uint64) {},
 	})
 	closeListener := w.listen(n, func(conn net.Conn) {
 		var first [1]byte

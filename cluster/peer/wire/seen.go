@@ -1,0 +1,58 @@
+package wire
+
+import "github.com/hashicorp/raft"
+
+// sawAnswer passes on what an answer to AppendEntries shows: a replica that answers has its term on disk, and one that
+// answers a request with success has all that the request reached to.
+func (g *Group) sawAnswer(node string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
+	var index, entryTerm uint64
+	if resp.Success && resp.Term == req.Term {
+		index, entryTerm = reaches(req)
+	}
+	g.mux.cfg.Seen(node, g.number, resp.Term, index, entryTerm)
+}
+
+// sawRequest passes on what a request shows: a leader sends what is on its own disk, and shortens its log in no term
+// that it leads.
+func (g *Group) sawRequest(leader string, req *raft.AppendEntriesRequest) {
+	index, entryTerm := reaches(req)
+	g.mux.cfg.Seen(leader, g.number, req.Term, index, entryTerm)
+}
+
+// SawRequest is for requests that came another way, from the node that they name.
+func (g *Group) SawRequest(command any) {
+	seen := g.mux.cfg.Seen
+	switch req := command.(type) {
+	case *raft.AppendEntriesRequest:
+		g.sawRequest(string(req.ID), req)
+	case *raft.InstallSnapshotRequest:
+		seen(string(req.ID), g.number, req.Term, req.LastLogIndex, req.LastLogTerm)
+	case *raft.RequestVoteRequest: // a candidate may lose in this term, and its log may then be cut
+		seen(string(req.ID), g.number, req.Term, 0, 0)
+	}
+}
+
+// SawAnswer is for answers that came another way. An answer to a pre-vote must not be given: its term is on no disk.
+func (g *Group) SawAnswer(node string, req, resp any) {
+	seen := g.mux.cfg.Seen
+	switch resp := resp.(type) {
+	case *raft.AppendEntriesResponse:
+		g.sawAnswer(node, req.(*raft.AppendEntriesRequest), resp)
+	case *raft.InstallSnapshotResponse:
+		var index, entryTerm uint64
+		if r := req.(*raft.InstallSnapshotRequest); resp.Success && resp.Term == r.Term {
+			index, entryTerm = r.LastLogIndex, r.LastLogTerm
+		}
+		seen(node, g.number, resp.Term, index, entryTerm)
+	case *raft.RequestVoteResponse:
+		seen(node, g.number, resp.Term, 0, 0)
+	}
+}
+
+// reaches is the last entry that a request names; zeros: none, it is a heartbeat.
+func reaches(req *raft.AppendEntriesRequest) (index, term uint64) {
+	if n := len(req.Entries); n > 0 {
+		return req.Entries[n-1].Index, req.Entries[n-1].Term
+	}
+	return req.PrevLogEntry, req.PrevLogTerm
+}

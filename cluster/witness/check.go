@@ -1,0 +1,248 @@
+package witness
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+const (
+	settle         = 300 * time.Millisecond // how long voters beyond a majority are waited for
+	askAgain       = 20 * time.Millisecond  // first pause between questions to a node that does not answer; it doubles
+	askSeldom      = 250 * time.Millisecond // the longest, while the node waits,
+	announceSeldom = 5 * time.Second        // and when it takes part
+	askFor         = time.Second            // one question
+	sayAgain       = 5 * time.Minute
+)
+
+// CheckConfig says what a starting node has, and how it asks others.
+type CheckConfig struct {
+	Node     string // its id
+	Run      Run
+	Copied   bool               // its folder is not where it was: every other voter has to answer
+	Replicas map[uint32]Replica // by group
+	Unread   map[uint32]bool    // groups whose replica cannot be read, and so will not run
+
+	// Ask asks a node, wherever it is known to be. AskAddr asks the process that listens at an address and says that it is
+	// this very node.
+	Ask     func(ctx context.Context, node string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+	AskAddr func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+	Addrs   []string            // where this node was dialled before, as far as it knows
+	Name    func(string) string // a node's label; empty: not known
+
+	Logger *slog.Logger
+}
+
+func (c CheckConfig) name(node string) string {
+	if label := c.Name(node); label != "" {
+		return fmt.Sprintf("%s (%s)", label, node)
+	}
+	return node
+}
+
+// Check decides whether a starting node may take part.
+type Check struct {
+	cfg CheckConfig
+
+	mu     sync.Mutex
+	waits  []string // for these nodes
+	claims map[string]bool
+}
+
+// NewCheck prepares the check of a starting node.
+func NewCheck(cfg CheckConfig) *Check { return &Check{cfg: cfg, claims: make(map[string]bool)} }
+
+// Status says what the check waits for; empty: nothing.
+func (c *Check) Status() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waits) == 0 {
+		return ""
+	}
+	names := make([]string, len(c.waits))
+	for i, id := range c.waits {
+		names[i] = c.cfg.name(id)
+	}
+	why := "a majority of the voters of each group has to answer"
+	if c.cfg.Copied {
+		why = "its data folder is not the one that it was started from before, as after a copy, so every other voter has to " +
+			"answer once"
+	}
+	return fmt.Sprintf("this node takes part when others have said what they saw of it last: %s; it waits for %s",
+		why, strings.Join(names, ", "))
+}
+
+// Run returns nil once the node may take part, and has claimed its run; a *Refusal if it must not; or why ctx ended.
+func (c *Check) Run(ctx context.Context) error {
+	if len(voters(c.cfg.Node, c.cfg.Replicas)) == 0 {
+		return nil
+	}
+	replies, err := c.round(ctx, false)
+	if err != nil {
+		return err
+	}
+	if err := c.lookForOriginal(ctx, replies); err != nil {
+		return err
+	}
+	// Of two copies that ask at the same time, one is told of the other's claim.
+	_, err = c.round(ctx, true)
+	return err
+}
+
+// answer is a node's.
+type answer struct {
+	node  string
+	reply *clusterpb.WitnessReply
+}
+
+// round asks all voters until enough have answered.
+func (c *Check) round(ctx context.Context, claim bool) ([]*clusterpb.WitnessReply, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	asked := voters(c.cfg.Node, c.cfg.Replicas)
+	answers := make(chan answer)
+	for _, node := range asked {
+		go c.ask(ctx, node, claim, askSeldom, answers)
+	}
+	var replies []*clusterpb.WitnessReply
+	answered := make(map[string]bool)
+	settled := time.After(settle)
+	defer c.waitFor(nil)
+	say := time.NewTimer(settle)
+	defer say.Stop()
+	for patient := !claim; ; {
+		missing := missing(c.cfg.Node, c.cfg.Replicas, answered, c.cfg.Copied)
+		if len(missing) == 0 && (!patient || len(answered) == len(asked)) {
+			return replies, nil
+		}
+		c.waitFor(missing)
+		select {
+		case a := <-answers:
+			if refusal := judge(c.cfg, a.reply); refusal != nil {
+				return nil, refusal
+			}
+			answered[a.node] = true
+			replies = append(replies, a.reply)
+			if claim {
+				c.claimed(a.node)
+			}
+		case <-settled:
+			patient = false
+		case <-say.C:
+			if len(missing) > 0 {
+				c.cfg.Logger.Info("this node does not take part yet", "reason", c.Status())
+			}
+			say.Reset(sayAgain)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (c *Check) waitFor(nodes []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waits = nodes
+}
+
+func (c *Check) claimed(node string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.claims[node] = true
+}
+
+// ask asks a node until it answers, in the end once in a longest pause.
+func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.Duration, answers chan<- answer) {
+	for pause := askAgain; ; pause = min(2*pause, longest) {
+		reply, err := c.question(ctx, claim, func(ctx context.Context, req *clusterpb.WitnessRequest) (
+			*clusterpb.WitnessReply, error) {
+			return c.cfg.Ask(ctx, node, req)
+		})
+		if err == nil {
+			select {
+			case answers <- answer{node, reply}:
+			case <-ctx.Done():
+			}
+			return
+		}
+		c.cfg.Logger.Debug("a voter does not say yet what it saw of this node", "node", node, "err", err)
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+	}
+}
+
+func (c *Check) question(ctx context.Context, claim bool,
+	ask func(context.Context, *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)) (*clusterpb.WitnessReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, askFor)
+	defer cancel()
+	return ask(ctx, &clusterpb.WitnessRequest{Node: c.cfg.Node, Run: c.cfg.Run.proto(), Claim: claim})
+}
+
+// lookForOriginal asks at the addresses where this node has been. A process that answers there as this node, in another
+// run, is the one whose folder this is a copy of.
+func (c *Check) lookForOriginal(ctx context.Context, replies []*clusterpb.WitnessReply) error {
+	addrs := slices.Clone(c.cfg.Addrs)
+	for _, r := range replies {
+		addrs = append(addrs, r.Seen.GetRun().GetPeerAddr())
+	}
+	slices.Sort(addrs)
+	addrs = slices.DeleteFunc(slices.Compact(addrs), func(a string) bool { return a == "" || a == c.cfg.Run.Addr })
+	found := make(chan *Refusal, len(addrs))
+	for _, addr := range addrs {
+		go func() { found <- c.originalAt(ctx, addr) }()
+	}
+	for range addrs {
+		if refusal := <-found; refusal != nil {
+			return refusal
+		}
+	}
+	return nil
+}
+
+func (c *Check) originalAt(ctx context.Context, addr string) *Refusal {
+	reply, err := c.question(ctx, false, func(ctx context.Context, req *clusterpb.WitnessRequest) (
+		*clusterpb.WitnessReply, error) {
+		return c.cfg.AskAddr(ctx, addr, req)
+	})
+	if err != nil || reply.Node != c.cfg.Node || reply.Run.GetNonce() == c.cfg.Run.Nonce {
+		return nil
+	}
+	return &Refusal{
+		Reason: fmt.Sprintf("node %s runs already, at %s", c.cfg.name(c.cfg.Node), addr),
+		Advice: adviceTwice,
+	}
+}
+
+// Announce claims the run at every other node of the cluster that has not heard of it yet, until all have answered or
+// ctx ends. It logs that another run of this node has claimed it. Positions say nothing any more: the node has gone on.
+func (c *Check) Announce(ctx context.Context, nodes []string) {
+	var asking sync.WaitGroup
+	answers := make(chan answer)
+	for _, node := range nodes {
+		c.mu.Lock()
+		done := c.claims[node] || node == c.cfg.Node
+		c.mu.Unlock()
+		if !done {
+			asking.Go(func() { c.ask(ctx, node, true, announceSeldom, answers) })
+		}
+	}
+	go func() { asking.Wait(); close(answers) }()
+	for a := range answers {
+		if runOf(a.reply.Seen.GetRun()).outdates(c.cfg.Run) {
+			c.cfg.Logger.Error("another process has begun to run as this node", "seen_by", c.cfg.name(a.node),
+				"at", a.reply.Seen.Run.PeerAddr)
+		}
+		c.claimed(a.node)
+	}
+}

@@ -1,0 +1,127 @@
+package witness
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/shard/durable"
+)
+
+// magic begins the file, with its format's version as the last byte. The CRC-32C of the rest follows, in big endian,
+// and then a clusterpb.SeenNodes.
+const magic = "belfryw\x01"
+
+const headerBytes = len(magic) + 4
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// errDamaged: the file is there and is not what was written.
+var errDamaged = errors.New("it is damaged")
+
+// read reads the file of this node's table; found is false if there is none.
+func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	nodes, err := parse(data)
+	if err != nil {
+		return nil, false, fmt.Errorf("%s, in which this node remembers what it saw of others: %w", path, err)
+	}
+	if nodes.Owner != owner {
+		return nil, false, fmt.Errorf("%s is of node %s, and node.json says that the data folder is of node %s: they do not "+
+			"belong together", path, nodes.Owner, owner)
+	}
+	return nodes, true, nil
+}
+
+func parse(data []byte) (*clusterpb.SeenNodes, error) {
+	body, ok := bytes.CutPrefix(data, []byte(magic))
+	if !ok || len(data) < headerBytes {
+		return nil, errDamaged
+	}
+	sum, body := binary.BigEndian.Uint32(body), body[4:]
+	if crc32.Checksum(body, castagnoli) != sum {
+		return nil, errDamaged
+	}
+	nodes := &clusterpb.SeenNodes{}
+	if err := proto.Unmarshal(body, nodes); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nodes, nil
+}
+
+// write replaces the file.
+func (t *Table) write() error {
+	body, err := proto.Marshal(t.snapshot())
+	if err != nil {
+		return err
+	}
+	return durable.Replace(t.path, seal(body), nil)
+}
+
+// seal puts the header before the content.
+func seal(body []byte) []byte {
+	data := append(make([]byte, 0, headerBytes+len(body)), magic...)
+	data = binary.BigEndian.AppendUint32(data, crc32.Checksum(body, castagnoli))
+	return append(data, body...)
+}
+
+// snapshot is the whole table, sorted.
+func (t *Table) snapshot() *clusterpb.SeenNodes {
+	nodes := make(map[string]*clusterpb.SeenNode)
+	of := func(id string) *clusterpb.SeenNode {
+		if nodes[id] == nil {
+			nodes[id] = &clusterpb.SeenNode{Node: id}
+		}
+		return nodes[id]
+	}
+	for k, r := range *t.rows.Load() {
+		r.mu.Lock()
+		at := r.at
+		r.mu.Unlock()
+		n := of(k.node)
+		n.Positions = append(n.Positions, at.proto(k.group))
+	}
+	t.mu.Lock()
+	for id, run := range t.runs {
+		of(id).Run = run.proto()
+	}
+	for group, at := range t.kept {
+		n := of(t.cfg.Node)
+		n.Positions = append(n.Positions, at.proto(group))
+	}
+	t.mu.Unlock()
+	all := &clusterpb.SeenNodes{Owner: t.cfg.Node}
+	for _, n := range nodes {
+		slices.SortFunc(n.Positions, func(a, b *clusterpb.SeenPosition) int { return cmp.Compare(a.Group, b.Group) })
+		all.Nodes = append(all.Nodes, n)
+	}
+	slices.SortFunc(all.Nodes, func(a, b *clusterpb.SeenNode) int { return cmp.Compare(a.Node, b.Node) })
+	return all
+}
+
+func (p Position) proto(group uint32) *clusterpb.SeenPosition {
+	return &clusterpb.SeenPosition{Group: group, Term: p.Term, Index: p.Index, EntryTerm: p.EntryTerm}
+}
+
+func runOf(r *clusterpb.NodeRun) Run {
+	return Run{Boot: r.GetBoot(), Nonce: r.GetNonce(), Addr: r.GetPeerAddr()}
+}
+
+func (r Run) proto() *clusterpb.NodeRun {
+	return &clusterpb.NodeRun{Boot: r.Boot, Nonce: r.Nonce, PeerAddr: r.Addr}
+}

@@ -1,0 +1,76 @@
+package witness
+
+import (
+	"fmt"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// Replica is what a starting node has of a group.
+type Replica struct {
+	Term uint64 // its current term, on disk
+	Last uint64 // index of the last entry of its log, or of its snapshot
+	// Holds reports whether its log has an entry of that index which was written in that term, or a snapshot stands for
+	// it.
+	Holds  func(index, term uint64) bool
+	Voters []string // node ids, by the newest configuration in its log or snapshot; empty: it knows of none
+}
+
+// lacks reports whether a replica is older than a position that it was seen to hold; see the package's comment.
+func (r Replica) lacks(seen Position) bool {
+	switch {
+	case r.Term != seen.Term:
+		return r.Term < seen.Term
+	case seen.Index == 0:
+		return false
+	}
+	return !r.Holds(seen.Index, seen.EntryTerm)
+}
+
+// Refusal says why a node must not take part. Its text is for the operator.
+type Refusal struct {
+	Reason string // what shows that the folder is old, or in use twice
+	Advice string // what to do
+}
+
+func (r *Refusal) Error() string { return r.Reason + ". " + r.Advice }
+
+const (
+	adviceOld = "This data folder is an older copy, or its disk went back in time: it lacks what was acknowledged since, " +
+		"and with its vote a majority could undo that. Stop the node, keep this folder aside, and put back the newest copy " +
+		"of the node's folder. Rebuilding a node from the others is not available yet; without a newer copy leave the node " +
+		"stopped while a majority of the others runs. Do NOT edit node.json, do NOT delete the file \"witness\" or parts " +
+		"of the folder, and do NOT put other nodes' old copies back to get past this: acknowledged tasks would be lost"
+	adviceTwice = "The same data folder, or a copy of it, is in use as this node by another process. Stop this one. Do NOT " +
+		"stop the other to start this one: the folder of the process that ran last is the newest"
+)
+
+// judge compares what a starting node has with what another node has seen of it; nil: nothing contradicts.
+func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
+	if known := runOf(reply.Seen.GetRun()); known.outdates(cfg.Run) {
+		return &Refusal{
+			Reason: fmt.Sprintf("this is start %d of node %s by its data folder, and node %s has seen it begin start %d "+
+				"from another one", cfg.Run.Boot, cfg.Node, cfg.name(reply.Node), known.Boot),
+			Advice: adviceOld,
+		}
+	}
+	for _, p := range reply.Seen.GetPositions() {
+		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]
+		if cfg.Unread[p.Group] || !own.lacks(seen) {
+			continue // a replica that could not be read does not run
+		}
+		return &Refusal{
+			Reason: fmt.Sprintf("the data folder of node %s ends at %v of %s, and node %s has seen this node acknowledge %v",
+				cfg.Node, Position{Term: own.Term, Index: own.Last}, groupName(p.Group), cfg.name(reply.Node), seen),
+			Advice: adviceOld,
+		}
+	}
+	return nil
+}
+
+func groupName(group uint32) string {
+	if group == 0 {
+		return "the control group"
+	}
+	return fmt.Sprintf("shard %d", group)
+}

@@ -1,0 +1,30 @@
+package witness
+
+import "fmt"
+
+// Position is a place in the history of a Raft group's replica.
+type Position struct {
+	Term      uint64 // the replica's current term
+	Index     uint64 // of an entry that it holds in that term; 0: none is known
+	EntryTerm uint64 // in which that entry was written
+}
+
+// Before reports whether p comes before q: by term, and by index within a term.
+func (p Position) Before(q Position) bool {
+	return p.Term < q.Term || p.Term == q.Term && p.Index < q.Index
+}
+
+// String names term and index.
+func (p Position) String() string { return fmt.Sprintf("term %d, index %d", p.Term, p.Index) }
+
+// Run is one start of a node.
+type Run struct {
+	Boot  uint64 // how often the node's folder had been started, this start included; 0: no run
+	Nonce uint64 // drawn at the start; never 0
+	Addr  string // host:port at which other nodes dial it
+}
+
+// outdates reports whether r shows that other is not the newest run of its node.
+func (r Run) outdates(other Run) bool {
+	return r.Boot > other.Boot || r.Boot == other.Boot && r.Boot > 0 && r.Nonce != other.Nonce
+}

@@ -1,0 +1,255 @@
+package witness
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+const (
+	writeEvery = 200 * time.Millisecond
+	maxNodes   = 1024 // that the table holds; a cluster has far fewer
+)
+
+// FileName is the table's file in the data folder.
+const FileName = "witness"
+
+// Config says whose table is opened.
+type Config struct {
+	Dir  string // the data folder
+	Node string // the node's id
+	New  bool   // no replica has lived in the folder: there need be no table
+
+	// Fatal is called when the table cannot be written. It must end the process, and not wait for the table. Required.
+	Fatal func(error)
+}
+
+// Table is what a node remembers of all nodes. Its methods are safe for concurrent use.
+type Table struct {
+	cfg  Config
+	path string
+
+	rows    atomic.Pointer[map[key]*row] // only replaced; with mu
+	changed atomic.Bool                  // a row has risen since the file was written
+
+	mu   sync.Mutex
+	runs map[string]Run             // the newest that each node claimed
+	own  map[uint32]func() Position // of replicas that run here
+	kept map[uint32]Position        // of replicas here, as far as the file may say
+
+	writing sync.Mutex // held while the file is replaced
+	failed  error      // with writing; the file is not written any more
+	stop    chan struct{}
+	ended   chan struct{}
+}
+
+type key struct {
+	node  string
+	group uint32
+}
+
+// row is the newest position of one node in one group. Answers of one node in one group come one after the other, so
+// its mutex is free in practice.
+type row struct {
+	mu sync.Mutex
+	at Position
+}
+
+// Open reads the table of a data folder, makes it if the folder is new, and keeps it on disk until Close.
+func Open(cfg Config) (*Table, error) {
+	t := &Table{
+		cfg: cfg, path: filepath.Join(cfg.Dir, FileName),
+		runs: make(map[string]Run), own: make(map[uint32]func() Position), kept: make(map[uint32]Position),
+		stop: make(chan struct{}), ended: make(chan struct{}),
+	}
+	nodes, found, err := read(t.path, cfg.Node)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found && !cfg.New:
+		return nil, fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder "+
+			"is lost", t.path)
+	}
+	t.fill(nodes)
+	if !found {
+		if err := t.write(); err != nil {
+			return nil, err
+		}
+	}
+	go t.keep()
+	return t, nil
+}
+
+func (t *Table) fill(nodes *clusterpb.SeenNodes) {
+	rows := make(map[key]*row)
+	for _, n := range nodes.GetNodes() {
+		if n.Run != nil {
+			t.runs[n.Node] = runOf(n.Run)
+		}
+		for _, p := range n.Positions {
+			at := Position{p.Term, p.Index, p.EntryTerm}
+			if n.Node == t.cfg.Node {
+				t.kept[p.Group] = at
+			} else {
+				rows[key{n.Node, p.Group}] = &row{at: at}
+			}
+		}
+	}
+	t.rows.Store(&rows)
+}
+
+// Saw notes that a node holds a position of a group durably. It does not wait for the disk.
+func (t *Table) Saw(node string, group uint32, term, index, entryTerm uint64) {
+	r := (*t.rows.Load())[key{node, group}]
+	if r == nil {
+		if r = t.addRow(key{node, group}); r == nil {
+			return
+		}
+	}
+	at := Position{term, index, entryTerm}
+	r.mu.Lock()
+	rises := r.at.Before(at)
+	if rises {
+		r.at = at
+	}
+	r.mu.Unlock()
+	if rises && !t.changed.Load() {
+		t.changed.Store(true)
+	}
+}
+
+// addRow returns nil for the node itself, and if the table is full.
+func (t *Table) addRow(k key) *row {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rows := *t.rows.Load()
+	switch {
+	case rows[k] != nil:
+		return rows[k]
+	case k.node == t.cfg.Node || len(rows) >= maxNodes*maxGroups:
+		return nil
+	}
+	more := maps.Clone(rows)
+	more[k] = &row{}
+	t.rows.Store(&more)
+	return more[k]
+}
+
+const maxGroups = 64 // of one node, on average
+
+var errFull = fmt.Errorf("the table of nodes is full: it holds %d", maxNodes)
+
+// Claim writes down that a node takes part with a run, unless a newer one has claimed the node before, and returns the
+// newest. It is durable when Claim returns.
+func (t *Table) Claim(node string, run Run) (newest Run, err error) {
+	t.mu.Lock()
+	known, found := t.runs[node]
+	if !found && len(t.runs) >= maxNodes {
+		t.mu.Unlock()
+		return Run{}, errFull
+	}
+	if run.Boot > known.Boot {
+		t.runs[node], known = run, run
+	}
+	t.mu.Unlock()
+	return known, t.flush() // also if it was known: the same claim may still be on its way to the disk
+}
+
+// Seen is all that the table holds about a node.
+func (t *Table) Seen(node string) *clusterpb.SeenNode {
+	for _, n := range t.snapshot().Nodes {
+		if n.Node == node {
+			return n
+		}
+	}
+	return &clusterpb.SeenNode{Node: node}
+}
+
+// Kept is what a replica here had reached when the file was last written: its term, and the last entry it had applied.
+func (t *Table) Kept(group uint32) Position {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept[group]
+}
+
+// Follow has the table ask a replica here, from now on, for its term and the last entry it has applied.
+func (t *Table) Follow(group uint32, at func() Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.own[group] = at
+}
+
+// keep writes the table while it changes.
+func (t *Table) keep() {
+	defer close(t.ended)
+	tick := time.NewTicker(writeEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-t.stop:
+			return
+		}
+		if t.askOwn() || t.changed.Load() {
+			if t.flush() != nil {
+				return // it was fatal
+			}
+		}
+	}
+}
+
+// askOwn reports whether a replica here has gone on.
+func (t *Table) askOwn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rises := false
+	for group, at := range t.own {
+		was, is := t.kept[group], at()
+		next := Position{Term: max(was.Term, is.Term), Index: max(was.Index, is.Index)}
+		rises = rises || next != was
+		t.kept[group] = next
+	}
+	return rises
+}
+
+// flush makes all durable that the table held when it was called. A failure is fatal.
+func (t *Table) flush() error {
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if t.failed != nil {
+		return t.failed
+	}
+	t.changed.Store(false)
+	if t.failed = t.write(); t.failed != nil {
+		t.failed = fmt.Errorf("what this node saw of others cannot be written: %w", t.failed)
+		go t.cfg.Fatal(t.failed) // it may want to close the table
+	}
+	return t.failed
+}
+
+// Close writes the table once more. Nothing is written later.
+func (t *Table) Close() error {
+	select {
+	case <-t.stop:
+		return nil
+	default:
+		close(t.stop)
+	}
+	<-t.ended
+	t.askOwn()
+	t.writing.Lock()
+	defer t.writing.Unlock()
+	if t.failed != nil {
+		return t.failed
+	}
+	t.failed = errClosed
+	return t.write()
+}
+
+var errClosed = errors.New("the table of nodes is closed")

@@ -1,0 +1,220 @@
+package witness
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+func openTable(t *testing.T, dir string, isNew bool) *Table {
+	t.Helper()
+	table, err := Open(Config{Dir: dir, Node: "self", New: isNew, Fatal: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = table.Close() })
+	return table
+}
+
+// onDisk is what another process would find of a node.
+func onDisk(t *testing.T, dir, node string) string {
+	t.Helper()
+	nodes, _, err := read(filepath.Join(dir, FileName), "self")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes.Nodes {
+		if n.Node == node {
+			return text(n)
+		}
+	}
+	return ""
+}
+
+func text(n *clusterpb.SeenNode) string {
+	var b strings.Builder
+	if n.Run != nil {
+		b.WriteString(n.Run.PeerAddr + " ")
+	}
+	for _, p := range n.Positions {
+		b.WriteString(groupName(p.Group) + ": " + Position{Term: p.Term, Index: p.Index}.String() + "; ")
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// The greatest position of each node and group stays, and is on disk within a moment, without a write for each.
+func TestTableKeepsTheGreatest(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		table := openTable(t, dir, true)
+		for _, p := range []Position{{2, 5, 1}, {1, 9, 1}, {2, 4, 1}, {3, 0, 0}, {2, 100, 2}} {
+			table.Saw("b", 1, p.Term, p.Index, p.EntryTerm)
+		}
+		table.Saw("b", 0, 1, 1, 1)
+		table.Saw("self", 0, 9, 9, 9)
+		if got := onDisk(t, dir, "b"); got != "" {
+			t.Errorf("written at once: %s", got)
+		}
+		time.Sleep(writeEvery)
+		synctest.Wait()
+		if got, want := onDisk(t, dir, "b"), "the control group: term 1, index 1; shard 1: term 3, index 0;"; got != want {
+			t.Errorf("on disk: %q, not %q", got, want)
+		}
+		if got := onDisk(t, dir, "self"); got != "" {
+			t.Errorf("of itself: %q", got)
+		}
+		table.Saw("b", 1, 3, 7, 2)
+		if err := table.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again := openTable(t, dir, false)
+		if got := text(again.Seen("b")); !strings.HasSuffix(got, "shard 1: term 3, index 7;") {
+			t.Errorf("read again: %q", got)
+		}
+		if got := text(again.Seen("c")); got != "" {
+			t.Errorf("of a stranger: %q", got)
+		}
+	})
+}
+
+// A replica's own term and applied index are kept, each as far as it ever was: they start again low.
+func TestOwnPositions(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		table := openTable(t, dir, true)
+		at := Position{3, 70, 0}
+		var mu sync.Mutex
+		table.Follow(4, func() Position { mu.Lock(); defer mu.Unlock(); return at })
+		time.Sleep(writeEvery)
+		synctest.Wait()
+		mu.Lock()
+		at = Position{4, 60, 0}
+		mu.Unlock()
+		if err := table.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := openTable(t, dir, false).Kept(4); got != (Position{4, 70, 0}) {
+			t.Errorf("kept %v", got)
+		}
+	})
+}
+
+// A claim is durable when it is answered, and the newest run stays.
+func TestClaims(t *testing.T) {
+	dir := t.TempDir()
+	table := openTable(t, dir, true)
+	first, second, copied := Run{4, 11, "a:1"}, Run{5, 12, "a:2"}, Run{5, 13, "a:3"}
+	for _, c := range []struct{ claim, newest Run }{
+		{first, first}, {second, second}, {first, second}, {copied, second}, {second, second},
+	} {
+		got, err := table.Claim("b", c.claim)
+		if err != nil || got != c.newest {
+			t.Errorf("%+v claimed: %+v, %v", c.claim, got, err)
+		}
+		if got := onDisk(t, dir, "b"); got != c.newest.Addr {
+			t.Errorf("%+v claimed: %q is on disk", c.claim, got)
+		}
+	}
+	if !copied.outdates(second) || !second.outdates(first) || first.outdates(second) || second.outdates(second) ||
+		(Run{}).outdates(first) {
+		t.Error("runs are compared wrongly")
+	}
+}
+
+func TestTableIsNotReplacedIfItIsLostOrBroken(t *testing.T) {
+	dir := t.TempDir()
+	table := openTable(t, dir, true)
+	table.Saw("b", 1, 2, 3, 2)
+	if err := table.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, FileName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := proto.Marshal(&clusterpb.SeenNodes{Owner: "other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := map[string][]byte{"empty": {}, "short": whole[:5], "foreign": seal(foreign)}
+	for i := range whole {
+		flipped := append([]byte(nil), whole...)
+		flipped[i] ^= 0x10
+		broken["flipped at "+string(rune('0'+i%10))] = flipped
+		broken["cut"] = whole[:i]
+		for name, data := range broken {
+			if err := os.WriteFile(path, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil {
+				t.Fatalf("%s, %d: opened", name, i)
+			}
+		}
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("lost: %v", err)
+	}
+}
+
+// A table that cannot be written ends the process: others would go on to rely on it.
+func TestFailedWriteIsFatal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fatal := make(chan error, 1)
+	table, err := Open(Config{Dir: dir, Node: "self", New: true, Fatal: func(err error) { fatal <- err }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	table.Saw("b", 1, 2, 3, 2)
+	if err := <-fatal; !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("fatal: %v", err)
+	}
+	if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
+		t.Error("a claim was taken")
+	}
+	if err := table.Close(); err == nil {
+		t.Error("closed without an error")
+	}
+}
+
+// Noting a position costs no memory, once the node is known in the group.
+func TestSeeingCostsNoMemory(t *testing.T) {
+	table := openTable(t, t.TempDir(), true)
+	index := uint64(0)
+	table.Saw("b", 1, 1, 0, 0)
+	if n := testing.AllocsPerRun(1000, func() { index++; table.Saw("b", 1, 1, index, 1) }); n > 0.1 { // the writer runs beside
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func BenchmarkSaw(b *testing.B) {
+	table, err := Open(Config{Dir: b.TempDir(), Node: "self", New: true, Fatal: func(err error) { b.Error(err) }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer table.Close()
+	index := uint64(0)
+	for b.Loop() {
+		index++
+		table.Saw("b", 1, 1, index, 1)
+	}
+}
