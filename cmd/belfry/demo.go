@@ -18,12 +18,14 @@ func newDemo() *cobra.Command {
 
 Starts three nodes and a receiver, schedules some thousands of tasks over the next seconds, kills the leader of the
 busiest shard with SIGKILL in the middle, starts it again, and prints what came of it. Exits with 0 only if no task
-was lost and none came early.`,
+was lost and none came early. Ctrl-C and a closed terminal stop the nodes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Out = cmd.OutOrStdout()
 			cfg.Live = term.IsTerminal(int(os.Stdout.Fd()))
-			verdict, err := demo.Run(cmd.Context(), cfg)
+			ctx, stop := untilHangup(cmd.Context())
+			defer stop()
+			verdict, err := demo.Run(ctx, cfg)
 			if err == nil && !verdict.OK() {
 				err = errSaid
 			}

@@ -16,9 +16,10 @@ func newLocal() *cobra.Command {
 		Short: "Run a cluster on this machine: N nodes as child processes on loopback",
 		Long: `Run a cluster on this machine: N nodes as child processes on loopback.
 
-The data folder is the cluster: run again on it, it goes on. Ctrl-C stops the nodes in order. A node that dies is
-reported and left dead unless --restart is given; node-2's process id is in DATA/node-2/belfry.pid and its log in
-DATA/node-2/belfry.log. What follows -- goes to each node's serve, as in: belfry local -- --shards 24`,
+The data folder is the cluster: run again on it, it goes on. Ctrl-C, SIGTERM and a closed terminal stop the nodes in
+order; under nohup a closed terminal does not. A node that dies is reported and left dead unless --restart is given;
+node-2's process id is in DATA/node-2/belfry.pid and its log in DATA/node-2/belfry.log. What follows -- goes to each
+node's serve, as in: belfry local -- --shards 24`,
 		Example: "  belfry local\n  belfry local --nodes 5 --data /tmp/five --http-port 9400 -- --log-level debug",
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -36,7 +37,8 @@ DATA/node-2/belfry.log. What follows -- goes to each node's serve, as in: belfry
 }
 
 func runLocal(cmd *cobra.Command, cfg local.Config) error {
-	ctx := cmd.Context()
+	ctx, stop := untilHangup(cmd.Context())
+	defer stop()
 	cluster, err := local.Start(ctx, cfg)
 	if err != nil {
 		return err

@@ -27,7 +27,7 @@ func main() {
 	err := newRoot().ExecuteContext(ctx)
 	switch {
 	case err == nil, errors.Is(err, errSaid):
-	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "belfry: interrupted")
 	default:
 		fmt.Fprintln(os.Stderr, "belfry:", err)

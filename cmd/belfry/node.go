@@ -41,6 +41,7 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	defer ignoreHangups(log)()
 	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
 	n.space = func() (disk.Space, error) { return disk.Of(f.data) }
 	defer func() { err = errors.Join(err, n.stop()) }()

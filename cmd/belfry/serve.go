@@ -41,7 +41,9 @@ func newServe() *cobra.Command {
 
 Alone it needs nothing but a data folder. The first nodes of a cluster, three or five, are each given the peer
 addresses of the others by --join and their number by --bootstrap-expect; whoever comes later only needs --join. Once
-the data folder belongs to a cluster, it is enough.`,
+the data folder belongs to a cluster, it is enough.
+
+Ctrl-C and SIGTERM stop it in order, a second one at once. SIGHUP is logged and changes nothing.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 --join 127.0.0.1:8501,127.0.0.1:8502 \
     --bootstrap-expect 3`,

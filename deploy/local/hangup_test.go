@@ -1,0 +1,99 @@
+package local_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// A hangup of the terminal stops the commands that run a cluster there, and with them their nodes; nodes run on.
+func TestHangup(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	binary := localtest.Build(t)
+	t.Run("serve", func(t *testing.T) { hangUpNode(t, binary) })
+	t.Run("local", func(t *testing.T) {
+		said, err := hangUp(t, binary, "ready: ", "local", "--data", t.TempDir(), "--http-port", "0")
+		if err != nil || countLines(said, " stopped (pid ") != 3 {
+			t.Errorf("ended with %v and said %q: all three nodes stopped, in order, are wanted", err, said)
+		}
+	})
+	t.Run("demo", func(t *testing.T) {
+		dir := t.TempDir()
+		if said, err := hangUp(t, binary, "scheduled ", "demo", "--data", dir); err == nil {
+			t.Errorf("a demo without its end succeeded: %q", said)
+		}
+		left, err := filepath.Glob(filepath.Join(dir, "*", "belfry.pid"))
+		if err != nil || len(left) > 0 {
+			t.Errorf("nodes were left behind: %q, %v", left, err)
+		}
+	})
+}
+
+func hangUpNode(t *testing.T, binary string) {
+	cluster := startReal(t, local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: 1})
+	node := cluster.Nodes()[0]
+	if err := cluster.Signal(node.Name, syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.After(10 * time.Second)
+	for look := time.Tick(10 * time.Millisecond); ; {
+		log, err := os.ReadFile(filepath.Join(node.Dir, "belfry.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(log), "SIGHUP is ignored") {
+			break
+		}
+		select {
+		case <-look:
+		case <-deadline:
+			t.Fatalf("no word of the hangup in %s", log)
+		}
+	}
+	if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {
+		t.Error(err)
+	}
+}
+
+// hangUp runs a command until it says something, sends it SIGHUP, and returns what it said and how it ended.
+func hangUp(t *testing.T, binary, until string, args ...string) (said []string, err error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), binary, args...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	sent := false
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		said = append(said, lines.Text())
+		if !sent && strings.Contains(lines.Text(), until) {
+			sent = true
+			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if err := cmd.Wait(); sent {
+		return said, err
+	}
+	t.Fatalf("%q was not said: %q", until, said)
+	return nil, nil
+}
+
+func countLines(lines []string, with string) int {
+	return len(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return !strings.Contains(l, with) }))
+}
