@@ -55,6 +55,10 @@ test-interop: ## check deliveries against libraries of another language
 test-docs: ## run the commands of README.md and docs/*.md, and compare what they print
 	.ci/docs
 
+.PHONY: test-typescript
+test-typescript: ## check the examples of the pages with the types that openapi-typescript generates
+	.ci/typescript -v
+
 .PHONY: test-brokers
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers
@@ -85,4 +89,4 @@ ci: ## everything that must hold before a change is taken
 
 .PHONY: help
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-15s %s\n", $$1, $$2}'

@@ -82,6 +82,56 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestBodiesHaveNoDefaults keeps default values in prose. Generators of types take a field with a default for one that is
+// always there, also in a request, where the default is what the service takes if the field is absent.
+func TestBodiesHaveNoDefaults(t *testing.T) {
+	doc := loadDocument(t)
+	seen := map[*openapi3.Schema]bool{}
+	for name, schema := range doc.Components.Schemas {
+		withoutDefaults(t, name, schema, seen)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, operation := range item.Operations() {
+			place := method + " " + path
+			if operation.RequestBody != nil {
+				for _, media := range operation.RequestBody.Value.Content {
+					withoutDefaults(t, place, media.Schema, seen)
+				}
+			}
+			for _, response := range operation.Responses.Map() {
+				for _, media := range response.Value.Content {
+					withoutDefaults(t, place, media.Schema, seen)
+				}
+			}
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("%d schemas looked at", len(seen))
+	}
+}
+
+func withoutDefaults(t *testing.T, place string, ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) {
+	t.Helper()
+	if ref == nil || seen[ref.Value] {
+		return
+	}
+	s := ref.Value
+	seen[s] = true
+	if s.Default != nil {
+		t.Errorf("%s has a default", place)
+	}
+	withoutDefaults(t, place+"[]", s.Items, seen)
+	withoutDefaults(t, place+".*", s.AdditionalProperties.Schema, seen)
+	for name, property := range s.Properties {
+		withoutDefaults(t, place+"."+name, property, seen)
+	}
+	for _, parts := range []openapi3.SchemaRefs{s.AllOf, s.AnyOf, s.OneOf} {
+		for _, part := range parts {
+			withoutDefaults(t, place, part, seen)
+		}
+	}
+}
+
 // documented is a harness whose every answer is held against the document.
 type documented struct {
 	*harness

@@ -1,0 +1,143 @@
+package docstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// example is a call of curl on a page, with the answer that the page shows, if it does.
+type example struct {
+	where  string // page and line
+	method string
+	url    string
+	body   any // nil: none
+	answer any // nil: not shown
+}
+
+// examples returns the calls of curl on the pages.
+func examples(t *testing.T, pages []page) []example {
+	t.Helper()
+	var all []example
+	for _, p := range pages {
+		calls := 0 // of curl in the block before
+		for _, b := range p.blocks {
+			switch b.info {
+			case "sh":
+				found, err := curls(b.text)
+				if err != nil {
+					t.Fatalf("%s:%d: %v", p.name, b.line, err)
+				}
+				calls = len(found)
+				for _, call := range found {
+					call.where = fmt.Sprintf("%s:%d", p.name, b.line)
+					all = append(all, call)
+				}
+			case "json":
+				answers, err := documents(b.text)
+				if err != nil || len(answers) > calls {
+					t.Fatalf("%s:%d: %d answers to %d calls of curl, %v", p.name, b.line, len(answers), calls, err)
+				}
+				for i, answer := range answers {
+					all[len(all)-len(answers)+i].answer = answer
+				}
+			}
+		}
+	}
+	return all
+}
+
+// curls reads the calls of curl in a block of commands.
+func curls(commands string) ([]example, error) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(commands), "")
+	if err != nil {
+		return nil, err
+	}
+	var found []example
+	for _, statement := range file.Stmts {
+		call, ok := statement.Cmd.(*syntax.CallExpr)
+		if !ok {
+			continue
+		}
+		words, err := expand.Fields(nil, call.Args...)
+		if err != nil {
+			return nil, err
+		}
+		if len(words) == 0 || words[0] != "curl" {
+			continue
+		}
+		one, err := parseCurl(words[1:])
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one)
+	}
+	return found, nil
+}
+
+// parseCurl reads the arguments of curl that the pages use.
+func parseCurl(words []string) (example, error) {
+	var e example
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		if !strings.HasPrefix(word, "-") {
+			e.url = word
+			continue
+		}
+		i++
+		if i == len(words) {
+			return e, fmt.Errorf("curl %s lacks its value", word)
+		}
+		switch word {
+		case "-X":
+			e.method = words[i]
+		case "-H":
+		case "--json":
+			if err := json.Unmarshal([]byte(words[i]), &e.body); err != nil {
+				return e, fmt.Errorf("%s: %w", words[i], err)
+			}
+		default:
+			return e, fmt.Errorf("curl %s is not known here", word)
+		}
+	}
+	switch {
+	case e.method != "":
+	case e.body != nil:
+		e.method = http.MethodPost
+	default:
+		e.method = http.MethodGet
+	}
+	return e, nil
+}
+
+// request returns the call as a request, to find its operation by.
+func (e example) request() (*http.Request, error) {
+	to, err := url.Parse("http://" + strings.TrimPrefix(e.url, "http://"))
+	if err != nil {
+		return nil, err
+	}
+	return &http.Request{Method: e.method, URL: to, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(""))}, nil
+}
+
+func TestCurl(t *testing.T) {
+	t.Parallel()
+	found := examples(t, []page{parsePage("p.md", []byte("```sh\ncurl a/x\n"+
+		"curl -X PUT a/y -H 'If-None-Match: *' --json '{\"it\": \"is\"}' # replaces\nls\ncurl \\\n  a/z --json '[\"<receipt>\"]'\n```\n\n"+
+		"```json\n{\"y\": 1}\n{\"z\": 1}\n```\n"))})
+	want := "[{p.md:1 GET a/x <nil> <nil>} {p.md:1 PUT a/y map[it:is] map[y:1]} {p.md:1 POST a/z [<receipt>] map[z:1]}]"
+	if fmt.Sprint(found) != want {
+		t.Errorf("%v\nwant %s", found, want)
+	}
+	for _, wrong := range []string{"curl -d '{}' a", "curl a -X", "curl a --json '{'"} {
+		if _, err := curls(wrong); err == nil {
+			t.Errorf("%s is taken", wrong)
+		}
+	}
+}
