@@ -124,7 +124,7 @@ func (m *Machine) applyCall(c *fsmpb.Command, at place) *fsmpb.Result {
 		return result
 	}
 	if !m.holds(h, c.Condition) {
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: m.revisionOf(h)}
+		return m.unmet(h, c)
 	}
 	result := m.change(h, c, at)
 	if done := result.Code; done == fsmpb.Code_CODE_OK || done == fsmpb.Code_CODE_CREATED {
@@ -177,6 +177,24 @@ func (m *Machine) holds(h handle, c *fsmpb.Condition) bool {
 		}
 	}
 	return false
+}
+
+// maxBriefPayload is the largest payload, in bytes, that an unmet condition shows to a caller who wants brief answers:
+// a few bytes of a batch's line must not bring a quarter of a megabyte each.
+const maxBriefPayload = 4 << 10
+
+// unmet answers a call whose condition the task h, 0 for none, does not meet. A caller who wanted no task to be there
+// is shown the one that is.
+func (m *Machine) unmet(h handle, c *fsmpb.Command) *fsmpb.Result {
+	result := &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: m.revisionOf(h)}
+	if !m.full || h == 0 || !c.Condition.Absent {
+		return result
+	}
+	result.Task = m.view(h, true)
+	if spec := result.Task.Spec; c.Answer == fsmpb.Answer_ANSWER_BRIEF && len(spec.Payload) > maxBriefPayload {
+		spec.Payload, spec.PayloadIsBytes = nil, false
+	}
+	return result
 }
 
 // conflict answers a call that the task's state does not allow.

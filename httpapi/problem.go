@@ -59,6 +59,8 @@ type problem struct {
 	state    string
 	attempts uint32
 
+	task *fsmpb.Task // on conditionFailed: the one that was to be absent; nil: there is none, or it was not asked for
+
 	counts *fsmpb.QueueCounts // on queueNotEmpty
 	done   *uint64            // of a call about many tasks that broke off: how many it has changed for certain
 
@@ -139,7 +141,7 @@ func resultProblem(r *fsmpb.Result) *problem {
 	case fsmpb.Code_CODE_NOT_FOUND:
 		return &problem{kind: taskNotFound, detail: noSuchTask}
 	case fsmpb.Code_CODE_PRECONDITION_FAILED:
-		return conditionProblem(r.Revision)
+		return conditionProblem(r)
 	case fsmpb.Code_CODE_CONFLICT:
 		return stateProblem(r.Task)
 	case fsmpb.Code_CODE_KEY_REUSED:
@@ -158,12 +160,12 @@ func resultProblem(r *fsmpb.Result) *problem {
 }
 
 // conditionProblem says what there is in place of what the caller thought; revision 0: nothing.
-func conditionProblem(revision uint64) *problem {
+func conditionProblem(r *fsmpb.Result) *problem {
 	detail := noSuchTask
-	if revision != 0 {
-		detail = fmt.Sprintf("the task exists, at revision %d", revision)
+	if r.Revision != 0 {
+		detail = fmt.Sprintf("the task exists, at revision %d", r.Revision)
 	}
-	return &problem{kind: conditionFailed, detail: detail}
+	return &problem{kind: conditionFailed, detail: detail, task: r.Task}
 }
 
 func stateProblem(t *fsmpb.Task) *problem {
@@ -201,6 +203,9 @@ func appendProblem(b []byte, p *problem) []byte {
 	}
 	if p.done != nil {
 		b = strconv.AppendUint(append(b, `,"count":`...), *p.done, 10)
+	}
+	if p.task != nil {
+		b = viewOf(p.task).append(append(b, `,"task":`...))
 	}
 	return append(b, '}')
 }
