@@ -234,6 +234,7 @@ func (g *logGenerator) args() args {
 	g.maybe(a, "clear", "target", "payload", "labels")
 	g.maybe(a, "generated", "1")
 	g.maybe(a, "header", "v")
+	g.maybe(a, "auth", "secret", "***")
 	return a
 }
 

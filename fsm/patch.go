@@ -1,6 +1,7 @@
 package fsm
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -17,10 +18,8 @@ func (m *Machine) patch(h handle, op *fsmpb.Patch) *fsmpb.Result {
 	r := m.tasks.Read(h)
 	was := readCold(m.blobs.Get(r.cold))
 	spec := mergeSpec(m.specOf(&was, true), op)
-	if err := CheckSpec(spec); err != nil {
-		return &fsmpb.Result{
-			Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail, Limit: err.Limit, Revision: m.revisionOf(h),
-		}
+	if err := cmp.Or(CheckMasked(spec.Target), CheckSpec(spec)); err != nil {
+		return m.invalid(h, err)
 	}
 	fireAt, delay := m.fireAtOf(r), was.delay
 	if op.FireAtMs != nil {
@@ -74,12 +73,16 @@ func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 	if op.Target.ClearHeaders {
 		merged.Headers = nil
 	}
+	stored := t.GetHeaders()
+	if op.Target.ClearHeaders {
+		stored = nil
+	}
 	for _, h := range op.Target.Headers {
 		merged.Headers = setNamed(merged.Headers, h.Name, h.Value, func(value string) *fsmpb.Header {
 			return &fsmpb.Header{Name: h.Name, Value: value}
 		})
 	}
-	return merged
+	return KeepMasked(merged, &fsmpb.Target{Headers: stored})
 }
 
 // MergeRetry returns the retry policy that op makes of r, nil for none. It never writes to r.

@@ -1,9 +1,20 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
 
 // schedule creates the task, or replaces the one that h is, in whatever state that is.
 func (m *Machine) schedule(h handle, c *fsmpb.Command, at place, op *fsmpb.Schedule) *fsmpb.Result {
+	if HasMasked(op.GetSpec().GetTarget()) {
+		kept, err := m.keepMasked(h, op)
+		if err != nil {
+			return m.invalid(h, err)
+		}
+		op = kept
+	}
 	if h == 0 {
 		m.create(c, at, op)
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
@@ -17,6 +28,28 @@ func (m *Machine) schedule(h handle, c *fsmpb.Command, at place, op *fsmpb.Sched
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Previous: previous}
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Previous: previous}
+}
+
+// keepMasked returns a copy of op with the credentials of the task h, 0 for none, where op says to keep them.
+func (m *Machine) keepMasked(h handle, op *fsmpb.Schedule) (*fsmpb.Schedule, *FieldError) {
+	var stored *fsmpb.Target
+	if h != 0 {
+		c := readCold(m.blobs.Get(m.tasks.Read(h).cold))
+		stored = m.targetOf(&c, m.extraOf(&c))
+	}
+	op = proto.CloneOf(op)
+	op.Spec.Target = KeepMasked(op.Spec.Target, stored)
+	if err := CheckMasked(op.Spec.Target); err != nil {
+		return nil, err
+	}
+	return op, CheckSpec(op.Spec)
+}
+
+// invalid refuses a call that would leave the task h, 0 for none, against the rules.
+func (m *Machine) invalid(h handle, err *FieldError) *fsmpb.Result {
+	return &fsmpb.Result{
+		Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail, Limit: err.Limit, Revision: m.revisionOf(h),
+	}
 }
 
 func (m *Machine) create(c *fsmpb.Command, at place, op *fsmpb.Schedule) {

@@ -85,6 +85,9 @@ func (a args) spec() *fsmpb.Spec {
 	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
 	if url, ok := a.named["url"]; ok {
 		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
+		if v, ok := a.named["auth"]; ok {
+			spec.Target.Headers = []*fsmpb.Header{{Name: "authorization", Value: v}, {Name: "x-a", Value: v}}
+		}
 	}
 	if n := a.intOr("attempts", 0); n > 0 {
 		spec.Retry = &fsmpb.Retry{MaxAttempts: uint32(n)}
@@ -132,6 +135,13 @@ func (a args) patch(now int64) *fsmpb.Patch {
 			op.Target = &fsmpb.TargetPatch{}
 		}
 		op.Target.Headers = []*fsmpb.HeaderPatch{{Name: "x-h", Value: &v}}
+	}
+	if v, ok := a.named["auth"]; ok {
+		if op.Target == nil {
+			op.Target = &fsmpb.TargetPatch{}
+		}
+		op.Target.ClearHeaders = a.named["clear"] == "headers"
+		op.Target.Headers = append(op.Target.Headers, &fsmpb.HeaderPatch{Name: "authorization", Value: &v})
 	}
 	if v, ok := a.named["label"]; ok {
 		op.Labels = []*fsmpb.LabelPatch{{Name: "l", Value: &v}}

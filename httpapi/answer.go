@@ -119,7 +119,7 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 		if len(t.Headers) > 0 {
 			b = append(b, `,"headers":{`...)
 			for i, h := range t.Headers {
-				b = appendMember(b, i, h.Name, h.Value)
+				b = appendMember(b, i, h.Name, shownValue(h))
 			}
 			b = append(b, '}')
 		}
@@ -137,6 +137,15 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 		b = append(b, '}')
 	}
 	return b
+}
+
+// shownValue is what answers show of a header's value. It is the one place that keeps credentials back: every answer
+// with a target, of a task or of a queue, is written by appendSettings.
+func shownValue(h *fsmpb.Header) string {
+	if fsm.IsCredential(h.Name) {
+		return fsm.Masked
+	}
+	return h.Value
 }
 
 func appendRetry(b []byte, r *fsmpb.Retry) []byte {

@@ -84,7 +84,11 @@ func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
 func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 	t := f.tasks[c.Id]
 	if !holds(c.Condition, t) {
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: t.GetRevision()}
+		r := &fsmpb.Result{Code: fsmpb.Code_CODE_PRECONDITION_FAILED, Revision: t.GetRevision()}
+		if c.Condition.Absent {
+			r.Task = proto.CloneOf(t)
+		}
+		return r
 	}
 	if r := f.consume(c, t); r != nil {
 		return r
@@ -118,6 +122,9 @@ func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 		if p.FireAtMs != nil {
 			t.FireAtMs = *p.FireAtMs
 		}
+		if target := fsm.MergeTarget(t.Spec.Target, p); target != nil && fsm.CheckMasked(target) == nil {
+			t.Spec.Target = target
+		}
 		if p.ClearTarget {
 			t.Spec.Target = nil
 		}
@@ -139,7 +146,12 @@ func (f *fakeBackend) changed(code fsmpb.Code, t *fsmpb.Task, answer fsmpb.Answe
 }
 
 func (f *fakeBackend) schedule(c *fsmpb.Command, old *fsmpb.Task, s *fsmpb.Schedule) *fsmpb.Result {
-	t := &fsmpb.Task{Id: c.Id, Spec: proto.CloneOf(s.Spec), FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
+	spec := proto.CloneOf(s.Spec)
+	spec.Target = fsm.KeepMasked(spec.Target, old.GetSpec().GetTarget())
+	if err := fsm.CheckMasked(spec.Target); err != nil {
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail}
+	}
+	t := &fsmpb.Task{Id: c.Id, Spec: spec, FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
 		State: fsmpb.State_STATE_SCHEDULED, Shard: fsm.Slot("", c.Id) % 12}
 	f.tasks[c.Id] = t
 	code := fsmpb.Code_CODE_CREATED

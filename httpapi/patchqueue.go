@@ -80,7 +80,10 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 			return err
 		}
 	}
-	return p.checkPolicy(policy)
+	if err := p.checkPolicy(policy); err != nil {
+		return err
+	}
+	return checked(fsm.CheckMasked(policy.Target))
 }
 
 func (p *parser) patchPolicyMember(s *scanner, d *policyDraft, member string) error {

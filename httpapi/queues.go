@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,7 +31,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	if err := s.fillSecrets(ctx, d); err != nil {
+	if err := s.fillKept(ctx, d); err != nil {
 		return err
 	}
 	created, err := s.cfg.Backend.PutQueue(ctx, d.policy)
@@ -45,18 +46,22 @@ func (s *Server) putQueue(c echo.Context) error {
 	return nil
 }
 
-// fillSecrets reads the policy there is only if the new one names a secret of it.
-func (s *Server) fillSecrets(ctx context.Context, d *policyDraft) error {
-	var current [][]byte
-	if d.named() {
-		policy, _, err := s.cfg.Backend.Queue(ctx, d.policy.Namespace, d.policy.Queue)
-		if err != nil {
+// fillKept puts into a policy what it keeps of the one there is: secrets that it names, and masked credentials. The one
+// there is is read only if need be.
+func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
+	var current *fsmpb.QueuePolicy
+	if d.named() || fsm.HasMasked(d.policy.Target) {
+		var err error
+		if current, _, err = s.cfg.Backend.Queue(ctx, d.policy.Namespace, d.policy.Queue); err != nil {
 			return s.readFailed(err)
 		}
-		current = policy.GetSecrets()
+	}
+	d.policy.Target = fsm.KeepMasked(d.policy.Target, current.GetTarget())
+	if err := cmp.Or(fsm.CheckMasked(d.policy.Target), fsm.CheckQueue(d.policy)); err != nil {
+		return err
 	}
 	var err error
-	d.policy.Secrets, err = keepSecrets(d.secrets, current)
+	d.policy.Secrets, err = keepSecrets(d.secrets, current.GetSecrets())
 	return err
 }
 

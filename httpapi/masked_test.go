@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+const (
+	credential       = "Bearer s3cr3t"
+	credentialTarget = `"target":{"url":"https://shop.example/","headers":{"authorization":"` + credential +
+		`","Cookie":"sid=s3cr3t","x-a":"***"}}`
+	maskedTarget = `"target":{"url":"https://shop.example/","headers":{"authorization":"***","cookie":"***","x-a":"***"}}`
+)
+
+// headersOf is what a target of this task holds.
+func (h *harness) headersOf(id string) map[string]string {
+	h.fake.mu.Lock()
+	defer h.fake.mu.Unlock()
+	out := map[string]string{}
+	for _, header := range h.fake.tasks[id].Spec.GetTarget().GetHeaders() {
+		out[header.Name] = header.Value
+	}
+	return out
+}
+
+func mustEqual[T any](t *testing.T, got, want T) {
+	t.Helper()
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// No answer of any call shows credentials.
+func TestCredentialsAreMasked(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
+	put := h.call("PUT", "/v1/tasks/a", `{"delay":"1h","queue":"q",`+credentialTarget+`}`)
+	put.mustStatus(t, 201)
+	answers := map[string]string{
+		"PUT":         put.text,
+		"GET":         h.call("GET", "/v1/tasks/a", "").text,
+		"list":        h.call("GET", "/v1/tasks", "").text,
+		"PATCH":       h.call("PATCH", "/v1/tasks/a", `{"delay":"2h"}`).text,
+		"touch":       h.call("POST", "/v1/tasks/a/touch", `{"delay":"2h"}`).text,
+		"POST":        h.call("POST", "/v1/tasks", `{"delay":"1h",`+credentialTarget+`}`).text,
+		"412":         h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").text,
+		"PUT queue":   h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).text,
+		"GET queue":   h.call("GET", "/v1/queues/q", "").text,
+		"list queues": h.call("GET", "/v1/queues", "").text,
+		"PATCH queue": h.call("PATCH", "/v1/queues/q", `{"paused":true}`).text,
+		"pause":       h.call("POST", "/v1/queues/q/pause", "").text,
+		"batch": h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h","if_none_match":"*"}`, "Content-Type",
+			ndjsonType).text,
+	}
+	withTarget := proto.CloneOf(h.fake.tasks["a"].Spec.Target)
+	h.ready("q", "a")
+	h.fake.tasks["a"].Spec.Target = withTarget
+	answers["lease"] = h.call("POST", "/v1/queues/q/lease", "").text
+	for name, text := range answers {
+		if strings.Contains(text, "s3cr3t") || !strings.Contains(text, `"authorization":"***"`) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// What a mask that is sent back keeps is what was stored, in tasks by whatever call.
+func TestMaskedCredentialsOfTasksAreKept(t *testing.T) {
+	h := newHarness(t)
+	kept := map[string]string{"authorization": credential, "cookie": "sid=s3cr3t", "x-a": "***"}
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h",`+credentialTarget+`}`).mustStatus(t, 201)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"2h",`+maskedTarget+`}`).mustStatus(t, 200)
+	mustEqual(t, h.headersOf("a"), kept)
+	h.call("PATCH", "/v1/tasks/a", `{"target":{"headers":{"authorization":"***"}}}`).mustStatus(t, 200)
+	mustEqual(t, h.headersOf("a"), kept)
+	a := h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h",`+maskedTarget+`}`, "Content-Type", ndjsonType)
+	if !strings.Contains(a.text, `"status":200`) {
+		t.Errorf("batch: %s", a.text)
+	}
+	mustEqual(t, h.headersOf("a"), kept)
+
+	const field = "target.headers.authorization"
+	h.call("PUT", "/v1/tasks/b", `{"delay":"1h",`+maskedTarget+`}`).mustProblem(t, 400, field)
+	h.call("POST", "/v1/tasks", `{"delay":"1h",`+maskedTarget+`}`).mustProblem(t, 400, field)
+	a = h.call("POST", "/v1/batch", `{"op":"schedule","id":"b","delay":"1h",`+maskedTarget+`}`, "Content-Type", ndjsonType)
+	if !strings.Contains(a.text, `"status":400`) || !strings.Contains(a.text, field) {
+		t.Errorf("batch: %s", a.text)
+	}
+}
+
+func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
+	h := newHarness(t)
+	const field = "target.headers.authorization"
+	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
+	h.call("PATCH", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
+	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
+	stored := func() *fsm.FieldError { return fsm.CheckMasked(h.fake.queues.policies["q"].Target) }
+	for range 2 { // an answer is a request
+		a := h.call("PUT", "/v1/queues/q", `{"max_in_flight":3,`+maskedTarget+`}`)
+		a.mustStatus(t, 200)
+		h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200)
+		h.call("PATCH", "/v1/queues/q", `{"paused":true,`+maskedTarget+`}`).mustStatus(t, 200)
+		if err := stored(); err != nil || h.fake.queues.policies["q"].Target.Headers[0].Value != credential {
+			t.Fatalf("%v: %v", err, h.fake.queues.policies["q"].Target)
+		}
+	}
+	h.call("PATCH", "/v1/queues/q", `{"target":{"headers":{"authorization":"other"}}}`).mustStatus(t, 200)
+	if got := h.fake.queues.policies["q"].Target.Headers[0].Value; got != "other" {
+		t.Errorf("it holds %q", got)
+	}
+	h.call("PATCH", "/v1/queues/q", `{"target":{"headers":{"authorization":null}}}`).mustStatus(t, 200)
+	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
+}
+
+// What If-None-Match finds is shown as a GET shows it, tombstones included, singly and in a batch.
+func TestTaskThatWasToBeAbsent(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","payload":{"n":1},`+credentialTarget+`}`).mustStatus(t, 201)
+	check := func() {
+		t.Helper()
+		want := h.call("GET", "/v1/tasks/a", "").mustStatus(t, 200)
+		p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustProblem(t, 412, "")
+		mustEqual(t, p["task"], any(want))
+		line := h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h","if_none_match":"*"}`, "Content-Type",
+			ndjsonType).json(t)
+		mustEqual(t, line["problem"].(map[string]any)["task"], any(want))
+	}
+	check()
+	h.call("DELETE", "/v1/tasks/a", "").mustStatus(t, 200)
+	check()
+	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"999"`).mustProblem(t, 412, "")
+	if p["task"] != nil {
+		t.Errorf("with If-Match: %v", p)
+	}
+}
