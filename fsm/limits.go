@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/targeturl"
@@ -53,15 +54,16 @@ func CheckName(field, name string) *FieldError {
 	case len(name) > MaxNameBytes:
 		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d bytes long", len(name)), Limit: rule}
 	}
-	for i := range len(name) {
-		if c := name[i]; !isAlphanumeric(c) && (i == 0 || strings.IndexByte("._:~-", c) < 0) {
-			return &FieldError{Field: field, Detail: fmt.Sprintf("has %q at byte %d", c, i), Limit: rule}
+	for i, c := range name { // all before i are one byte long
+		if !isAlphanumeric(c) && (i == 0 || !strings.ContainsRune("._:~-", c)) {
+			_, width := utf8.DecodeRuneInString(name[i:])
+			return &FieldError{Field: field, Detail: fmt.Sprintf("has %q as character %d", name[i:i+width], i+1), Limit: rule}
 		}
 	}
 	return nil
 }
 
-func isAlphanumeric(c byte) bool {
+func isAlphanumeric(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
@@ -260,5 +262,5 @@ func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
 // notToken follows RFC 9110, section 5.6.2.
 func notToken(r rune) bool {
-	return r >= 0x80 || !isAlphanumeric(byte(r)) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
+	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

@@ -35,6 +35,18 @@ func TestDestination(t *testing.T) {
 	}
 }
 
+// What a name may not have is named whole, by its place among the characters.
+func TestCheckNameNamesTheCharacter(t *testing.T) {
+	for name, want := range map[string]string{
+		"订单": `has "订" as character 1`, "a订": `has "订" as character 2`, "-a": `has "-" as character 1`,
+		"a b": `has " " as character 2`, "a\xff": `has "\xff" as character 2`,
+	} {
+		if err := CheckName("id", name); err == nil || err.Detail != want {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+}
+
 func TestCheckName(t *testing.T) {
 	for _, name := range []string{"a", "0", "order-1042:close~1._x", strings.Repeat("a", 200)} {
 		if err := CheckName("id", name); err != nil {
