@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,9 +104,17 @@ func (e *callError) Error() string {
 	}
 	why := ""
 	if e.ended != nil && !errors.Is(e.last, e.ended) {
-		why = e.ended.Error() + "; before that: "
+		why = ending(e.ended) + "; before that: "
 	}
 	return fmt.Sprintf("%s %s%s: %s%v", e.method, e.path, times, why, e.last)
+}
+
+// ending says why a call was not tried any longer.
+func ending(ended error) string {
+	if errors.Is(ended, context.DeadlineExceeded) {
+		return "its time is up"
+	}
+	return ended.Error()
 }
 
 func (e *callError) Unwrap() []error {

@@ -1,0 +1,123 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// BatchLines sends operations as lines of JSON, as POST /v1/batch takes them, and has take see each line of the answer
+// as it comes, in the order of the operations; it must not keep the line. Lines go out as they are read from in, so both
+// ends may be slow. It returns once all are answered; an error of take ends it.
+//
+// Unlike Batch it sends each line once, to the first address where a node takes the connection. ErrUnknown says that
+// the answer broke off: lines that were not answered may have been carried out. Those with a "key" of their own can be
+// sent again.
+func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer []byte) error) error {
+	failed := &callError{method: http.MethodPost, path: "/v1/batch"}
+	for _, node := range c.nodes.given {
+		err := c.batchLines(ctx, node.base, in, take)
+		if err == nil || !neverSent(err) {
+			return err
+		}
+		failed.add(err)
+	}
+	return failed
+}
+
+func (c *Client) batchLines(ctx context.Context, base string, in io.Reader, take func([]byte) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	quiet := newQuiet(c.cfg.Timeout, func() { cancel(errSilent) })
+	defer quiet.stop()
+	body := io.NopCloser(&quietInput{in, quiet})
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/v1/batch", body)
+	if err != nil {
+		return &unsendableError{err}
+	}
+	req.Header.Set("Content-Type", ndjsonType)
+	resp, err := c.cfg.HTTPClient.Do(req)
+	if err != nil {
+		return brokenOff(ctx, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read as far as it is of use
+	if resp.StatusCode != http.StatusOK {
+		return readError(resp)
+	}
+	answers := bufio.NewReaderSize(resp.Body, resultsBuffer)
+	for {
+		text, err := nextLine(answers)
+		if errors.Is(err, io.EOF) && len(text) == 0 {
+			return nil
+		}
+		if err != nil {
+			return brokenOff(ctx, err)
+		}
+		quiet.heard()
+		if err := take(text); err != nil {
+			return err
+		}
+	}
+}
+
+// brokenOff is a failure after which lines may have been carried out, or err itself if none was sent.
+func brokenOff(ctx context.Context, err error) error {
+	if neverSent(err) {
+		return err
+	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return fmt.Errorf("%w: the answer to the batch broke off: %w", ErrUnknown, err)
+}
+
+// quiet runs out when nothing was heard for too long. It rests while the input has nothing to send: then there may be
+// nothing to answer.
+type quiet struct {
+	limit time.Duration
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	resting bool
+}
+
+func newQuiet(limit time.Duration, out func()) *quiet {
+	return &quiet{limit: limit, timer: time.AfterFunc(limit, out)}
+}
+
+func (q *quiet) heard() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !q.resting {
+		q.timer.Reset(q.limit)
+	}
+}
+
+func (q *quiet) rest(resting bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.resting = resting; resting {
+		q.timer.Stop()
+	} else {
+		q.timer.Reset(q.limit)
+	}
+}
+
+func (q *quiet) stop() { q.rest(true) }
+
+// quietInput lets its quiet rest while it waits for input.
+type quietInput struct {
+	in    io.Reader
+	quiet *quiet
+}
+
+func (i *quietInput) Read(p []byte) (int, error) {
+	i.quiet.rest(true)
+	defer i.quiet.rest(false)
+	return i.in.Read(p)
+}

@@ -1,0 +1,139 @@
+package client
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// answerLines answers each line that comes, as it comes, and breaks off at one that says so.
+func answerLines(w http.ResponseWriter, r *http.Request) {
+	flow := http.NewResponseController(w)
+	if err := flow.EnableFullDuplex(); err != nil {
+		panic(err)
+	}
+	in := bufio.NewScanner(r.Body)
+	for n := 1; in.Scan(); n++ {
+		if in.Text() == "break" {
+			panic(http.ErrAbortHandler)
+		}
+		fmt.Fprintf(w, "%d: %s\n", n, in.Text())
+		if err := flow.Flush(); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func startLines(t *testing.T, addrs ...string) *Client {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(answerLines))
+	t.Cleanup(server.Close)
+	c, err := New(Config{Addrs: append(addrs, server.URL), FixedAddrs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Each line is answered before the next one is written, though the first address refuses connections.
+func TestBatchLinesStreams(t *testing.T) {
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c := startLines(t, gone.URL)
+	in, lines := io.Pipe()
+	next := make(chan string, 1)
+	next <- "a"
+	go func() {
+		for text := range next {
+			_, _ = io.WriteString(lines, text+"\n")
+		}
+		_ = lines.Close()
+	}()
+	var got []string
+	err := c.BatchLines(t.Context(), in, func(answer []byte) error {
+		got = append(got, string(answer))
+		if len(got) == 3 {
+			close(next)
+		} else {
+			next <- strings.Repeat("b", len(got)*resultsBuffer)
+		}
+		return nil
+	})
+	long := strings.Repeat("b", resultsBuffer)
+	if want := []string{"1: a\n", "2: " + long + "\n", "3: " + long + long + "\n"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("%.99q, %v", got, err)
+	}
+}
+
+func TestBatchLinesBrokenOff(t *testing.T) {
+	answers := 0
+	err := startLines(t).BatchLines(t.Context(), strings.NewReader("a\nb\nbreak\nc\n"), func([]byte) error {
+		answers++
+		return nil
+	})
+	if !errors.Is(err, ErrUnknown) || answers > 2 {
+		t.Errorf("%d answers, %v", answers, err)
+	}
+}
+
+func TestBatchLinesRefused(t *testing.T) {
+	nothing := func([]byte) error { return nil }
+	c, _ := start(t, Config{}, answer(http.StatusTooManyRequests, `{"title":"Too many calls"}`))
+	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); !errors.Is(err, ErrOverloaded) {
+		t.Errorf("%v", err)
+	}
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c, err := New(Config{Addrs: []string{gone.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("nobody took it: %v", err)
+	}
+	enough := errors.New("enough")
+	err = startLines(t).BatchLines(t.Context(), strings.NewReader("a\nb\n"), func([]byte) error { return enough })
+	if !errors.Is(err, enough) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The wait for an answer counts, the wait for input does not.
+func TestQuietRestsForInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out atomic.Bool
+		q := newQuiet(time.Minute, func() { out.Store(true) })
+		after := func(d time.Duration) bool {
+			time.Sleep(d)
+			synctest.Wait()
+			return out.Load()
+		}
+		in, lines := io.Pipe()
+		go func() {
+			time.Sleep(time.Hour)
+			_, _ = lines.Write([]byte("a"))
+		}()
+		if _, err := (&quietInput{in, q}).Read(make([]byte, 1)); err != nil || out.Load() {
+			t.Fatalf("after an hour without input: %v %v", out.Load(), err)
+		}
+		if after(59 * time.Second) {
+			t.Fatal("ran out too early")
+		}
+		if q.heard(); after(59 * time.Second) {
+			t.Fatal("ran out though something was heard")
+		}
+		if !after(time.Minute) {
+			t.Error("never ran out")
+		}
+		q.stop()
+	})
+}
