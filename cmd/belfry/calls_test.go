@@ -127,6 +127,73 @@ func TestTouch(t *testing.T) {
 	}
 }
 
+// What one verb calls --delay and another --in, both take by both names.
+func TestDelayByBothNames(t *testing.T) {
+	for _, args := range []string{"schedule a --in 1.5d", "schedule a --delay 36h", "touch a --in P1DT12H", "touch a --delay 1d12h",
+		"patch a --in 36h", "patch a --delay 36h"} {
+		s := serveOne(t, 200, task)
+		if out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...); code != 0 || s.body != `{"delay":"36h0m0s"}` {
+			t.Errorf("%s: %d, sent %s\n%s", args, code, s.body, out)
+		}
+	}
+}
+
+func TestFire(t *testing.T) {
+	s := serveOne(t, 200, task)
+	out, code := belfry(t, "fire", "a", "--addr", s.url, "--key", "k1")
+	if code != 0 || s.method+s.uri != "POST/v1/tasks/a/fire" || s.key != "k1" || !strings.Contains(out, "revision  8") {
+		t.Errorf("%d, sent %+v\n%s", code, s, out)
+	}
+}
+
+func TestPatch(t *testing.T) {
+	for args, want := range map[string]string{
+		`--payload {"n":2} --label tenant: --label a=b`: `{"labels":{"a":"b","tenant":null},"payload":{"n":2}}`,
+		"--at 2030-01-01T00:00:00+01:00 --clear target": `{"fire_at":"2029-12-31T23:00:00Z","target":null}`,
+		"--attempt-timeout PT5S --max-attempts 3":       `{"retry":{"max_attempts":3},"target":{"timeout":"5s"}}`,
+		"--clear retry.max_attempts,target.timeout":     `{"retry":{"max_attempts":null},"target":{"timeout":null}}`,
+	} {
+		s := serveOne(t, 200, task)
+		out, code := belfry(t, append([]string{"patch", "a", "--addr", s.url}, strings.Fields(args)...)...)
+		if code != 0 || s.method+s.uri != "PATCH/v1/tasks/a" || s.body != want {
+			t.Errorf("%s: %d, sent %s %s\nwant %s\n%s", args, code, s.method, s.body, want, out)
+		}
+	}
+}
+
+// Answers are printed as they are, and the exit status says whether all lines succeeded.
+func TestBatch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ops.ndjson")
+	if err := os.WriteFile(file, []byte(`{"op":"fire","id":"a"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const done, refused = `{"id":"a","status":200}` + "\n", `{"id":"b","status":404,"problem":{}}` + "\n"
+	for _, tt := range []struct {
+		args, answer, out string
+		code              int
+	}{
+		{file, done, done, 0},
+		{"-", done + done, done + done, 0},
+		{"", done + refused, done + refused + "1 of 2 operations were refused\n", exitFailed},
+		{"", "", "there was no operation to carry out", exitUsage},
+		{"", done + "{", done + "it is unknown whether the call happened: the answer to the batch broke off", exitUnknown},
+		{"", done + "{\n", done + "line 2 of the answer cannot be read", exitFailed},
+	} {
+		s := serveOne(t, 200, tt.answer)
+		out, code := belfry(t, append([]string{"batch", "--addr", s.url}, strings.Fields(tt.args)...)...)
+		if code != tt.code || !strings.HasPrefix(out, strings.TrimSuffix(tt.out, "\n")) || s.uri != "/v1/batch" {
+			t.Errorf("%q: %d, want %d\n%s", tt.args, code, tt.code, out)
+		}
+		want := "from stdin"
+		if tt.args == file {
+			want = `{"op":"fire","id":"a"}`
+		}
+		if s.body != want {
+			t.Errorf("%q: sent %s", tt.args, s.body)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	s := serveOne(t, 200, `{"tasks":[`+task+`],"next_cursor":null}`)
 	out, code := belfry(t, "list", "--addr", s.url, "--state", "dead,ready", "--label", "k=v", "--limit", "7")

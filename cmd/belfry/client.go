@@ -24,7 +24,7 @@ func (c *caller) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&c.addrs, "addr", []string{"http://127.0.0.1:8400"},
 		"nodes of the cluster; the next is tried when one is down")
-	flags.DurationVar(&c.timeout, "timeout", 30*time.Second, "how long to try")
+	flags.Var(newSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 }
 

@@ -20,8 +20,8 @@ func newDead() *cobra.Command {
 func (f *listFlags) addDeadFlags(cmd *cobra.Command, limit int, limitUsage string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil, "only those with this label, as in tenant=acme; repeatable")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this instant")
+	flags.StringArrayVar(&f.labels, "label", nil, "only those with this label, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this instant, or within this time from now")
 	flags.IntVar(&f.limit, "limit", limit, limitUsage)
 }
 
@@ -42,7 +42,7 @@ func newDeadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, caller.json)
+			return runList(cmd, conn, filter, f.limit, caller.json, "no dead letter was found in queue "+f.queue)
 		},
 	}
 	caller.addFlags(cmd)

@@ -7,14 +7,17 @@
 //
 // # Settings
 //
+// Durations, instants and labels are written as in the HTTP interface: 1.5d, 48h or PT30M; RFC 3339; name=value or
+// name:value.
+//
 // Every flag is also an environment variable (--http-port is BELFRY_HTTP_PORT; lists are separated by commas) and a
 // key of the YAML file that --config names (http-port: 8400). What is nearer wins: flag, environment, file, default.
 // A key that the command does not know is an error that names it, so that a misspelt one cannot pass unseen.
 //
 // # Exit codes
 //
-//	0  done
-//	1  failed; `demo`: a task was lost, came early, or the run could not be finished
+//	0  done; `schedule --if-absent`: also if the task is there already, which is what was asked for
+//	1  failed; `batch`: a line was refused; `demo`: a task was lost, came early, or the run could not be finished
 //	2  wrong arguments, settings or configuration file
 //	3  the client commands: there is no such task
 //	4  the client commands: the call may or may not have happened

@@ -41,6 +41,10 @@ func newLease() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if len(tasks) == 0 {
+				cmd.PrintErrf("no task is ready in queue %s\n", args[0])
+				return nil
+			}
 			if err := showLeased(cmd.OutOrStdout(), tasks, caller.json); err != nil || !f.ack {
 				return err
 			}
@@ -70,10 +74,6 @@ func showLeased(out io.Writer, tasks []client.Leased, asJSON bool) error {
 			}
 		}
 		return nil
-	}
-	if len(tasks) == 0 {
-		_, err := fmt.Fprintln(out, "no task is ready")
-		return err
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprint(table, "ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT\n") // into the table's memory

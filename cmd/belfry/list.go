@@ -37,7 +37,7 @@ func newList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, caller.json)
+			return runList(cmd, conn, filter, f.limit, caller.json, "no task was found")
 		},
 	}
 	caller.addFlags(cmd)
@@ -45,7 +45,7 @@ func newList() *cobra.Command {
 	flags.StringSliceVar(&f.states, "state", nil, "only tasks in these states")
 	flags.StringVar(&f.queue, "queue", "", "only tasks of this queue")
 	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil, "only tasks with this label, as in tenant=acme; repeatable")
+	flags.StringArrayVar(&f.labels, "label", nil, "only tasks with this label, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only tasks due before this instant, or within this time from now")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (seen in --json)")
 	flags.IntVar(&f.limit, "limit", 100, "stop after so many tasks; 0: list all")
@@ -65,24 +65,21 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	for _, s := range f.states {
 		filter.States = append(filter.States, client.State(s))
 	}
-	if err := pairs(&filter.Labels, "label", f.labels, "="); err != nil || f.dueBefore == "" {
+	if err := labelsInto(&filter.Labels, f.labels); err != nil {
 		return filter, err
 	}
-	at, err := time.Parse(time.RFC3339Nano, f.dueBefore)
-	if err == nil {
-		filter.DueBefore = at
-		return filter, nil
+	var within time.Duration
+	err := parseAtOrSpan(&filter.DueBefore, &within, "due-before", f.dueBefore)
+	if err == nil && f.dueBefore != "" && filter.DueBefore.IsZero() {
+		filter.DueBefore = now.Add(within)
 	}
-	within, err := client.ParseDuration(f.dueBefore)
-	if err != nil {
-		return filter, fmt.Errorf("--due-before %q is neither an instant nor a duration", f.dueBefore)
-	}
-	filter.DueBefore = now.Add(within)
-	return filter, nil
+	return filter, err
 }
 
-// runList prints as it reads: a list may be longer than memory.
-func runList(cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool) error {
+// runList prints as it reads: a list may be longer than memory. With nothing to print it says so, beside the output.
+func runList(
+	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool, nothing string,
+) error {
 	show, flush := printTable(cmd.OutOrStdout())
 	if asJSON {
 		show, flush = printLines(cmd.OutOrStdout())
@@ -98,6 +95,9 @@ func runList(cmd *cobra.Command, conn *client.Client, filter client.Filter, limi
 		if n++; n == limit {
 			break
 		}
+	}
+	if n == 0 {
+		cmd.PrintErrln(nothing)
 	}
 	return flush()
 }

@@ -26,7 +26,7 @@ func newListen() *cobra.Command {
 	flags.IntVar(&cfg.Fail, "fail", 0, "answer the first so many attempts of each task with 500")
 	flags.BoolVar(&cfg.Hang, "hang", false, "never answer: the attempts that --fail is about, or all")
 	flags.BoolVar(&cfg.Reset, "reset", false, "reset the connection: the attempts that --fail is about, or all")
-	flags.DurationVar(&cfg.Delay, "delay", 0, "wait so long before each answer")
+	flags.Var(newSpan(&cfg.Delay, 0), "delay", "wait so long before each answer")
 	flags.IntVar(&cfg.Status, "status", 200, "answer with this status")
 	flags.StringVar(&cfg.SecretFile, "secret-file", "",
 		"verify signatures with the queue's secrets in this file, one whsec_… a line; refuse the others with 401")

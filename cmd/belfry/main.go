@@ -24,13 +24,13 @@ func main() {
 	// The first signal ends the context and all stops in order; a second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	err := newRoot().ExecuteContext(ctx)
+	cmd, err := newRoot().ExecuteContextC(ctx)
 	switch {
 	case err == nil, errors.Is(err, errSaid):
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(os.Stderr, "belfry: interrupted")
 	default:
-		fmt.Fprintln(os.Stderr, "belfry:", err)
+		fmt.Fprintln(os.Stderr, "belfry:", explain(cmd, err))
 	}
 	os.Exit(exitCode(err))
 }
@@ -41,14 +41,14 @@ func newRoot() *cobra.Command {
 		Short:         "A clustered timer service: deliver this, then",
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          usageArgs(cobra.NoArgs),
+		Args:          knownCommand,
 		Version:       readBuild().String(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("belfry {{.Version}}\n")
 	root.PersistentFlags().String("config", "", "YAML file with settings: its keys are the command's flags")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd.Flags(), os.LookupEnv) }
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	root.SetFlagErrorFunc(flagError)
 	root.AddGroup(&cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "call", Title: "Call a cluster:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
@@ -58,25 +58,10 @@ func newRoot() *cobra.Command {
 		}
 	}
 	add("run", newServe(), newLocal(), newDemo(), newListen(), newVerify(), newPlan())
-	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newQueue(), newLease(), newSettle(),
-		newAck(), newDead(), newCluster())
+	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newPatch(), newFire(), newBatch(), newQueue(),
+		newLease(), newSettle(), newAck(), newDead(), newCluster())
 	root.AddCommand(newVersion())
 	return root
-}
-
-// usageError is one that the caller makes with arguments, flags, variables or the file.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
-		}
-		return nil
-	}
 }
 
 // errSaid is a failure that the command has told of already.

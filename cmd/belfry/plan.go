@@ -46,7 +46,7 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks, "share of the fires that are pushed to webhooks; "+
 		"consumers pull the others")
 	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "tasks that a call carries, on average")
-	flags.DurationVar(&f.load.KeepDone, "keep-done", f.load.KeepDone, "how long what has ended is remembered")
+	flags.Var(newSpan(&f.load.KeepDone, f.load.KeepDone), "keep-done", "how long what has ended is remembered")
 	flags.IntVar(&f.load.Replication, "replication", f.load.Replication, "replicas of each task: 1, 3 or 5")
 	flags.IntVar(&f.load.Zones, "zones", f.load.Zones, "be ready to lose one of so many zones, rather than one node")
 	flags.StringVar(&f.memory, "node-memory", "64GiB", "memory of a node")

@@ -14,12 +14,12 @@ import (
 
 func newQueue() *cobra.Command {
 	return group(&cobra.Command{Use: "queue", Short: "Say how queues are handled, and see what is in them"},
-		newQueueSet(), newQueueGet(), newQueueList(), newQueueDelete())
+		newQueueSet(), newQueuePatch(), newQueuePause(), newQueueResume(), newQueueGet(), newQueueList(), newQueueDelete())
 }
 
 // group makes a command of commands.
 func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	parent.Args = cobra.NoArgs
+	parent.Args = knownCommand
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, cmd := range commands {
 		cmd.Args = usageArgs(cmd.Args)
@@ -97,6 +97,7 @@ func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
 	if !asJSON {
 		_, _ = fmt.Fprint(table, "QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE\n")
 	}
+	n := 0
 	for q, err := range conn.Queues(cmd.Context()) {
 		if err == nil && asJSON {
 			err = enc.Encode(q)
@@ -104,9 +105,12 @@ func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
 		if err != nil {
 			return err
 		}
-		if !asJSON {
+		if n++; !asJSON {
 			queueRow(table, q)
 		}
+	}
+	if n == 0 {
+		cmd.PrintErrln("no queue has a policy or a task")
 	}
 	return table.Flush()
 }

@@ -100,8 +100,45 @@ func TestLease(t *testing.T) {
 		t.Errorf("%s", out)
 	}
 	s = serveOne(t, 200, `{"tasks":[]}`)
-	if out, code := belfry(t, "lease", "q", "--addr", s.url, "--ack"); code != 0 || out != "no task is ready\n" {
+	if out, code := belfry(t, "lease", "q", "--addr", s.url, "--ack"); code != 0 || out != "no task is ready in queue q\n" {
 		t.Errorf("%d %s", code, out)
+	}
+}
+
+// Where there is nothing to print, a word says so beside the output, which pipes read.
+func TestNothingIsSaidBesideTheOutput(t *testing.T) {
+	s := serveOne(t, 200, `{"tasks":[],"queues":[],"next_cursor":null}`)
+	for args, want := range map[string]string{
+		"lease q --json": "no task is ready in queue q\n", "list --json": "no task was found\n",
+		"dead list q --json": "no dead letter was found in queue q\n", "queue list --json": "no queue has a policy or a task\n",
+	} {
+		root := newRoot()
+		var out, beside strings.Builder
+		root.SetOut(&out)
+		root.SetErr(&beside)
+		root.SetArgs(append(strings.Fields(args), "--addr", s.url))
+		if err := root.ExecuteContext(t.Context()); err != nil || out.String() != "" || beside.String() != want {
+			t.Errorf("%s: %v, prints %q, and beside it %q", args, err, out.String(), beside.String())
+		}
+	}
+}
+
+func TestQueuePatch(t *testing.T) {
+	for args, want := range map[string]string{
+		"patch q --max-in-flight 20 --keep-done 1.5d": `PATCH /v1/queues/q {"keep_done":"36h0m0s","max_in_flight":20}`,
+		"patch q --paused=false --batch-max 0":        `PATCH /v1/queues/q {"batch_max":null,"paused":false}`,
+		"patch q --url= --min-backoff 2s --retry-delays=": `PATCH /v1/queues/q {"retry":{"delays":null,"min_backoff":"2s"},` +
+			`"target":null}`,
+		"patch q --header X-Shop:1 --attempt-timeout 0s --retry-delays 4m,1h": `PATCH /v1/queues/q ` +
+			`{"retry":{"delays":["4m0s","1h0m0s"]},"target":{"headers":{"X-Shop":"1"},"timeout":null}}`,
+		"pause q":  "POST /v1/queues/q/pause ",
+		"resume q": "POST /v1/queues/q/resume ",
+	} {
+		s := serveOne(t, 200, keptQueue)
+		out, code := belfry(t, append(append([]string{"queue"}, strings.Fields(args)...), "--addr", s.url)...)
+		if got := s.method + " " + s.uri + " " + s.body; code != 0 || got != want || !strings.Contains(out, "max in flight   7") {
+			t.Errorf("%s: %d, sent %s\nwant %s\n%s", args, code, got, want, out)
+		}
 	}
 }
 

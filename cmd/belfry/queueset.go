@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 )
@@ -19,6 +20,7 @@ type queueFlags struct {
 	headers                 []string
 	attemptTimeout          string
 	maxAttempts             int
+	delays                  []string
 	minBackoff, maxBackoff  string
 	maxInFlight, batchMax   int
 	maxPerSecond            float64
@@ -38,12 +40,12 @@ func newQueueSet() *cobra.Command {
 		Long: `Set what the flags say of a queue's policy; the rest of it stays as it is, unless --reset is given.
 
 An empty value, or 0, sets a field back to its default: --url "" makes it a queue that consumers pull, --max-in-flight 0
-takes the limit away.
+takes the limit away. Where others change the policy at the same time, use queue patch.
 
 Secrets are never given as flags. --generate-secret makes one, writes it into a new file for the receiver, and keeps the
 newest one so far beside it until --newest-secret-only ends the change.`,
 		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 --generate-secret orders.secret
-  belfry queue set orders --paused`,
+  belfry queue set orders --header 'X-Shop: 1' --attempt-timeout 30s`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
@@ -65,29 +67,40 @@ newest one so far beside it until --newest-secret-only ends the change.`,
 		},
 	}
 	caller.addFlags(cmd)
-	f.addFlags(cmd)
+	f.addFlags(cmd.Flags())
 	return cmd
 }
 
-func (f *queueFlags) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
+func (f *queueFlags) addFlags(flags *pflag.FlagSet) {
+	f.addPatchable(flags)
+	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "sign with the secret in this file; twice: the newest first")
+	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "sign with the secret in this environment variable; repeatable")
+	flags.StringVar(&f.generate, "generate-secret", "", "make a new secret and write it into this new file")
+	flags.BoolVar(&f.newestOnly, "newest-secret-only", false, "forget the older secret: the receiver has changed over")
+	flags.BoolVar(&f.reset, "reset", false, "begin with the defaults instead of what there is")
+}
+
+// queuePatchable are the flags of addPatchable.
+var queuePatchable = []string{
+	"url", "header", "attempt-timeout", "max-attempts", "min-backoff", "max-backoff", "retry-delays", "max-in-flight",
+	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead",
+}
+
+// addPatchable adds the flags for what one step can change: all but secrets.
+func (f *queueFlags) addPatchable(flags *pflag.FlagSet) {
 	flags.StringVar(&f.url, "url", "", "where tasks without a target go; empty: consumers pull them")
 	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
 	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
 	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
 	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+	flags.StringSliceVar(&f.delays, "retry-delays", nil, retryDelaysUsage)
 	flags.IntVar(&f.maxInFlight, "max-in-flight", 0, "attempts and leases under way in the whole cluster")
 	flags.Float64Var(&f.maxPerSecond, "max-per-second", 0, "attempts begun and leases given in the whole cluster")
 	flags.IntVar(&f.batchMax, "batch-max", 0, "tasks in one request")
 	flags.BoolVar(&f.paused, "paused", false, "begin nothing; what is under way goes on")
 	flags.StringVar(&f.keepDone, "keep-done", "", "how long finished tasks can be read")
 	flags.StringVar(&f.keepDead, "keep-dead", "", "how long dead letters are kept")
-	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "sign with the secret in this file; twice: the newest first")
-	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "sign with the secret in this environment variable; repeatable")
-	flags.StringVar(&f.generate, "generate-secret", "", "make a new secret and write it into this new file")
-	flags.BoolVar(&f.newestOnly, "newest-secret-only", false, "forget the older secret: the receiver has changed over")
-	flags.BoolVar(&f.reset, "reset", false, "begin with the defaults instead of what there is")
 }
 
 // current is what the flags change.
@@ -157,7 +170,7 @@ func (f *queueFlags) setTarget(given func(string) bool, q *client.Queue) error {
 		q.Target.Headers = nil
 	}
 	return errors.Join(
-		pairs(&q.Target.Headers, "header", f.headers, ":"),
+		headers(&q.Target.Headers, f.headers),
 		setSpan(given, &q.Target.Timeout, "attempt-timeout", f.attemptTimeout),
 	)
 }
@@ -170,7 +183,11 @@ func (f *queueFlags) setRetry(given func(string) bool, q *client.Queue) error {
 	if given("max-attempts") {
 		r.MaxAttempts = f.maxAttempts
 	}
+	if given("retry-delays") {
+		r.Delays = nil
+	}
 	err := errors.Join(
+		parseEach(&r.Delays, "retry-delays", f.delays),
 		setSpan(given, &r.MinBackoff, "min-backoff", f.minBackoff),
 		setSpan(given, &r.MaxBackoff, "max-backoff", f.maxBackoff),
 	)

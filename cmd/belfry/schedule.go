@@ -50,7 +50,8 @@ the task can be read, which is the queue's keep_done after it has finished.`,
 		},
 	}
 	caller.addFlags(cmd)
-	task.addFlags(cmd)
+	task.addFlags(cmd.Flags())
+	alias(cmd, "in", "delay")
 	cmd.Flags().StringVar(&key, "key", "", "idempotency key: until two other calls have changed the task, the same call again changes nothing\n"+
 		"(default: a random one)")
 	cmd.Flags().BoolVar(&absent, "if-absent", false, "schedule once: only if there is no such task, finished ones included")

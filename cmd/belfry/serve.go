@@ -81,7 +81,7 @@ func (f *serveFlags) addFlags(cmd *cobra.Command) {
 		"YAML file: the message brokers that tasks may be published to, and who we are there")
 	flags.StringArrayVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
 		"publish to any broker at these addresses, without credentials; repeatable")
-	flags.DurationVar(&f.maxClockOffset, "max-clock-offset", 250*time.Millisecond,
+	flags.Var(newSpan(&f.maxClockOffset, 250*time.Millisecond), "max-clock-offset",
 		"a node whose clock is further from the others' leads nothing")
 	flags.StringVar(&f.minFreeDisk, "min-free-disk", "",
 		"with less room for its data the node leads only what nobody else can, and nothing new is\n"+

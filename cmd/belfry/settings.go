@@ -49,7 +49,7 @@ func applyEnv(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", envName(f.Name), err))
+			errs = append(errs, plainValue(envName(f.Name), err))
 		}
 	})
 	return errors.Join(errs...)
@@ -99,8 +99,8 @@ func applyKey(flags *pflag.FlagSet, key string, value *yaml.Node) error {
 		err = list.Replace(values)
 	} else if len(values) != 1 || value.Kind != yaml.ScalarNode {
 		err = errors.New("takes one value")
-	} else {
-		err = flags.Set(key, values[0])
+	} else if err = flags.Set(key, values[0]); err != nil {
+		return plainValue(fmt.Sprintf("%q:", key), err)
 	}
 	if err != nil {
 		return fmt.Errorf("%q: %w", key, err)

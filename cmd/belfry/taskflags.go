@@ -9,9 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 )
@@ -26,51 +25,44 @@ type taskFlags struct {
 	attemptTimeout, expires string
 	minBackoff, maxBackoff  string
 	maxAttempts             int
+	delays                  []string
 }
 
-func (f *taskFlags) addFlags(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.in, "in", "", "due after so long: 500ms, 30m, 7d")
-	flags.StringVar(&f.at, "at", "", "due at this instant: 2026-11-21T10:00:00Z")
+func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
+	f.addPatchable(flags)
 	flags.StringVar(&f.jitter, "jitter", "", "due up to so much later, by a part that only the id decides: spreads many")
+	flags.StringVar(&f.queue, "queue", "", "whose policy applies (default \"default\")")
+	flags.StringVar(&f.expires, "expires-after", "", "give up if not begun so long after it was due")
+}
+
+// patchable are the flags of addPatchable.
+var patchable = []string{
+	"in", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
+	"min-backoff", "max-backoff", "retry-delays",
+}
+
+const retryDelaysUsage = "wait so long after each failed attempt, as in 4m,10m,1h, in place of a backoff"
+
+// addPatchable adds the flags for what can be changed of a task that waits.
+func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {
+	flags.StringVar(&f.in, "in", "", "due after so long: 500ms, 30m, 7d, PT30M")
+	flags.StringVar(&f.at, "at", "", "due at this instant: 2026-11-21T10:00:00Z")
 	flags.StringVar(&f.payload, "payload", "", "what to deliver; JSON unless --content-type says otherwise")
 	flags.StringVar(&f.payloadFile, "payload-file", "", "deliver this file; - is the standard input")
 	flags.StringVar(&f.contentType, "content-type", "", "of the payload (default application/json)")
 	flags.StringVar(&f.url, "url", "", "deliver there by POST (default: where the queue says; else it is pulled)")
-	flags.StringVar(&f.queue, "queue", "", "whose policy applies (default \"default\")")
 	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
-	flags.StringArrayVar(&f.labels, "label", nil, "label the task, as in tenant=acme; repeatable")
+	flags.StringArrayVar(&f.labels, "label", nil, "label the task, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
-	flags.StringVar(&f.expires, "expires-after", "", "give up if not begun so long after it was due")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
 	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
 	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+	flags.StringSliceVar(&f.delays, "retry-delays", nil, retryDelaysUsage)
 }
 
+// task is the task that the flags say.
 func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
-	t := client.Task{ID: id, Queue: f.queue, ContentType: f.contentType}
-	if f.in != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
-		return t, errors.New("give one of --in and --at, and one of --payload and --payload-file")
-	}
-	var err error
-	if f.at != "" {
-		if t.FireAt, err = time.Parse(time.RFC3339Nano, f.at); err != nil {
-			return t, fmt.Errorf("--at: %w", err)
-		}
-	}
-	t.Retry = &client.Retry{MaxAttempts: f.maxAttempts}
-	t.Target = &client.Target{URL: f.url}
-	err = errors.Join(
-		f.setPayload(&t, stdin),
-		parseInto(&t.Delay, "in", f.in),
-		parseInto(&t.Jitter, "jitter", f.jitter),
-		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
-		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
-		parseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
-		parseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
-		pairs(&t.Target.Headers, "header", f.headers, ":"),
-		pairs(&t.Labels, "label", f.labels, "="),
-	)
+	t, err := f.parse(id, stdin)
 	if t.Retry.IsZero() {
 		t.Retry = nil
 	}
@@ -83,31 +75,28 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 	return t, err
 }
 
-func parseInto(d *time.Duration, flag, text string) error {
-	if text == "" {
-		return nil
+// parse reads all flags. Target and Retry are there even if the flags say nothing of them.
+func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
+	t := client.Task{
+		ID: id, Queue: f.queue, ContentType: f.contentType, Target: &client.Target{URL: f.url},
+		Retry: &client.Retry{MaxAttempts: f.maxAttempts},
 	}
-	parsed, err := client.ParseDuration(text)
-	if err != nil {
-		return fmt.Errorf("--%s: %w", flag, err)
+	if f.in != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
+		return t, errors.New("give one of --in and --at, and one of --payload and --payload-file")
 	}
-	*d = parsed
-	return nil
-}
-
-// pairs reads name and value on both sides of sep.
-func pairs(m *map[string]string, flag string, entries []string, sep string) error {
-	for _, entry := range entries {
-		name, value, found := strings.Cut(entry, sep)
-		if !found || name == "" {
-			return fmt.Errorf("--%s %q: not name%svalue", flag, entry, sep)
-		}
-		if *m == nil {
-			*m = map[string]string{}
-		}
-		(*m)[strings.TrimSpace(name)] = strings.TrimSpace(value)
-	}
-	return nil
+	return t, errors.Join(
+		f.setPayload(&t, stdin),
+		parseAt(&t.FireAt, "at", f.at),
+		parseInto(&t.Delay, "in", f.in),
+		parseInto(&t.Jitter, "jitter", f.jitter),
+		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
+		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
+		parseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
+		parseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		parseEach(&t.Retry.Delays, "retry-delays", f.delays),
+		headers(&t.Target.Headers, f.headers),
+		labelsInto(&t.Labels, f.labels),
+	)
 }
 
 func (f *taskFlags) setPayload(t *client.Task, stdin io.Reader) error {

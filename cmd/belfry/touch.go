@@ -1,9 +1,7 @@
 package main
 
 import (
-	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +38,7 @@ func newTouch() *cobra.Command {
 	flags.StringVar(&delay, "delay", "", "the delay to start (default: the task's last)")
 	flags.StringVar(&latest, "no-later-than", "", "but not beyond this instant, or this long after the task was created")
 	flags.StringVar(&key, "key", "", "idempotency key (default: a random one)")
+	alias(cmd, "delay", "in")
 	return cmd
 }
 
@@ -48,13 +47,5 @@ func parseTouch(delay, latest string) (client.Touch, error) {
 	if err := parseInto(&touch.Delay, "delay", delay); err != nil || latest == "" {
 		return touch, err
 	}
-	at, err := time.Parse(time.RFC3339Nano, latest)
-	if err == nil {
-		touch.NoLaterThan = at
-		return touch, nil
-	}
-	if touch.NoOlderThan, err = client.ParseDuration(latest); err != nil {
-		return touch, fmt.Errorf("--no-later-than %q is neither an instant nor a duration", latest)
-	}
-	return touch, nil
+	return touch, parseAtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
 }

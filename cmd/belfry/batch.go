@@ -1,0 +1,77 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func newBatch() *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   "batch [FILE]",
+		Short: "Carry out many operations, a line of JSON each",
+		Long: `Carry out many operations, a line of JSON each, as POST /v1/batch takes them: from a file, or from the standard input.
+
+The answers are printed as they come, a line of JSON for each operation, in the same order. The exit status is 0 if all
+were carried out, 1 if any was refused, and 4 if the answer broke off: then lines without an answer may have been carried
+out, and those with a "key" can be sent again.`,
+		Example: `  belfry batch tasks.ndjson
+  echo '{"op": "schedule", "id": "a", "delay": "1h"}' | belfry batch`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, err := input(cmd, optional(args))
+			if err != nil {
+				return &usageError{err}
+			}
+			defer func() { _ = in.Close() }() // it was only read
+			return caller.batch(cmd, in)
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+// input opens a file; an empty name and - mean the standard input.
+func input(cmd *cobra.Command, name string) (io.ReadCloser, error) {
+	if name == "" || name == "-" {
+		return io.NopCloser(cmd.InOrStdin()), nil
+	}
+	return os.Open(name)
+}
+
+// batch prints what lines are answered, and fails if one was refused.
+func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
+	conn, err := c.connect()
+	if err != nil {
+		return err
+	}
+	answered, refused := 0, 0
+	err = conn.BatchLines(cmd.Context(), in, func(line []byte) error {
+		var answer struct{ Status int }
+		if err := json.Unmarshal(line, &answer); err != nil {
+			return fmt.Errorf("line %d of the answer cannot be read: %w", answered+1, err)
+		}
+		if answered++; answer.Status < 200 || answer.Status > 299 {
+			refused++
+		}
+		_, err := cmd.OutOrStdout().Write(line)
+		return err
+	})
+	switch {
+	case err != nil && answered > 0:
+		return fmt.Errorf("%w (operations answered before: %d)", err, answered)
+	case err != nil:
+		return err
+	case refused > 0:
+		cmd.PrintErrf("%d of %d operations were refused\n", refused, answered)
+		return errSaid
+	case answered == 0:
+		return &usageError{errors.New("there was no operation to carry out")}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// explain says what went wrong to somebody who does not know how the command is made.
+func explain(cmd *cobra.Command, err error) string {
+	var refusal *client.Error
+	var op *net.OpError
+	if errors.As(err, &refusal) || !errors.As(err, &op) || op.Op != "dial" {
+		return err.Error()
+	}
+	addrs, flagErr := cmd.Flags().GetStringSlice("addr")
+	if flagErr != nil {
+		return err.Error() // not a command that calls a cluster
+	}
+	return fmt.Sprintf("no node answers at %s: %v; start one with `belfry local`, or name another with --addr",
+		strings.Join(addrs, ", "), cause(op))
+}
+
+// cause is why a connection could not be made, without the steps that led there.
+func cause(op *net.OpError) error {
+	var call *os.SyscallError
+	var name *net.DNSError
+	switch {
+	case errors.As(op, &call):
+		return call.Err
+	case errors.As(op, &name):
+		return errors.New(name.Err)
+	}
+	return op.Err
+}

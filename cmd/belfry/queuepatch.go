@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+func newQueuePatch() *cobra.Command {
+	var caller caller
+	var f queueFlags
+	cmd := &cobra.Command{
+		Use:   "patch NAME",
+		Short: "Change a queue's policy in one step",
+		Long: `Change what the flags say of a queue's policy, in one step: patches that are made at the same time are all in force
+afterwards. A queue without a policy gets one.
+
+An empty value, or 0, sets a field back to its default, as in queue set. Headers are merged with those there are; one
+without a value is removed.`,
+		Example: "  belfry queue patch orders --max-in-flight 20 --keep-done 1d",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			patch, err := f.patch(cmd.Flags().Changed)
+			if err != nil {
+				return &usageError{err}
+			}
+			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
+				return conn.PatchQueue(cmd.Context(), args[0], patch)
+			})
+		},
+	}
+	caller.addFlags(cmd)
+	f.addPatchable(cmd.Flags())
+	return cmd
+}
+
+func newQueuePause() *cobra.Command {
+	return newQueueCall("pause NAME", "Begin nothing more of a queue; what is under way goes on",
+		(*client.Client).PauseQueue)
+}
+
+func newQueueResume() *cobra.Command {
+	return newQueueCall("resume NAME", "End a queue's pause", (*client.Client).ResumeQueue)
+}
+
+// newQueueCall is a command that changes a queue and takes nothing but its name.
+func newQueueCall(use, short string,
+	call func(*client.Client, context.Context, string) (*client.Queue, error)) *cobra.Command {
+	var caller caller
+	cmd := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
+				return call(conn, cmd.Context(), args[0])
+			})
+		},
+	}
+	caller.addFlags(cmd)
+	return cmd
+}
+
+// queueCall makes a call and shows the policy that came of it.
+func (c *caller) queueCall(cmd *cobra.Command, call func(*client.Client) (*client.Queue, error)) error {
+	conn, err := c.connect()
+	if err != nil {
+		return err
+	}
+	q, err := call(conn)
+	if err != nil {
+		return err
+	}
+	return c.show(cmd, q, func(w io.Writer) { showQueue(w, q) })
+}
+
+// patch is the change that the given flags say.
+func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, error) {
+	p := client.QueuePatch{MaxInFlight: f.maxInFlight, MaxPerSecond: f.maxPerSecond, BatchMax: f.batchMax}
+	if !slices.ContainsFunc(queuePatchable, given) {
+		return p, errors.New("give what to change, as in --max-in-flight 20; see belfry queue patch --help")
+	}
+	if given("paused") {
+		p.Paused = &f.paused
+	}
+	target, retry := client.Target{URL: f.url}, client.Retry{MaxAttempts: f.maxAttempts}
+	err := errors.Join(
+		parseInto(&p.KeepDone, "keep-done", f.keepDone),
+		parseInto(&p.KeepDead, "keep-dead", f.keepDead),
+		parseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
+		parseInto(&retry.MinBackoff, "min-backoff", f.minBackoff),
+		parseInto(&retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		parseEach(&retry.Delays, "retry-delays", f.delays),
+		headers(&target.Headers, f.headers),
+	)
+	if f.url != "" || target.Headers != nil || target.Timeout != 0 {
+		p.Target = &target
+	}
+	if !retry.IsZero() {
+		p.Retry = &retry
+	}
+	for _, field := range []struct {
+		flag, name string
+		isDefault  bool
+	}{
+		{"url", "target", f.url == ""},
+		{"attempt-timeout", "target.timeout", target.Timeout == 0},
+		{"max-attempts", "retry.max_attempts", retry.MaxAttempts == 0},
+		{"min-backoff", "retry.min_backoff", retry.MinBackoff == 0},
+		{"max-backoff", "retry.max_backoff", retry.MaxBackoff == 0},
+		{"retry-delays", "retry.delays", len(retry.Delays) == 0},
+		{"max-in-flight", "max_in_flight", p.MaxInFlight == 0},
+		{"max-per-second", "max_per_second", p.MaxPerSecond == 0},
+		{"batch-max", "batch_max", p.BatchMax == 0},
+		{"keep-done", "keep_done", p.KeepDone == 0},
+		{"keep-dead", "keep_dead", p.KeepDead == 0},
+	} {
+		if given(field.flag) && field.isDefault {
+			p.Clear = append(p.Clear, field.name)
+		}
+	}
+	return p, err
+}

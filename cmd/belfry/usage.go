@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// usageError is one that the caller makes with arguments, flags, variables or the file.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		var usage *usageError
+		err := check(cmd, args)
+		if err == nil || errors.As(err, &usage) {
+			return err
+		}
+		return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	}
+}
+
+// typos is how many letters may be wrong in a word that is taken for another.
+func typos(word string) int { return min(2, len(word)/2) }
+
+// knownCommand refuses a word that names none of a command's commands.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = typos(args[0])
+	return &usageError{fmt.Errorf("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
+		didYouMean("", cmd.SuggestionsFor(args[0])), cmd.CommandPath())}
+}
+
+// didYouMean suggests words, each with the prefix; it is empty for none.
+func didYouMean(prefix string, words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return " (did you mean " + prefix + strings.Join(words, " or "+prefix) + "?)"
+}
+
+// flagError says what is wrong with a command's flags.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		name := unknown.GetSpecifiedName()
+		err = fmt.Errorf("unknown flag --%s%s", name, didYouMean("--", flagsLike(cmd, name)))
+	case errors.As(err, &invalid):
+		err = plainValue("--"+invalid.GetFlag().Name, err)
+	}
+	return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+}
+
+// flagsLike returns the flags of a command that a name may have meant, as its commands are found.
+func flagsLike(cmd *cobra.Command, name string) []string {
+	flags := &cobra.Command{SuggestionsMinimumDistance: typos(name)}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
+	})
+	return flags.SuggestionsFor(name)
+}
+
+// wanted says what a flag of a type takes.
+var wanted = map[string]string{
+	"int": "a whole number", "uint32": "a whole number", "float64": "a number", "bool": "true or false",
+}
+
+// plainValue says which value a setting, named as the caller names it, does not take, and which it does.
+func plainValue(name string, err error) error {
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err
+	}
+	if want, ok := wanted[invalid.GetFlag().Value.Type()]; ok {
+		return fmt.Errorf("%s %q is not %s", name, invalid.GetValue(), want)
+	}
+	return fmt.Errorf("%s: %w", strings.TrimSuffix(name, ":"), invalid.Unwrap())
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+)
+
+// Mistakes are named in the caller's words: the flag, the value, what it may be, and what was perhaps meant.
+func TestMistakes(t *testing.T) {
+	for args, want := range map[string]string{
+		"shedule a":                            `unknown command "shedule" for "belfry" (did you mean schedule?); see belfry --help`,
+		"lst":                                  `unknown command "lst" for "belfry" (did you mean list?); see belfry --help`,
+		"queue pasue q":                        `unknown command "pasue" for "belfry queue" (did you mean pause?); see belfry queue --help`,
+		"dead lsit q":                          "(did you mean list?)",
+		"get a --jsn":                          "unknown flag --jsn (did you mean --json?); see belfry get --help",
+		"queue patch q --max-in-fligt 3":       "unknown flag --max-in-fligt (did you mean --max-in-flight?)",
+		"schedule a --xyzzy":                   "unknown flag --xyzzy; see belfry schedule --help",
+		"lease q --max many":                   `--max "many" is not a whole number; see belfry lease --help`,
+		"queue set q --max-per-second fast":    `--max-per-second "fast" is not a number`,
+		"get a --json=perhaps":                 `--json "perhaps" is not true or false`,
+		"get a --timeout soon":                 `--timeout: duration "soon" must be numbers with units`,
+		"schedule a --in soon":                 `--in: duration "soon" must be numbers with units`,
+		"schedule a --delay soon":              `--in: duration "soon" must be numbers with units`,
+		"schedule a --retry-delays 1m,soon":    `--retry-delays: duration "soon" must be numbers with units`,
+		"schedule a --at tomorrow":             `--at: instant "tomorrow" must be of RFC 3339`,
+		"touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, such as`,
+		"list --label tenant":                  `--label "tenant" is not name=value`,
+		"schedule a --header tenant":           `--header "tenant" is not name: value`,
+		"patch a":                              "give what to change",
+		"patch a --in 0s":                      "belfry fire makes a task due now",
+		"patch a --payload x --content-type y": "is not JSON",
+		"queue patch q":                        "give what to change",
+		"queue patch q --keep-done soon":       `--keep-done: duration "soon" must be numbers with units`,
+		"batch /does/not/exist":                "/does/not/exist",
+	} {
+		out, code := belfry(t, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(out, want) {
+			t.Errorf("belfry %s: %d, want %q:\n%s", args, code, want, out)
+		}
+		for _, internal := range []string{"strconv", "time:", "parsing", "arg(s)"} {
+			if strings.Contains(out, internal) {
+				t.Errorf("belfry %s: says %q:\n%s", args, internal, out)
+			}
+		}
+	}
+}
+
+// Where no node is, the message says what can be done, and not by which steps the command found out.
+func TestNoNodeAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"get a", "batch"} {
+		root := newRoot()
+		root.SetIn(strings.NewReader(`{"op":"fire","id":"a"}`))
+		root.SetArgs(append(strings.Fields(args), "--addr", addr, "--timeout", "PT0.2S"))
+		cmd, err := root.ExecuteContextC(t.Context())
+		if err == nil {
+			t.Fatal("a node answered")
+		}
+		want := "no node answers at " + addr +
+			": connection refused; start one with `belfry local`, or name another with --addr"
+		if got := explain(cmd, err); got != want || exitCode(err) != exitFailed {
+			t.Errorf("%s: %d %q, want %q", args, exitCode(err), got, want)
+		}
+	}
+	if got := explain(newRoot(), errors.New("x")); got != "x" {
+		t.Errorf("%q", got)
+	}
+}
