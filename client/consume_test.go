@@ -2,6 +2,7 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -298,6 +299,32 @@ func TestOutcomes(t *testing.T) {
 			"later: nack 1h0m0s closed: lunch; long: nack " + strings.Repeat("é", 256) + "; panics: nack panic: oh"
 		if got := d.became(); got != want {
 			t.Errorf("became\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// A handler that schedules its own task anew settles nothing by its outcome, and nothing is logged of it.
+func TestHandlerReplacesItsTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, c := newDesk(t, Config{})
+		d.answer = func(string, string) string { return `"status":200,"outcome":"replaced"` }
+		var logged bytes.Buffer
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- c.Consume(ctx, "q", ConsumeOptions{Logger: slog.New(slog.NewTextHandler(&logged, nil))},
+				func(_ context.Context, task *Leased) error {
+					if task.ID == "fails" {
+						return errors.New("no stock")
+					}
+					return nil
+				})
+		}()
+		d.put("done", "fails")
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != nil || logged.Len() > 0 || d.became() != "" {
+			t.Errorf("%v, became %q, logged %s", err, d.became(), logged.String())
 		}
 	})
 }

@@ -120,6 +120,16 @@ func TestLease(t *testing.T) {
 	}
 }
 
+// A lease of a task that was scheduled anew is settled by nothing, which is no error.
+func TestSettledTellsReplaced(t *testing.T) {
+	c, _ := start(t, Config{}, answer(200, `{"results":[{"receipt":"ra","id":"a","status":200,"outcome":"replaced"},
+		{"receipt":"rb","id":"b","status":200}]}`))
+	got := c.Settle(t.Context(), "q", Settlement{Ack: []string{"ra", "rb"}})
+	if !got[0].Replaced || got[0].Err != nil || got[1].Replaced || got[1].Err != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
 // A node that is silent for as long as it was asked to wait is not given up.
 func TestLeaseIsPatient(t *testing.T) {
 	release := make(chan struct{})

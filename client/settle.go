@@ -35,7 +35,10 @@ type Settled struct {
 	Receipt string
 	ID      string // the task's; empty if it is not known
 	Status  int    // the service's; 0: it was not answered
-	Err     error  // nil: it was done. ErrConflict: the lease had ended. ErrNotFound: the task is gone
+	// Replaced says that the task was scheduled anew since the lease was given, so that there is nothing left to settle:
+	// an ack, nack or release of the lease changes nothing, and is no error.
+	Replaced bool
+	Err      error // nil: it was done. ErrConflict: the lease had ended. ErrNotFound: the task is gone
 }
 
 // Settle ends or extends any number of leases, and tells what became of each, in the order of the fields. Those that
@@ -47,7 +50,10 @@ func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settl
 	}
 	out := make([]Settled, len(lines))
 	for i, l := range lines {
-		out[i] = Settled{Receipt: l.receipt, ID: l.result.ID, Status: l.result.Status, Err: l.result.Err}
+		out[i] = Settled{
+			Receipt: l.receipt, ID: l.result.ID, Status: l.result.Status, Replaced: l.result.Outcome == replaced,
+			Err: l.result.Err,
+		}
 	}
 	return out
 }
@@ -167,6 +173,9 @@ func readSettled(r io.Reader, lines []*line) error {
 	return nil
 }
 
+// replaced is the outcome of a settle of an earlier occurrence's lease.
+const replaced Outcome = "replaced"
+
 // readReceipt gives a line its answer.
 func readReceipt(text []byte, l *line) error {
 	var result Result
@@ -177,6 +186,10 @@ func readReceipt(text []byte, l *line) error {
 			result.ID, err = decodeText(value)
 		case "status":
 			err = decodeNumber(&result.Status, value)
+		case "outcome":
+			var text string
+			text, err = decodeText(value)
+			result.Outcome = Outcome(text)
 		case "problem":
 			refused, err = decodeProblem(value)
 		}

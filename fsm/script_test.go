@@ -325,7 +325,7 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 }
 
 // current returns the fence and occurrence that a settle names: the task's as they stand before the block, or, with
-// fence=old or occurrence=old, others.
+// fence=old or occurrence=old, others, or with lease_of=occurrence,fence those.
 func (s *script) current(a args) (fence, occurrence uint64) {
 	task := s.m.Get("", a.id)
 	fence, occurrence = task.GetFence(), task.GetOccurrence()
@@ -334,6 +334,9 @@ func (s *script) current(a args) (fence, occurrence uint64) {
 	}
 	if a.named["occurrence"] == "old" {
 		occurrence--
+	}
+	if list := a.numbers("lease_of"); len(list) == 2 {
+		occurrence, fence = uint64(list[0]), uint64(list[1])
 	}
 	return fence, occurrence
 }

@@ -14,6 +14,8 @@ func (m *Machine) settle(c *fsmpb.Command, at place, op *fsmpb.Settle) *fsmpb.Re
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	case m.isRepeatedAck(h, op):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+	case m.isReplaced(h, op):
+		return &fsmpb.Result{Code: fsmpb.Code_CODE_REPLACED, Revision: m.revisionOf(h)}
 	case !m.accepts(h, op):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
 	case flaw.DroppedSettle.Strikes(m.number):
@@ -38,6 +40,12 @@ func (s *state) isRepeatedAck(h handle, op *fsmpb.Settle) bool {
 	}
 	c := readCold(s.blobs.Get(r.cold))
 	return c.occurrence == op.Occurrence && s.progress.Read(r.progress).fence == op.Fence
+}
+
+// isReplaced reports whether a consumer settles a lease of an earlier occurrence of the task.
+func (s *state) isReplaced(h handle, op *fsmpb.Settle) bool {
+	c := readCold(s.blobs.Get(s.tasks.Read(h).cold))
+	return op.Consumer && 0 < op.Occurrence && op.Occurrence < op.Fence && op.Fence < c.occurrence
 }
 
 func (s *state) accepts(h handle, op *fsmpb.Settle) bool {

@@ -83,11 +83,14 @@ func (f *fakeBackend) lease(request fsm.LeaseRequest) []*fsmpb.Task {
 }
 
 // settle ends or extends a lease.
-func (f *fakeBackend) settle(t *fsmpb.Task, fence, occurrence uint64, end func()) *fsmpb.Result {
+func (f *fakeBackend) settle(t *fsmpb.Task, fence, occurrence uint64, replaceable bool, end func()) *fsmpb.Result {
 	if t == nil {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
 	if t.Fence != fence || t.Occurrence != occurrence || !t.Leased {
+		if occurrence < t.Occurrence && replaceable {
+			return &fsmpb.Result{Code: fsmpb.Code_CODE_REPLACED}
+		}
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE}
 	}
 	end()
@@ -103,10 +106,10 @@ func (f *fakeBackend) consume(c *fsmpb.Command, t *fsmpb.Task) *fsmpb.Result {
 		if s.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && t.GetState() == fsmpb.State_STATE_DELIVERED && t.Fence == s.Fence {
 			return &fsmpb.Result{Code: fsmpb.Code_CODE_OK}
 		}
-		return f.settle(t, s.Fence, s.Occurrence, func() { end(t, s) })
+		return f.settle(t, s.Fence, s.Occurrence, true, func() { end(t, s) })
 	case *fsmpb.Command_Extend:
 		e := op.Extend
-		return f.settle(t, e.Fence, e.Occurrence, func() {
+		return f.settle(t, e.Fence, e.Occurrence, false, func() {
 			t.LeaseEndMs = testNow.Add(time.Duration(e.LeaseMs) * time.Millisecond).UnixMilli()
 		})
 	case *fsmpb.Command_Replay, *fsmpb.Command_Drop:

@@ -255,7 +255,7 @@ func TestConsumersAnswersAreDocumented(t *testing.T) {
 	d.call(200, "GET", "/v1/tasks/a", "")
 	d.call(200, "POST", "/v1/queues/q/lease", "")
 	ack := fmt.Sprintf("%q", receiptOf(d.fake.tasks["a"]).append(nil))
-	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn"],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
+	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn",{"receipt":`+ack+`}],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
 		`"extend":[{"receipt":`+ack+`,"lease":"1m"}],"release":[`+ack+`]}`)
 	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)
 	d.call(400, "POST", "/v1/queues/q/stream?credit=0", "")

@@ -91,20 +91,29 @@ func (v *verdicts) count(member string) error {
 	return nil
 }
 
-// receipts reads an array of receipts.
+// receipts reads an array of receipts, strings or objects.
 func (s *scanner) receipts(v *verdicts, member string, command func(receipt) *fsmpb.Command) ([]settlement, error) {
 	var out []settlement
 	err := s.array(member, func(i int) error {
 		if err := v.count(member); err != nil {
 			return err
 		}
-		text, err := s.text(fmt.Sprintf("%s[%d]", member, i))
+		text, err := s.receipt(fmt.Sprintf("%s[%d]", member, i))
 		if err == nil {
 			out = append(out, v.settlement(text, func(r receipt) (*fsmpb.Command, error) { return command(r), nil }))
 		}
 		return err
 	})
 	return out, err
+}
+
+// receipt reads one that stands alone, or in an object as a nack's does.
+func (s *scanner) receipt(at string) (string, error) {
+	if s.peek() != '{' {
+		return s.text(at)
+	}
+	e, err := s.entry(at, []string{"receipt"})
+	return e["receipt"], err
 }
 
 // settlement makes a command of a receipt, or a refusal.

@@ -151,7 +151,7 @@ func resultProblem(r *fsmpb.Result) *problem {
 	case fsmpb.Code_CODE_NO_DELAY:
 		return &problem{kind: noDelay, field: "delay", detail: "is absent, and the task was not given one before"}
 	case fsmpb.Code_CODE_STALE:
-		return &problem{kind: leaseEnded, detail: "the task was settled, released or leased again since"}
+		return &problem{kind: leaseEnded, detail: "the task was settled, released, leased again or scheduled anew since"}
 	case fsmpb.Code_CODE_INVALID:
 		return fieldProblem(r.Field, r.Detail, r.Limit)
 	}

@@ -65,29 +65,34 @@ func (s *Server) appendResults(b []byte, asked []settlement, replies []fsm.Reply
 		if i > 0 {
 			b = append(b, ',')
 		}
-		refused := a.refused
+		refused, replaced := a.refused, false
 		if refused == nil {
-			refused = s.settleProblem(replies[0])
+			refused, replaced = s.settleProblem(replies[0])
 			replies = replies[1:]
 		}
-		b = a.appendResult(b, refused)
+		b = a.appendResult(b, refused, replaced)
 		s.metrics.settled(refused)
 	}
 	return append(b, ']')
 }
 
-func (s *Server) settleProblem(reply fsm.Reply) *problem {
+// settleProblem returns why a lease was not settled, nil if it was or the task was scheduled anew: then its consumer has
+// nothing left to settle.
+func (s *Server) settleProblem(reply fsm.Reply) (_ *problem, replaced bool) {
+	if reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_REPLACED {
+		return nil, true
+	}
 	if reply.Err == nil {
-		return resultProblem(reply.Result)
+		return resultProblem(reply.Result), false
 	}
 	p := problemOf(reply.Err)
 	if p.kind == internalError {
 		s.cfg.Logger.Error("settle failed", "error", reply.Err)
 	}
-	return p
+	return p, false
 }
 
-func (a settlement) appendResult(b []byte, refused *problem) []byte {
+func (a settlement) appendResult(b []byte, refused *problem, replaced bool) []byte {
 	status := http.StatusOK
 	if refused != nil {
 		status = refused.status
@@ -95,6 +100,9 @@ func (a settlement) appendResult(b []byte, refused *problem) []byte {
 	b = appendString(append(b, `{"receipt":`...), a.receipt)
 	b = appendString(append(b, `,"id":`...), a.id)
 	b = strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+	if replaced {
+		b = append(b, `,"outcome":"replaced"`...)
+	}
 	if refused != nil {
 		b = appendProblem(append(b, `,"problem":`...), refused)
 	}

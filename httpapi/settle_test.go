@@ -16,6 +16,7 @@ import (
 type settleResult struct {
 	Receipt, ID string
 	Status      int
+	Outcome     string
 	Problem     map[string]any
 }
 
@@ -74,6 +75,57 @@ func TestSettle(t *testing.T) {
 	if late := h.settle(`{"ack":["` + r["e"] + `"],"nack":[{"receipt":"` + r["b"] + `"}]}`); late[0].Status != 409 ||
 		late[1].Status != 409 || late[0].Problem["type"] != problemTypePrefix+"lease-ended" {
 		t.Errorf("after the lease: %+v", late)
+	}
+}
+
+// An ack, nack or release of a task that was scheduled anew settles nothing, and says so; an extend is refused.
+func TestSettleOfAReplacedTask(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a")
+	r := h.lease("")[0].Receipt
+	h.fake.tasks["a"].Occurrence++
+	h.fake.tasks["a"].Leased = false
+	before := proto.CloneOf(h.fake.tasks["a"])
+	got := h.settle(fmt.Sprintf(`{"ack":[%q,{"receipt":%q}],"nack":[{"receipt":%q}],"extend":[{"receipt":%q,"lease":"1h"}],
+		"release":[%q]}`, r, r, r, r, r))
+	for i, one := range got {
+		want := settleResult{Receipt: r, ID: "a", Status: 200, Outcome: "replaced"}
+		if i == 3 {
+			want.Status, want.Outcome = 409, ""
+		}
+		if one.Receipt != want.Receipt || one.ID != want.ID || one.Status != want.Status || one.Outcome != want.Outcome ||
+			(one.Problem != nil) != (i == 3) {
+			t.Errorf("%d: %+v, want %+v", i, one, want)
+		}
+	}
+	if detail, _ := got[3].Problem["detail"].(string); !strings.Contains(detail, "scheduled anew") {
+		t.Errorf("the extend is refused with %v", got[3].Problem)
+	}
+	if !proto.Equal(before, h.fake.tasks["a"]) {
+		t.Errorf("%v became %v", before, h.fake.tasks["a"])
+	}
+}
+
+// Receipts of acks and releases stand alone or in objects, as those of nacks do.
+func TestReceiptsInObjects(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a", "b", "c", "d")
+	var r []any
+	for _, task := range h.lease(`{"max":10}`) {
+		r = append(r, task.Receipt)
+	}
+	got := h.settle(fmt.Sprintf(`{"ack":[{"receipt":%q},%q],"release":[%q,{"receipt":%q}]}`, r...))
+	for i, one := range got {
+		if one.Status != 200 || one.Receipt != r[i] || one.Outcome != "" {
+			t.Errorf("%d: %+v", i, one)
+		}
+	}
+	for body, field := range map[string]string{
+		`{"ack":[{}]}`: "ack[0].receipt", `{"release":["x",{}]}`: "release[1].receipt", `{"ack":[7]}`: "ack[0]",
+		`{"ack":[{"receipt":7}]}`: "ack[0].receipt", `{"ack":[{"receipt":"x","reason":"y"}]}`: "ack[0].reason",
+		`{"release":[{"receipt":"x","receipt":"y"}]}`: "release[0].receipt", `{"ack":{"receipt":"x"}}`: "ack",
+	} {
+		h.call("POST", "/v1/queues/q/settle", body).mustProblem(t, 400, field)
 	}
 }
 
@@ -246,8 +298,8 @@ func FuzzSettleBody(f *testing.F) {
 			} else if _, err := proto.Marshal(a.cmd); err != nil {
 				t.Fatal(err)
 			}
-			if !json.Valid(a.appendResult(nil, a.refused)) {
-				t.Fatalf("%s", a.appendResult(nil, a.refused))
+			if result := a.appendResult(nil, a.refused, a.refused == nil); !json.Valid(result) {
+				t.Fatalf("%s", result)
 			}
 		}
 	})

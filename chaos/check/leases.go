@@ -11,7 +11,7 @@ import (
 // Leases checks invariant 12: a task has one live lease at most, and what a settle was answered is what it did. A lease
 // is live from its grant until its end, or until a call that may have ended it; it is as long as it was asked for. What
 // is settled under an ended lease is refused, what is settled under a live one is not, and an ack that was taken is
-// taken again.
+// taken again. A settle that is told that the task was scheduled anew settles nothing, and a call must have done that.
 func Leases(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "12", Promise: "one live lease a task"}
 	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
@@ -21,8 +21,9 @@ func Leases(x *Index, limits Limits) Finding {
 	f.Observe(l.retaken, "leases that ended by themselves and were followed by another")
 	f.Observe(l.expired, "settles refused after the end of their lease")
 	f.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
-		"%d came again; %d settles after the end were refused, %d acks repeated; %d of the length that was asked for",
-		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated, l.measured)
+		"%d came again; %d settles after the end were refused, %d acks repeated, "+
+		"%d settles of tasks scheduled anew; %d of the length that was asked for",
+		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated, l.replaced, l.measured)
 	return f
 }
 
@@ -33,8 +34,8 @@ type leases struct {
 	limits  Limits
 	windows map[uint32][]window
 
-	count, acked, nacked, released, ended, again, refused, repeated, measured int
-	retaken, expired                                                          int
+	count, acked, nacked, released, ended, again, refused, repeated, replaced, measured int
+	retaken, expired                                                                    int
 }
 
 func (l *leases) judge(t *task) {
@@ -201,9 +202,22 @@ func (l *leases) judgeSettles(t *task, a *arrival) {
 		switch {
 		case c.Outcome == history.OK:
 			l.judgeTaken(t, a, c)
+		case c.Answer.Replaced:
+			l.judgeReplaced(t, a, c)
 		case c.Answer.Status == conflict || c.Answer.Status == notFound:
 			l.judgeRefused(t, a, c)
 		}
+	}
+}
+
+// judgeReplaced: a settle that was told of another occurrence was told so because one may have been made.
+func (l *leases) judgeReplaced(t *task, a *arrival, c *history.Call) {
+	l.replaced++
+	if c.Kind == history.Extend {
+		l.f.breach(c.Start, t.id, "an extend under fence %d was told that the task was scheduled anew, and not refused", a.Fence)
+	}
+	if !t.mayHaveReplaced(a, c.End) {
+		l.f.breach(c.Start, t.id, "%s under fence %d was told that the task was scheduled anew, and no call did that", c.Kind, a.Fence)
 	}
 }
 

@@ -266,6 +266,35 @@ var leaseCases = []example{
 		s.settle(ack, "a", 101, 200, 200)
 		s.settle(ack, "a", 101, 5000, 409)
 	}, "refused when it was repeated"},
+	{"told replaced, and it was", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.schedule("a", 150, 9000)
+		s.replaced(ack, "a", 101, 200)
+		s.replaced(nack, "a", 101, 210)
+	}, ""},
+	{"told replaced, and it was not", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.replaced(ack, "a", 101, 200)
+	}, "no call did that"},
+	{"told replaced, before it was", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.replaced(ack, "a", 101, 200)
+		s.schedule("a", 300, 9000)
+	}, "no call did that"},
+	{"an extend told replaced", limited(Leases), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.schedule("a", 150, 9000)
+		s.replaced(extend, "a", 101, 200)
+	}, "not refused"},
+	{"an ack told replaced settles nothing", Lost, func(s *story) {
+		s.schedule("a", 0, 100)
+		s.lease("a", 101, 1101, 1)
+		s.replaced(ack, "a", 101, 200)
+	}, "nothing came of it"},
 	{"repeated ack refused, of an occurrence that was replaced", limited(Leases), func(s *story) {
 		s.schedule("a", 0, 100)
 		s.lease("a", 101, 1101, 1)

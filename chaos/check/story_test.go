@@ -150,6 +150,12 @@ func (s *story) settle(kind history.Kind, id string, fence uint64, start int64, 
 	return s.call(c, start, start+5, outcome, history.Answer{Status: status})
 }
 
+// replaced adds a settle that was told that the task was scheduled anew.
+func (s *story) replaced(kind history.Kind, id string, fence uint64, start int64) *history.Call {
+	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
+	return s.call(c, start, start+5, history.Failed, history.Answer{Status: 200, Replaced: true})
+}
+
 // unsettled adds a call about a lease that was never answered.
 func (s *story) unsettled(kind history.Kind, id string, fence uint64, start int64) *history.Call {
 	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}

@@ -112,6 +112,7 @@ type Answer struct {
 	Body     uint64  `json:"body,omitempty"`  // hash of the task's payload
 	Wrote    int64   `json:"wrote,omitempty"` // the operation that the payload names
 	Cancel   string  `json:"cancel,omitempty"`
+	Replaced bool    `json:"replaced,omitempty"` // of a settle: the task was scheduled anew since, and nothing was settled
 	Error    string  `json:"error,omitempty"`
 
 	Misjudged bool `json:"misjudged,omitempty"` // the client called it not done, which it could not know

@@ -144,7 +144,7 @@ var statuses = map[fsmpb.Code]int{
 	fsmpb.Code_CODE_OK: statusOK, fsmpb.Code_CODE_CREATED: statusCreated, fsmpb.Code_CODE_NOT_FOUND: statusNotFound,
 	fsmpb.Code_CODE_PRECONDITION_FAILED: statusPrecondition, fsmpb.Code_CODE_CONFLICT: statusConflict,
 	fsmpb.Code_CODE_KEY_REUSED: statusKeyReused, fsmpb.Code_CODE_NO_DELAY: statusBad,
-	fsmpb.Code_CODE_STALE: statusConflict,
+	fsmpb.Code_CODE_STALE: statusConflict, fsmpb.Code_CODE_REPLACED: statusOK,
 }
 
 // told is what a reply says.
@@ -158,7 +158,8 @@ func told(reply fsm.Reply) (history.Outcome, history.Answer) {
 	if r.Previous != 0 {
 		a.Previous = stateName(r.Previous)
 	}
-	if a.Status == statusOK || a.Status == statusCreated {
+	a.Replaced = r.Code == fsmpb.Code_CODE_REPLACED
+	if !a.Replaced && (a.Status == statusOK || a.Status == statusCreated) {
 		return history.OK, a
 	}
 	a.Revision = 0

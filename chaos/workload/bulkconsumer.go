@@ -69,7 +69,7 @@ func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue
 	left := acks[:0]
 	for i, s := range settled {
 		e := &endings[i]
-		e.Answer.Status = s.Status
+		e.Answer.Status, e.Answer.Replaced = s.Status, s.Replaced
 		e.Outcome = judge(&e.Answer, s.Err, int(sent.Load()))
 		if !final(e.Outcome, e.Answer) {
 			left = append(left, acks[i])

@@ -73,7 +73,12 @@ func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
 // call that had happened would not get, for it would be known by its key.
 func judge(a *history.Answer, err error, sent int) history.Outcome {
 	a.Resent = sent > 1
-	if err == nil {
+	switch {
+	case err == nil && a.Replaced && sent > 1:
+		return history.Unknown // an earlier sending may have settled it before
+	case err == nil && a.Replaced:
+		return history.Failed
+	case err == nil:
 		return history.OK
 	}
 	var refusal *client.Error
@@ -102,7 +107,7 @@ func shorten(text string) string {
 // final tells whether a repeat would be told the same again.
 func final(outcome history.Outcome, a history.Answer) bool {
 	refused := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
-	return outcome == history.OK || refused
+	return outcome == history.OK || refused || a.Replaced
 }
 
 const (

@@ -43,7 +43,7 @@ func (l *Load) settle(queue string, kind history.Kind, of lease, delay time.Dura
 	settlement := settlementOf(kind, of.receipt, delay)
 	return operation{what: what, send: func(ctx context.Context, c *client.Client, _ string) (history.Answer, error) {
 		settled := c.Settle(ctx, queue, settlement)[0]
-		return history.Answer{Status: settled.Status}, settled.Err
+		return history.Answer{Status: settled.Status, Replaced: settled.Replaced}, settled.Err
 	}}
 }
 

@@ -96,7 +96,7 @@ func drawLine(t *rapid.T, schema string) map[string]any {
 		return line
 	}
 	line := map[string]any{
-		"op": rapid.SampledFrom([]string{"schedule", "cancel", "touch", "fire"}).Draw(t, "op"), "id": drawString(t, "id"),
+		"op": rapid.SampledFrom([]string{"schedule", "cancel", "touch", "fire", "patch"}).Draw(t, "op"), "id": drawString(t, "id"),
 	}
 	if line["op"] == "schedule" || line["op"] == "touch" && rapid.Bool().Draw(t, "with delay") {
 		line["delay"] = drawString(t, "delay")
@@ -123,6 +123,8 @@ func drawValue(t *rapid.T, name string, ref *openapi3.SchemaRef, depth int) any 
 		return nil
 	}
 	switch {
+	case len(s.OneOf) > 0 && s.Type == nil:
+		return drawValue(t, name, rapid.SampledFrom(s.OneOf).Draw(t, "kind of "+name), depth)
 	case len(s.Enum) > 0:
 		return rapid.SampledFrom(s.Enum).Draw(t, name)
 	case s.Type.Is("object"):

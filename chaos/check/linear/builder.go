@@ -33,7 +33,7 @@ func (b *builder) add(tries []*history.Call) {
 			done = append(done, c)
 		case c.Outcome != history.Failed:
 			open = append(open, c)
-		case aboutState(c.Answer.Status):
+		case aboutState(c.Answer.Status), c.Answer.Replaced:
 			refused = append(refused, c)
 			if c.Answer.Resent { // only the last time that it went out was refused
 				open = append(open, c)
@@ -161,6 +161,8 @@ const rounding = time.Millisecond
 func (b *builder) addRefused(o operation, c *history.Call, once int) {
 	x := &step{operation: o, call: c, start: c.Start, end: c.End, once: once}
 	switch c.Answer.Status {
+	case http.StatusOK:
+		x.answer = replaced
 	case http.StatusNotFound:
 		x.answer = missing
 	case http.StatusPreconditionFailed:

@@ -58,6 +58,7 @@ func told(c *history.Call) string {
 	}
 	add(a.Status != 0, "%d", a.Status)
 	add(a.Cancel != "", "%s", a.Cancel)
+	add(a.Replaced, "%s", "replaced")
 	add(a.State != "", "%s", a.State)
 	add(a.Revision != 0, "revision %d", a.Revision)
 	add(a.Previous != "", "replaced %s", a.Previous)

@@ -18,6 +18,7 @@
 //   - a schedule answers what it replaced, whether it made a task (201) or replaced one (200), its own fire_at and
 //     payload;
 //   - conditions: what was done under If-Match or If-None-Match had that revision or was absent, and 412 the reverse;
+//   - a settle of an earlier occurrence's lease is told so, and changes nothing;
 //   - a change is refused (409) once an attempt began and not before, with the state and the attempts that there are;
 //   - a cancel answers cancelled only if none began, else stopped, or already_fired, and a repeat answers the same; no
 //     attempt is granted after any of them;

@@ -12,6 +12,8 @@ type operation struct {
 
 	// bounds of the due time that its delay comes to, 0 if it names an instant or sets none
 	from, to history.Instant
+
+	webhook int // of a settle: the number of the webhook-id that its lease had; 0: not known
 }
 
 // answer is what an operation comes to.
@@ -23,6 +25,7 @@ const (
 	missing                // 404
 	conflict               // 409
 	unmet                  // 412
+	replaced               // 200, and nothing settled: the lease was of an earlier occurrence
 )
 
 // result is one way in which an operation may go.
@@ -157,6 +160,12 @@ func (o *operation) cancel(s state) result {
 // settle is what a consumer says about its lease.
 func (o *operation) settle(s state, yield func(result)) {
 	mine := s.fence == o.ask.Fence
+	if !mine && o.kind != history.Extend && (o.webhook == 0 || s.webhook != o.webhook) {
+		yield(result{answer: replaced, next: s})
+		if o.webhook != 0 {
+			return
+		}
+	}
 	switch {
 	case mine && s.phase == delivered && o.kind == history.Ack:
 		yield(result{next: s})

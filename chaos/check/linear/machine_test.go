@@ -27,6 +27,7 @@ type machine struct {
 type mtask struct {
 	state    string
 	rev      uint64
+	born     uint64 // the number of the schedule that made the occurrence
 	fireAt   int64
 	wrote    int64
 	attempts int
@@ -146,7 +147,7 @@ func (m *machine) schedule(c history.Call) (history.Outcome, history.Answer) {
 	if m.task != nil {
 		previous = m.task.state
 	}
-	m.task = &mtask{state: "scheduled", rev: m.number, fireAt: m.due(c.Ask), wrote: c.Op}
+	m.task = &mtask{state: "scheduled", rev: m.number, born: m.number, fireAt: m.due(c.Ask), wrote: c.Op}
 	a := m.shown()
 	a.Previous = previous
 	return history.OK, a
@@ -183,6 +184,9 @@ func (m *machine) end(state string) {
 func (m *machine) settle(c history.Call) (history.Outcome, history.Answer) {
 	t := m.task
 	mine := t.fence == c.Ask.Fence
+	if c.Kind != history.Extend && c.Ask.Fence < t.born {
+		return history.Failed, history.Answer{Status: http.StatusOK, Replaced: true}
+	}
 	switch {
 	case mine && t.state == "delivered" && c.Kind == history.Ack:
 	case !mine || t.state != "firing" || t.lease == 0:

@@ -182,6 +182,11 @@ func (p *partition) addGrants(l *life) {
 		byFence[a.Fence] = x
 		p.steps = append(p.steps, x)
 	}
+	for _, x := range p.steps {
+		if lease := byFence[x.ask.Fence]; x.settles() && lease != nil {
+			x.webhook = lease.grant.webhook
+		}
+	}
 }
 
 // startOf is when an arrival was first asked for, at the earliest.

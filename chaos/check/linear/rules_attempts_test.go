@@ -156,6 +156,56 @@ func attemptRules() []rule {
 			},
 		},
 		{
+			"a settle of an occurrence that was replaced is told so",
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.schedule(100, 5, 900).Answer.Previous = "firing"
+				s.replaced(110, history.Ack, 4)
+				s.replaced(120, history.Nack, 4)
+				s.get(130, task(5, 900, 2))
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.schedule(100, 5, 900).Answer.Previous = "firing"
+				s.settle(110, history.Ack, 4, 409)
+			},
+		},
+		{
+			"a settle of the occurrence that there is is not told that it was replaced",
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.schedule(100, 5, 120).Answer.Previous = "firing"
+				s.lease(130, 8, 1, 120, 2, 300)
+				s.h.Arrivals[1].WebhookID = "v"
+				s.replaced(140, history.Ack, 4)
+				s.settle(150, history.Ack, 8, 200)
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.lease(210, 7, 2, 90, 1, 300)
+				s.replaced(220, history.Ack, 4)
+			},
+		},
+		{
+			"an extend of an occurrence that was replaced is refused",
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.schedule(100, 5, 900).Answer.Previous = "firing"
+				s.settle(110, history.Extend, 4, 409)
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.lease(95, 4, 1, 90, 1, 200)
+				s.schedule(100, 5, 900).Answer.Previous = "firing"
+				s.replaced(110, history.Extend, 4)
+			},
+		},
+		{
 			"two leases do not live at once",
 			func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(210, 7, 2, 90, 1, 300) },
 			func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(150, 7, 2, 90, 1, 300) },

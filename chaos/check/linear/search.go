@@ -83,7 +83,7 @@ func (p *partition) takeFrom(ctx context.Context, level []state, x *step, e effo
 
 // looks: the step changes no task, whatever it may be.
 func (x *step) looks() bool {
-	return x.read || x.answer == missing || x.answer == conflict || x.answer == unmet
+	return x.read || x.answer == missing || x.answer == conflict || x.answer == unmet || x.answer == replaced
 }
 
 // since drops a bound that the step, or one before it, holds as well.

@@ -82,7 +82,7 @@ func (p *partition) answered(r result, x *step) (next state, ok bool) {
 	switch {
 	case r.answer != x.answer && !(r.answer == created && x.answer == done && !x.tellsCreated()):
 		return r.next, false
-	case r.answer == missing, r.answer == unmet:
+	case r.answer == missing, r.answer == unmet, r.answer == replaced:
 		return r.next, true
 	case r.answer == conflict:
 		return x.refused(r.next)

@@ -106,3 +106,10 @@ func (s *story) settle(at int64, kind history.Kind, fence uint64, status int) *h
 	}
 	return s.call(at, kind, history.Ask{Fence: fence, Delay: time.Second}, outcome, history.Answer{Status: status})
 }
+
+// replaced adds a settle of a lease whose occurrence is gone.
+func (s *story) replaced(at int64, kind history.Kind, fence uint64) *history.Call {
+	c := s.settle(at, kind, fence, 200)
+	c.Outcome, c.Answer.Replaced = history.Failed, true
+	return c
+}
