@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -42,8 +44,13 @@ func (h *hosts) follow(ctx context.Context, g *control.Group) {
 	for {
 		state, changed := g.Watch()
 		h.openPlaced(ctx, state)
+		var again <-chan time.Time
+		if h.lacksRoom() {
+			again = time.After(openAgain)
+		}
 		select {
 		case <-changed:
+		case <-again:
 		case <-ctx.Done():
 			return
 		}
@@ -53,6 +60,9 @@ func (h *hosts) follow(ctx context.Context, g *control.Group) {
 // opensAtOnce is how many replicas are opened at the same time. Each waits for its disk, and then reads its snapshot on
 // one core; more than these would take memory for reading, and take cores from those that run.
 const opensAtOnce = 4
+
+// openAgain is how often a replica for which the disk was full is opened again.
+const openAgain = time.Second
 
 // openPlaced opens what a state places here and does not run yet.
 func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
@@ -74,28 +84,54 @@ func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 	}
 }
 
+// has reports whether nothing is left to be tried for a replica: it runs, or failed for another reason than a full disk.
 func (h *hosts) has(id uint32) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.shards[id] != nil || h.failed[id] != nil
+	err := h.failed[id]
+	return (h.shards[id] != nil || err != nil) && !disk.IsFull(err)
+}
+
+// lacksRoom reports whether a replica is to be opened again, because the disk was full.
+func (h *hosts) lacksRoom() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, err := range h.failed {
+		if disk.IsFull(err) {
+			return true
+		}
+	}
+	return false
 }
 
 // open starts one replica. One that cannot be opened does not keep the others from running: its shard has a majority
-// elsewhere, and an operator is needed here.
+// elsewhere, and an operator is needed here. Where only the disk was full, it is opened when there is room.
 func (h *hosts) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
-	opened, err := h.openShard(state, s)
+	h.mu.RLock()
+	opened, before := h.shards[s.Id], h.failed[s.Id]
+	h.mu.RUnlock()
+	var err error
+	if opened == nil {
+		opened, err = h.openShard(state, s)
+	}
 	if err == nil {
 		err = h.node.identity.RecordOpened(s.Id)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if opened != nil {
+	if opened != nil && h.shards[s.Id] == nil {
 		h.node.seen.Follow(s.Id, func() witness.Position { return position(opened.Position()) })
 		h.shards[s.Id] = opened
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		h.failed[s.Id] = err
-		h.node.cfg.Logger.Error("a replica placed here does not run", "shard", s.Id, "err", err)
+		if before == nil {
+			h.node.cfg.Logger.Error("a replica placed here does not run", "shard", s.Id, "err", err)
+		}
+	case before != nil:
+		delete(h.failed, s.Id)
+		h.node.cfg.Logger.Info("there is room: the replica runs", "shard", s.Id)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/witness"
@@ -24,7 +25,7 @@ const controlNumber = 0 // of the control group among the Raft groups; shards ha
 // run gets the node into a cluster and then follows the control group.
 func (n *Node) run() {
 	if n.controlGroup() == nil {
-		if err := n.enterCluster(); err != nil {
+		if err := n.enterClusterWithRoom(); err != nil {
 			if n.ctx.Err() == nil {
 				n.cfg.Fatal(fmt.Errorf("cluster: %w", err))
 			}
@@ -35,6 +36,29 @@ func (n *Node) run() {
 	n.workers.Go(n.keepAddresses)
 	n.workers.Go(n.keepTime)
 	n.hosts.follow(n.ctx, n.controlGroup())
+}
+
+// enterClusterWithRoom is enterCluster, which it begins again while the disk is full. Ready says so meanwhile.
+func (n *Node) enterClusterWithRoom() error {
+	for told := false; ; told = true {
+		err := n.enterCluster()
+		n.mu.Lock()
+		n.noRoom = nil
+		if disk.IsFull(err) {
+			n.noRoom = fmt.Errorf("this node cannot enter a cluster yet, and tries again: %w", err)
+		}
+		full := n.noRoom
+		n.mu.Unlock()
+		if full == nil {
+			return err
+		}
+		if !told {
+			n.cfg.Logger.Error("the disk is full", "err", full)
+		}
+		if !n.sleep(openAgain) {
+			return err
+		}
+	}
 }
 
 func (n *Node) enterCluster() error {
@@ -57,6 +81,15 @@ func (n *Node) enterCluster() error {
 // openControl opens this node's replica of the control group. The node that proposed a new cluster begins the group;
 // all others are told by it.
 func (n *Node) openControl() error {
+	if n.controlGroup() == nil {
+		if err := n.startControl(); err != nil {
+			return err
+		}
+	}
+	return n.identity.RecordOpened(controlNumber)
+}
+
+func (n *Node) startControl() error {
 	clusterID := n.identity.ClusterID()
 	logger := n.cfg.Logger.With("group", "control")
 	transport, err := n.endpoint.Raft(controlNumber, clusterID, raftlog.New(logger))
@@ -77,7 +110,7 @@ func (n *Node) openControl() error {
 	n.mu.Lock()
 	n.control = g
 	n.mu.Unlock()
-	return n.identity.RecordOpened(controlNumber)
+	return nil
 }
 
 func (n *Node) bootstrapList() []string {

@@ -61,6 +61,7 @@ type Node struct {
 
 	mu      sync.Mutex
 	control *control.Group // nil: not in a cluster yet
+	noRoom  error          // why the node could not enter a cluster the last time: its disk was full
 
 	standings sync.Mutex // held while replicas are told of theirs
 }
@@ -187,6 +188,11 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 func (n *Node) Ready() error {
 	state := n.state()
 	if len(state.Shards) == 0 {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if n.noRoom != nil {
+			return n.noRoom
+		}
 		return errors.New("this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")
 	}
 	for _, s := range state.Shards {

@@ -51,7 +51,8 @@ func TestParse(t *testing.T) {
 	if got := (Reserve{}).Of(100 * gib); got != gib {
 		t.Errorf("of a large disk: %d", got)
 	}
-	if got := None().Of(gib); got != 0 || !None().Starts(Space{Free: 0, Total: gib}) {
+	if got := None().Of(gib); got != 0 || None().Starts(Space{Free: 4*mib - 1, Total: gib}) ||
+		!None().Starts(Space{Free: 4 * mib, Total: gib}) {
 		t.Errorf("none: %d", got)
 	}
 }

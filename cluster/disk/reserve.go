@@ -24,6 +24,7 @@ type Reserve struct {
 const (
 	defaultBytes   = 1 << 30
 	defaultPercent = 5
+	leastToStart   = 4 << 20
 )
 
 // None keeps nothing free: a disk is never low.
@@ -78,12 +79,13 @@ func (r Reserve) Of(total uint64) uint64 {
 	return r.bytes
 }
 
-// Starts tells whether there is so much room that a node may begin: half of the reserve. It will have to write before
+// Starts tells whether there is so much room that a node may begin. It will have to write before
 // it can make room, and one that began with nothing would end, and be started, again and again.
 func (r Reserve) Starts(s Space) bool { return s.Free >= r.ToStart(s.Total) }
 
-// ToStart is how many bytes must be free for a node to begin.
-func (r Reserve) ToStart(total uint64) uint64 { return r.Of(total) / 2 }
+// ToStart is how many bytes must be free for a node to begin: half of the reserve, and without one enough for a segment
+// of a log.
+func (r Reserve) ToStart(total uint64) uint64 { return max(r.Of(total)/2, leastToStart) }
 
 // ends is how many bytes must be free for a disk that was low to be so no longer.
 func (r Reserve) ends(total uint64) uint64 { return r.Of(total) / 4 * 5 }

@@ -74,7 +74,7 @@ func (w *Watch) Fits(bytes int64) bool {
 	if w.space.Total == 0 {
 		return true // not known
 	}
-	return w.space.Free >= uint64(max(bytes, 0))+w.cfg.Reserve.ToStart(w.space.Total)
+	return w.space.Free >= uint64(max(bytes, 0))+w.cfg.Reserve.Of(w.space.Total)/2
 }
 
 // look asks once, and tells whether the disk became low or is so no longer.

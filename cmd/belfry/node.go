@@ -42,15 +42,16 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) (err error) {
 		return err
 	}
 	defer ignoreHangups(log)()
-	n := node{flags: f, log: log, clock: clock, failed: make(chan error, 2)}
+	n := node{flags: f, log: log, clock: clock, open: cluster.Open, failed: make(chan error, 2)}
 	n.space = func() (disk.Space, error) { return disk.Of(f.data) }
 	defer func() { err = errors.Join(err, n.stop()) }()
 	gcCtx, stopGC := context.WithCancel(ctx)
 	defer stopGC()
 	go boundGarbage(gcCtx) // before the state is read: with Go's own bound, that would take twice the memory
 	awaitRoom := func() error { return n.awaitRoom(ctx) }
+	startCluster := func() error { return n.startCluster(ctx) }
 	for _, start := range []func() error{
-		n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, n.startCluster, n.startHTTP,
+		n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, awaitRoom, startCluster, n.startHTTP,
 	} {
 		if err := start(); err != nil || ctx.Err() != nil {
 			return err
@@ -74,11 +75,15 @@ type node struct {
 	clock    func() time.Time
 	space    func() (disk.Space, error) // of the data folder's disk
 	memory   int64                      // that it may use, in bytes; 0: no limit
+	open     func(cluster.Config) (*cluster.Node, error)
 	registry *prometheus.Registry
+	opened   *prometheus.Registry // of the cluster
 	receive  *receivers
 	cluster  *cluster.Node
 	listener net.Listener
 	origins  *origin.Policy // of the API
+
+	waitedFor string // why it last could not open its data, as logged
 
 	stops  []func() error // of what has started
 	failed chan error     // what ends the node by itself
@@ -153,7 +158,7 @@ func (n *node) listen() error {
 }
 
 // startCluster opens the node.
-func (n *node) startCluster() error {
+func (n *node) startCluster(ctx context.Context) error {
 	cfg, err := n.flags.clusterConfig()
 	if err == nil {
 		err = tune(&cfg)
@@ -165,8 +170,8 @@ func (n *node) startCluster() error {
 	if cfg.HTTPAddr, err = advertised(n.flags.advertiseHTTP, n.listener.Addr()); err != nil {
 		return err
 	}
-	cfg.Clock, cfg.Deliver, cfg.Logger, cfg.Registerer, cfg.Fatal = n.clock, n.receive, n.log, n.registry, n.fatal
-	if n.cluster, err = cluster.Open(cfg); err != nil {
+	cfg.Clock, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.receive, n.log, n.fatal
+	if err := n.openCluster(ctx, cfg); err != nil || n.cluster == nil {
 		return err
 	}
 	n.onStop(func() error {
@@ -198,7 +203,7 @@ func (n *node) writePID() error {
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
 		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Origins: n.origins, Now: n.cluster.Now,
-		Gatherer: n.registry, Registerer: n.registry, Logger: n.log,
+		Gatherer: prometheus.Gatherers{n.registry, n.opened}, Registerer: n.registry, Logger: n.log,
 	})
 	if err != nil {
 		return err

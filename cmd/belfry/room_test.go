@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,11 +13,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 )
 
@@ -110,6 +114,37 @@ func TestNodeWithRoomDoesNotWait(t *testing.T) {
 	n.flags.minFreeDisk = "lots"
 	if err := n.awaitRoom(t.Context()); err == nil || !strings.Contains(err.Error(), "--min-free-disk") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A node that finds the disk full while it opens its data waits as if it had found no room before.
+func TestFullDiskWhileOpening(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(60 << 20)
+	n := waitingNode(t, &free)
+	n.flags.minFreeDisk = "0"
+	tries, opened := 0, new(cluster.Node)
+	n.open = func(cfg cluster.Config) (*cluster.Node, error) {
+		cfg.Registerer.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "left_behind"}))
+		if tries++; free.Load() < 70<<20 {
+			return nil, fmt.Errorf("journal: %w", syscall.ENOSPC)
+		}
+		return opened, nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- n.openCluster(t.Context(), cluster.Config{}) }()
+	code, body := request(t, "GET", "http://"+n.listener.Addr().String()+"/healthz")
+	if code != 503 || !strings.Contains(body, "60MiB are free") || !strings.Contains(body, "journal: no space left") {
+		t.Errorf("%d %s", code, body)
+	}
+	free.Store(70 << 20)
+	if err := <-ended; err != nil || n.cluster != opened || tries != 2 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+
+	n.open = func(cluster.Config) (*cluster.Node, error) { return nil, syscall.EIO }
+	if err := n.openCluster(t.Context(), cluster.Config{}); !errors.Is(err, syscall.EIO) {
+		t.Errorf("another failure: %v", err)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -123,6 +124,78 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 	until(t, "the replicas are equal", func() error { return equalReplicas(t, first) })
 }
 
+// TestStartWithoutRoom: wherever in its first start a node finds the disk full, it says why it is not ready, lives, and
+// starts by itself when there is room; and so it does when it is started again on a disk that is full to the last byte.
+func TestStartWithoutRoom(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	binary := localtest.Build(t)
+	for _, kib := range []int{4<<10 + 8, 5 << 10, 8 << 10, 12 << 10, 16 << 10, 20 << 10, 24 << 10} {
+		t.Run(fmt.Sprint(kib, "KiB"), func(t *testing.T) { startOnSmallDisk(t, binary, kib) })
+	}
+}
+
+func startOnSmallDisk(t *testing.T, binary string, kib int) {
+	disk := smallDisk(t, 256)
+	resize := func(kib int) {
+		t.Helper()
+		if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%dk", kib)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resize(kib)
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := port.Addr().String()
+	if err := port.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg := local.Config{
+		Nodes: 1, Binary: binary, DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "3", "--min-free-disk", "0"},
+		Places: []local.Place{{HTTPAddr: addr, Data: filepath.Join(disk, "data")}},
+	}
+	type start struct {
+		cluster *local.Cluster
+		err     error
+	}
+	started := make(chan start, 1)
+	go func() {
+		c, err := local.Start(t.Context(), cfg)
+		started <- start{c, err}
+	}()
+	until(t, "it says what it lacks", func() error { return unready(t, "http://"+addr+"/readyz", "no space left on device") })
+	resize(256 << 10)
+	s := <-started
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	t.Cleanup(s.cluster.Stop)
+	c := dial(t, s.cluster.URLs()...)
+	if _, err := c.Schedule(t.Context(), client.Task{ID: "task-0", Delay: time.Hour}); err != nil {
+		t.Error(err)
+	}
+
+	if err := s.cluster.Terminate("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	ballast := filepath.Join(disk, "ballast")
+	fill(t, ballast, 0)
+	if err := s.cluster.Launch("node-1"); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "it says why it waits", func() error { return waits(t, s.cluster.URLs()[0]) })
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cluster.AwaitReady(t.Context(), "node-1"); err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, c, 1)
+}
+
 func until(t *testing.T, what string, holds func() error) {
 	t.Helper()
 	late := time.After(60 * time.Second)
@@ -160,23 +233,31 @@ func leadsNothing(t *testing.T, c *client.Client, name string) error {
 // waits: the node answers its health page with the reason, and any call so.
 func waits(t *testing.T, url string) error {
 	for _, path := range []string{"/healthz", "/readyz", "/v1/tasks/task-1"} {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
+		if err := unready(t, url+path, "too little room"); err != nil {
 			return err
 		}
-		body, err := io.ReadAll(resp.Body)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "too little room") {
-			return fmt.Errorf("%s: %d %s", path, resp.StatusCode, body)
-		}
+	}
+	return nil
+}
+
+// unready: an answer is 503 with a reason.
+func unready(t *testing.T, url, reason string) error {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), reason) {
+		return fmt.Errorf("%s: %d %s", url, resp.StatusCode, body)
 	}
 	return nil
 }
