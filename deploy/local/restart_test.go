@@ -1,0 +1,197 @@
+package local_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// restarted is three real nodes of one cluster that are started by hand, as systemd would.
+type restarted struct {
+	t      *testing.T
+	binary string
+	dirs   []string
+	http   []string
+	peers  []string
+	nodes  []*child.Child // nil: down
+	tasks  int            // acknowledged so far
+}
+
+// formed starts three nodes, and has them take some tasks. They know each other by --join, this once.
+func formed(t *testing.T, binary string) *restarted {
+	t.Helper()
+	r := &restarted{t: t, binary: binary, nodes: make([]*child.Child, 3)}
+	for range 3 {
+		r.dirs = append(r.dirs, t.TempDir())
+	}
+	r.http, r.peers = freeAddrs(t, 3), freeAddrs(t, 3)
+	t.Cleanup(r.kill)
+	for i := range r.nodes {
+		r.start(i, "--bootstrap-expect", "3", "--join", strings.Join(r.peers, ","))
+	}
+	r.awaitReady()
+	r.write()
+	return r
+}
+
+func freeAddrs(t *testing.T, n int) []string {
+	t.Helper()
+	addrs, err := local.FreeAddrs(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return addrs
+}
+
+// start starts a node on its folder and its present addresses, with nothing else but further arguments.
+func (r *restarted) start(i int, args ...string) {
+	r.t.Helper()
+	command := slices.Concat([]string{r.binary, "serve", "--name", fmt.Sprint("node-", i), "--data", r.dirs[i],
+		"--http", r.http[i], "--peer", r.peers[i]}, args)
+	node, err := child.Start(child.Config{Command: command, Log: r.log(i)})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.nodes[i] = node
+}
+
+func (r *restarted) log(i int) string { return filepath.Join(r.dirs[i], "belfry.log") }
+
+// kill takes the power from all nodes.
+func (r *restarted) kill() {
+	for i, n := range r.nodes {
+		if n == nil {
+			continue
+		}
+		if err := n.SignalGroup(syscall.SIGKILL); err != nil {
+			r.t.Error(err)
+		}
+		<-n.Done()
+		r.nodes[i] = nil
+	}
+}
+
+// awaitReady waits until every node says that it is ready.
+func (r *restarted) awaitReady() {
+	r.t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	for i := range r.nodes {
+		for !r.isReady(ctx, i) {
+			if ctx.Err() != nil || r.nodes[i].Ended() {
+				r.t.Fatalf("node %d is not ready after %v; its log:\n%s", i, time.Since(began), child.LogTail(r.log(i)))
+			}
+		}
+	}
+	r.t.Logf("all nodes are ready after %v", time.Since(began).Round(time.Millisecond))
+}
+
+func (r *restarted) isReady(ctx context.Context, i int) bool {
+	select {
+	case <-time.After(20 * time.Millisecond):
+	case <-ctx.Done():
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+r.http[i]+"/readyz", nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }() // nothing is read from it
+	return resp.StatusCode == http.StatusOK
+}
+
+// write schedules tasks through every node.
+func (r *restarted) write() {
+	r.t.Helper()
+	for i := range 30 {
+		node := dial(r.t, "http://"+r.http[i%3])
+		task := client.Task{ID: fmt.Sprint("task-", r.tasks), Delay: time.Hour}
+		if _, err := node.Schedule(r.t.Context(), task); err != nil {
+			r.t.Fatalf("through node %d: %v", i%3, err)
+		}
+		r.tasks++
+	}
+}
+
+// check finds all tasks through every node, and schedules more.
+func (r *restarted) check() {
+	r.t.Helper()
+	r.awaitReady()
+	for round := range 2 {
+		for _, addr := range r.http {
+			readAll(r.t, dial(r.t, "http://"+addr), r.tasks)
+		}
+		if round == 0 {
+			r.write()
+		}
+	}
+}
+
+// After a power cut nodes find each other again. Their data folders are enough for that as long as one address of each
+// majority is what it was; else one --join for each node is.
+func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	binary := localtest.Build(t)
+	for name, test := range map[string]func(*restarted){
+		"nothing else has changed": func(r *restarted) { r.kill() },
+		"one has another address": func(r *restarted) {
+			r.kill()
+			r.peers[1] = freeAddrs(r.t, 1)[0]
+		},
+		"two have swapped addresses": func(r *restarted) {
+			r.kill()
+			r.peers[0], r.peers[1] = r.peers[1], r.peers[0]
+		},
+		"two have swapped addresses beside one that runs": func(r *restarted) {
+			runs := r.nodes[2]
+			r.nodes[2] = nil
+			r.kill()
+			r.nodes[2] = runs
+			r.peers[0], r.peers[1] = r.peers[1], r.peers[0]
+		},
+		"all have other addresses": func(r *restarted) {
+			r.kill()
+			r.peers = freeAddrs(r.t, 3)
+			for i := range r.nodes {
+				r.start(i, "--join", r.peers[(i+1)%3])
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := formed(t, binary)
+			test(r)
+			r.startRest()
+			r.check()
+			r.kill()
+			r.startRest()
+			r.check()
+		})
+	}
+}
+
+// startRest starts the nodes that are down, without a word about the others.
+func (r *restarted) startRest() {
+	r.t.Helper()
+	for i, n := range r.nodes {
+		if n == nil {
+			r.start(i)
+		}
+	}
+}
