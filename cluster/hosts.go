@@ -211,7 +211,7 @@ func (h *hosts) find(id uint32) (*shard.Shard, error) {
 	if s := h.shards[id]; s != nil {
 		return s, nil
 	}
-	leader, _ := h.node.leaders.Leader(id)
+	leader := h.node.leaders.Leader(id)
 	if leader == h.node.ID() {
 		leader = ""
 	}

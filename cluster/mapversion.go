@@ -31,7 +31,7 @@ func (n *Node) computeMapVersion(state *clusterpb.ControlState) string {
 	h := xxhash.New()
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) } // a Digest's writes never fail
 	for _, r := range state.Slots {
-		leader, _ := n.leaders.Leader(r.Shard)
+		leader := n.leaders.Leader(r.Shard)
 		say("%d %d %d %q\n", r.First, r.End, r.Shard, leader)
 	}
 	for _, node := range state.Nodes {

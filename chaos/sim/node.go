@@ -269,7 +269,7 @@ func (p *process) tell(node string, c shard.Change) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
 	defer cancel()
 	_, _ = askThere(ctx, there{p, node}, func(_ context.Context, h here) (bool, error) {
-		return h.p.leaders.Note(c.Shard, c.Term, c.Leader), nil
+		return h.p.leaders.Hint(c.Shard, c.Term, c.Leader), nil
 	})
 }
 

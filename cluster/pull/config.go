@@ -36,6 +36,8 @@ type Demand interface {
 type Leaders interface {
 	// Watch returns the node that is said to lead a shard, empty for none, and a channel that is closed at news.
 	Watch(shard uint32) (node string, changed <-chan struct{})
+	// Doubt says that a node was asked as the leader and ended the demand.
+	Doubt(shard uint32, node string)
 }
 
 // Config says what there is to ask, and whom.

@@ -90,6 +90,7 @@ func (at *place) target() string {
 func (at *place) lost(why *clusterpb.CallError) {
 	at.refused = at.ask.link.node
 	at.ask = nil
+	at.pool.puller.cfg.Leaders.Doubt(at.shard, at.refused)
 	if leader := why.GetLeader(); leader != "" && leader != at.refused && !at.hinted {
 		at.hint = leader
 		return

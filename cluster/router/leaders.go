@@ -1,14 +1,21 @@
 package router
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Leaders is what this node believes about who leads. Later terms win; in one term, a name wins over none.
+// Leaders is what this node believes about who leads. It has three sources, and the first that names a leader wins:
+//
+//  1. Raft, on a node that holds a replica. Later terms win; in one term, a name wins over none.
+//  2. A hint of gossip. Anybody may have made it up, so its term counts among hints only, and a call that it misled
+//     drops it.
+//  3. The node that answered as the leader after a call had to look for it.
 type Leaders struct {
 	news atomic.Uint64 // how often a belief has changed
 
@@ -17,26 +24,123 @@ type Leaders struct {
 }
 
 type belief struct {
-	term    uint64
-	leader  string        // empty: that term has none yet, as far as is known
-	changed chan struct{} // closed when this is no longer the belief
+	term     uint64
+	raft     string // leader of the term by the replica here; empty: none is known
+	hint     hint
+	doubted  hint          // the last that was dropped
+	answered string        // leader that a call found
+	leader   string        // what follows from these
+	changed  chan struct{} // closed at the next news
 }
+
+// hint is what gossip said last; no leader: nothing.
+type hint struct {
+	term   uint64
+	leader string
+	at     time.Time // when it was last heard, or dropped
+}
+
+func (h hint) says(term uint64, leader string) bool { return h.term == term && h.leader == leader }
+
+// hintLife is how long a hint keeps off others with lower terms without being heard again, and how long one that was
+// dropped is not believed again. Members of the mesh repeat what is true more often.
+const hintLife = 30 * time.Second
 
 // NewLeaders begins with no belief at all.
 func NewLeaders() *Leaders { return &Leaders{shards: make(map[uint32]*belief)} }
 
-// Note takes a hint, and tells whether it was news.
+// Note takes what a replica here knows from Raft, and returns whether that was news.
 func (l *Leaders) Note(shard uint32, term uint64, leader string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.at(shard)
-	if term < b.term || term == b.term && (leader == b.leader || leader == "") {
+	if term < b.term || term == b.term && (leader == b.raft || leader == "") {
 		return false
 	}
-	close(b.changed)
-	l.shards[shard] = &belief{term: term, leader: leader, changed: make(chan struct{})}
-	l.news.Add(1)
+	b.term, b.raft = term, leader
+	if b.hint.term < term || b.hint.term == term && leader != "" {
+		b.hint = hint{}
+	}
+	b.answered = ""
+	b.settle()
+	l.tell(b)
 	return true
+}
+
+// Hint takes what gossip says, and returns whether that was news and is believed.
+func (l *Leaders) Hint(shard uint32, term uint64, leader string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, now := l.at(shard), time.Now()
+	switch {
+	case leader == "" || b.raft != "" || term < b.term:
+		return false
+	case b.hint.says(term, leader):
+		b.hint.at = now
+		return false
+	case b.doubted.says(term, leader) && now.Sub(b.doubted.at) < hintLife:
+		return false
+	case b.hint.leader != "" && term <= b.hint.term && now.Sub(b.hint.at) < hintLife:
+		return false
+	}
+	b.hint = hint{term, leader, now}
+	l.settle(b)
+	return true
+}
+
+// Doubt says that a node was asked as the leader and is not, or cannot be reached. What made this node believe in it is
+// dropped, unless that was Raft.
+func (l *Leaders) Doubt(shard uint32, node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.at(shard)
+	if node == "" || b.leader != node || b.raft != "" {
+		return
+	}
+	if b.hint.leader == node {
+		b.dropHint()
+	}
+	if b.answered == node {
+		b.answered = ""
+	}
+	l.settle(b)
+}
+
+// Answered says that a node has answered as the leader. A hint that names another one is dropped.
+func (l *Leaders) Answered(shard uint32, node string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.at(shard)
+	b.answered = node
+	if b.hint.leader != "" && b.hint.leader != node {
+		b.dropHint()
+	}
+	l.settle(b)
+}
+
+func (b *belief) dropHint() {
+	b.doubted, b.hint = b.hint, hint{}
+	b.doubted.at = time.Now()
+}
+
+// settle finds out who is believed to lead now, and returns whether that has changed.
+func (b *belief) settle() (changed bool) {
+	before := b.leader
+	b.leader = cmp.Or(b.raft, b.hint.leader, b.answered)
+	return b.leader != before
+}
+
+// settle tells those who watch if another node is believed to lead now. It is called with the lock held.
+func (l *Leaders) settle(b *belief) {
+	if b.settle() {
+		l.tell(b)
+	}
+}
+
+func (l *Leaders) tell(b *belief) {
+	close(b.changed)
+	b.changed = make(chan struct{})
+	l.news.Add(1)
 }
 
 // at is called with the lock held.
@@ -50,11 +154,10 @@ func (l *Leaders) at(shard uint32) *belief {
 }
 
 // Leader is who is believed to lead; empty: nobody.
-func (l *Leaders) Leader(shard uint32) (nodeID string, term uint64) {
+func (l *Leaders) Leader(shard uint32) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.at(shard)
-	return b.leader, b.term
+	return l.at(shard).leader
 }
 
 // Watch is Leader, and a channel that is closed at the next news.
@@ -68,14 +171,14 @@ func (l *Leaders) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 // News is another number whenever a belief is another one.
 func (l *Leaders) News() uint64 { return l.news.Load() }
 
-// All is every belief in somebody, by shard.
+// All is every leader that this node knows from Raft, by shard. What it has from others is theirs to tell.
 func (l *Leaders) All() []*clusterpb.LeaderHint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var hints []*clusterpb.LeaderHint
 	for shard, b := range l.shards {
-		if b.leader != "" {
-			hints = append(hints, &clusterpb.LeaderHint{Shard: shard, Term: b.term, Leader: b.leader})
+		if b.raft != "" {
+			hints = append(hints, &clusterpb.LeaderHint{Shard: shard, Term: b.term, Leader: b.raft})
 		}
 	}
 	slices.SortFunc(hints, func(a, b *clusterpb.LeaderHint) int { return int(a.Shard) - int(b.Shard) })

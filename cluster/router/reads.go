@@ -96,6 +96,9 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	t := r.newTry(shard)
 	for {
 		answer, err := readOnce(ctx, t, stale, ask)
+		if err == nil && !stale {
+			t.answered()
+		}
 		if err == nil || !retryable(err) {
 			return answer, err
 		}

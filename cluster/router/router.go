@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -182,6 +183,9 @@ func (r *Router) doPiece(ctx context.Context, p *part, replies []fsm.Reply) {
 		}
 		var why error
 		if p, why = unsettled(p, answers); len(p.cmds) == 0 {
+			if slices.ContainsFunc(answers, func(a fsm.Reply) bool { return a.Err == nil }) {
+				t.answered()
+			}
 			return
 		}
 		if err := t.again(ctx, why); err != nil {

@@ -419,7 +419,7 @@ func TestLeadersBelieveLaterTerms(t *testing.T) {
 		if news := l.Note(1, c.term, c.leader); news != c.news || (l.News() != before) != c.news {
 			t.Errorf("%+v: news %v, number %d after %d", c, news, l.News(), before)
 		}
-		if now, _ := l.Leader(1); now != c.now {
+		if now := l.Leader(1); now != c.now {
 			t.Errorf("%+v: now %q", c, now)
 		}
 	}

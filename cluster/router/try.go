@@ -106,6 +106,7 @@ const (
 // error is the answer to give when the caller's time is over.
 func (t *try) again(ctx context.Context, last error) error {
 	t.r.metrics.retries.Inc()
+	t.r.cfg.Leaders.Doubt(t.shard, t.asked)
 	var notLeader *fsm.NotLeaderError
 	if errors.As(last, &notLeader) && notLeader.Leader != t.asked {
 		t.hint = notLeader.Leader
@@ -125,6 +126,13 @@ func (t *try) again(ctx context.Context, last error) error {
 		return fmt.Errorf("%w (%w)", last, context.Cause(ctx))
 	}
 	return nil
+}
+
+// answered notes that the node last asked leads, if it had to be looked for.
+func (t *try) answered() {
+	if t.count > 1 {
+		t.r.cfg.Leaders.Answered(t.shard, t.asked)
+	}
 }
 
 // retryable tells whether the call was certainly not carried out and may be by another node, or a moment later.

@@ -1,0 +1,111 @@
+package router
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+const forgedTerm = 1 << 62
+
+func TestRaftWinsOverHints(t *testing.T) {
+	l := NewLeaders()
+	l.Note(1, 5, "a")
+	if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "a" {
+		t.Errorf("a hint made %q the leader", l.Leader(1))
+	}
+	l.Note(1, 5, "")
+	l.Note(1, 6, "")
+	if l.Hint(1, 5, "b") || l.Leader(1) != "" {
+		t.Errorf("a hint of a former term made %q the leader", l.Leader(1))
+	}
+	if !l.Hint(1, forgedTerm, "b") || l.Leader(1) != "b" {
+		t.Errorf("without Raft's word %q is the leader", l.Leader(1))
+	}
+	if l.Note(1, 6, "a"); l.Leader(1) != "a" {
+		t.Errorf("%q is the leader although Raft says a", l.Leader(1))
+	}
+	if all := l.All(); len(all) != 1 || all[0].Leader != "a" || all[0].Term != 6 {
+		t.Errorf("others are told %v", all)
+	}
+}
+
+// A node that holds no replica goes by hints, until one misleads a call.
+func TestHintThatMisledIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLeaders()
+		l.Hint(1, 5, "a")
+		l.Hint(1, forgedTerm, "b")
+		if l.Hint(1, 6, "c") || l.Leader(1) != "b" {
+			t.Errorf("the higher term of two hints does not win: %q", l.Leader(1))
+		}
+		_, changed := l.Watch(1)
+		l.Doubt(1, "b")
+		select {
+		case <-changed:
+		default:
+			t.Error("those who watch were not told")
+		}
+		if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "" {
+			t.Errorf("the hint that was dropped is back: %q", l.Leader(1))
+		}
+		if !l.Hint(1, 6, "c") || l.Leader(1) != "c" {
+			t.Errorf("a hint with a lower term than the dropped one is not believed: %q", l.Leader(1))
+		}
+		if len(l.All()) != 0 {
+			t.Errorf("what gossip said is passed on: %v", l.All())
+		}
+		time.Sleep(hintLife) // of the bubble's clock
+		if !l.Hint(1, forgedTerm, "b") {
+			t.Error("a hint that was dropped is never heard again")
+		}
+	})
+}
+
+// A hint that nobody repeats gives way to one with a lower term.
+func TestHintsDoNotLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewLeaders()
+		l.Hint(1, forgedTerm, "b")
+		time.Sleep(hintLife) // of the bubble's clock
+		if !l.Hint(1, 6, "a") || l.Leader(1) != "a" {
+			t.Errorf("%q is the leader", l.Leader(1))
+		}
+	})
+}
+
+func TestAnswersWinOverHints(t *testing.T) {
+	l := NewLeaders()
+	l.Hint(1, forgedTerm, "b")
+	if l.Answered(1, "a"); l.Leader(1) != "a" {
+		t.Errorf("%q is the leader", l.Leader(1))
+	}
+	if l.Doubt(1, "a"); l.Leader(1) != "" {
+		t.Errorf("%q is the leader", l.Leader(1))
+	}
+}
+
+// A forged hint costs one call a retry. The calls after it go where they should.
+func TestForgedHintCostsARetry(t *testing.T) {
+	for _, liar := range []string{"c", "nobody"} {
+		w := newWorld()
+		w.leader[2], w.down["nobody"] = "b", true
+		r := w.at("d")
+		r.cfg.Leaders = NewLeaders()
+		r.cfg.Leaders.Hint(2, 5, "b")
+		r.cfg.Leaders.Hint(2, forgedTerm, liar)
+		for i := range 20 {
+			r.cfg.Leaders.Hint(2, forgedTerm, liar) // it is repeated
+			if reply := r.Do(t.Context(), cmds(id(2, i)))[0]; reply.Err != nil {
+				t.Fatal(reply.Err)
+			}
+			if _, err := r.Get(t.Context(), "", id(2, i), false); err != nil {
+				t.Fatal(fmt.Errorf("a read: %w", err))
+			}
+		}
+		if retries := r.counts()[2]; retries < 1 || retries > 3 {
+			t.Errorf("%s: %v retries", liar, retries)
+		}
+	}
+}
