@@ -87,7 +87,7 @@ func (f *formation) step(ctx context.Context, members []*clusterpb.GossipMeta) (
 	promise, promised := f.Record.Promised()
 	switch {
 	case promised && !f.void:
-		return f.Retry, f.keep(ctx, promise, members)
+		return f.Retry, f.keep(ctx, promise)
 	case inCluster(members) != nil:
 		return f.Retry, f.join(ctx, members)
 	case promised:
@@ -142,13 +142,9 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 	return 0, err
 }
 
-// keep sees the promise through, or finds out that it is void.
-func (f *formation) keep(ctx context.Context, p identity.Promise, members []*clusterpb.GossipMeta) error {
-	for _, m := range members {
-		if m.ClusterId == p.ClusterID {
-			return f.Record.Enter(p.ClusterID) // all had promised, or it would not be there
-		}
-	}
+// keep sees the promise through, or finds out that it is void. It asks the nodes themselves: anybody may say by gossip
+// that the cluster is there.
+func (f *formation) keep(ctx context.Context, p identity.Promise) error {
 	all := true
 	for _, node := range p.Nodes {
 		if node == f.Record.NodeID() {
@@ -159,6 +155,9 @@ func (f *formation) keep(ctx context.Context, p identity.Promise, members []*clu
 			f.Logger.Info("a node of the list does not answer yet", "node", node, "err", err)
 			all = false
 			continue
+		}
+		if reply.Member && reply.Promised {
+			return f.Record.Enter(p.ClusterID) // all had promised, or it would not be there
 		}
 		if !reply.Promised {
 			f.void = true

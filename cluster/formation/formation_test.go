@@ -249,6 +249,27 @@ func TestProposerComesBack(t *testing.T) {
 	})
 }
 
+// Gossip alone brings a node that has promised itself into no cluster: anybody may say that it is there.
+func TestForgedClusterIsNotEntered(t *testing.T) {
+	m := newMesh(3, "a", "b", "c")
+	m.reaches = func(string, string) bool { return false }
+	promise := identity.Promise{ClusterID: identity.NewID(), Nodes: []string{"a", "b", "c"}}
+	if err := m.records["b"].Give(promise); err != nil {
+		t.Fatal(err)
+	}
+	f := &formation{Config: m.config("b")}
+	f.Logger = slog.New(slog.DiscardHandler)
+	forged := []*clusterpb.GossipMeta{{Id: "c", ClusterId: promise.ClusterID}}
+	if _, err := f.step(t.Context(), forged); err != nil || m.records["b"].cluster != "" {
+		t.Errorf("entered cluster %q, %v", m.records["b"].cluster, err)
+	}
+	m.reaches = func(string, string) bool { return true }
+	m.records["c"].cluster = promise.ClusterID
+	if _, err := f.step(t.Context(), nil); err != nil || m.records["b"].cluster != promise.ClusterID {
+		t.Errorf("entered cluster %q although a node of the list is a member, %v", m.records["b"].cluster, err)
+	}
+}
+
 // Whatever nodes see of each other, whoever reaches whom, and whoever crashes: no node gives two promises, and no two
 // clusters are formed of lists that share a node.
 func TestNeverTwoClustersOfOne(t *testing.T) {
