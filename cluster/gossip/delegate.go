@@ -81,18 +81,21 @@ func (e events) NotifyLeave(n *memberlist.Node) {
 	e.g.mu.Lock()
 	defer e.g.mu.Unlock()
 	delete(e.g.members, n.Name)
+	e.g.note(n.Name, false)
 	e.g.tell()
 }
 
+// see takes up what admission has let in, or what this node says about itself.
 func (g *Gossip) see(n *memberlist.Node) {
 	meta := &clusterpb.GossipMeta{}
 	if err := proto.Unmarshal(n.Meta, meta); err != nil || meta.Id == "" {
-		g.cfg.Logger.Warn("a node of the mesh says nothing readable about itself", "node", n.Name, "err", err)
+		g.cfg.Logger.Debug("a node of the mesh says nothing readable about itself", "node", n.Name, "err", err)
 		return
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.members[n.Name] = meta
+	g.note(n.Name, true)
 	g.tell()
 }
 

@@ -23,6 +23,9 @@ type Config struct {
 	Transport memberlist.NodeAwareTransport
 	Key       []byte          // 32 bytes; nil: packets are in the clear
 	Join      func() []string // addresses to try: those given, and those of nodes known before
+	// Member reports whether a node is of this node's cluster. If this node cannot be sure yet, nodes that it does not
+	// know may be members of the mesh too, a few. nil: nothing is known. It must not block.
+	Member func(id string) (member, sure bool)
 
 	// Hints gives all that this node believes about leaders; OnHint takes what another believes, and says whether that
 	// was news. Neither may block.
@@ -41,6 +44,10 @@ const (
 	mendEvery   = 10 * time.Second
 )
 
+// deadFor is how long memberlist remembers a member that has died. A forged death may have an incarnation that the member
+// cannot beat: it comes back only after this.
+const deadFor = 10 * time.Second
+
 // Gossip is this node in the mesh.
 type Gossip struct {
 	cfg    Config
@@ -52,6 +59,7 @@ type Gossip struct {
 	mu      sync.Mutex
 	self    *clusterpb.GossipMeta
 	members map[string]*clusterpb.GossipMeta // by memberlist's name, self included
+	claims  map[string]*claim                // by memberlist's name: those admitted, here or gone lately
 	changed chan struct{}                    // closed at the next change of members
 }
 
@@ -60,10 +68,14 @@ func Start(cfg Config) (*Gossip, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Member == nil {
+		cfg.Member = func(string) (member, sure bool) { return false, false }
+	}
 	g := &Gossip{
 		cfg:     cfg,
 		self:    proto.CloneOf(cfg.Self),
 		members: make(map[string]*clusterpb.GossipMeta),
+		claims:  make(map[string]*claim),
 		changed: make(chan struct{}),
 	}
 	if n := proto.Size(g.self) + len(g.self.Id); n > memberlist.MetaMaxSize {
@@ -82,17 +94,23 @@ func Start(cfg Config) (*Gossip, error) {
 	return g, nil
 }
 
+// nameOf is how memberlist calls one start of a node.
+func nameOf(m *clusterpb.GossipMeta) string { return fmt.Sprintf("%s.%d", m.Id, m.Boot) }
+
 func (g *Gossip) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
-	c.Name = fmt.Sprintf("%s.%d", g.self.Id, g.self.Boot)
+	c.Name = nameOf(g.self)
 	c.Transport = g.cfg.Transport
 	c.Label = label
 	c.SecretKey = g.cfg.Key
 	c.TCPTimeout = 3 * time.Second
 	c.SuspicionMult = 3
 	c.PushPullInterval = 15 * time.Second
+	c.GossipToTheDeadTime = deadFor
 	c.Delegate = delegate{g}
 	c.Events = events{g}
+	c.Alive = admission{g}
+	c.ProtocolVersion = protocol
 	c.Logger = logs.Memberlist(g.cfg.Logger)
 	return c
 }

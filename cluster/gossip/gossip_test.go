@@ -52,16 +52,23 @@ const clusterID = "cluster123456789"
 
 func start(t *testing.T, id string, boot uint64, cluster string, join ...string) *node {
 	t.Helper()
+	return startWith(t, id, boot, cluster, func(*Config) {}, join...)
+}
+
+func startWith(t *testing.T, id string, boot uint64, cluster string, edit func(*Config), join ...string) *node {
+	t.Helper()
 	e, err := peer.Listen(peer.Config{NodeID: fmt.Sprintf("%016s", id), BindAddr: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{table: newTable(), addr: e.Addr()}
-	n.Gossip, err = Start(Config{
+	cfg := Config{
 		Self:      &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: cluster, PeerAddr: e.Addr(), Name: "n" + id},
 		Transport: e.Gossip(), Key: make([]byte, 32), Join: func() []string { return join },
 		Hints: n.all, OnHint: n.learn,
-	})
+	}
+	edit(&cfg)
+	n.Gossip, err = Start(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +85,12 @@ func start(t *testing.T, id string, boot uint64, cluster string, join ...string)
 // sees waits until the node sees these members, each as "id.boot".
 func (n *node) sees(t *testing.T, want ...string) {
 	t.Helper()
-	timeout := time.After(15 * time.Second)
+	n.seesWithin(t, 15*time.Second, want...)
+}
+
+func (n *node) seesWithin(t *testing.T, patience time.Duration, want ...string) {
+	t.Helper()
+	timeout := time.After(patience)
 	for {
 		members, changed := n.Watch()
 		var seen []string

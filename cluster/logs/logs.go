@@ -20,8 +20,11 @@ func (w lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
+// refusal begins a line about a member that the mesh does not take: a stranger, or a node that is not registered yet.
+const refusal = "ignoring alive message"
+
 // parse takes the level and the library's own name off a line. A failed probe or a refused stream is memberlist's
-// daily bread and often called an error there; it is a warning here.
+// daily bread and often called an error there; it is a warning here. A refusal is what admission is for.
 func parse(line string) (slog.Level, string) {
 	line = strings.TrimSpace(line)
 	level := slog.LevelDebug
@@ -31,5 +34,9 @@ func parse(line string) (slog.Level, string) {
 			level = slog.LevelWarn
 		}
 	}
-	return level, strings.TrimPrefix(line, "memberlist: ")
+	msg := strings.TrimPrefix(line, "memberlist: ")
+	if strings.HasPrefix(msg, refusal) {
+		level = slog.LevelDebug
+	}
+	return level, msg
 }

@@ -18,7 +18,9 @@ func TestMemberlistLines(t *testing.T) {
 	m.Printf("[WARN] memberlist: Refuting %s", "a suspect")
 	m.Printf("[DEBUG] memberlist: Stream connection")
 	m.Printf("no level at all")
-	for _, want := range []string{`level=WARN msg="Refuting a suspect"`, `level=DEBUG msg="Stream`, `level=DEBUG msg="no level`} {
+	m.Printf("[WARN] memberlist: ignoring alive message for 'x.1': a stranger")
+	for _, want := range []string{`level=WARN msg="Refuting a suspect"`, `level=DEBUG msg="Stream`, `level=DEBUG msg="no level`,
+		`level=DEBUG msg="ignoring`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in %s", want, out)
 		}

@@ -1,0 +1,162 @@
+package gossip
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/memberlist"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+)
+
+// How many members the mesh may have. Whoever can send packets can make members up.
+const (
+	maxStarts    = 4    // of one node
+	maxStrangers = 64   // of nodes that are not known to be of the cluster, while it is not known which are
+	maxMembers   = 1024 // in all
+)
+
+// keptFor is how long a start counts after it was admitted or has died. memberlist forgets it some seconds after
+// deadFor.
+const keptFor = 2 * deadFor
+
+// claim is what one start of a node, which memberlist knows of, says about itself.
+type claim struct {
+	meta     *clusterpb.GossipMeta
+	stranger bool
+	here     bool      // it is among the members
+	since    time.Time // when it was admitted, or has left
+}
+
+// admission is what memberlist asks before it takes up a member, or news of one, however it came: in a packet or in the
+// exchange of whole states. It asks under its own lock, so nothing here may call memberlist. There is no merge delegate:
+// memberlist v0.6.0 reads the versions of a foreign list before it asks one, unchecked, and a list without any would end
+// the process.
+type admission struct{ g *Gossip }
+
+var _ memberlist.AliveDelegate = admission{}
+
+// Why a sign of life is refused.
+var (
+	errCrowd    = errors.New("too many members, or starts of one node")
+	errForeign  = errors.New("it is of another cluster")
+	errStranger = errors.New("its node is not of this cluster")
+	errChanged  = errors.New("it says something else than before")
+	errProtocol = errors.New("it speaks another version")
+)
+
+// NotifyAlive refuses what cannot be a start of a node of this cluster.
+func (a admission) NotifyAlive(n *memberlist.Node) error {
+	if n.Name == nameOf(a.g.cfg.Self) {
+		return nil // memberlist itself contradicts what is untrue of this node
+	}
+	meta, err := read(n)
+	if err != nil {
+		return err
+	}
+	member, sure := a.g.cfg.Member(meta.Id)
+	a.g.mu.Lock()
+	defer a.g.mu.Unlock()
+	return a.g.admit(n.Name, meta, !member, sure)
+}
+
+// read decodes what a start says about itself, and checks that it fits what memberlist says about it.
+func read(n *memberlist.Node) (*clusterpb.GossipMeta, error) {
+	if len(n.Meta) > memberlist.MetaMaxSize {
+		return nil, fmt.Errorf("it says %d bytes about itself; at most %d", len(n.Meta), memberlist.MetaMaxSize)
+	}
+	meta := &clusterpb.GossipMeta{}
+	if err := proto.Unmarshal(n.Meta, meta); err != nil {
+		return nil, fmt.Errorf("it says nothing readable about itself: %w", err)
+	}
+	if meta.Id == "" || n.Name != nameOf(meta) {
+		return nil, fmt.Errorf("it says that it is %q", nameOf(meta))
+	}
+	if !isAt(meta.PeerAddr, n.Addr, n.Port) {
+		return nil, fmt.Errorf("it says that it is at %q", meta.PeerAddr)
+	}
+	current := n.PMin <= protocol && protocol <= n.PMax && n.PCur == protocol
+	if !current || n.DMin != 0 || n.DMax != 0 || n.DCur != 0 {
+		return nil, errProtocol // which would keep all others from exchanging their states
+	}
+	return meta, nil
+}
+
+const protocol = memberlist.ProtocolVersion2Compatible
+
+// isAt reports whether host:port may be this address. A name may be any.
+func isAt(addr string, ip net.IP, port uint16) bool {
+	host, service, err := net.SplitHostPort(addr)
+	if err != nil || service != strconv.Itoa(int(port)) {
+		return false
+	}
+	literal := net.ParseIP(host)
+	return literal == nil || literal.Equal(ip)
+}
+
+// admit takes up a start, or tells why not; with the lock.
+func (g *Gossip) admit(name string, meta *clusterpb.GossipMeta, stranger, sure bool) error {
+	own := g.self.ClusterId
+	known := g.claims[name]
+	switch {
+	case known != nil && known.here: // also if it says now that it is elsewhere: see Members
+		return known.renew(meta)
+	case own != "" && meta.ClusterId != "" && meta.ClusterId != own:
+		return errForeign
+	case stranger && sure:
+		return errStranger
+	case known != nil:
+		return known.renew(meta)
+	}
+	g.forgetClaims()
+	if !g.hasRoom(meta.Id, stranger) {
+		return errCrowd
+	}
+	g.claims[name] = &claim{meta: meta, stranger: stranger, since: time.Now()}
+	return nil
+}
+
+// renew takes over what a start says now. Only its cluster may be new, once.
+func (c *claim) renew(meta *clusterpb.GossipMeta) error {
+	before := c.meta
+	if before.ClusterId == "" && meta.ClusterId != "" {
+		before = proto.CloneOf(before)
+		before.ClusterId = meta.ClusterId
+	}
+	if !proto.Equal(before, meta) {
+		return errChanged
+	}
+	c.meta = meta
+	return nil
+}
+
+// forgetClaims makes room where memberlist has forgotten starts that are over; with the lock.
+func (g *Gossip) forgetClaims() {
+	maps.DeleteFunc(g.claims, func(_ string, c *claim) bool { return !c.here && time.Since(c.since) > keptFor })
+}
+
+// hasRoom reports whether one more start of a node may be known; with the lock.
+func (g *Gossip) hasRoom(id string, stranger bool) bool {
+	ofNode, strangers := 0, 0
+	for _, c := range g.claims {
+		if c.meta.Id == id {
+			ofNode++
+		}
+		if c.stranger {
+			strangers++
+		}
+	}
+	return len(g.claims) < maxMembers && ofNode < maxStarts && (!stranger || strangers < maxStrangers)
+}
+
+// note keeps whether memberlist counts a start among the members; with the lock.
+func (g *Gossip) note(name string, here bool) {
+	if c := g.claims[name]; c != nil {
+		c.here, c.since = here, time.Now()
+	}
+}

@@ -1,0 +1,155 @@
+package gossip
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/gossip/gossiptest"
+)
+
+func forger(t *testing.T) *gossiptest.Forger {
+	t.Helper()
+	f, err := gossiptest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// inClear starts a node without a gossip key that knows the nodes of its cluster.
+func inClear(t *testing.T, id string, members []string, join ...string) *node {
+	t.Helper()
+	return startWith(t, id, 1, clusterID, func(c *Config) {
+		c.Key = nil
+		c.Member = func(id string) (bool, bool) {
+			for _, m := range members {
+				if m == id {
+					return true, true
+				}
+			}
+			return false, true
+		}
+	}, join...)
+}
+
+func forged(id string, boot uint64, addr string) *clusterpb.GossipMeta {
+	return &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: clusterID, Name: "n" + id, PeerAddr: addr}
+}
+
+// Members that somebody makes up are not taken up, and a known node's starts only a few.
+func TestForgedMembersAreRefused(t *testing.T) {
+	abc := []string{"a", "b", "c"}
+	a := inClear(t, "a", abc)
+	inClear(t, "b", abc, a.addr)
+	f := forger(t)
+	a.sees(t, "a.1", "b.1")
+	for i := range 3000 {
+		alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
+		alive(t, f, a, forged("c", uint64(i)+1000, "127.0.0.1:9"))
+	}
+	foreign := forged("c", 7, "127.0.0.1:9")
+	foreign.ClusterId = "another-cluster-"
+	alive(t, f, a, foreign)
+	a.startsOf(t, "c", 1)
+	a.Gossip.mu.Lock()
+	defer a.Gossip.mu.Unlock()
+	if n := len(a.claims); n > 2+maxStarts {
+		t.Errorf("%d starts are known", n)
+	}
+	for name, m := range a.members {
+		if m.Id != "a" && m.Id != "b" && m.Id != "c" {
+			t.Errorf("%s is a member", name)
+		}
+	}
+}
+
+// startsOf waits until at least so many starts of a node are members.
+func (n *node) startsOf(t *testing.T, id string, least int) {
+	t.Helper()
+	timeout := time.After(15 * time.Second)
+	for {
+		_, changed := n.Watch()
+		if len(n.Starts(id)) >= least {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("%d starts of %s are members", len(n.Starts(id)), id)
+		}
+	}
+}
+
+func alive(t *testing.T, f *gossiptest.Forger, to *node, m *clusterpb.GossipMeta) {
+	t.Helper()
+	if err := f.Alive(to.addr, gossiptest.MaxIncarnation, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While it is not known which nodes are of the cluster, strangers are let in, and only so many.
+func TestStrangersAreBounded(t *testing.T) {
+	a := startWith(t, "a", 1, "", func(c *Config) { c.Key = nil })
+	f := forger(t)
+	for i := range 3000 {
+		alive(t, f, a, forged(fmt.Sprint("stranger", i), 1, "127.0.0.1:9"))
+	}
+	timeout := time.After(15 * time.Second)
+	for {
+		members, changed := a.Watch()
+		if n := len(members) - 1; n >= maxStrangers {
+			if n > maxStrangers {
+				t.Fatalf("%d strangers are members", n)
+			}
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("%d strangers are members", len(members)-1)
+		}
+	}
+}
+
+// What a start says about itself stays, whoever says otherwise with whatever incarnation.
+func TestForgedAddressIsRefused(t *testing.T) {
+	ab := []string{"a", "b"}
+	a := inClear(t, "a", ab)
+	b := inClear(t, "b", ab, a.addr)
+	a.sees(t, "a.1", "b.1")
+	f := forger(t)
+	lie := forged("b", 1, b.addr)
+	lie.HttpAddr = "127.0.0.1:666"
+	alive(t, f, a, lie)
+	alive(t, f, a, forged("b", 1, "127.0.0.1:9"))
+	alive(t, f, a, forged("b", 2, "127.0.0.1:9")) // it is heard once this is
+	a.startsOf(t, "b", 2)
+	for _, s := range a.Starts("b") {
+		if s.Boot == 1 && (s.HttpAddr != "" || s.PeerAddr != b.addr) {
+			t.Errorf("b's first start is now %v", s)
+		}
+	}
+}
+
+// A member that was declared dead with an incarnation that it cannot beat is back a while later.
+func TestForgedDeathHeals(t *testing.T) {
+	ab := []string{"a", "b"}
+	a := inClear(t, "a", ab)
+	b := inClear(t, "b", ab, a.addr)
+	a.sees(t, "a.1", "b.1")
+	b.sees(t, "a.1", "b.1")
+	f := forger(t)
+	f.Dead(a.addr, gossiptest.MaxIncarnation, gossiptest.Start("b", 1), "a.1")
+	a.sees(t, "a.1")
+	f.Suspect(b.addr, gossiptest.MaxIncarnation, gossiptest.Start("a", 1), "b.1")
+	b.sees(t, "b.1")
+	a.seesWithin(t, time.Minute, "a.1", "b.1")
+	b.seesWithin(t, time.Minute, "a.1", "b.1")
+}
