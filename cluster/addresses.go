@@ -77,13 +77,12 @@ func (n *Node) reached(id, addr string) {
 	}
 }
 
-// keepAddresses writes the registered addresses into the book. A log that is read again after a restart goes through
-// what was registered long ago; it has come to the present once it has this start of this node.
+// keepAddresses writes the registered addresses into the book.
 func (n *Node) keepAddresses() {
 	g := n.controlGroup()
 	for {
 		state, changed := g.Watch()
-		if control.Node(state, n.ID()).GetBoot() == n.identity.Boot() {
+		if n.isCurrent(state) {
 			var nodes []addressbook.Node
 			for _, node := range state.Nodes {
 				nodes = append(nodes, addressbook.Node{ID: node.Id, Name: node.Name, Registered: node.PeerAddr})

@@ -2,25 +2,32 @@
 //
 // Node puts the parts together, each in a package of its own:
 //
-//	identity   what a data folder must never forget: node id, promise, cluster id, groups
-//	peer       the one port between nodes: Raft groups, gossip, gRPC; TLS
-//	gossip     hints: who seems alive, at which address, who is said to lead
-//	formation  how a node without a cluster gets into one
-//	control    Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
-//	placement  which nodes hold which shard: a pure function
-//	clocks     how far other nodes' clocks are from this one's
-//	forward    calls on their one hop to another node
-//	router     id → slot → shard → leader, and trying again
-//	pull       due tasks, from all leaders to the consumers that wait here
-//	disk       how much room is left for the data
-//	memory     how much room is left for tasks
-//	verify     what is in a stopped node's data folder
-//	compare    this node's replicas against those elsewhere, all the time
+//	identity    what a data folder must never forget: node id, promise, cluster id, groups
+//	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
+//	gossip      hints: who seems to be there, at which address, who is said to lead
+//	addressbook where nodes were reached last, on disk
+//	formation   how a node without a cluster gets into one
+//	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
+//	placement   which nodes hold which shard: a pure function
+//	clocks      how far other nodes' clocks are from this one's
+//	forward     calls on their one hop to another node
+//	router      id → slot → shard → leader, and trying again
+//	pull        due tasks, from all leaders to the consumers that wait here
+//	disk        how much room is left for the data
+//	memory      how much room is left for tasks
+//	verify      what is in a stopped node's data folder
+//	compare     this node's replicas against those elsewhere, all the time
 //
-// The rule between them: gossip hints, Raft decides. An address, a sign of life, a leader's name may come from gossip,
-// since using a wrong one costs a retry; membership and placement come from the control group only. A peer's address is
-// resolved each time it is dialled, and every connection says for whom it is meant, so that neither a restart elsewhere
-// nor an address that changed hands needs anything to be decided.
+// The rule between them: gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name may
+// come from gossip, since using a wrong one costs a retry; membership and placement come from the control group only. The
+// clocks of all nodes in the control group's map are asked, each once a second, and a node is alive that has answered
+// within four.
+//
+// A peer's addresses are looked up each time it is dialled: where it was last reached and where it is registered, both
+// also from the address book on disk, where gossip says it is, and at last those of --join. All are tried, and the node
+// that answers proves its id (see package peer). So neither a restart elsewhere nor an address that changed hands needs
+// anything to be decided, and nodes that all start again find each other before there is a leader to tell them where
+// they are.
 //
 // What a node does by itself is to follow the control group's state: it runs the replicas that are placed on it and
 // keeps its own entry right. It moves nothing. Shards themselves (package shard) know neither this package nor each

@@ -195,16 +195,3 @@ func (n *Node) isMember(name string) bool {
 		return m.ClusterId == n.ClusterID() && strings.EqualFold(m.Name, name)
 	})
 }
-
-func (n *Node) isAlive(id string) bool { return id == n.ID() || n.gossip.Member(id) != nil }
-
-// alivePeers are the nodes of this cluster that seem alive.
-func (n *Node) alivePeers() []string {
-	var ids []string
-	for _, m := range n.gossip.Members() {
-		if m.ClusterId != "" {
-			ids = append(ids, m.Id)
-		}
-	}
-	return ids
-}

@@ -48,6 +48,7 @@ type Node struct {
 	memory   *memory.Watch
 	comparer *compare.Comparer
 
+	answers    answers
 	clockApart atomic.Bool // this node's clock is apart from the others'
 	mapped     atomic.Pointer[mapped]
 
@@ -118,7 +119,7 @@ func (n *Node) open() error {
 	}
 	n.serve()
 	n.clocks = clocks.Start(clocks.Config{
-		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.alivePeers, Alone: n.isAlone, Ask: n.askTime,
+		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.mapNodes, Alone: n.isAlone, Ask: n.askTime,
 		MaxOffset: n.cfg.MaxClockOffset, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.registerQueues()
@@ -137,24 +138,6 @@ func (n *Node) openPort() error {
 		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
 		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, Seen: n.seen.Saw,
 		Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
-	return err
-}
-
-func (n *Node) startGossip() error {
-	var key []byte
-	if n.cfg.Keys != nil {
-		key = n.cfg.Keys.Gossip
-	}
-	var err error
-	n.gossip, err = gossip.Start(gossip.Config{
-		Self: &clusterpb.GossipMeta{
-			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
-			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
-		},
-		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Logger: n.cfg.Logger,
-		Hints:  n.leaders.All,
-		OnHint: func(h *clusterpb.LeaderHint) bool { return n.leaders.Note(h.Shard, h.Term, h.Leader) },
 	})
 	return err
 }
@@ -184,7 +167,8 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 	return n.router.List(ctx, q, stale)
 }
 
-// Ready is nil once the node knows the shards and each replica on it has caught up once; else it says what is missing.
+// Ready is nil once the node knows the shards, each replica on it has caught up once, and the node can tell the time;
+// else it says what is missing.
 func (n *Node) Ready() error {
 	state := n.state()
 	if len(state.Shards) == 0 {
@@ -200,7 +184,13 @@ func (n *Node) Ready() error {
 			return fmt.Errorf("shard %d has no place yet", s.Id)
 		}
 	}
-	return n.hosts.ready(state)
+	if err := n.hosts.ready(state); err != nil {
+		return err
+	}
+	if _, sure := n.Now(); !sure {
+		return errors.New("this node's clock has not been compared with the others': too few of them answer, or they are at odds")
+	}
+	return nil
 }
 
 // state is the control group's, empty before the node is in a cluster. It must not be changed.

@@ -24,6 +24,9 @@ func (n *Node) Now() (_ time.Time, sure bool) {
 
 func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
+	if err == nil {
+		n.answers.note(node)
+	}
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
 }
 

@@ -30,7 +30,7 @@ import (
 type Config struct {
 	Self  string // node id
 	Clock func() time.Time
-	Peers func() []string // nodes to ask regularly, those that live; self may be among them
+	Peers func() []string // nodes to ask regularly: all of the cluster; self may be among them
 	// Alone tells whether this node knows that its cluster has no other. That none is heard of does not say so: this
 	// node may be cut off.
 	Alone func() bool

@@ -1,0 +1,283 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/cluster/gossip/gossiptest"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// victim is a node as a forger knows it.
+type victim struct {
+	id, addr string
+	boot     uint64
+}
+
+// attack sends forged gossip to nodes until the context ends.
+type attack struct {
+	forger  *gossiptest.Forger
+	cluster string
+	victims []victim
+	shards  int
+}
+
+func newAttack(t *testing.T, c *clustertest.Cluster, nodes int) *attack {
+	t.Helper()
+	f, err := gossiptest.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &attack{forger: f, cluster: c.Node(0).ClusterID(), shards: len(c.Node(0).View(t.Context()).Shards)}
+	for i := range nodes {
+		a.victims = append(a.victims, victim{c.Node(i).ID(), c.Node(i).PeerAddr(), 1})
+	}
+	return a
+}
+
+// begin attacks until the test ends or stop is called.
+func (a *attack) begin(t *testing.T) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		pace := time.NewTicker(5 * time.Millisecond)
+		defer pace.Stop()
+		for i := uint64(0); ctx.Err() == nil; i++ {
+			a.round(t, i)
+			select {
+			case <-pace.C:
+			case <-ctx.Done():
+			}
+		}
+	})
+	stop = sync.OnceFunc(func() { cancel(); running.Wait(); _ = a.forger.Close() }) // nothing is waited for there
+	t.Cleanup(stop)
+	return stop
+}
+
+// round tells every victim lies about all others, and of members that do not exist: 3,000 in some seconds.
+func (a *attack) round(t *testing.T, i uint64) {
+	nowhere := fmt.Sprintf("127.0.0.1:%d", 1+i%1000)
+	fakes := identity.NewID()
+	for _, v := range a.victims {
+		a.forger.Junk(v.addr)
+		hints := &clusterpb.LeaderHints{ClusterId: a.cluster}
+		for s := range a.shards {
+			liar := a.victims[(int(i)+s)%len(a.victims)].id
+			hints.Hints = append(hints.Hints, &clusterpb.LeaderHint{Shard: uint32(s) + 1, Term: 1<<62 + i, Leader: liar})
+		}
+		errs := []error{a.forger.Hints(v.addr, hints)}
+		for k := range 4 {
+			errs = append(errs, a.forger.Alive(v.addr, 1, a.meta(fmt.Sprintf("%s%d", fakes[:15], k), i, nowhere)))
+		}
+		for _, other := range a.victims {
+			start := gossiptest.Start(other.id, other.boot)
+			a.forger.Suspect(v.addr, gossiptest.MaxIncarnation, start, "x.1")
+			a.forger.Dead(v.addr, gossiptest.MaxIncarnation, start, "x.1")
+			errs = append(errs, a.forger.Alive(v.addr, gossiptest.MaxIncarnation, a.meta(other.id, 1000+i, nowhere)))
+		}
+		if err := errors.Join(errs...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func (a *attack) meta(id string, boot uint64, addr string) *clusterpb.GossipMeta {
+	return &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: a.cluster, Name: rand.Text()[:5], PeerAddr: addr}
+}
+
+// mustServe has every node take calls with a delay and read what it took, for some time, and wants them ready all the
+// time.
+func mustServe(t *testing.T, c *clustertest.Cluster, nodes int, long time.Duration) {
+	t.Helper()
+	ends := time.Now().Add(long)
+	for i := 0; time.Now().Before(ends); i++ {
+		n := c.Node(i % nodes)
+		if _, sure := n.Now(); !sure {
+			t.Fatalf("node %d would refuse a delay: its clock has not been compared", i%nodes)
+		}
+		if err := n.Ready(); err != nil {
+			t.Fatalf("node %d is not ready: %v", i%nodes, err)
+		}
+		id := fmt.Sprint("forged-", i)
+		mustRepeat(t, n, schedule(id, time.Hour))
+		if task, err := n.Get(t.Context(), "", id, false); err != nil || task.GetState() != fsmpb.State_STATE_SCHEDULED {
+			t.Fatalf("%s through node %d: %v, %v", id, i%nodes, task, err)
+		}
+	}
+}
+
+// checkOffsets wants a node to have asked its cluster's nodes for the time, and no others.
+func checkOffsets(t *testing.T, c *clustertest.Cluster, node, others int) {
+	t.Helper()
+	families, err := c.Registry(node).Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "belfry_clock_offset_seconds" && len(f.Metric) != others {
+			t.Errorf("node %d knows the time of %d others", node, len(f.Metric))
+		}
+	}
+}
+
+// Forged gossip changes nothing for callers: while it goes on, for a node that starts under it, for one that holds no
+// replica, and afterwards.
+func TestForgedGossip(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	joiner := c.Add()
+	c.Start(joiner)
+	c.WaitReady()
+	a := newAttack(t, c, 4)
+	stop := a.begin(t)
+	mustServe(t, c, 4, 5*time.Second)
+	for i := range 4 {
+		c.Stop(i)
+		c.Start(i)
+		a.victims[i].boot++
+		c.WaitReady()
+	}
+	mustServe(t, c, 4, 2*time.Second)
+	for i := range 4 {
+		checkOffsets(t, c, i, 3)
+	}
+	stop()
+	mustServe(t, c, 4, 2*time.Second)
+	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+}
+
+// relay stands before a node's peer port. While it is mute, it carries no gossip.
+type relay struct {
+	tcp  net.Listener
+	udp  net.PacketConn
+	to   string
+	mute atomic.Bool
+}
+
+func newRelay(t *testing.T) *relay {
+	t.Helper()
+	r := &relay{}
+	var err error
+	if r.tcp, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	if r.udp, err = net.ListenPacket("udp", r.tcp.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.to = free.Addr().String()
+	_ = free.Close() // it only found a port
+	var running sync.WaitGroup
+	running.Go(func() { r.accept(&running) })
+	running.Go(r.forward)
+	t.Cleanup(func() {
+		_, _ = r.tcp.Close(), r.udp.Close() // nothing was promised there
+		running.Wait()
+	})
+	return r
+}
+
+func (r *relay) accept(running *sync.WaitGroup) {
+	for {
+		conn, err := r.tcp.Accept()
+		if err != nil {
+			return
+		}
+		running.Go(func() { r.carry(conn) })
+	}
+}
+
+// carry looks at the first byte, by which gossip can be told from all else.
+func (r *relay) carry(conn net.Conn) {
+	defer conn.Close()
+	const gossipByte = 2
+	var first [1]byte
+	if _, err := io.ReadFull(conn, first[:]); err != nil || first[0] == gossipByte && r.mute.Load() {
+		return
+	}
+	node, err := net.Dial("tcp", r.to)
+	if err != nil {
+		return
+	}
+	defer node.Close()
+	if _, err := node.Write(first[:]); err != nil {
+		return
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(conn, node) // ends with either
+		_ = conn.Close()
+	}()
+	_, _ = io.Copy(node, conn) // so does this
+	_ = node.Close()
+	<-ended
+}
+
+func (r *relay) forward() {
+	buf := make([]byte, 64<<10)
+	for {
+		n, _, err := r.udp.ReadFrom(buf)
+		if err != nil {
+			return
+		}
+		if to, err := net.ResolveUDPAddr("udp", r.to); err == nil && !r.mute.Load() {
+			_, _ = r.udp.WriteTo(buf[:n], to) // packets may be lost
+		}
+	}
+}
+
+// Without any gossip, over UDP or TCP, everything goes on: also for nodes that start, and for an election.
+func TestSilentGossip(t *testing.T) {
+	t.Parallel()
+	relays := []*relay{newRelay(t), newRelay(t), newRelay(t)}
+	c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
+		cfg.BindAddr, cfg.AdvertiseAddr = relays[i].to, relays[i].tcp.Addr().String()
+		cfg.Join = nil
+		for j, r := range relays {
+			if j != i {
+				cfg.Join = append(cfg.Join, r.tcp.Addr().String())
+			}
+		}
+	})
+	mustServe(t, c, 3, time.Second)
+	for _, r := range relays {
+		r.mute.Store(true)
+	}
+	for i := range 3 {
+		c.Crash(i)
+		c.Start(i)
+		c.WaitReady()
+		mustServe(t, c, 3, 2*time.Second)
+	}
+	for i := range 3 {
+		c.Crash(i)
+	}
+	for i := range 3 {
+		c.Start(i)
+	}
+	c.WaitReady()
+	mustServe(t, c, 3, time.Second)
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+	for _, r := range relays {
+		r.mute.Store(false)
+	}
+	mustServe(t, c, 3, time.Second)
+}

@@ -1,0 +1,44 @@
+package cluster
+
+import (
+	"slices"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/gossip"
+	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// startGossip enters the mesh. What is heard there makes nothing true; see the package's comment.
+func (n *Node) startGossip() error {
+	var key []byte
+	if n.cfg.Keys != nil {
+		key = n.cfg.Keys.Gossip
+	}
+	var err error
+	n.gossip, err = gossip.Start(gossip.Config{
+		Self: &clusterpb.GossipMeta{
+			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
+			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
+		},
+		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Member: n.isKnown, Logger: n.cfg.Logger,
+		Hints: n.leaders.All, OnHint: n.takeHint,
+	})
+	return err
+}
+
+// isKnown reports whether a node is of this cluster, and whether this node knows enough to say that one is not.
+func (n *Node) isKnown(id string) (member, sure bool) {
+	return slices.Contains(n.mapNodes(), id), n.ClusterID() != "" && n.isCurrent(n.state())
+}
+
+// takeHint believes what gossip says about a shard's leader if that may be true, and returns whether that was news.
+func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
+	state := n.state()
+	possible := h.Shard > 0 && h.Shard <= fsm.Slots && len(h.Leader) == identity.IDBytes
+	if len(state.Shards) > 0 {
+		possible = slices.Contains(control.Shard(state, h.Shard).GetReplicas(), h.Leader)
+	}
+	return possible && n.leaders.Hint(h.Shard, h.Term, h.Leader)
+}
