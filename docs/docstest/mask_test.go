@@ -32,6 +32,7 @@ var alwaysMasked = []rule{
 // maskedFigures are the rest of what differs between two runs that tell of measurements.
 var maskedFigures = []rule{
 	{regexp.MustCompile(`\bnode-\d+`), "node-‹n›"},
+	{regexp.MustCompile(`\b(\d+ )?shards?\b`), "‹shards›"}, // one of them comes without its number
 	{regexp.MustCompile(`[█░]+`), ""},
 	{regexp.MustCompile(`\b\d+([.,]\d+)*\b`), "‹figure›"},
 }
@@ -158,6 +159,7 @@ func TestLinesAreMasked(t *testing.T) {
 		{"all 5000 0.7 ms\nx", "all 4,999 12.5 ms\nx", true, true},
 		{"all 5000 0.7 ms", "some 4999 12.5 ms", true, false},
 		{"under 1ms 3790 ███░\nunder 2ms 33 █\nend", "under 1s 1 ░\nend", true, true},
+		{"until its shard is back", "until its 4 shards is back", true, true},
 		{"kill -9 of node-3 after 1s", "kill -9 of node-1 after 916ms", true, true},
 	} {
 		if contains(lines(c.printed, c.shape), lines(c.shown, c.shape)) != c.same {
