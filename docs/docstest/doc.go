@@ -3,7 +3,7 @@
 //
 // # Kinds of blocks
 //
-// The info string behind a block's opening fence says what the block is. Readers see only its first word's colours.
+// The info string behind a block's opening fence names the block's kind. Readers see it only in the block's colours.
 //
 //	sh                     commands. They are run, in the order of the page.
 //	sh background=NAME     the same, left running until the page ends.
@@ -17,7 +17,7 @@
 //
 // A block of any other kind fails the test, and so does an answer of 400 and above that no json block shows.
 //
-// # What is compared
+// # Comparison
 //
 // Instants, durations, ids that the service makes, receipts and the numbers of commands differ from run to run: mask
 // replaces them on both sides before they are compared. All else must be equal, but for the white space.

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// kind is what the info string of a block says.
+// kind is the info string of a block, parsed.
 type kind struct {
 	language   string
 	background string // sh: the name under which it is left running
@@ -26,7 +26,7 @@ func parseKind(info string) (kind, error) {
 	}
 	words := strings.Fields(info)
 	if len(words) == 0 {
-		return kind{}, fmt.Errorf("its fence does not say what it is: sh, console, json, output or text")
+		return kind{}, fmt.Errorf("its fence names no kind: sh, console, json, output or text")
 	}
 	k := kind{language: words[0]}
 	if !slices.Contains([]string{"sh", "console", "json", "output", "text"}, k.language) {
@@ -48,31 +48,29 @@ func parseKind(info string) (kind, error) {
 	return k, nil
 }
 
-// checkOrder reports the first block that has no kind, or has nothing before it whose output it could be.
+// checkOrder reports the first block that has no kind, or that shows the output of nothing.
 func checkOrder(p page) error {
-	var before string // the language of the last block that was no text
+	printed := false // a block above has run, and its output can be shown
 	running := map[string]bool{}
 	for _, b := range p.blocks {
 		k, err := parseKind(b.info)
 		switch {
 		case err != nil:
-		case k.background != "" && running[k.background]:
+		case running[k.background]:
 			err = fmt.Errorf("a block named %s is there already", k.background)
 		case k.of != "" && !running[k.of]:
 			err = fmt.Errorf("no block above is named %s", k.of)
-		case k.language == "json" && before != "sh",
-			k.language == "output" && k.of == "" && before != "sh" && before != "json" && before != "output":
+		case (k.language == "json" || k.language == "output" && k.of == "") && !printed:
 			err = fmt.Errorf("no commands stand before this %s", k.language)
 		}
 		if err != nil {
 			return fmt.Errorf("%s:%d: %w", p.name, b.line, err)
 		}
-		running[k.background] = true
-		switch {
-		case k.untested != "" || k.background != "":
-			before = "nothing to compare"
-		case k.language != "text":
-			before = k.language
+		if k.background != "" {
+			running[k.background] = true
+		}
+		if k.language == "sh" || k.language == "console" {
+			printed = k == kind{language: "sh"}
 		}
 	}
 	return nil

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// rule replaces what differs from run to run.
+// rule replaces text that differs from run to run.
 type rule struct {
 	pattern *regexp.Regexp
 	by      string
 }
 
-// alwaysMasked are the times, and what the service numbers or names by itself.
+// alwaysMasked are the rules for times, and for numbers and names that the service gives.
 var alwaysMasked = []rule{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "‹instant›"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+`), "‹clock›"},
@@ -29,7 +29,7 @@ var alwaysMasked = []rule{
 	{regexp.MustCompile(`[+-]?\b\d+(\.\d+)?\s?(ns|µs|ms|s|m|h)\b`), "‹duration›"},
 }
 
-// maskedFigures are the rest of what differs between two runs that tell of measurements.
+// maskedFigures are the rules for measurements, which are masked besides in blocks of which only the shape counts.
 var maskedFigures = []rule{
 	{regexp.MustCompile(`\bnode-\d+`), "node-‹n›"},
 	{regexp.MustCompile(`\b(\d+ )?shards?\b`), "‹shards›"}, // one of them comes without its number

@@ -31,7 +31,7 @@ func TestKinds(t *testing.T) {
 		"```sh background=a\nls\n```\n\n```output of=a\nx\n```":         "",
 		"```sh untested: it takes an hour\nls\n```":                     "",
 		"```text\n->\n```":                                           "",
-		"```\nls\n```":                                               "p.md:1: its fence does not say",
+		"```\nls\n```":                                               "p.md:1: its fence names no kind",
 		"words\n\n```shell\nls\n```":                                 "p.md:3: \"shell\" is no kind",
 		"```sh quickly\nls\n```":                                     "quickly",
 		"```sh untested:\nls\n```":                                   "gives no reason",
@@ -50,8 +50,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestLinks holds the links between pages, to their headings and to files against what is there. Links that leave the
-// repository are not followed.
+// TestLinks checks that each link to a page, to a heading or to a file leads somewhere. Links that leave the repository
+// are not followed.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]page{}

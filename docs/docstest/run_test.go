@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// ports finds what the pages take for granted: these ports of this machine.
+// ports finds the ports of this machine that the pages name.
 var ports = regexp.MustCompile(`(?:localhost|127\.0\.0\.1)(:\d+)`)
 
 func skipWhereNotPossible(t *testing.T, pages []page) {
@@ -120,8 +120,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
-// environment returns what the commands of a page find in theirs: settings of this process for belfry are left out, and
-// curl tells the status of each answer.
+// environment returns the environment for a page's commands. It lacks this process's settings for belfry, and makes curl
+// tell the status of each answer.
 func (p *place) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()

@@ -50,7 +50,7 @@ func newSession(t *testing.T, place *place) *session {
 		running: map[string]*background{}, fields: map[string]string{}}
 }
 
-// playAll plays the blocks of a page, all of them, and reports what is wrong with each.
+// playAll plays the blocks of a page. It goes on after one that fails, and reports all failures.
 func (s *session) playAll(p page) error {
 	var all []error
 	for _, b := range p.blocks {
@@ -73,7 +73,7 @@ func (s *session) playAll(p page) error {
 	return errors.Join(all...)
 }
 
-// play runs a block, or compares it with what was printed.
+// play runs a block, or compares it with the output of the blocks before.
 func (s *session) play(k kind, text string) error {
 	switch k.language {
 	case "sh":
@@ -140,7 +140,7 @@ func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
 
 // remember keeps the fields of the answers that were printed.
 func (s *session) remember() {
-	answers, _ := documents(s.printed) // what is no JSON has no fields
+	answers, _ := documents(s.printed) // other output has no fields
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -249,7 +249,7 @@ func (b *background) stop() error {
 // wait waits until the lines stand together in the output of a background block.
 func (s *session) wait(b *background, want []string, shape bool) error {
 	if b == nil {
-		return errors.New("what should print this does not run")
+		return errors.New("the block that should print this does not run")
 	}
 	deadline := time.After(waitLimit)
 	tick := time.NewTicker(50 * time.Millisecond)

@@ -17,7 +17,7 @@ import (
 
 const document = repository + "/httpapi/openapi.yaml"
 
-// preamble finds the types of a body and of an answer in what openapi-typescript generates.
+// preamble finds the types of a body and of an answer among those that openapi-typescript generates.
 const preamble = `import type { paths } from "./api";
 type Body<Operation extends { requestBody?: unknown }> =
   NonNullable<Operation["requestBody"]> extends { content: { "application/json": infer B } } ? B : never;
@@ -27,10 +27,10 @@ type Answer<Operation extends { responses: unknown }, Type> =
 `
 
 // TestTypeScript gives every body and every answer of the pages the type that openapi-typescript makes of openapi.yaml.
-// That the types refuse what is wrong is seen by the same values with a field that does not exist.
+// The same values with a field that does not exist must be refused: that shows that the types check something.
 func TestTypeScript(t *testing.T) {
 	if os.Getenv("BELFRY_TYPESCRIPT") == "" {
-		t.Skip("make test-typescript gets what this needs")
+		t.Skip("make test-typescript installs the generator and the compiler")
 	}
 	dir := t.TempDir()
 	node(t, "node_modules/openapi-typescript/bin/cli.js", document, "--output", filepath.Join(dir, "api.ts"))

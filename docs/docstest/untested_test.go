@@ -46,7 +46,7 @@ func parseShell(text string) ([]string, error) {
 	return commands, nil
 }
 
-// harmless returns the command that checks another one without doing what that does.
+// harmless returns a command that checks another one without running it.
 func harmless(command string) (string, error) {
 	words := strings.Fields(command)
 	verb := strings.Join(words[:min(2, len(words))], " ")
