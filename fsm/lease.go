@@ -19,6 +19,9 @@ type LeaseRequest struct {
 	Namespace, Queue string
 	Max              int
 	Lease            time.Duration
+	// Look has the answer come as soon as every shard's leader has said that nothing is there, and not at the end of the
+	// wait.
+	Look bool
 	// Holder is the run of a node that the tasks go to, which a leader to come asks whether they arrived. 0: not known.
 	Holder uint32
 }

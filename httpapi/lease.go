@@ -13,7 +13,8 @@ import (
 
 const (
 	maxLeaseWait = time.Minute
-	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants.
+	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants, if one
+	// of them does not say that nothing is there.
 	leaseLook    = 250 * time.Millisecond
 	leaseRule    = "100ms to 12h"
 	writeReserve = 30 * time.Second // for an answer to be taken, however long the call waited before
@@ -149,7 +150,7 @@ func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsm
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	tasks, err := s.cfg.Backend.Lease(ctx, fsm.LeaseRequest{
-		Namespace: fsm.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease,
+		Namespace: fsm.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease, Look: d.wait == 0,
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, nil // the wait is over: that is no failure

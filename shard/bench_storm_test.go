@@ -129,6 +129,8 @@ func (w *stormWorker) Take(leased fsm.Leased) {
 	wake(w.come)
 }
 
+func (w *stormWorker) Nothing(uint64) {}
+
 func (w *stormWorker) End(error) { close(w.ended) }
 
 func (w *stormWorker) work(due time.Time) time.Duration {
@@ -148,7 +150,7 @@ func (w *stormWorker) work(due time.Time) time.Duration {
 			cmds = append(cmds, settleOf(t, fsmpb.Verdict_VERDICT_DELIVERED))
 		}
 		done += len(cmds)
-		w.demand.Set(uint64(done+stormRoom), uint64(done))
+		w.demand.Set(uint64(done+stormRoom), uint64(done), 0)
 		for _, reply := range w.node.Do(w.b.Context(), cmds) {
 			if reply.Err != nil {
 				w.b.Error(reply.Err)

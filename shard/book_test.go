@@ -118,6 +118,8 @@ func (a acker) Take(l fsm.Leased) {
 	go func() { a.m.c.leader().Do(context.Background(), cmds) }()
 }
 
+func (acker) Nothing(uint64) {}
+
 func (acker) End(error) {}
 
 func (m *turmoil) consume(queue string, begin bool) {

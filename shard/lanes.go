@@ -87,6 +87,7 @@ type book struct {
 	consumed ring         // pulled lanes with a demand
 	broken   int          // lanes whose breaker is open
 	pacing   pacing
+	looks    looks
 }
 
 func newBook(l *leadership) *book {

@@ -27,6 +27,9 @@ func newDesk(l *leadership) *pull.Desk {
 		Changed: func(lane fsm.Lane) {
 			l.proposer.queue.tell(func(b *book) { b.demandChanged(lane) })
 		},
+		Look: func(lane fsm.Lane) {
+			l.proposer.queue.tell(func(b *book) { b.looks.add(lane) })
+		},
 		Task:    l.leasedTask,
 		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },
 		Release: func(grants []fsm.Grant) []fsm.Grant { return l.firing.release(grants) },

@@ -20,6 +20,13 @@ type puller struct {
 	at    []time.Time
 	ready []int
 	ended error
+	looks []uint64 // answered with nothing
+}
+
+func (p *puller) Nothing(look uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.looks = append(p.looks, look)
 }
 
 func (p *puller) Take(l fsm.Leased) {
@@ -109,6 +116,37 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 	})
 }
 
+// A leader says at once that nothing is there, and never while something is: what is due when the question comes is
+// handed over, whether it has been found due or not. What a queue holds back is not there.
+func TestLooks(t *testing.T) {
+	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
+		n.must(t, inQueue("work", "later", time.Now().Add(time.Hour)))
+		began := time.Now()
+		p, d := n.lease(t, "work", 10, time.Minute)
+		d.Set(10, 0, 1)
+		synctest.Wait()
+		if len(p.looks) != 1 || p.looks[0] != 1 || len(p.tasks) != 0 || !time.Now().Equal(began) {
+			t.Fatalf("answered %v, with %q, after %v", p.looks, p.ids(), time.Since(began))
+		}
+		for i := range uint64(20) {
+			n.must(t, inQueue("work", fmt.Sprint(i, " "), time.Now())) // its Advance is not made yet
+			d.Set(10+i, i, 2+i)
+			for len(p.looks) < int(2+i) {
+				time.Sleep(time.Millisecond)
+			}
+			if n := len(p.tasks); n != int(i+1) {
+				t.Fatalf("question %d: told that nothing is there, with %d tasks", i+2, n)
+			}
+		}
+		other, d := n.lease(t, "empty", 1, time.Minute)
+		d.Set(1, 0, 9)
+		synctest.Wait()
+		if len(other.looks) != 1 || other.looks[0] != 9 {
+			t.Errorf("of another queue: %v", other.looks)
+		}
+	})
+}
+
 func TestBacklogIsLeasedAtOnce(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		for i := range 30 {
@@ -121,7 +159,7 @@ func TestBacklogIsLeasedAtOnce(t *testing.T) {
 		if len(p.tasks) != 10 || p.ready[0] != 20 {
 			t.Fatalf("%d tasks, %v wait", len(p.tasks), p.ready)
 		}
-		d.Set(25, 10)
+		d.Set(25, 10, 0)
 		synctest.Wait()
 		if len(p.tasks) != 25 || p.ready[24] != 5 || !time.Now().Equal(began) {
 			t.Fatalf("%d tasks, %v wait, after %v", len(p.tasks), p.ready, time.Since(began))

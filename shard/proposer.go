@@ -249,6 +249,7 @@ func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) 
 	p.tellReady(loads)
 	p.lead.firing.add(stand, renewed)
 	p.lead.firing.giveBack(back)
+	p.answerLooks()
 	p.lookAgain()
 	p.shard.metrics.broken.Set(float64(p.book.broken))
 }

@@ -28,7 +28,7 @@ type ServerStream interface {
 
 // Demand is a standing demand at a shard's leader on this node; see desk.Demand.
 type Demand interface {
-	Set(total, received uint64)
+	Set(total, received, look uint64)
 	Withdraw()
 }
 

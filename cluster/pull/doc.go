@@ -23,6 +23,12 @@
 // turn, and the others keep a small demand, so that neither a backlog somewhere multiplies the surplus nor is a shard
 // without one passed over.
 //
+// # Consumers that do not wait
+//
+// A consumer that only looks has the pool ask all shards whether anything is there; the question rides with the demands,
+// and the answer comes behind the tasks. It leaves with nothing once every shard has answered, and otherwise when its
+// context ends: a shard whose leader is not known, or does not answer, may have something.
+//
 // # When something breaks
 //
 // A demand ends when its shard's leader does; the next leader's name comes as news (router.Leaders), and the demand

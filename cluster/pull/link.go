@@ -141,6 +141,10 @@ func (l *link) hear(answer *clusterpb.PullAnswer) {
 		}
 		l.deliver(a, l.puller.arrivals(a.shard).take(answer.Tasks))
 	}
+	if answer.Looked > 0 && current && a.place.ask == a {
+		a.place.looked = max(a.place.looked, answer.Looked)
+		a.place.pool.dismiss()
+	}
 	if !answer.Ended {
 		return
 	}

@@ -20,6 +20,8 @@ type place struct {
 	ask   *ask // nil: nothing is asked for
 	ready int  // how many more waited there, as it said when it last delivered
 
+	looked uint64 // the pool's last question to which it said that nothing was there
+
 	refused string      // who did not lead it, or could not be reached, when last asked
 	hint    string      // who leads it, as that one said
 	hinted  bool        // the last one asked was such a hint
@@ -158,7 +160,9 @@ type ask struct {
 
 // message says where the demand stands.
 func (a *ask) message() *clusterpb.PullDemand {
-	m := &clusterpb.PullDemand{Number: a.number, Total: a.total, Received: a.received, End: a.end}
+	m := &clusterpb.PullDemand{
+		Number: a.number, Total: a.total, Received: a.received, End: a.end, Look: a.place.pool.look,
+	}
 	if !a.begun {
 		m.Shard, m.Namespace, m.Queue = a.shard, a.key.namespace, a.key.queue
 		m.LeaseMs, m.Holder = a.key.lease.Milliseconds(), a.link.puller.holder

@@ -10,6 +10,8 @@ import (
 // waiter is one consumer's call. The puller's mutex guards it until served is closed.
 type waiter struct {
 	max    int
+	looks  bool   // it does not wait for what is not there yet
+	look   uint64 // the pool's question that it waits for, if it looks
 	pool   *pool
 	place  *list.Element // in pool.waiters; nil: it waits no longer
 	served chan struct{}
@@ -34,6 +36,7 @@ type pool struct {
 	tickAt    time.Time     // when it rings; zero: it does not
 	hints     *time.Timer   // forgets what shards said that do not deliver
 	news      uint64        // arrivals so far
+	look      uint64        // the last question to all shards whether anything is there
 	closed    bool          // it is in puller.pools no more
 }
 
@@ -57,7 +60,44 @@ func (q *pool) enter(w *waiter) {
 	q.noteReturn()
 	q.releaseStale()
 	q.serve()
+	if w.looks && w.place != nil {
+		q.look++
+		w.look = q.look
+	}
 	q.adjust()
+	if w.look > 0 {
+		q.askAll()
+	}
+}
+
+// askAll has the last question put to all shards that are asked for anything. The others are asked it with the first
+// demand.
+func (q *pool) askAll() {
+	for _, at := range q.places {
+		if at.ask != nil {
+			at.ask.link.send(at.ask)
+		}
+	}
+}
+
+// dismiss sends those away who only look, once every shard has said that nothing is there.
+func (q *pool) dismiss() {
+	answered := q.look
+	for _, s := range q.puller.cfg.State().Shards {
+		at := q.places[s.Id]
+		if at == nil {
+			return
+		}
+		answered = min(answered, at.looked)
+	}
+	for e := q.waiters.Front(); e != nil; {
+		w := e.Value.(*waiter)
+		e = e.Next()
+		if w.looks && w.look <= answered {
+			q.leave(w)
+			close(w.served)
+		}
+	}
 }
 
 // releaseStale gives back what would be gone if this process had not been kept from its work: too little may be left of

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -316,5 +317,98 @@ func TestLargeTasksForMany(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
+	})
+}
+
+// look is a lease that does not wait for what is not there yet.
+func (w *world) look(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
+	return w.pullers[node].Lease(ctx, fsm.LeaseRequest{
+		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute, Look: true,
+	})
+}
+
+// TestLookIsQuick: a consumer that does not wait hears that nothing is there after two messages to each node and back,
+// and gets what is there.
+func TestLookIsQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		w.must(due(named(3, "later"), time.Now().Add(time.Hour), 10))
+		for round := range 3 {
+			for _, node := range []string{"a", "b", "c"} {
+				began := time.Now()
+				tasks, err := w.look(t.Context(), node, 100)
+				if took := time.Since(began); err != nil || len(tasks) != 0 || took > 4*onTheWire {
+					t.Errorf("round %d, node %s: %v, %v after %v", round, node, tasks, err, took)
+				}
+				time.Sleep(time.Duration(round) * idleLife)
+			}
+		}
+		for i := range uint32(12) { // acknowledged, and not found due yet
+			w.must(due(named(i, "now"), time.Now(), 10))
+			tasks, err := w.look(t.Context(), []string{"a", "b", "c"}[i%3], 100)
+			if err != nil || len(tasks) != 1 {
+				t.Fatalf("of shard %d: %v, %v", i+1, tasks, err)
+			}
+			w.must(ack(tasks[0]))
+		}
+	})
+}
+
+// TestLooksOfMany: many consumers that look at once each get a task or hear that there is none, and none is lost.
+func TestLooksOfMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		const tasks, lookers = 30, 60
+		w.fill(tasks, time.Now(), 0)
+		var got, none atomic.Int32
+		var wg sync.WaitGroup
+		for i := range lookers {
+			wg.Go(func() {
+				leased, err := w.look(t.Context(), []string{"a", "b", "c"}[i%3], 1)
+				if err != nil || len(leased) > 1 {
+					t.Errorf("%v, %v", leased, err)
+				}
+				got.Add(int32(len(leased)))
+				none.Add(int32(1 - len(leased)))
+			})
+		}
+		began := time.Now()
+		wg.Wait()
+		t.Logf("%d got one, %d none, after %v", got.Load(), none.Load(), time.Since(began))
+		if got.Load() < 1 || got.Load() > tasks || time.Since(began) > 250*time.Millisecond {
+			t.Errorf("%d got one, after %v", got.Load(), time.Since(began))
+		}
+	})
+}
+
+// TestLookIsBounded: where a leader does not answer, the end of the wait decides, and the next leader's answer counts.
+func TestLookIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 12, nil)
+		w.cut("b", true)
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		tasks, err := w.look(ctx, "a", 10)
+		if took := time.Since(began); err != nil || len(tasks) != 0 || took != 250*time.Millisecond {
+			t.Fatalf("%v, %v after %v", tasks, err, took)
+		}
+		answered := make(chan time.Duration)
+		go func() {
+			began := time.Now()
+			if tasks, err := w.look(t.Context(), "a", 10); err != nil || len(tasks) != 0 {
+				t.Errorf("%v, %v", tasks, err)
+			}
+			answered <- time.Since(began)
+		}()
+		time.Sleep(100 * time.Millisecond)
+		for id, leader := range w.leader {
+			if leader == "b" {
+				w.lead(id, "c", true)
+			}
+		}
+		if took := <-answered; took < 100*time.Millisecond || took > 110*time.Millisecond {
+			t.Errorf("answered after %v", took)
+		}
 	})
 }

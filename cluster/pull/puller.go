@@ -61,9 +61,10 @@ var (
 )
 
 // Lease waits until there is a due task that the consumer may have, and returns it with what else has come by then, up
-// to its max; or until ctx ends, and then returns none. The request must be valid, its namespace and queue named.
+// to its max; or until ctx ends, or, for one that only looks, every shard's leader has said that nothing is there, and
+// then returns none. The request must be valid, its namespace and queue named.
 func (p *Puller) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
-	w := &waiter{max: req.Max, served: make(chan struct{})}
+	w := &waiter{max: req.Max, looks: req.Look, served: make(chan struct{})}
 	if err := p.enter(key{req.Namespace, req.Queue, req.Lease}, w); err != nil {
 		return nil, err
 	}

@@ -76,7 +76,7 @@ func (s *session) handle(msg *clusterpb.PullDemand) {
 	case msg.End:
 		s.end(msg.Number, d)
 	case d != nil:
-		d.Set(msg.Total, msg.Received)
+		d.Set(msg.Total, msg.Received, msg.Look)
 	case msg.LeaseMs > 0:
 		s.begin(msg)
 	} // else it was changed while the news of its end was on the way
@@ -100,7 +100,9 @@ func (s *session) begin(msg *clusterpb.PullDemand) {
 	s.mu.Unlock()
 	if drop {
 		d.Withdraw()
+		return
 	}
+	d.Set(msg.Total, msg.Received, msg.Look)
 }
 
 func (s *session) end(number uint64, d Demand) {
@@ -201,6 +203,14 @@ func (c *consumer) Take(leased fsm.Leased) {
 	defer s.mu.Unlock()
 	s.bytes += sizeOf(leased.Tasks)
 	s.put(&clusterpb.PullAnswer{Number: c.number, Tasks: leased.Tasks, Ready: uint64(leased.Ready)})
+}
+
+// Nothing tells the other node that nothing was there when it asked.
+func (c *consumer) Nothing(look uint64) {
+	s := c.session
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(&clusterpb.PullAnswer{Number: c.number, Looked: look})
 }
 
 // End tells the other node why its demand ended.

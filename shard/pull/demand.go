@@ -29,11 +29,15 @@ type Demand struct {
 	sentBytes int    // sum of sent
 
 	parcel []*fsmpb.Task // while tasks are handed out
+
+	look   uint64 // the last question whether anything is there; 0: none was asked
+	looked uint64 // the last one that was answered
 }
 
 // Set says how many tasks may come over the demand's life, and how many of them have arrived. A total lowered below
-// what is under way asks for nothing more.
-func (d *Demand) Set(total, received uint64) {
+// what is under way asks for nothing more. A look that is higher than the last one asks whether anything is there; see
+// Consumer.Nothing.
+func (d *Demand) Set(total, received, look uint64) {
 	k := d.desk
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -49,6 +53,17 @@ func (d *Demand) Set(total, received uint64) {
 	k.shelf.offer(d)
 	if d.room() > before {
 		k.tell(d.line)
+	}
+	if look > d.look {
+		d.look = look
+		k.cfg.Look(d.line.lane)
+	}
+}
+
+// lookAgain has an open question answered once nothing is on its way to the demand any more.
+func (d *Demand) lookAgain() {
+	if d.look > d.looked && d.coming == 0 && d.place != nil {
+		d.desk.cfg.Look(d.line.lane)
 	}
 }
 
@@ -97,6 +112,7 @@ func (d *Demand) deliver() {
 func (d *Demand) miss() {
 	d.granted--
 	d.coming--
+	d.lookAgain()
 	d.forgetIfDone()
 }
 

@@ -33,6 +33,9 @@ type Wish struct {
 type Consumer interface {
 	// Take gets tasks that are leased and due, in the order of their instants.
 	Take(fsm.Leased)
+	// Nothing says that nothing was there for the demand when it asked so, by this number, and that all that came before
+	// has been taken.
+	Nothing(look uint64)
 	// End says that nothing more comes. It is not called after Demand.Withdraw.
 	End(error)
 }
@@ -41,6 +44,9 @@ type Consumer interface {
 type Config struct {
 	// Changed is told that what is asked of a lane has appeared, grown or gone, once until Wishes is called for it.
 	Changed func(fsm.Lane)
+	// Look is told that a demand asks whether anything is there for it. Nothing is called for its lane once what was due
+	// then has been found due, and all that waits has been granted, as far as it may be.
+	Look func(fsm.Lane)
 	// Task returns what a grant is of, nil if that is no longer to be handed over: the grant has then been seen to.
 	// It is called without the desk's lock.
 	Task func(fsm.Grant) *fsmpb.Task
@@ -244,8 +250,26 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 	}
 	for _, d := range served {
 		d.deliver()
+		d.lookAgain()
 	}
 	return back
+}
+
+// Nothing answers the demands of a lane that have asked whether anything is there, but for those to which something is
+// on its way: they are told when it has come.
+func (k *Desk) Nothing(lane fsm.Lane) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.lines[lane]
+	if l == nil {
+		return
+	}
+	for e := l.demands.Front(); e != nil; e = e.Next() {
+		if d := e.Value.(*Demand); d.look > d.looked && d.coming == 0 {
+			d.looked = d.look
+			d.consumer.Nothing(d.look)
+		}
+	}
 }
 
 // taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too

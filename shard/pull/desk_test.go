@@ -53,10 +53,20 @@ func TestDeskModel(t *testing.T) {
 				p := someone(t)
 				before := p.demand.room()
 				p.total = uint64(len(p.got)) + rapid.Uint64Range(0, 6).Draw(t, "more")
-				p.demand.Set(p.total, uint64(len(p.got)))
+				p.demand.Set(p.total, uint64(len(p.got)), p.asked)
 				if p.demand.room() > before && !o.changed[p.lane] {
 					t.Fatalf("%s asks for more, and nobody was told", p.name)
 				}
+			},
+			"look": func(t *rapid.T) {
+				p := someone(t)
+				p.asked++
+				p.demand.Set(p.total, uint64(len(p.got)), p.asked)
+			},
+			"nothing": func(t *rapid.T) {
+				l := lane.Draw(t, "lane")
+				o.looking[l] = false
+				o.desk.Nothing(l)
 			},
 			"leave": func(t *rapid.T) {
 				p := someone(t)
@@ -158,13 +168,13 @@ func TestLoweredDemand(t *testing.T) {
 	o.ready[red] = []string{"a", "b", "c"}
 	busy := o.comes(red, time.Second, 3)
 	o.entry(red, 9)
-	busy.demand.Set(0, 0)
+	busy.demand.Set(0, 0, 0)
 	idle := o.comes(red, time.Second, 1)
 	o.start(2)
 	if !slices.Equal(idle.got, []string{"a"}) || len(busy.got) != 0 {
 		t.Errorf("got %v and %v", idle.got, busy.got)
 	}
-	busy.demand.Set(2, 0)
+	busy.demand.Set(2, 0, 0)
 	o.start(1)
 	o.pass(shelfLife)
 	if !slices.Equal(busy.got, []string{"b", "c"}) || len(o.ready[red]) > 0 {
@@ -192,7 +202,7 @@ func TestSlowConsumerGetsNoMore(t *testing.T) {
 		t.Errorf("still asked for: %v", wishes)
 	}
 	o.desk.Granted(nil)
-	slow.demand.Set(100, 8)
+	slow.demand.Set(100, 8, 0)
 	if !o.changed[red] {
 		t.Error("nobody was told that there is room again")
 	}
@@ -226,7 +236,7 @@ func TestCloseEndsEverybody(t *testing.T) {
 	if _, err := o.desk.Open(red, Terms{Lease: time.Second}, 1, p); err != reason {
 		t.Errorf("opened with %v", err)
 	}
-	p.demand.Set(5, 0)
+	p.demand.Set(5, 0, 0)
 	p.demand.Withdraw()
 	if o.desk.Waiting() != 0 || o.desk.Wishes(red) != nil {
 		t.Error("somebody waits")
@@ -253,7 +263,7 @@ func TestShelfLife(t *testing.T) {
 	o.ready[red] = []string{"a", "b"}
 	p := o.comes(red, time.Second, 2)
 	o.entry(red, 2)
-	p.demand.Set(0, 0)
+	p.demand.Set(0, 0, 0)
 	o.start(1)
 	o.pass(shelfLife / 2)
 	o.start(1)
@@ -271,7 +281,7 @@ func TestCloseEmptiesTheShelf(t *testing.T) {
 	o.ready[red] = []string{"a"}
 	p := o.comes(red, time.Second, 1)
 	o.entry(red, 1)
-	p.demand.Set(0, 0)
+	p.demand.Set(0, 0, 0)
 	o.start(1)
 	o.desk.Close(errors.New("over"))
 	o.pass(shelfLife)
@@ -286,7 +296,7 @@ func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
 	o.ready[red] = []string{"a", "b"}
 	p := o.comes(red, time.Second, 2)
 	o.entry(red, 2)
-	p.demand.Set(0, 0)
+	p.demand.Set(0, 0, 0)
 	o.over = true
 	o.start(1)
 	o.pass(shelfLife)

@@ -22,6 +22,12 @@
 // What is on its way to one consumer is bounded in bytes: one that does not say what has arrived gets no more until it
 // does, so a node that hangs holds up neither the desk nor others.
 //
+// # Nothing there
+//
+// A demand may ask whether anything is there for it. The proposer answers, between two entries: what was due when the
+// question came has been found due, and nothing of it waits in the lane for a grant. A demand to which a grant is on its
+// way is answered after that. So tasks that were there come before the answer, on the same way.
+//
 // # Left to others
 //
 // Which lanes get how much (pauses, limits): the proposer, which asks for Wishes. Instants: the firing queue. How a

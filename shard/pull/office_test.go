@@ -16,6 +16,7 @@ type office struct {
 	t       rapid.TB
 	desk    *Desk
 	changed map[fsm.Lane]bool
+	looking map[fsm.Lane]bool // those of which the desk was asked, and that were not answered since
 	ready   map[fsm.Lane][]string
 	held    []fsm.Grant
 	out     map[string]string // who has a task; empty: nobody
@@ -60,6 +61,15 @@ type person struct {
 	ready  int
 	ended  error
 	left   bool
+	asked  uint64 // the last question whether anything is there
+	look   uint64 // the last that was answered with nothing
+}
+
+func (p *person) Nothing(look uint64) {
+	if p.left || p.ended != nil || look <= p.look || p.demand.coming > 0 {
+		p.o.t.Fatalf("%s is told that nothing is there: %d after %d, %d on their way", p.name, look, p.look, p.demand.coming)
+	}
+	p.look = look
 }
 
 func (p *person) Take(l fsm.Leased) {
@@ -83,11 +93,12 @@ func (p *person) End(err error) { p.ended = err }
 
 func newOffice(t rapid.TB) *office {
 	o := &office{
-		t: t, changed: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
+		t: t, changed: map[fsm.Lane]bool{}, looking: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
 		terms: map[string]Terms{}, gone: map[string]bool{},
 	}
 	o.desk = NewDesk(Config{
 		Changed: func(l fsm.Lane) { o.changed[l] = true },
+		Look:    func(l fsm.Lane) { o.looking[l] = true },
 		Keep:    func() time.Duration { return shelfLife },
 		Task: func(g fsm.Grant) *fsmpb.Task {
 			if o.gone[g.ID] {
@@ -185,6 +196,9 @@ func (o *office) check(t *rapid.T, count int) {
 		if d.coming != coming[tag] || int(d.granted) != d.coming+len(d.consumer.(*person).got) {
 			t.Fatalf("%s: %d granted, %d of them coming; %d are, and %v arrived", d.consumer.(*person).name, d.granted,
 				d.coming, coming[tag], d.consumer.(*person).got)
+		}
+		if d.place != nil && d.look > d.looked && d.coming == 0 && !o.looking[d.line.lane] {
+			t.Fatalf("%s asks whether anything is there, and nobody will answer", d.consumer.(*person).name)
 		}
 		if d.place == nil && d.coming == 0 {
 			t.Fatalf("%s has left and is remembered", d.consumer.(*person).name)

@@ -1,0 +1,48 @@
+package shard
+
+import (
+	"math"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// looks are the lanes whose consumers have asked whether anything is there, and since when by the leader's clock, in Unix
+// milliseconds; 0: since the next entry is put together.
+type looks map[fsm.Lane]int64
+
+func (l *looks) add(lane fsm.Lane) {
+	if *l == nil {
+		*l = looks{}
+	}
+	(*l)[lane] = 0
+}
+
+// answerLooks tells consumers that nothing is there for them: what was due when they asked has been found due, and none
+// of it waits in their lane for the next entry. Tasks of a paused queue are not there for anyone.
+func (p *proposer) answerLooks() {
+	b := p.book
+	if len(b.looks) == 0 {
+		return
+	}
+	now, inOrder := p.shard.clock.now()
+	next, ok := p.shard.machine.Next()
+	if !ok {
+		next = math.MaxInt64
+	}
+	for lane, since := range b.looks {
+		if since == 0 {
+			since = now.UnixMilli()
+			b.looks[lane] = since
+		}
+		if inOrder && next > since && !b.willGrant(lane) {
+			delete(b.looks, lane)
+			p.lead.desk.Nothing(lane)
+		}
+	}
+}
+
+// willGrant reports whether a later entry grants consumers, if there are any, what waits in their lane now.
+func (b *book) willGrant(key fsm.Lane) bool {
+	l := b.lanes[key]
+	return l != nil && l.Pulled && l.consumed >= 0 && l.Ready > 0 && !l.queue.isShut()
+}
