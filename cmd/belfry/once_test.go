@@ -1,0 +1,108 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+	webhook "github.com/belfryhq/belfry/deploy/receiver"
+)
+
+// arrivals are the webhook-ids that came for each task.
+type arrivals struct {
+	mu  sync.Mutex
+	ids map[string][]string
+}
+
+func (a *arrivals) take(arrived webhook.Arrival) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ids[arrived.TaskID] = append(a.ids[arrived.TaskID], arrived.WebhookID)
+	return http.StatusOK
+}
+
+func (a *arrivals) of(id string) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ids[id]
+}
+
+// put schedules a task by a plain HTTP call, as the README shows it.
+func put(t *testing.T, node, id, body string, once bool) (status int, problem struct {
+	Type string
+	Task client.Task
+}) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, node+"/v1/tasks/"+id, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if once {
+		req.Header.Set("If-None-Match", "*")
+	}
+	status, answer := exchange(t, req)
+	if status >= 400 {
+		if err := json.Unmarshal([]byte(answer), &problem); err != nil {
+			t.Fatalf("%d %s: %v", status, answer, err)
+		}
+	}
+	return status, problem
+}
+
+// The same call three times, the third after the delivery, through three real nodes: with the condition that the README
+// advises there is one delivery, and each repeat is answered with the task that is there. Without it there are two.
+func TestScheduleOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	arrived := arrivals{ids: map[string][]string{}}
+	hook := httptest.NewServer(webhook.Handler(arrived.take))
+	defer hook.Close()
+	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Stop()
+	nodes := cluster.URLs()
+	c := dial(t, nodes[0])
+	body := `{"delay": "1s", "payload": {"order": 1042}, "target": {"url": "` + hook.URL + `"}}`
+
+	if status, _ := put(t, nodes[0], "once", body, true); status != http.StatusCreated {
+		t.Fatalf("the first call: %d", status)
+	}
+	status, problem := put(t, nodes[1], "once", body, true)
+	if status != http.StatusPreconditionFailed || problem.Task.ID != "once" || problem.Task.State == "" {
+		t.Errorf("a repeat before the delivery: %d %+v", status, problem)
+	}
+	delivered := awaitState(t, c, "once", client.Delivered)
+	status, problem = put(t, nodes[2], "once", body, true)
+	if status != http.StatusPreconditionFailed || !strings.HasSuffix(problem.Type, "precondition-failed") ||
+		problem.Task.State != client.Delivered || problem.Task.Revision != delivered.Revision {
+		t.Errorf("a repeat after the delivery: %d %+v", status, problem)
+	}
+	out, code := belfry(t, "schedule", "once", "--if-absent", "--in", "1s", "--url", hook.URL, "--addr", nodes[1])
+	if code != 0 || !strings.HasPrefix(out, "task once is there already (delivered): nothing was changed\n") {
+		t.Errorf("the command: %d\n%s", code, out)
+	}
+
+	for range 2 {
+		if status, _ := put(t, nodes[1], "again", body, false); status != http.StatusCreated {
+			t.Fatalf("a plain call: %d", status)
+		}
+		awaitState(t, c, "again", client.Delivered)
+	}
+	if ids := arrived.of("again"); len(ids) != 2 || ids[0] == ids[1] {
+		t.Errorf("a plain call that is repeated after the delivery is delivered as %v", ids)
+	}
+	now, err := c.Get(t.Context(), "once")
+	if err != nil || now.Revision != delivered.Revision || len(arrived.of("once")) != 1 {
+		t.Errorf("it was delivered as %v, and is %+v (%v)", arrived.of("once"), now, err)
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// The verbs on a real node: what they print is what it did.
+func TestVerbsOnANode(t *testing.T) {
+	addr, c := running(t, "--shards", "4")
+	for _, step := range []struct{ args, stdin, want string }{
+		{"queue patch mails --max-in-flight 7 --retry-delays 4m,1h", "", "max in flight  7"},
+		{"queue pause mails", "", "(paused)"},
+		{"schedule a --queue mails --delay P1D --label tenant:acme --if-absent", "", "tenant=acme"},
+		{"schedule a --queue mails --delay P1D --if-absent", "", "task a is there already (scheduled)"},
+		{"patch a --in 1.5d --label tenant= --label city=bonn", "", "city=bonn"},
+		{"list --label city:bonn --json", "", `"id":"a"`},
+		{"fire a", "", "revision"},
+		{"lease mails", "", "no task is ready in queue mails"},
+		{"queue resume mails", "", "consumers"},
+		{"batch", `{"op":"patch","id":"b","delay":"1h"}` + "\n" + `{"op":"schedule","id":"b","delay":"1h"}`,
+			"1 of 2 operations were refused"},
+		{"schedule 订单 --in 1h", "", `has "订" as character 1`},
+		{"dead list mails", "", "no dead letter was found in queue mails"},
+	} {
+		root := newRoot()
+		var out strings.Builder
+		root.SetOut(&out)
+		root.SetErr(&out)
+		root.SetIn(strings.NewReader(step.stdin))
+		root.SetArgs(append(strings.Fields(step.args), "--addr", addr))
+		err := root.ExecuteContext(t.Context())
+		if err != nil {
+			out.WriteString(err.Error())
+		}
+		if !strings.Contains(out.String(), step.want) {
+			t.Errorf("belfry %s: %v, want %q\n%s", step.args, err, step.want, out.String())
+		}
+	}
+	awaitState(t, c, "a", client.Ready) // fired, and held by nothing but the want of a consumer
+	if b, err := c.Get(t.Context(), "b"); err != nil || b.State != client.Scheduled {
+		t.Errorf("b was not scheduled by the batch: %+v %v", b, err)
+	}
+}
