@@ -26,8 +26,8 @@ func answerLines(w http.ResponseWriter, r *http.Request) {
 		if in.Text() == "break" {
 			panic(http.ErrAbortHandler)
 		}
-		fmt.Fprintf(w, "%d: %s\n", n, in.Text())
-		if err := flow.Flush(); err != nil {
+		_, err := fmt.Fprintf(w, "%d: %s\n", n, in.Text())
+		if err := errors.Join(err, flow.Flush()); err != nil {
 			panic(err)
 		}
 	}
@@ -69,7 +69,8 @@ func TestBatchLinesStreams(t *testing.T) {
 		return nil
 	})
 	long := strings.Repeat("b", resultsBuffer)
-	if want := []string{"1: a\n", "2: " + long + "\n", "3: " + long + long + "\n"}; err != nil || !slices.Equal(got, want) {
+	want := []string{"1: a\n", "2: " + long + "\n", "3: " + long + long + "\n"}
+	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%.99q, %v", got, err)
 	}
 }

@@ -25,8 +25,8 @@ func IfRevision(revision uint64) Option {
 	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
 }
 
-// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition, with the task that is
-// there in Error.Task. It schedules once, as long as the task or its tombstone lives.
+// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition, with the task that
+// is there in Error.Task. It schedules once, as long as the task or its tombstone lives.
 func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
 
 // ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task, and Cancel its ID, Outcome

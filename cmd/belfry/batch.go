@@ -15,11 +15,11 @@ func newBatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "batch [FILE]",
 		Short: "Carry out many operations, a line of JSON each",
-		Long: `Carry out many operations, a line of JSON each, as POST /v1/batch takes them: from a file, or from the standard input.
+		Long: `Carry out many operations from a file or the standard input, a line of JSON each, as POST /v1/batch takes them.
 
-The answers are printed as they come, a line of JSON for each operation, in the same order. The exit status is 0 if all
-were carried out, 1 if any was refused, and 4 if the answer broke off: then lines without an answer may have been carried
-out, and those with a "key" can be sent again.`,
+The answers are printed as they come, a line of JSON for each operation, in the same order. The exit status is 0 if
+all were carried out, 1 if any was refused, and 4 if the answer broke off: then lines without an answer may have been
+carried out, and those with a "key" can be sent again.`,
 		Example: `  belfry batch tasks.ndjson
   echo '{"op": "schedule", "id": "a", "delay": "1h"}' | belfry batch`,
 		Args: cobra.MaximumNArgs(1),

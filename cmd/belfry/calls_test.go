@@ -129,10 +129,13 @@ func TestTouch(t *testing.T) {
 
 // What one verb calls --delay and another --in, both take by both names.
 func TestDelayByBothNames(t *testing.T) {
-	for _, args := range []string{"schedule a --in 1.5d", "schedule a --delay 36h", "touch a --in P1DT12H", "touch a --delay 1d12h",
-		"patch a --in 36h", "patch a --delay 36h"} {
+	for _, args := range []string{
+		"schedule a --in 1.5d", "schedule a --delay 36h", "touch a --in P1DT12H", "touch a --delay 1d12h",
+		"patch a --in 36h", "patch a --delay 36h",
+	} {
 		s := serveOne(t, 200, task)
-		if out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...); code != 0 || s.body != `{"delay":"36h0m0s"}` {
+		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
+		if code != 0 || s.body != `{"delay":"36h0m0s"}` {
 			t.Errorf("%s: %d, sent %s\n%s", args, code, s.body, out)
 		}
 	}

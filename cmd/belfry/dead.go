@@ -20,7 +20,8 @@ func newDead() *cobra.Command {
 func (f *listFlags) addDeadFlags(cmd *cobra.Command, limit int, limitUsage string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil, "only those with this label, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringArrayVar(&f.labels, "label", nil,
+		"only those with this label, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this instant, or within this time from now")
 	flags.IntVar(&f.limit, "limit", limit, limitUsage)
 }

@@ -45,7 +45,8 @@ func newList() *cobra.Command {
 	flags.StringSliceVar(&f.states, "state", nil, "only tasks in these states")
 	flags.StringVar(&f.queue, "queue", "", "only tasks of this queue")
 	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil, "only tasks with this label, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringArrayVar(&f.labels, "label", nil,
+		"only tasks with this label, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.dueBefore, "due-before", "", "only tasks due before this instant, or within this time from now")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (seen in --json)")
 	flags.IntVar(&f.limit, "limit", 100, "stop after so many tasks; 0: list all")

@@ -81,7 +81,7 @@ func parseAtOrSpan(at *time.Time, d *time.Duration, flag, text string) error {
 	if parseAt(at, flag, text) == nil || parseInto(d, flag, text) == nil {
 		return nil
 	}
-	return fmt.Errorf("--%s %q is neither an instant, such as 2026-11-21T10:00:00Z, nor a duration, such as 30m", flag, text)
+	return fmt.Errorf("--%s %q is neither an instant, like 2026-11-21T10:00:00Z, nor a duration, like 30m", flag, text)
 }
 
 // headers reads entries of the form name: value.

@@ -25,8 +25,8 @@ func newPatch() *cobra.Command {
 		Short: "Change a task of which no attempt has begun",
 		Long: `Change what the flags say of a task of which no attempt has begun; the rest of it stays as it is.
 
-Headers and labels are merged with those of the task; one without a value is removed, as in --label tenant=. --clear sets
-a field back to its default: target, target.timeout, retry, retry.max_attempts, labels, payload.`,
+Headers and labels are merged with those of the task; one without a value is removed, as in --label tenant=. --clear
+sets a field back to its default: target, target.timeout, retry, retry.max_attempts, labels, payload.`,
 		Example: `  belfry patch order-1042-close --in 2h
   belfry patch order-1042-close --payload '{"order":1042,"reason":"late"}' --label tenant=acme --clear retry`,
 		Args: cobra.ExactArgs(1),

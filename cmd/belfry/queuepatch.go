@@ -17,8 +17,9 @@ func newQueuePatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patch NAME",
 		Short: "Change a queue's policy in one step",
-		Long: `Change what the flags say of a queue's policy, in one step: patches that are made at the same time are all in force
-afterwards. A queue without a policy gets one.
+		Long: `Change what the flags say of a queue's policy, in one step.
+
+Patches that are made at the same time are all in force afterwards. A queue without a policy gets one.
 
 An empty value, or 0, sets a field back to its default, as in queue set. Headers are merged with those there are; one
 without a value is removed.`,

@@ -21,10 +21,10 @@ func newSchedule() *cobra.Command {
 
 Without an id the service makes one; with neither --in nor --at it is due at once.
 
-A task that was delivered is scheduled, and delivered, again. With --if-absent it is scheduled once: if there is a task of
-that id, finished ones included, nothing changes, that task is printed, and the exit status is 0. This holds as long as
-the task can be read, which is the queue's keep_done after it has finished.`,
-		Example: `  belfry schedule order-1042-close --in 30m --if-absent --url https://shop.example/close --payload '{"order":1042}'
+A task that was delivered is scheduled, and delivered, again. With --if-absent it is scheduled once: if there is a
+task of that id, finished ones included, nothing changes, that task is printed, and the exit status is 0. This holds as
+long as the task can be read, which is the queue's keep_done after it has finished.`,
+		Example: `  belfry schedule order-1042-close --if-absent --in 30m --url https://shop.example/close --payload '{"order":7}'
   belfry schedule --at 2026-11-21T10:00:00Z --queue reports --label tenant=acme`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,9 +52,9 @@ the task can be read, which is the queue's keep_done after it has finished.`,
 	caller.addFlags(cmd)
 	task.addFlags(cmd.Flags())
 	alias(cmd, "in", "delay")
-	cmd.Flags().StringVar(&key, "key", "", "idempotency key: until two other calls have changed the task, the same call again changes nothing\n"+
-		"(default: a random one)")
-	cmd.Flags().BoolVar(&absent, "if-absent", false, "schedule once: only if there is no such task, finished ones included")
+	cmd.Flags().StringVar(&key, "key", "", "idempotency key: the same call again changes nothing, until two others have\n"+
+		"changed the task or its tombstone is gone (default: a random one)")
+	cmd.Flags().BoolVar(&absent, "if-absent", false, "schedule once: only if there is no such task, finished or not")
 	return cmd
 }
 

@@ -25,7 +25,7 @@ func TestMistakes(t *testing.T) {
 		"schedule a --delay soon":              `--in: duration "soon" must be numbers with units`,
 		"schedule a --retry-delays 1m,soon":    `--retry-delays: duration "soon" must be numbers with units`,
 		"schedule a --at tomorrow":             `--at: instant "tomorrow" must be of RFC 3339`,
-		"touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, such as`,
+		"touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, like`,
 		"list --label tenant":                  `--label "tenant" is not name=value`,
 		"schedule a --header tenant":           `--header "tenant" is not name: value`,
 		"patch a":                              "give what to change",
