@@ -76,7 +76,7 @@ func TestLease(t *testing.T) {
 		t.Fatalf("%+v", more)
 	}
 	asked := h.fake.queues.asked
-	want := []fsm.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second},
+	want := []fsm.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
 		{Namespace: "default", Queue: "q", Max: 1000, Lease: 12 * time.Hour}}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked %+v", asked)
