@@ -33,10 +33,9 @@ type claim struct {
 	since    time.Time // when it was admitted, or has left
 }
 
-// admission is what memberlist asks before it takes up a member, or news of one, however it came: in a packet or in the
-// exchange of whole states. It asks under its own lock, so nothing here may call memberlist. There is no merge delegate:
-// memberlist v0.6.0 reads the versions of a foreign list before it asks one, unchecked, and a list without any would end
-// the process.
+// admission is what memberlist asks before it takes up a member, or news of one, however it came: in a packet or in
+// the exchange of whole states. It asks under its own lock, so nothing here may call memberlist. There is no merge
+// delegate: each member of a foreign list is asked about here.
 type admission struct{ g *Gossip }
 
 var _ memberlist.AliveDelegate = admission{}

@@ -1,9 +1,16 @@
 package gossip
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"testing"
 	"time"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/gossip/gossiptest"
@@ -152,4 +159,85 @@ func TestForgedDeathHeals(t *testing.T) {
 	b.sees(t, "b.1")
 	a.seesWithin(t, time.Minute, "a.1", "b.1")
 	b.seesWithin(t, time.Minute, "a.1", "b.1")
+}
+
+// Lists of members that no node sends reach a node without a key over TCP. It hangs up, and lives.
+func TestHarmfulStatesAreRefused(t *testing.T) {
+	ab := []string{"a", "b"}
+	a := inClear(t, "a", ab)
+	handle := &codec.MsgpackHandle{}
+	type state struct {
+		Name string
+		Addr []byte
+		Port uint16
+		Vsn  []byte
+	}
+	type states struct {
+		Nodes, UserStateLen int
+		Join                bool
+	}
+	for name, c := range map[string]struct {
+		kind   byte
+		header any
+		member any
+	}{
+		"no versions":    {statesType, states{Nodes: 1, Join: true}, state{Name: "b.1", Addr: []byte{127, 0, 0, 1}}},
+		"one version":    {statesType, states{Nodes: 1}, state{Name: "b.1", Vsn: []byte{1}}},
+		"many members":   {statesType, states{Nodes: 1 << 20}, state{}},
+		"fewer than 0":   {statesType, states{Nodes: -1}, state{}},
+		"much about all": {statesType, states{UserStateLen: 20 << 20}, state{}},
+		"a long message": {8, struct{ UserMsgLen int }{-1}, state{}},
+		"compressed":     {compressType, struct{ Buf []byte }{[]byte{0x00}}, state{}},
+	} {
+		conn, err := net.Dial("tcp", a.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		message := bytes.NewBuffer([]byte("\x02\xf4\x08" + label))
+		message.WriteByte(c.kind)
+		for _, part := range []any{c.header, c.member} {
+			if err := codec.NewEncoder(message, handle).Encode(part); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := conn.Write(message.Bytes()); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if said, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: it said %q and did not hang up", name, said)
+		}
+		_ = conn.Close() // it is of no more use
+	}
+	inClear(t, "b", ab, a.addr)
+	a.sees(t, "a.1", "b.1")
+}
+
+func TestCompressedPacketsAreDropped(t *testing.T) {
+	ping, compressed := []byte{pingType, 1}, []byte{compressType, 1, 2}
+	compound := func(parts ...[]byte) []byte {
+		packet := []byte{compoundType, byte(len(parts))}
+		for _, p := range parts {
+			packet = append(packet, 0, byte(len(p)))
+		}
+		return append(packet, bytes.Join(parts, nil)...)
+	}
+	labelled := func(p []byte) []byte { return append([]byte("\xf4\x08"+label), p...) }
+	checked := func(p []byte) []byte { return append([]byte{checkedType, 1, 2, 3, 4}, p...) }
+	for _, c := range []struct {
+		packet   []byte
+		harmless bool
+	}{
+		{nil, true}, {ping, true}, {compressed, false}, {labelled(ping), true}, {labelled(compressed), false},
+		{compound(ping, ping), true}, {compound(ping, compressed), false}, {labelled(compound(compressed, ping)), false},
+		{labelled(checked(compound(ping))), true}, {labelled(checked(compressed)), false},
+		{compound(compound(compound(compound(ping)))), false}, {[]byte{compoundType, 9, 0}, true},
+		{[]byte{labelType}, true}, {[]byte{labelType, 9, 1}, true}, {[]byte{checkedType}, true},
+	} {
+		if got := isHarmless(c.packet, maxNested); got != c.harmless {
+			t.Errorf("%q: harmless %v", c.packet, got)
+		}
+	}
 }

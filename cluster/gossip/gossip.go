@@ -44,8 +44,8 @@ const (
 	mendEvery   = 10 * time.Second
 )
 
-// deadFor is how long memberlist remembers a member that has died. A forged death may have an incarnation that the member
-// cannot beat: it comes back only after this.
+// deadFor is how long memberlist remembers a member that has died. A forged death may have an incarnation that the
+// member cannot beat: it comes back only after this.
 const deadFor = 10 * time.Second
 
 // Gossip is this node in the mesh.
@@ -101,6 +101,10 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = nameOf(g.self)
 	c.Transport = g.cfg.Transport
+	if g.cfg.Key == nil {
+		c.Transport = vet(g.cfg.Transport)
+	}
+	c.EnableCompression = false // see vetted
 	c.Label = label
 	c.SecretKey = g.cfg.Key
 	c.TCPTimeout = 3 * time.Second

@@ -82,7 +82,8 @@ func (f *Forger) Dead(to string, incarnation uint32, start, from string) {
 }
 
 func (f *Forger) accuse(kind byte, to string, incarnation uint32, start, from string) {
-	f.send(to, message(kind, 3).number("Incarnation", incarnation).bytes("Node", []byte(start)).bytes("From", []byte(from)))
+	f.send(to, message(kind, 3).number("Incarnation", incarnation).bytes("Node", []byte(start)).
+		bytes("From", []byte(from)))
 }
 
 // Hints says who leads.
