@@ -18,10 +18,10 @@
 //	verify      what is in a stopped node's data folder
 //	compare     this node's replicas against those elsewhere, all the time
 //
-// The rule between them: gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name may
-// come from gossip, since using a wrong one costs a retry; membership and placement come from the control group only. The
-// clocks of all nodes in the control group's map are asked, each once a second, and a node is alive that has answered
-// within four.
+// The rule between them: gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name
+// may come from gossip, since using a wrong one costs a retry; membership and placement come from the control group
+// only. The clocks of all nodes in the control group's map are asked, each once a second, and a node is alive that has
+// answered within four.
 //
 // A peer's addresses are looked up each time it is dialled: where it was last reached and where it is registered, both
 // also from the address book on disk, where gossip says it is, and at last those of --join. All are tried, and the node

@@ -188,7 +188,7 @@ func (n *Node) Ready() error {
 		return err
 	}
 	if _, sure := n.Now(); !sure {
-		return errors.New("this node's clock has not been compared with the others': too few of them answer, or they are at odds")
+		return errors.New("this node's clock has not been compared with the others': too few answer, or they are at odds")
 	}
 	return nil
 }

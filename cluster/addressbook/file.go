@@ -52,8 +52,8 @@ func (b *Book) save() error {
 // retryAfter is how long the writer waits after a write that failed.
 const retryAfter = 5 * time.Second
 
-// Run writes the book whenever it has changed, until the context ends, and then once more if need be. Run logs the first
-// of several failures in a row.
+// Run writes the book whenever it has changed, until the context ends, and then once more if need be. Run logs the
+// first of several failures in a row.
 func (b *Book) Run(ctx context.Context) {
 	for failing := false; ; {
 		select {

@@ -21,9 +21,9 @@ type attempt struct {
 	err    error
 }
 
-// DialNode connects to a node wherever it is now: at the first of its addresses where a node proves to have the id. The
-// addresses are tried in order. The next one is dialled when the last has failed, and beside it when it has said nothing
-// for headStart. So an address that is wrong, stale or silent costs a moment.
+// DialNode connects to a node wherever it is now: at the first of its addresses where a node proves to have the id.
+// The addresses are tried in order. The next one is dialled when the last has failed, and beside it when it has said
+// nothing for headStart. So an address that is wrong, stale or silent costs a moment.
 func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error) {
 	targets := e.cfg.Lookup(nodeID)
 	if len(targets) == 0 {
