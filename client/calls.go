@@ -77,6 +77,9 @@ func (c *Client) single(o *options) bool { return c.cfg.SingleCalls || o.whole !
 
 // gathered sends the line that lacks its end. Err says that it could not be made.
 func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error) (Change, error) {
+	if err == nil {
+		err = checkLine(len(data) + len("}"))
+	}
 	if err != nil {
 		err = fmt.Errorf("%s %s: %w", w.line.verb, w.line.id, err)
 		w.free()

@@ -1,5 +1,10 @@
 package client
 
+import (
+	"net/http"
+	"strconv"
+)
+
 // A batch is sent in chunks of this size: large enough that what is common to a chunk costs little a line, small enough
 // that repeating one costs little too.
 const (
@@ -7,6 +12,22 @@ const (
 	maxChunkBytes = 1 << 20
 	ndjsonType    = "application/x-ndjson"
 )
+
+// longestLine is how many bytes a line may have, without its end. The service ends a batch at a longer one, which may
+// stand among the lines of other callers: so such a line is refused here, in the service's own words.
+const longestLine = 512 << 10
+
+// checkLine checks how many bytes a line has, without its end.
+func checkLine(n int) error {
+	if n <= longestLine {
+		return nil
+	}
+	return &Error{
+		Status: http.StatusRequestEntityTooLarge, Type: "urn:belfry:problem:too-large",
+		Title: "The body or its payload is over the limit.", Detail: "the line is too long",
+		Limit: strconv.Itoa(longestLine) + " bytes",
+	}
+}
 
 // chunk is some operations of a batch that are on their way together.
 type chunk struct {
@@ -58,6 +79,9 @@ func (k *chunk) addOp(op *Op) {
 // add adds a line, whose data lacks only its end; err says that it could not be made.
 func (k *chunk) add(verb, id string, data []byte, err error) {
 	k.lines = append(k.lines, line{verb: verb, id: id})
+	if err == nil {
+		err = checkLine(len(data) + len("}") - len(k.data))
+	}
 	if err == nil {
 		k.data = append(data, "}\n"...)
 	} else {

@@ -73,28 +73,28 @@ func (t *batch) work(do func(step)) {
 	others.Wait()
 }
 
-// readLines parses lines until the client ends, or falls silent: then what came is answered, and one more line says
-// why no more is taken.
+// readLines parses lines until the client ends, falls silent or sends a line without end: then what came is answered,
+// and one more line says why no more is taken.
 func (t *batch) readLines(context.Context) error {
 	err := t.lines(t.s.cfg.BatchIdle, t.parseLine)
-	if errors.Is(err, errIdle) {
-		err = nil
-		refused := &problem{kind: bodyTimeout, detail: "no line came for too long; the batch ends here",
+	var refused *problem
+	switch {
+	case errors.Is(err, errIdle):
+		refused = &problem{kind: bodyTimeout, detail: "no line came for too long; the batch ends here",
 			limit: t.s.cfg.BatchIdle.String()}
-		if !t.intake.put(line{refused: refused}, 0) {
-			return errCut
-		}
+	case errors.Is(err, errLong):
+		refused = t.s.lineTooLong()
+	case err != nil:
+		return err
 	}
-	if err == nil {
-		t.intake.end()
+	if refused != nil && !t.intake.put(line{refused: refused}, 0) {
+		return errCut
 	}
-	return err
+	t.intake.end()
+	return nil
 }
 
 func (t *batch) parseLine(data []byte) bool {
-	if data == nil {
-		return t.intake.put(line{refused: t.s.lineTooLong()}, 0)
-	}
 	t.parser.now = t.read
 	return t.intake.put(t.parser.batchLine(data), len(data))
 }

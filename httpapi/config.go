@@ -39,7 +39,7 @@ type Config struct {
 	MaxPolls       int           // 16384: consumers that wait for a lease at once
 	MaxStreams     int           // 1024: consumers' streams open at once
 
-	BatchIdle        time.Duration // 5m: how long a batch may go on without a byte from its client
+	BatchIdle        time.Duration // 1m: how long a batch may go on without a line from its client
 	BatchStall       time.Duration // 1m: how long a batch's client may take no answer
 	BatchChunkBytes  int           // 256 KiB: lines that wait while a commit is under way
 	BatchChunkLines  int           // 2048: the same, counted
@@ -60,7 +60,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.SettleBytes, 2<<20)
 	setDefault(&c.MaxPolls, 16384)
 	setDefault(&c.MaxStreams, 1024)
-	setDefault(&c.BatchIdle, 5*time.Minute)
+	setDefault(&c.BatchIdle, time.Minute)
 	setDefault(&c.BatchStall, time.Minute)
 	setDefault(&c.BatchChunkBytes, 256<<10)
 	setDefault(&c.BatchChunkLines, 2048)

@@ -27,6 +27,7 @@ type duplex struct {
 	conn   *http.ResponseController
 	read   arrival      // of the lines in hand
 	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
+	unread bool         // the client may be sending what is not read any more
 
 	head   sync.Mutex // held while the answer's head is written
 	headed bool
@@ -106,10 +107,20 @@ func (d *duplex) perform(request context.Context, abandon func(), work func(do f
 		}
 	})
 	if stop() {
+		d.leaveUnread()
 		return nil
 	}
 	<-woken // nothing may touch the connection after the handler
 	return context.Cause(ctx)
+}
+
+// leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server looks for the
+// body's end within 256 KiB, and only if it has seen that much does it wait a little for its answer to be read before it
+// closes: so it may look for a moment.
+func (d *duplex) leaveUnread() {
+	if d.unread {
+		d.s.ignoreUnsupported(d.conn.SetReadDeadline(time.Now().Add(lingerQuiet)))
+	}
 }
 
 // guard turns a panic into an error: these goroutines are none that the HTTP server watches.
@@ -131,29 +142,35 @@ type panicError struct {
 func (e *panicError) Error() string { return fmt.Sprintf("panic in a stream: %v\n%s", e.what, e.stack) }
 
 // errCut ends a step whose neighbour has ended with the real error; errClient marks one that the client or the network
-// made; errIdle says that no line came for the time given.
+// made; errIdle says that no line came for the time given, and errLong that one is over the limit.
 var (
 	errCut    = errors.New("the stream was cut")
 	errClient = errors.New("the client is gone")
 	errIdle   = errors.New("no line came for too long")
+	errLong   = errors.New("a line is over the limit")
 )
 
-// lines hands each line of the client to line, without its end, or nil for one over the limit, until the client ends.
-// Blank lines are none. idle is how long it may take for more to come; 0: as long as it likes. It ends with errCut when
-// line returns false.
+// lines hands each line of the client to line, without its end, until the client ends. Blank lines are none. idle is how
+// long it may take until the next line is whole; 0: as long as it likes. It ends with errCut when line returns false, and
+// with errLong at a line over the limit, of which no more is read: it may never end.
 func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.s.cfg.BodyBytes, d.length)
+	d.awaitLine(idle)
 	for {
-		if idle > 0 {
-			idleAt := time.Now().Add(idle)
-			d.idleAt.Store(idleAt.UnixNano())
-			d.s.ignoreUnsupported(d.conn.SetReadDeadline(idleAt))
-		}
 		n, err := d.body.Read(f.room())
 		f.filled(n)
 		d.read = d.s.arrived()
-		if !each(f, line) {
-			return errCut
+		handed, cut := each(f, line)
+		if handed > 0 {
+			d.awaitLine(idle)
+		}
+		switch {
+		case errors.Is(cut, errLong):
+			d.idleAt.Store(0)
+			d.unread = true
+			return cut
+		case cut != nil:
+			return cut
 		}
 		switch {
 		case err == nil:
@@ -171,21 +188,36 @@ func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
 	}
 }
 
-// each hands over the whole lines that the framer has.
-func each(f *framer, line func(data []byte) bool) bool {
+// awaitLine gives the client this long for its next line, unless it is 0.
+func (d *duplex) awaitLine(idle time.Duration) {
+	if idle > 0 {
+		idleAt := time.Now().Add(idle)
+		d.idleAt.Store(idleAt.UnixNano())
+		d.s.ignoreUnsupported(d.conn.SetReadDeadline(idleAt))
+	}
+}
+
+// stopReading wakes the read under way. That this fails is no sign of the client's leaving.
+func (d *duplex) stopReading() {
+	d.idleAt.Store(0)
+	d.s.ignoreUnsupported(d.conn.SetReadDeadline(time.Unix(1, 0)))
+}
+
+// each hands over the whole lines that the framer has, and tells how many. Its error is errCut or errLong.
+func each(f *framer, line func(data []byte) bool) (handed int, err error) {
 	for {
 		data, tooLong, ok := f.next()
 		switch {
-		case !ok:
-			return true
 		case tooLong:
-			data = nil
+			return handed, errLong
+		case !ok:
+			return handed, nil
 		case blank(data):
 			continue
+		case !line(data):
+			return handed, errCut
 		}
-		if !line(data) {
-			return false
-		}
+		handed++
 	}
 }
 
@@ -195,7 +227,8 @@ func blank(data []byte) bool {
 }
 
 func (s *Server) lineTooLong() *problem {
-	return &problem{kind: tooLarge, detail: "the line is too long", limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
+	return &problem{kind: tooLarge, detail: "the line is too long; nothing is read from there on",
+		limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
 }
 
 // answer writes what is in the outbox as fast as the client takes it.

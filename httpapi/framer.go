@@ -7,9 +7,8 @@ import "bytes"
 type framer struct {
 	limit    int // of a line, without its end
 	block    []byte
-	start    int  // block[:start] is handed out
-	searched int  // block[start:searched] has no line end; start <= searched <= len(block)
-	skipping bool // inside a line over the limit, until its end
+	start    int // block[:start] is handed out
+	searched int // block[start:searched] has no line end; start <= searched <= len(block)
 }
 
 const (
@@ -39,45 +38,19 @@ func (f *framer) room() []byte {
 
 func (f *framer) filled(n int) { f.block = f.block[:len(f.block)+n] }
 
-// next is the next whole line without its end. A line over the limit is told once, as soon as it is known to be one,
-// and its bytes are dropped.
+// next is the next whole line without its end. A line over the limit is told as soon as it is known to be one, whether
+// its end has come or not; what follows it is of no use then.
 func (f *framer) next() (line []byte, tooLong, ok bool) {
-	for {
-		i := bytes.IndexByte(f.block[f.searched:], '\n')
-		if i < 0 {
-			return f.unfinished()
-		}
-		end := f.searched + i
-		line = f.block[f.start:end:end]
-		f.start, f.searched = end+1, end+1
-		if f.skipping {
-			f.skipping = false
-			continue
-		}
-		if len(line) > f.limit {
-			return nil, true, true
-		}
-		return line, false, true
+	i := bytes.IndexByte(f.block[f.searched:], '\n')
+	if i < 0 {
+		f.searched = len(f.block)
+		return nil, f.searched-f.start > f.limit, false
 	}
-}
-
-func (f *framer) unfinished() (line []byte, tooLong, ok bool) {
-	f.searched = len(f.block)
-	tooLong = !f.skipping && f.searched-f.start > f.limit
-	if tooLong {
-		f.skipping = true
-	}
-	if f.skipping { // nothing of it is handed out: its place can be used again
-		f.block = f.block[:f.start]
-		f.searched = f.start
-	}
-	return nil, tooLong, tooLong
+	end := f.searched + i
+	line = f.block[f.start:end:end]
+	f.start, f.searched = end+1, end+1
+	return line, len(line) > f.limit, true
 }
 
 // rest is what follows the last line end, once the stream is over.
-func (f *framer) rest() []byte {
-	if f.skipping {
-		return nil
-	}
-	return f.block[f.start:]
-}
+func (f *framer) rest() []byte { return f.block[f.start:] }

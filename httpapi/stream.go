@@ -119,8 +119,7 @@ func (t *consumer) watch(context.Context) error {
 	case <-t.s.closing.Done():
 	}
 	t.stop()
-	t.idleAt.Store(0)
-	t.s.ignoreUnsupported(t.conn.SetReadDeadline(time.Unix(1, 0)))
+	t.stopReading()
 	return nil
 }
 
@@ -218,23 +217,24 @@ type consumerLine struct {
 	refused *problem
 }
 
-// readLines takes in credit at once and settlements in order, until the consumer ends or the server closes.
+// readLines takes in credit at once and settlements in order, until the consumer ends, the server closes, or a line is
+// too long, which is answered.
 func (t *consumer) readLines(context.Context) error {
 	err := t.lines(0, t.parseLine)
-	if errors.Is(err, errIdle) { // woken by close
-		err = nil
+	switch {
+	case errors.Is(err, errLong):
+		if !t.intake.put(consumerLine{refused: t.s.lineTooLong()}, 0) {
+			return errCut
+		}
+	case err != nil && !errors.Is(err, errIdle): // errIdle: woken by close
+		return err
 	}
-	if err == nil {
-		t.stop()
-		t.intake.end()
-	}
-	return err
+	t.stop()
+	t.intake.end()
+	return nil
 }
 
 func (t *consumer) parseLine(data []byte) bool {
-	if data == nil {
-		return t.intake.put(consumerLine{refused: t.s.lineTooLong()}, 0)
-	}
 	v, err := parseConsumerLine(data, t.queue)
 	if err == nil && v.credit > 0 {
 		err = t.credit.add(v.credit)

@@ -1,0 +1,118 @@
+package httpapi
+
+import (
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endless is a body that begins with a line and goes on without any end.
+type endless struct {
+	first string
+	read  atomic.Int64
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	n := copy(b, e.first)
+	e.first = e.first[n:]
+	for i := n; i < len(b); i++ {
+		b[i] = 'x'
+	}
+	e.read.Add(int64(len(b)))
+	return len(b), nil
+}
+
+// A line without end is answered at the limit, over both versions of HTTP, and the connection takes no more of it.
+func TestEndlessLine(t *testing.T) {
+	const slack = 32 << 20 // what the two ends' buffers hold, and more
+	for proto, client := range clients(t) {
+		h := newHarness(t)
+		url := h.listen()
+		for path, first := range map[string]string{
+			"/v1/batch": `{"op":"fire","id":"a"}` + "\n", "/v1/queues/q/stream": `{"ack":["torn"]}` + "\n",
+		} {
+			body := &endless{first: first}
+			r, err := client.Post(url+path, ndjsonType, body)
+			if err != nil {
+				t.Fatalf("%s %s: %v", proto, path, err)
+			}
+			text, err := io.ReadAll(r.Body)
+			_ = r.Body.Close()
+			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+			if err != nil || len(lines) != 2 || !strings.Contains(lines[1], "too-large") ||
+				!strings.Contains(lines[1], `"limit":"524288 bytes"`) {
+				t.Errorf("%s %s: %v: %s", proto, path, err, text)
+			}
+			if n := body.read.Load(); n > slack {
+				t.Errorf("%s %s: %d bytes were taken", proto, path, n)
+			}
+		}
+	}
+}
+
+// A client that never looks at its answer is not read either: its connection ends.
+func TestEndlessLineOfADeafClient(t *testing.T) {
+	url := newHarness(t).listen()
+	for _, head := range []string{batchHead, strings.Replace(batchHead, "/v1/batch", "/v1/queues/q/stream", 1)} {
+		c := dial(t, url)
+		send(t, c, head+"Transfer-Encoding: chunked\r\n\r\n")
+		chunk := fmt.Sprintf("%x\r\n%s\r\n", 64<<10, strings.Repeat("x", 64<<10))
+		sent := 0
+		for ; sent < 256<<20; sent += len(chunk) {
+			if _, err := io.WriteString(c, chunk); err != nil {
+				break
+			}
+		}
+		if sent >= 256<<20 {
+			t.Errorf("all of %d bytes were taken", sent)
+		}
+	}
+}
+
+// trickle is a body that brings a little text every second and never ends, and the deadline of its connection.
+type trickle struct {
+	*httptest.ResponseRecorder
+	text     string
+	deadline atomic.Pointer[time.Time]
+}
+
+func (b *trickle) SetReadDeadline(at time.Time) error {
+	b.deadline.Store(&at)
+	return nil
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	wait := time.Second
+	if at := b.deadline.Load(); at != nil && time.Until(*at) < wait {
+		<-time.After(max(time.Until(*at), 0))
+		return 0, os.ErrDeadlineExceeded
+	}
+	<-time.After(wait)
+	return copy(p, b.text), nil
+}
+
+// Lines keep a batch open. Blank lines, or parts of one line, do not.
+func TestBatchIsIdleWithoutLines(t *testing.T) {
+	for _, text := range []string{"\n", " ", "x"} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHarness(t, func(c *Config) { c.BatchIdle = 10 * time.Second })
+			body := &trickle{ResponseRecorder: httptest.NewRecorder(), text: text}
+			r := httptest.NewRequest("POST", "/v1/batch", body)
+			r.Header.Set("Content-Type", ndjsonType)
+			began := time.Now()
+			h.server.ServeHTTP(body, r)
+			if took := time.Since(began); took > 11*time.Second {
+				t.Errorf("%q: it went on for %v", text, took)
+			}
+			if got := body.Body.String(); !strings.Contains(got, `"status":408`) || !strings.Contains(got, `"limit":"10s"`) {
+				t.Errorf("%q: %s", text, got)
+			}
+		})
+	}
+}
