@@ -28,10 +28,11 @@ func (s *Server) batch(c echo.Context) error {
 			return err
 		}
 	}
-	defer s.batches.Add(-1)
-	if s.batches.Add(1) > int64(s.cfg.MaxBatches) {
-		return tooMany("batches", s.cfg.MaxBatches)
+	leave, err := s.batches.take(r.RemoteAddr)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	t := &batch{
 		duplex: s.newDuplex(c), parser: *s.parser(r),
 		intake: newIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),

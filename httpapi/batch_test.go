@@ -349,7 +349,7 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 		if what := recover(); what != http.ErrAbortHandler {
 			t.Errorf("panic %v", what)
 		}
-		if n := h.server.batches.Load(); n != 0 {
+		if n := h.server.batches.taken; n != 0 {
 			t.Errorf("%d batches are under way", n)
 		}
 	}()
@@ -358,7 +358,9 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 
 func TestTooManyBatches(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxBatches = 1 })
-	h.server.batches.Add(1)
+	if _, err := h.server.batches.take("192.0.2.1:1"); err != nil {
+		t.Fatal(err)
+	}
 	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")
 }
 

@@ -34,10 +34,10 @@ type Config struct {
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
 	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls together
 	MaxInFlight    int           // 4096: single calls at work at once
-	MaxBatches     int           // 256: batch streams open at once
+	MaxBatches     int           // 256: batch streams open at once; of one address three quarters
 	SettleBytes    int           // 2 MiB: the body of a settle
-	MaxPolls       int           // 16384: consumers that wait for a lease at once
-	MaxStreams     int           // 1024: consumers' streams open at once
+	MaxPolls       int           // 16384: consumers that wait for a lease at once; of one address three quarters
+	MaxStreams     int           // 1024: consumers' streams open at once; of one address three quarters
 
 	BatchIdle        time.Duration // 1m: how long a batch may go on without a line from its client
 	BatchStall       time.Duration // 1m: how long a batch's client may take no answer

@@ -30,10 +30,11 @@ type demand struct {
 // lease answers as soon as one task is there, or when the wait, the connection or the server ends. Consumers that wait
 // are not among the calls that single bounds: they hold next to nothing, and there may be many.
 func (s *Server) lease(c echo.Context) error {
-	defer s.polls.Add(-1)
-	if s.polls.Add(1) > int64(s.cfg.MaxPolls) {
-		return tooMany("consumers", s.cfg.MaxPolls)
+	leave, err := s.polls.take(c.Request().RemoteAddr)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	queue, err := s.queueCall(c)
 	if err != nil {
 		return err

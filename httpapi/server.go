@@ -22,9 +22,9 @@ type Server struct {
 	buffers  buffers
 	memory   budget
 	inFlight atomic.Int64
-	batches  atomic.Int64
-	polls    atomic.Int64
-	streams  atomic.Int64
+	batches  *places
+	polls    *places
+	streams  *places
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -36,7 +36,11 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
-	s := &Server{cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)}}
+	s := &Server{
+		cfg: cfg, memory: budget{limit: int64(cfg.MemoryBytes)},
+		batches: newPlaces("batches", cfg.MaxBatches), polls: newPlaces("consumers", cfg.MaxPolls),
+		streams: newPlaces("streams", cfg.MaxStreams),
+	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)
 	if err != nil {
