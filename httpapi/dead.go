@@ -79,7 +79,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 		return f, f.checkIDs(query)
 	}
 	var err error
-	f.query, err = parseList(query, s.arrived().at)
+	f.query, err = parseList(listsTasks, query, s.arrived().at)
 	if err != nil {
 		return nil, err
 	}

@@ -95,10 +95,11 @@ func FuzzBatchLine(f *testing.F) {
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add(encodeCursor(7, "a"))
+	const l = listing(1)
+	f.Add(l.cursor(7, "a"))
 	f.Fuzz(func(t *testing.T, text string) {
-		if slot, after, ok := decodeCursor(text); ok && encodeCursor(slot, after) != text {
-			t.Fatalf("%q is another way to write %q", text, encodeCursor(slot, after))
+		if slot, after, ok := l.decode(text); ok && l.cursor(slot, after) != text {
+			t.Fatalf("%q is another way to write %q", text, l.cursor(slot, after))
 		}
 	})
 }

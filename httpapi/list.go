@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/binary"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -24,7 +22,7 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := parseList(query, s.arrived().at)
+	q, err := parseList(listsTasks, query, s.arrived().at)
 	if err != nil {
 		return err
 	}
@@ -34,12 +32,12 @@ func (s *Server) list(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	s.writePage(c.Response(), page, q.IncludePayload)
+	s.writePage(c.Response(), page, q)
 	return nil
 }
 
 // writePage answers task by task, so that a page of large payloads is not held twice.
-func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, payloads bool) {
+func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery) {
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
 	h["Cache-Control"] = []string{"no-store"}
@@ -52,7 +50,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, payloads
 			b = append(b, ',')
 		}
 		v := viewOf(t)
-		if !payloads {
+		if !q.IncludePayload {
 			v.payload, v.payloadIsBytes = nil, false
 		}
 		b = v.append(b)
@@ -65,7 +63,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, payloads
 	}
 	b = append(b, `],"next_cursor":`...)
 	if page.More && page.Slot < fsm.Slots { // a page that ends with the last slot has nothing behind it
-		b = append(append(append(b, '"'), encodeCursor(page.Slot, page.AfterId)...), '"')
+		b = append(append(append(b, '"'), listingOf(listsTasks, q).cursor(page.Slot, page.AfterId)...), '"')
 	} else {
 		b = append(b, "null"...)
 	}
@@ -74,30 +72,30 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, payloads
 	*buffer = b
 }
 
-func parseList(query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
+// parseList reads the parameters of a listing of what, each of which parameters has found to be there once at most.
+func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
 	q := &fsmpb.ListQuery{Namespace: fsm.DefaultNamespace, Limit: fsm.DefaultListLimit}
 	for _, p := range []struct {
 		name string
 		read func(q *fsmpb.ListQuery, value string) error
 	}{
-		{"queue", listQueue}, {"prefix", listPrefix}, {"limit", listLimit}, {"cursor", listCursor},
-		{"include", listInclude},
+		{"queue", listQueue}, {"prefix", listPrefix}, {"limit", listLimit}, {"include", listInclude},
 		{"due_before", func(q *fsmpb.ListQuery, value string) error { return listDueBefore(q, value, now) }},
 	} {
-		switch values := query[p.name]; len(values) {
-		case 0:
-		case 1:
-			if err := p.read(q, values[0]); err != nil {
-				return nil, err
-			}
-		default:
-			return nil, twice(p.name)
+		if !query.Has(p.name) {
+			continue
+		}
+		if err := p.read(q, query.Get(p.name)); err != nil {
+			return nil, err
 		}
 	}
 	if err := listStates(q, query["state"]); err != nil {
 		return nil, err
 	}
-	return q, listLabels(q, query["label"])
+	if err := listLabels(q, query["label"]); err != nil {
+		return nil, err
+	}
+	return q, listCursor(what, q, query) // it belongs to all the others
 }
 
 func listQueue(q *fsmpb.ListQuery, value string) error {
@@ -145,10 +143,13 @@ func listDueBefore(q *fsmpb.ListQuery, value string, now time.Time) error {
 	return err
 }
 
-func listCursor(q *fsmpb.ListQuery, value string) error {
-	slot, after, ok := decodeCursor(value)
+func listCursor(what string, q *fsmpb.ListQuery, query url.Values) error {
+	if !query.Has("cursor") {
+		return nil
+	}
+	slot, after, ok := listingOf(what, q).decode(query.Get("cursor"))
 	if !ok {
-		return fieldProblem("cursor", "is not one that a list answered", "")
+		return fieldProblem("cursor", "is not one that a list of the same parameters answered", "")
 	}
 	q.Slot, q.AfterId = slot, after
 	return nil
@@ -162,9 +163,10 @@ func listStates(q *fsmpb.ListQuery, values []string) error {
 				return fieldProblem("state", fmt.Sprintf("%q is not a state", clip(name)),
 					"scheduled, ready, firing, retrying, delivered, dead, cancelled")
 			}
-			if !slices.Contains(q.States, state) {
-				q.States = append(q.States, state)
+			if slices.Contains(q.States, state) {
+				return twice("state")
 			}
+			q.States = append(q.States, state)
 		}
 	}
 	return nil
@@ -188,30 +190,11 @@ func listLabels(q *fsmpb.ListQuery, values []string) error {
 		if end <= 0 {
 			return fieldProblem("label", fmt.Sprintf("is %q and must be name:value or name=value", clip(value)), "")
 		}
-		q.Labels = append(q.Labels, &fsmpb.Label{Name: value[:end], Value: value[end+1:]})
+		label := &fsmpb.Label{Name: value[:end], Value: value[end+1:]}
+		if slices.ContainsFunc(q.Labels, func(l *fsmpb.Label) bool { return proto.Equal(l, label) }) {
+			return twice("label")
+		}
+		q.Labels = append(q.Labels, label)
 	}
 	return nil
-}
-
-// A cursor is base64url of: four bytes of a checksum over the rest, the slot (two bytes), the last id.
-const cursorHead = 4 + 2
-
-func encodeCursor(slot uint32, after string) string {
-	raw := binary.BigEndian.AppendUint16(make([]byte, 4, cursorHead+len(after)), uint16(slot))
-	raw = append(raw, after...)
-	binary.BigEndian.PutUint32(raw, uint32(xxhash.Sum64(raw[4:])))
-	return base64.RawURLEncoding.EncodeToString(raw)
-}
-
-func decodeCursor(text string) (slot uint32, after string, ok bool) {
-	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < cursorHead || binary.BigEndian.Uint32(raw) != uint32(xxhash.Sum64(raw[4:])) {
-		return 0, "", false
-	}
-	slot, after = uint32(binary.BigEndian.Uint16(raw[4:])), string(raw[cursorHead:])
-	if slot >= fsm.Slots || after != "" && fsm.CheckName("cursor", after) != nil ||
-		encodeCursor(slot, after) != text { // the decoder skips line breaks
-		return 0, "", false
-	}
-	return slot, after, true
 }

@@ -50,7 +50,7 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
-	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: fsm.Slots}, false)
+	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: fsm.Slots}, new(fsmpb.ListQuery))
 	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
 		t.Errorf("%s", w.Body)
 	}
@@ -87,20 +87,110 @@ func TestCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slot := rapid.Uint32Range(0, fsm.Slots-1).Draw(t, "slot")
 		id := rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9._:~-]{0,199})?`).Draw(t, "id")
-		text := encodeCursor(slot, id)
+		l := listing(rapid.Uint64().Draw(t, "listing"))
+		text := l.cursor(slot, id)
 		if url.QueryEscape(text) != text {
 			t.Fatalf("%q must be escaped in a query", text)
 		}
-		gotSlot, gotID, ok := decodeCursor(text)
+		gotSlot, gotID, ok := l.decode(text)
 		if !ok || gotSlot != slot || gotID != id {
 			t.Fatalf("%d %q became %d %q %v", slot, id, gotSlot, gotID, ok)
+		}
+		if _, _, ok := (l ^ 1).decode(text); ok {
+			t.Fatalf("%q passes in another listing", text)
 		}
 		i := rapid.IntRange(0, len(text)-1).Draw(t, "i")
 		c := rapid.SampledFrom([]byte("Aaz09-_!")).Draw(t, "c")
 		if bent := text[:i] + string(c) + text[i+1:]; bent != text {
-			if _, _, ok := decodeCursor(bent); ok {
+			if _, _, ok := l.decode(bent); ok {
 				t.Fatalf("%q passes for %q", bent, text)
 			}
 		}
 	})
+}
+
+// A cursor goes on in the listing that gave it, at any node and in pages of any size, and in no other.
+func TestCursorBelongsToItsListing(t *testing.T) {
+	h := newHarness(t)
+	another := newHarness(t)
+	for _, id := range []string{"a", "b", "c"} {
+		h.call("PUT", "/v1/tasks/"+id, `{"delay":"1h","queue":"q-`+id+`"}`).mustStatus(t, 201)
+	}
+	const filters = "state=scheduled&state=ready&label=a:1&label=b:2&prefix=a&queue=q&due_before=2027-01-01T00:00:00Z"
+	next := func(query string) string {
+		t.Helper()
+		cursor, ok := h.call("GET", query, "").mustStatus(t, 200)["next_cursor"].(string)
+		if !ok {
+			t.Fatalf("%s has no next page", query)
+		}
+		return "&cursor=" + cursor
+	}
+	tasks, queues := next("/v1/tasks?limit=1"), next("/v1/queues?limit=1")
+	filtered := "&cursor=" + listingOf(listsTasks, mustParseList(t, filters)).cursor(1, "a")
+	for _, query := range []string{
+		"/v1/tasks?limit=1" + tasks, "/v1/tasks?limit=7&include=payload" + tasks, "/v1/queues?limit=1" + queues,
+		"/v1/tasks?" + filters + filtered,
+		"/v1/tasks?state=ready,scheduled&label=b=2&label=a:1&prefix=a&queue=q&due_before=2027-01-01T01:00:00%2B01:00" + filtered,
+	} {
+		h.call("GET", query, "").mustStatus(t, 200)
+		another.call("GET", query, "").mustStatus(t, 200)
+	}
+	for _, query := range []string{
+		"/v1/tasks?" + queues, "/v1/queues?" + tasks, "/v1/tasks?prefix=a" + tasks, "/v1/tasks?queue=q-a" + tasks,
+		"/v1/tasks?state=scheduled" + tasks, "/v1/tasks?label=a:1" + tasks, "/v1/tasks?due_before=2027-01-01T00:00:00Z" + tasks,
+		"/v1/queues?prefix=q" + queues, "/v1/tasks?" + filtered, "/v1/tasks?state=ready&" + filters[len("state=scheduled&state=ready&"):] + filtered,
+		"/v1/tasks?" + strings.Replace(filters, "a:1", "a:2", 1) + filtered,
+	} {
+		h.call("GET", query, "").mustProblem(t, 400, "cursor")
+	}
+}
+
+func mustParseList(t *testing.T, query string) *fsmpb.ListQuery {
+	t.Helper()
+	values, err := url.ParseQuery(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := parseList(listsTasks, values, testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+// A parameter is given once, or several times with different values where there may be several.
+func TestParametersAreGivenOnce(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a")
+	for call, field := range map[string]string{
+		"GET /v1/tasks?limit=1&limit=1":                                                 "limit",
+		"GET /v1/tasks?limit=1&limit=2":                                                 "limit",
+		"GET /v1/tasks?prefix=a&queue=q&prefix=b":                                       "prefix",
+		"GET /v1/tasks?include=payload&include=payload":                                 "include",
+		"GET /v1/tasks?cursor=a&cursor=a":                                               "cursor",
+		"GET /v1/tasks?due_before=2027-01-01T00:00:00Z&due_before=2027-01-01T00:00:00Z": "due_before",
+		"GET /v1/tasks?state=dead&state=dead":                                           "state",
+		"GET /v1/tasks?state=ready,dead&state=dead":                                     "state",
+		"GET /v1/tasks?state=dead,dead":                                                 "state",
+		"GET /v1/tasks?label=a:1&label=a:1":                                             "label",
+		"GET /v1/tasks?label=a:1&label=a=1":                                             "label",
+		"GET /v1/tasks/a?consistency=stale&consistency=stale":                           "consistency",
+		"GET /v1/queues?limit=1&limit=1":                                                "limit",
+		"POST /v1/queues/q/dead/replay?limit=1&limit=1":                                 "limit",
+		"POST /v1/queues/q/dead/replay?id=a&id=a":                                       "id",
+		"DELETE /v1/queues/q/dead?prefix=a&prefix=a":                                    "prefix",
+		"POST /v1/queues/q/stream?credit=1&credit=2":                                    "credit",
+		"POST /v1/queues/q/stream?lease=1m&lease=1m":                                    "lease",
+		"PUT /v1/tasks/a?x=1&x=1":                                                       "x",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		h.call(method, path, "").mustProblem(t, 400, field)
+	}
+	for _, call := range []string{
+		"GET /v1/tasks?state=dead&state=ready", "GET /v1/tasks?state=dead,ready&state=firing", "GET /v1/tasks?label=a:1&label=b:1",
+		"GET /v1/tasks?label=a:1&label=a:2", "POST /v1/queues/q/dead/replay?id=a&id=b",
+	} {
+		method, path, _ := strings.Cut(call, " ")
+		h.call(method, path, "").mustStatus(t, 200)
+	}
 }

@@ -136,7 +136,7 @@ func (s *Server) listQueues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	q, err := parseList(query, s.arrived().at)
+	q, err := parseList(listsQueues, query, s.arrived().at)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Server) listQueues(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	s.writeQueues(c, queuesOf(queues, q), int(q.Limit))
+	s.writeQueues(c, queuesOf(queues, q), q)
 	return nil
 }
 
@@ -166,11 +166,11 @@ func queueName(q fsm.Queue) string {
 	return orElse(name, fsm.DefaultQueue)
 }
 
-func (s *Server) writeQueues(c echo.Context, queues []fsm.Queue, limit int) {
+func (s *Server) writeQueues(c echo.Context, queues []fsm.Queue, q *fsmpb.ListQuery) {
 	next := "null"
-	if len(queues) > limit {
+	if limit := int(q.Limit); len(queues) > limit {
 		queues = queues[:limit]
-		next = `"` + encodeCursor(0, queueName(queues[limit-1])) + `"`
+		next = `"` + listingOf(listsQueues, q).cursor(0, queueName(queues[limit-1])) + `"`
 	}
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)

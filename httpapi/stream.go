@@ -35,10 +35,11 @@ type consumer struct {
 // stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come in.
 // There is no GET form, since it would lease tasks, and a GET has no effect.
 func (s *Server) stream(c echo.Context) error {
-	defer s.streams.Add(-1)
-	if s.streams.Add(1) > int64(s.cfg.MaxStreams) {
-		return tooMany("streams", s.cfg.MaxStreams)
+	leave, err := s.streams.take(c.Request().RemoteAddr)
+	if err != nil {
+		return err
 	}
+	defer leave()
 	t, err := s.newConsumer(c)
 	if err != nil {
 		return err
@@ -80,11 +81,6 @@ func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
 }
 
 func (t *consumer) takeQuery(query url.Values) error {
-	for name, values := range query {
-		if len(values) > 1 {
-			return twice(name)
-		}
-	}
 	n := 0
 	if query.Has("credit") {
 		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)

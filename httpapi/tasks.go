@@ -236,7 +236,8 @@ func pathName(c echo.Context, param string) (string, error) {
 	return name, checked(fsm.CheckName(param, name))
 }
 
-// parameters reads the query and refuses every parameter that the call does not know.
+// parameters reads the query and refuses every parameter that the call does not know, or that is given twice. Those of
+// which there may be several must differ.
 func parameters(r *http.Request, known ...string) (url.Values, error) {
 	if r.URL.RawQuery == "" {
 		return nil, nil
@@ -245,15 +246,26 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 	if err != nil {
 		return nil, fieldProblem("query", "is not percent-encoded as it should be", "")
 	}
-	for name := range query {
+	for name, values := range query {
 		if name == "" {
 			return nil, fieldProblem("query", "has a parameter without a name", "")
 		}
 		if !slices.Contains(known, name) {
 			return nil, fieldProblem(name, "is not a parameter of this call", "")
 		}
+		if len(values) > 1 && (!mayRepeat(name) || hasEqual(values)) {
+			return nil, twice(name)
+		}
 	}
 	return query, nil
+}
+
+func mayRepeat(parameter string) bool {
+	return parameter == "state" || parameter == "label" || parameter == "id"
+}
+
+func hasEqual(values []string) bool {
+	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
 }
 
 // traceparent is the request's trace context if it is well-formed (W3C Trace Context, version 00), else none: the
