@@ -48,6 +48,7 @@ type Config struct {
 	Snapshots      Snapshots
 	Clock          func() time.Time // nil: time.Now
 	MaxClockOffset time.Duration    // 0: 250 ms
+	GossipMuted    func() bool      // reports whether all gossip is lost, as tests want it; nil: none is
 
 	// MinFreeDisk is how much room must be left on the data folder's disk for the node to lead and to grow. DiskSpace
 	// tells how much there is; nil: the file system does.

@@ -23,7 +23,7 @@ func (n *Node) startGossip() error {
 			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
 		},
 		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Member: n.isKnown, Logger: n.cfg.Logger,
-		Hints: n.leaders.All, OnHint: n.takeHint,
+		Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
 	})
 	return err
 }

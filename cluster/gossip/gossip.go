@@ -32,6 +32,9 @@ type Config struct {
 	Hints  func() []*clusterpb.LeaderHint
 	OnHint func(*clusterpb.LeaderHint) bool
 
+	// Muted reports whether everything that is sent and received is to be lost, as tests want it; nil: never.
+	Muted func() bool
+
 	Logger *slog.Logger
 }
 
@@ -100,10 +103,14 @@ func nameOf(m *clusterpb.GossipMeta) string { return fmt.Sprintf("%s.%d", m.Id, 
 func (g *Gossip) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = nameOf(g.self)
-	c.Transport = g.cfg.Transport
-	if g.cfg.Key == nil {
-		c.Transport = vet(g.cfg.Transport)
+	transport := g.cfg.Transport
+	if g.cfg.Muted != nil {
+		transport = newMutable(transport, g.cfg.Muted)
 	}
+	if g.cfg.Key == nil {
+		transport = vet(transport)
+	}
+	c.Transport = transport
 	c.EnableCompression = false // see vetted
 	c.Label = label
 	c.SecretKey = g.cfg.Key

@@ -14,7 +14,7 @@ func TestClockFollowsItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "offset")
 	file, err := os.Create(path)
 	if err == nil {
-		err = file.Truncate(offsetBytes)
+		err = file.Truncate(int64Bytes)
 	}
 	if err != nil {
 		t.Fatal(err)

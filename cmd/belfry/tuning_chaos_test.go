@@ -1,0 +1,45 @@
+//go:build chaos
+
+package main
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster"
+)
+
+func TestGossipIsMutedByItsFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mute")
+	if err := os.WriteFile(path, make([]byte, int64Bytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(muteFileVar, path)
+	var cfg cluster.Config
+	if err := tune(&cfg); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := file.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, on := range []uint64{0, 1, 0} {
+		if _, err := file.WriteAt(binary.NativeEndian.AppendUint64(nil, on), 0); err != nil {
+			t.Fatal(err)
+		}
+		if got := cfg.GossipMuted(); got != (on != 0) {
+			t.Errorf("the file says %d, and gossip is muted: %v", on, got)
+		}
+	}
+	t.Setenv(muteFileVar, filepath.Join(t.TempDir(), "none"))
+	if err := tune(&cfg); err == nil {
+		t.Error("a file that there is not was taken")
+	}
+}
