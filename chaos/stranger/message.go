@@ -1,0 +1,101 @@
+package stranger
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/hashicorp/go-msgpack/v2/codec"
+)
+
+// The beginning of a gossip stream on a peer port, and what every packet and stream of the mesh begins with: a type
+// byte, the length of the label, the label.
+const (
+	streamByte = 0x02
+	label      = "\xf4\x08belfry-1"
+)
+
+// kind is memberlist's type of a message.
+type kind byte
+
+const (
+	suspectMsg  kind = 3
+	aliveMsg    kind = 4
+	deadMsg     kind = 5
+	pushPullMsg kind = 6
+	compoundMsg kind = 7
+	compressMsg kind = 9
+)
+
+// accusation is the body of a suspect and of a dead message.
+type accusation struct {
+	Incarnation uint32
+	Node        string
+	From        string
+}
+
+// alive is the body of an alive message.
+type alive struct {
+	Incarnation uint32
+	Node        string
+	Addr        []byte
+	Port        uint16
+	Meta        []byte
+	Vsn         []uint8
+}
+
+// header begins a push-pull, the exchange of whole states: so many states follow, and so many bytes of the user's.
+type header struct {
+	Nodes        int
+	UserStateLen int
+	Join         bool
+}
+
+// state is a member in a push-pull. State 0 is alive, 2 is dead.
+type state struct {
+	Name        string
+	Addr        []byte
+	Port        uint16
+	Meta        []byte
+	Incarnation uint32
+	State       int
+	Vsn         []uint8
+}
+
+const (
+	isAlive = 0
+	isDead  = 2
+)
+
+// compressed is the body of a compress message: a message in LZW.
+type compressed struct {
+	Algo uint8
+	Buf  []byte
+}
+
+// versions are those of the protocol and of the delegate's that members of today speak: least, most, current.
+var versions = []uint8{1, 5, 2, 0, 0, 0}
+
+// encode writes a message.
+func encode(k kind, bodies ...any) ([]byte, error) {
+	out := bytes.NewBuffer([]byte{byte(k)})
+	enc := codec.NewEncoder(out, &codec.MsgpackHandle{})
+	for _, body := range bodies {
+		if err := enc.Encode(body); err != nil {
+			return nil, err
+		}
+	}
+	return out.Bytes(), nil
+}
+
+// packet puts several messages into one packet.
+func packet(messages ...[]byte) []byte {
+	out := []byte(label)
+	if len(messages) == 1 {
+		return append(out, messages[0]...)
+	}
+	out = append(out, byte(compoundMsg), byte(len(messages)))
+	for _, m := range messages {
+		out = binary.BigEndian.AppendUint16(out, uint16(len(m)))
+	}
+	return append(out, bytes.Join(messages, nil)...)
+}

@@ -1,0 +1,69 @@
+package stranger
+
+import "google.golang.org/protobuf/encoding/protowire"
+
+// meta is what a node says of itself: the fields of GossipMeta that matter here.
+type meta struct {
+	id      string
+	boot    uint64
+	cluster string
+	name    string
+	addr    string
+	rest    []byte // other fields, as they came
+}
+
+// The numbers of the fields.
+const (
+	idField protowire.Number = iota + 1
+	bootField
+	clusterField
+	nameField
+	addrField
+)
+
+func (m meta) encode() []byte {
+	var b []byte
+	for _, f := range []struct {
+		n    protowire.Number
+		text string
+	}{{idField, m.id}, {clusterField, m.cluster}, {nameField, m.name}, {addrField, m.addr}} {
+		b = protowire.AppendString(protowire.AppendTag(b, f.n, protowire.BytesType), f.text)
+	}
+	b = protowire.AppendVarint(protowire.AppendTag(b, bootField, protowire.VarintType), m.boot)
+	return append(b, m.rest...)
+}
+
+// parseMeta reads what a member says of itself; false: it is nothing that this package understands.
+func parseMeta(b []byte) (m meta, ok bool) {
+	for len(b) > 0 {
+		n, kind, tag := protowire.ConsumeTag(b)
+		if tag < 0 {
+			return meta{}, false
+		}
+		size := protowire.ConsumeFieldValue(n, kind, b[tag:])
+		if size < 0 {
+			return meta{}, false
+		}
+		if !m.take(n, kind, b[tag:]) {
+			m.rest = append(m.rest, b[:tag+size]...)
+		}
+		b = b[tag+size:]
+	}
+	return m, m.id != ""
+}
+
+// take takes one field; false: it is another one.
+func (m *meta) take(n protowire.Number, kind protowire.Type, value []byte) bool {
+	if kind == protowire.VarintType && n == bootField {
+		m.boot, _ = protowire.ConsumeVarint(value)
+		return true
+	}
+	texts := map[protowire.Number]*string{idField: &m.id, clusterField: &m.cluster, nameField: &m.name, addrField: &m.addr}
+	text := texts[n]
+	if kind != protowire.BytesType || text == nil {
+		return false
+	}
+	bytes, _ := protowire.ConsumeBytes(value)
+	*text = string(bytes)
+	return true
+}

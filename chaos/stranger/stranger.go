@@ -1,0 +1,95 @@
+package stranger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"time"
+)
+
+// Stranger lies to the nodes at Addrs, their peer addresses. Every choice comes from Rand.
+type Stranger struct {
+	Addrs []string
+	Rand  *rand.Rand
+
+	members []state
+	fakes   []state
+}
+
+// Fakes is how many members that do not exist a stranger tells of.
+const Fakes = 3000
+
+// Learn asks the nodes for the members, until one answers. It must come before Lie.
+func (s *Stranger) Learn(ctx context.Context) error {
+	var failed []error
+	for _, addr := range s.Addrs {
+		members, err := ask(ctx, addr)
+		if err == nil && len(members) > 0 {
+			s.members, s.fakes = members, s.fake(members[0])
+			return nil
+		}
+		failed = append(failed, err)
+	}
+	return fmt.Errorf("no node tells the members: %w", errors.Join(failed...))
+}
+
+// lieEvery is how often a lie is told to one of the nodes: mostly a packet, sometimes a stream.
+const lieEvery = 5 * time.Millisecond
+
+// Lie lies until ctx ends, and returns how many packets and streams went out. What a node does not take is no error: it
+// may be down.
+func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
+	var lc net.ListenConfig
+	conn, err := lc.ListenPacket(ctx, "udp", "")
+	if err != nil {
+		return 0, 0, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	tick := time.NewTicker(lieEvery)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return packets, streams, nil
+		case <-tick.C:
+		}
+		addr := s.Addrs[n%len(s.Addrs)]
+		if s.Rand.IntN(20) == 0 {
+			lie, err := s.streamed()
+			if err != nil {
+				return packets, streams, err
+			}
+			if say(ctx, addr, lie) == nil {
+				streams++
+			}
+			continue
+		}
+		lie, err := s.packed()
+		if err != nil {
+			return packets, streams, err
+		}
+		to, err := net.ResolveUDPAddr("udp", addr)
+		if err != nil {
+			return packets, streams, err
+		}
+		if _, err := conn.WriteTo(lie, to); err == nil {
+			packets++
+		}
+	}
+}
+
+const sayTimeout = 300 * time.Millisecond
+
+// say says something on a stream of its own.
+func say(ctx context.Context, addr string, what []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+	defer cancel()
+	conn, err := dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Write(what)
+	return errors.Join(err, conn.Close())
+}
