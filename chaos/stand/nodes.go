@@ -89,6 +89,9 @@ func (s *Stand) Heal() error {
 	for _, c := range s.Clocks {
 		c.Set(0)
 	}
+	for _, g := range s.Gossip {
+		g.Mute(false)
+	}
 	for _, m := range s.Memories {
 		errs = append(errs, m.Release())
 	}

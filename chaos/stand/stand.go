@@ -28,6 +28,7 @@ type Config struct {
 	Network bool // each node on a host of its own; see netlab.Supported
 	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
 	Clocks  bool // each node with a wall clock that can be set; Binary is built with the tag chaos
+	Gossip  bool // each node with gossip that can be lost; Binary is built with the tag chaos
 	Memory  bool // each node in a control group that can bound its memory; see MemorySupported
 }
 
@@ -50,6 +51,7 @@ type Stand struct {
 	Network  *netlab.Network          // nil: the nodes are on loopback
 	Disks    map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
 	Clocks   map[string]*Clock        // by node; nil: they have this machine's
+	Gossip   map[string]*Gossip       // by node; nil: it cannot be lost
 	Memories map[string]*Memory       // by node; nil: they take what they want
 	Logs     *Logs
 
@@ -92,6 +94,11 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 			return s, err
 		}
 	}
+	if cfg.Gossip {
+		if s.Gossip, err = openGossip(cfg, places); err != nil {
+			return s, err
+		}
+	}
 	if cfg.Memory {
 		if s.Memories, err = openMemories(places); err != nil {
 			return s, err
@@ -123,7 +130,7 @@ func (s *Stand) Close() error {
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	errs = append(errs, s.closeClocks(), s.closeMemories())
+	errs = append(errs, s.closeClocks(), s.closeGossip(), s.closeMemories())
 	for _, d := range s.Disks {
 		errs = append(errs, d.Close())
 	}

@@ -1,0 +1,45 @@
+package stand
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"github.com/belfryhq/belfry/deploy/local"
+)
+
+// shared is a number in a file that a node of a build with the tag chaos maps too: what is set is in force at once.
+type shared struct {
+	mapped []byte
+	number *atomic.Int64
+}
+
+const sharedBytes = 8
+
+// share makes the file, with a zero in it, and names it to a node by a variable.
+func share(with *local.Place, variable, path string) (_ *shared, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(path, make([]byte, sharedBytes), 0o644); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }() // the mapping stays
+	mapped, err := syscall.Mmap(int(file.Fd()), 0, sharedBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", path, err)
+	}
+	with.Env = append(slices.Clip(with.Env), variable+"="+path)
+	return &shared{mapped, (*atomic.Int64)(unsafe.Pointer(&mapped[0]))}, nil
+}
+
+func (s *shared) close() error { return syscall.Munmap(s.mapped) }
