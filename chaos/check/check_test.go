@@ -23,7 +23,7 @@ type example struct {
 }
 
 // Every check is shown histories of both kinds.
-var cases = slices.Concat(taskCases, faultCases, leaseCases, clockCases)
+var cases = slices.Concat(taskCases, faultCases, leaseCases, clockCases, gossipCases)
 
 func TestChecks(t *testing.T) {
 	for _, tt := range cases {

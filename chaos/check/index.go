@@ -287,9 +287,10 @@ func (t *task) unanswered() bool {
 
 // What the checks know of HTTP.
 const (
-	created  = 201
-	notFound = 404
-	conflict = 409
+	created     = 201
+	notFound    = 404
+	conflict    = 409
+	unavailable = 503
 )
 
 func answered(r *history.Call) bool { return r.Outcome == history.OK || r.Answer.Status == notFound }

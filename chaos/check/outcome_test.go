@@ -222,6 +222,26 @@ var observations = []observation{
 		s.arrive("a", 3000, 1500, 1)
 	}, NotExercised},
 
+	{"13e", "called while gossip was silent, and while it was forged", func(s *story) {
+		s.fault(history.SilentGossip, 0, 1000, 1000)
+		s.fault(history.ForgedGossip, 2000, 3000, 3000)
+		s.schedule("a", 500, 9000)
+		s.schedule("a", 2500, 9000)
+	}, Held},
+	{"13e", "nothing was called while gossip was forged", func(s *story) {
+		s.fault(history.SilentGossip, 0, 1000, 1000)
+		s.fault(history.ForgedGossip, 2000, 3000, 3000)
+		s.schedule("a", 500, 9000)
+		s.schedule("a", 3500, 9000)
+	}, NotExercised},
+	{"13e", "something else was broken whenever gossip was", func(s *story) {
+		s.fault("slow fsync", 0, 4000, 4000)
+		s.fault(history.SilentGossip, 0, 1000, 1000)
+		s.fault(history.ForgedGossip, 2000, 3000, 3000)
+		s.schedule("a", 500, 9000)
+		s.schedule("a", 2500, 9000)
+	}, NotExercised},
+
 	{"14", "refused, and not committed", func(s *story) {
 		s.scheduleAs("a", 0, 5, 100, history.Failed).Answer.Status = 412
 		s.scheduleAs("b", 0, 5, 100, history.Failed).Answer.Status = 503

@@ -17,9 +17,9 @@ import (
 const (
 	PowerLoss    = "power loss of a node"
 	PowerLossAll = "power loss of all nodes"
+	FailedSync   = "failed fsync"
 
 	powerLossAgain = "power loss again and again"
-	failedSync     = "failed fsync"
 	slowSync       = "slow fsync"
 	slowSyncs      = "slow fsync on all nodes"
 	hungSync       = "hung fsync"
@@ -31,7 +31,7 @@ const (
 func diskKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
 		deadly := name != slowSync && name != slowSyncs
-		ends := name == failedSync || name == failedWrite || name == hungSync
+		ends := name == FailedSync || name == failedWrite || name == hungSync
 		return Kind{Name: name, Group: "disk", Weight: weight, Deadly: deadly, Ends: ends, Needs: needDisks,
 			Strike: func(ctx context.Context, on Target) error {
 				return strike(ctx, &diskStrike{striking{Target: on, kind: name}})
@@ -43,7 +43,7 @@ func diskKinds() []Kind {
 		kind(powerLossAgain, 3, func(ctx context.Context, s *diskStrike) error {
 			return s.powerLossAgain(ctx, s.some(1+s.Rand.IntN(len(s.Stand.Names()))))
 		}),
-		kind(failedSync, 5, func(ctx context.Context, s *diskStrike) error {
+		kind(FailedSync, 5, func(ctx context.Context, s *diskStrike) error {
 			return s.failing(ctx, s.some(1), "fsync fails with EIO", func(d *lossyfs.Disk) { d.FailSync(syscall.EIO) })
 		}),
 		kind(failedWrite, 4, func(ctx context.Context, s *diskStrike) error {

@@ -23,13 +23,14 @@ func (d *Defiance) Error() string { return d.What }
 
 // Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
 func Kinds() []Kind {
-	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), memoryKinds(), receiverKinds())
+	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), gossipKinds(), memoryKinds(),
+		receiverKinds())
 }
 
 // Kind is a way of breaking things.
 type Kind struct {
 	Name   string // as it stands in histories and reports
-	Group  string // what selects it: process, network, disk, clock, memory, receiver, …
+	Group  string // what selects it: process, network, disk, clock, gossip, memory, receiver
 	Weight int    // how often it is chosen beside the others
 	Deadly bool   // a node that it strikes may rightly end by itself
 	Ends   bool   // a node that it strikes must end by itself

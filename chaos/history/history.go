@@ -149,6 +149,9 @@ const (
 	KillLeader  = "kill -9 of a leader"
 	KillAll     = "kill -9 of all nodes"
 	PauseLeader = "pause of a leader"
+
+	SilentGossip = "silent gossip"
+	ForgedGossip = "forged gossip"
 )
 
 // Fault is something that was broken and mended. Several may be under way at once.

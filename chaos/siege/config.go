@@ -46,7 +46,7 @@ type Config struct {
 	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000
 	Limits    check.Limits  // zero: those for a machine that does nothing else
 
-	NoNetwork, NoDisks, NoClocks, NoMemory bool // skip the faults of these, and do without the stage that they need
+	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip the faults of these, and do without the stage that they need
 
 	Soak bool // load alone for as long as For says, in long rounds; the nodes' vitals must stay flat
 
@@ -67,7 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Soak {
 		c.Faults = []string{noFaults}
-		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoMemory = true, true, true, true
+		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoGossip, c.NoMemory = true, true, true, true, true
 		setDefault(&c.Strike, 5*time.Minute)
 		setDefault(&c.Snapshots, "2097152,256") // with the usual 40 MiB the disk's curve would be three teeth an hour
 	}

@@ -1,0 +1,118 @@
+package check
+
+import (
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Hints checks that gossip is no more than a hint: while it is lost or forged, and afterwards, as long as nothing else
+// is broken, no node leaves the calls of one kind about one shard undone, with 503 or without an answer, for longer than
+// a failover may take. (That nothing is lost, early or repeated then is for the other checks.)
+func Hints(x *Index, limits Limits) Finding {
+	f := Finding{Invariant: "13e", Promise: "with only gossip silent or forged no calls are refused for long"}
+	g := &gossiped{x: x, limits: limits, f: &f, spells: map[line]*spell{},
+		during: map[*history.Fault]int{}}
+	if limits.Failover > 0 {
+		for i := range x.h.Calls {
+			g.take(&x.h.Calls[i])
+		}
+	}
+	count := map[string]int{}
+	calls := 0
+	for fault, n := range g.during {
+		count[fault.Kind]++
+		calls += n
+	}
+	f.Observe(count[history.SilentGossip], "times that gossip was silent, and nothing else broken")
+	f.Observe(count[history.ForgedGossip], "times that gossip was forged, and nothing else broken")
+	f.figures("%d calls meanwhile, %d afterwards; %d answered 503 or not at all, for %v at most", calls, g.after,
+		g.refused, g.longest)
+	return f
+}
+
+// line is what a node is asked about one shard: of calls that name a delay, whose instant the node's clock decides, or of
+// others.
+type line struct {
+	node    string
+	shard   uint32
+	delayed bool
+}
+
+// spell is a time in which calls of one line were refused, one after the other.
+type spell struct {
+	from  history.Instant // the first one
+	calls int
+	told  bool // as a breach
+}
+
+// fewest is how many calls in a row tell a refusal from calls that were given too little time.
+const fewest = 5
+
+// gossiped is one judgement on its way.
+type gossiped struct {
+	x      *Index
+	limits Limits
+	f      *Finding
+
+	spells map[line]*spell        // of the lines that are refused
+	during map[*history.Fault]int // calls in each fault of gossip
+
+	after, refused int
+	longest        time.Duration
+}
+
+// take takes the next call, in the order of their starts.
+func (g *gossiped) take(c *history.Call) {
+	l := line{c.Node, g.x.tasks[c.ID].shard, c.Ask.Delay != 0 && !c.Kind.Settles()}
+	broken, calm := g.gossipOnly(c)
+	refused := c.Outcome != history.OK && (c.Answer.Status == 0 || c.Answer.Status >= unavailable)
+	if !calm || !refused {
+		delete(g.spells, l)
+	}
+	if !calm {
+		return
+	}
+	if broken != nil {
+		g.during[broken]++
+	} else {
+		g.after++
+	}
+	if !refused {
+		return
+	}
+	g.refused++
+	p := g.spells[l]
+	if p == nil {
+		p = &spell{from: c.Start}
+		g.spells[l] = p
+	}
+	p.calls++
+	took := c.Start.Sub(p.from)
+	g.longest = max(g.longest, took)
+	if took > g.limits.Failover && p.calls >= fewest && !p.told {
+		p.told = true
+		g.f.breach(c.Start, c.ID, "%s has taken no calls about shard %d (%s, with a delay: %v) for %v by now, more than %v, "+
+			"and only gossip was broken", c.Node, l.shard, c.Kind, l.delayed, round(took), g.limits.Failover)
+	}
+}
+
+// gossipOnly tells whether gossip was broken at a call or before, and nothing else was at it or shortly before; and the
+// fault of gossip that was under way.
+func (g *gossiped) gossipOnly(c *history.Call) (broken *history.Fault, calm bool) {
+	for i := range g.x.h.Faults {
+		f := &g.x.h.Faults[i]
+		switch {
+		case f.Kind != history.SilentGossip && f.Kind != history.ForgedGossip:
+			if f.Struck <= doneBy(c) && c.Start <= healed(f).Add(g.limits.Recover) {
+				return nil, false
+			}
+		case f.Struck <= c.Start:
+			calm = true
+			if c.Start <= healed(f) {
+				broken = f
+			}
+		}
+	}
+	return broken, calm
+}

@@ -1,0 +1,96 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/stranger"
+)
+
+// gossipKinds break gossip alone: it is lost, or a stranger forges it. Gossip is a hint, so nothing may come of either
+// but time that is lost. They touch no process, and combine with all other faults.
+func gossipKinds() []Kind {
+	return []Kind{
+		{Name: history.SilentGossip, Group: "gossip", Weight: 3, Needs: needsMutes,
+			Strike: func(ctx context.Context, on Target) error {
+				return (&gossipStrike{striking{Target: on, kind: history.SilentGossip}}).silence(ctx)
+			}},
+		{Name: history.ForgedGossip, Group: "gossip", Weight: 3, Needs: needsOpenGossip,
+			Strike: func(ctx context.Context, on Target) error {
+				return (&gossipStrike{striking{Target: on, kind: history.ForgedGossip}}).forge(ctx)
+			}},
+	}
+}
+
+func needsMutes(s *stand.Stand) error {
+	if s.Gossip == nil {
+		return errors.New("a stand whose nodes' gossip can be lost")
+	}
+	return nil
+}
+
+// ErrKeys says that the nodes' gossip has a key, as it must beyond loopback, so that it cannot be forged.
+var ErrKeys = errors.New("gossip without a key, on loopback alone; a siege of ten minutes has a drill of it")
+
+func needsOpenGossip(s *stand.Stand) error {
+	if s.Network != nil {
+		return ErrKeys
+	}
+	return nil
+}
+
+// theGossip is what faults of this group claim.
+const theGossip = "gossip"
+
+type gossipStrike struct{ striking }
+
+// silence loses the gossip of a node, or of all, in both directions.
+func (s *gossipStrike) silence(ctx context.Context) error {
+	nodes := s.some(1)
+	if s.Rand.IntN(2) == 0 {
+		nodes = s.Stand.Names()
+	}
+	hold := s.stretched()
+	release, ok := s.Stand.Claim(theGossip)
+	if !ok {
+		return ErrBusy
+	}
+	defer release()
+	fault := s.strike(ctx, nodes, "all of it lost, for %v", hold.Round(time.Millisecond))
+	for _, n := range nodes {
+		s.Stand.Gossip[n].Mute(true)
+	}
+	Wait(ctx, hold)
+	s.Recorder.Mending(fault)
+	for _, n := range nodes {
+		s.Stand.Gossip[n].Mute(false)
+	}
+	s.Recorder.Mended(fault)
+	return nil
+}
+
+// forge has a stranger lie to all nodes. It is mended when the stranger falls silent: what the nodes believe until then
+// they must get over by themselves.
+func (s *gossipStrike) forge(ctx context.Context) error {
+	hold := s.stretched()
+	liar := stranger.Stranger{Addrs: s.Stand.GossipPorts(), Rand: s.Rand}
+	release, ok := s.Stand.Claim(theGossip)
+	if !ok {
+		return ErrBusy
+	}
+	defer release()
+	if liar.Learn(ctx) != nil {
+		return ErrBusy // no node answers at the moment
+	}
+	fault := s.strike(ctx, s.Stand.Names(), "%d fakes and lies about all members, for %v", stranger.Fakes,
+		hold.Round(time.Millisecond))
+	lying, cancel := context.WithTimeout(ctx, hold)
+	defer cancel()
+	_, _, err := liar.Lie(lying)
+	s.Recorder.Mending(fault)
+	s.Recorder.Mended(fault)
+	return err
+}

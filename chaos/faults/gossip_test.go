@@ -1,0 +1,80 @@
+package faults
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+func TestGossipKindsNeedTheirStand(t *testing.T) {
+	for _, k := range gossipKinds() {
+		if err := k.Needs(&stand.Stand{Network: &netlab.Network{}}); err == nil {
+			t.Errorf("%s would strike gossip that has a key and cannot be lost", k.Name)
+		}
+	}
+}
+
+// Both kinds strike real nodes, one after the other: two at once would end each other. All of it is recorded, and all
+// nodes are alive to each other again afterwards.
+func TestGossipIsWholeAfterFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	s, err := stand.Open(t.Context(), stand.Config{
+		Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Nodes: 3, Shards: 2, Gossip: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	rec := history.NewRecorder(nil)
+	for i, k := range gossipKinds() {
+		if err := k.Needs(s); err != nil {
+			t.Fatal(err)
+		}
+		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(1, uint64(i))), Hold: 300 * time.Millisecond}
+		if err := k.Strike(t.Context(), on); err != nil {
+			t.Errorf("%s: %v", k.Name, err)
+		}
+		release, ok := s.Claim(theGossip)
+		if !ok {
+			t.Fatalf("%s holds the gossip although it is mended", k.Name)
+		}
+		if err := k.Strike(t.Context(), on); !errors.Is(err, ErrBusy) {
+			t.Errorf("%s beside another one: %v", k.Name, err)
+		}
+		release()
+	}
+	struck := rec.History().Faults
+	kinds := []string{history.SilentGossip, history.ForgedGossip}
+	for i, f := range struck {
+		if f.Kind != kinds[i] || f.Mended < f.Mending || f.Mending.Sub(f.Struck) < 300*time.Millisecond || f.Detail == "" ||
+			f.Restarted {
+			t.Errorf("%+v", f)
+		}
+	}
+	if len(struck) != len(kinds) {
+		t.Fatalf("%d faults are recorded", len(struck))
+	}
+	for {
+		view, err := s.View(t.Context())
+		if err == nil && !slices.ContainsFunc(view.Nodes, func(n client.Node) bool { return !n.Alive }) {
+			return
+		}
+		if !Wait(t.Context(), pollEvery) {
+			t.Fatal(err)
+		}
+	}
+}
