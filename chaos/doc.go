@@ -7,6 +7,7 @@
 //	netlab    a network that can be cut, delayed and garbled
 //	lossyfs   disks that forget, fail and fill up
 //	stand     the cluster on that stage, as far as this machine has one
+//	stranger  lies about the members, to nodes whose gossip has no key
 //	faults    the kinds of faults; who leads what meanwhile
 //	check     the invariants, each a pure function of the history; linear: porcupine, id by id
 //	verdict   what came of one round, with all that is known of what was broken

@@ -35,10 +35,14 @@ func (r *Round) judge() (*RoundReport, error) {
 }
 
 func (r *Round) title() string {
-	if p := r.siege.cfg.Plan; p != nil {
-		return p.Name
+	switch title := fmt.Sprintf("seed %d, round %d", r.siege.cfg.Seed, r.n); {
+	case r.siege.cfg.Plan != nil:
+		return r.plan.Name
+	case r.plan != nil:
+		return title + ", " + r.plan.Name
+	default:
+		return title
 	}
-	return fmt.Sprintf("seed %d, round %d", r.siege.cfg.Seed, r.n)
 }
 
 // beside are the findings about what the record alone does not show.
@@ -103,7 +107,7 @@ func (r *Round) strangers() check.Finding {
 	for _, id := range came[r.siege.strangers:] {
 		f.Breaches = append(f.Breaches, check.Breach{ID: id, What: "an attempt came, after its round had come to rest"})
 	}
-	f.Observe(r.siege.report.Tasks.Acknowledged, "tasks of rounds before, at rest")
+	f.Observe(r.siege.rested, "tasks of rounds before, at rest")
 	f.Figures = check.NewFigures("%d attempts", len(came)-r.siege.strangers)
 	r.siege.strangers = len(came)
 	return f
@@ -143,7 +147,7 @@ func (r *Round) ends(h *history.History) check.Finding {
 func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
 	report := &RoundReport{
 		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),
-		Arrivals: len(h.Arrivals), Struck: len(h.Faults), Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
+		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals), Struck: len(h.Faults), Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
 	}
 	if !v.OK() {
 		report.Dir, report.Verdict = r.dir, v.String()

@@ -14,9 +14,11 @@ func TestOutcomesBesideTheRecord(t *testing.T) {
 	struck := []history.Fault{{Kind: history.KillLeader, Struck: 1, Mended: 2}}
 	cases := map[string]func(r *Round, h *history.History, a *stand.Alarms){
 		"+":   func(_ *Round, _ *history.History, a *stand.Alarms) { a.Lines = 7 },
-		"9b":  func(r *Round, _ *history.History, _ *stand.Alarms) { r.siege.report.Tasks.Acknowledged = 7 },
+		"9b":  func(r *Round, _ *history.History, _ *stand.Alarms) { r.siege.rested = 7 },
 		"13c": func(r *Round, h *history.History, _ *stand.Alarms) { r.waited, h.Faults = true, struck },
-		"13d": func(_ *Round, h *history.History, _ *stand.Alarms) { h.Faults = []history.Fault{{Kind: "failed fsync"}} },
+		"13d": func(_ *Round, h *history.History, _ *stand.Alarms) {
+			h.Faults = []history.Fault{{Kind: "failed fsync"}}
+		},
 	}
 	findings := func(observe func(*Round, *history.History, *stand.Alarms)) []check.Finding {
 		r := &Round{siege: &siege{deaths: &deaths{}, receiver: &workload.Receiver{}, report: newReport(Config{})}}

@@ -33,6 +33,16 @@ func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# Siege, seed %d: %s\n", r.Seed, r.word())
+	r.tellRuns(say)
+	r.tellVitals(say)
+	r.tellNotJudged(say)
+	r.tellSkipped(say)
+	r.tellFailed(say)
+	return b.String()
+}
+
+// tellRuns tells what was done and what came of it.
+func (r *Report) tellRuns(say teller) {
 	say("%s\n", r.summary())
 	say("| | |\n| --- | --- |")
 	say("| began | %s, took %v |", r.Began.UTC().Format(time.RFC3339), r.Took.Round(time.Second))
@@ -42,11 +52,6 @@ func (r *Report) Markdown() string {
 	r.tellInvariants(say)
 	r.tellTolls(say)
 	r.tellCalls(say)
-	r.tellVitals(say)
-	r.tellNotJudged(say)
-	r.tellSkipped(say)
-	r.tellFailed(say)
-	return b.String()
 }
 
 func (r *Report) word() string {
@@ -151,6 +156,9 @@ func (r *Report) replay(round *RoundReport) string {
 	args = append(args, fmt.Sprintf("--nodes %d --shards %d", r.Nodes, r.Shards))
 	if len(r.Chosen) > 0 {
 		args = append(args, fmt.Sprintf("--faults %q", strings.Join(r.Chosen, ",")))
+	}
+	if r.Drills > 0 {
+		args = append(args, "--for="+r.Drills.String()) // so that the round is the drill that it was
 	}
 	return strings.Join(append(args, r.Flags...), " ")
 }

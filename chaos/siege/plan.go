@@ -17,6 +17,8 @@ type Plan struct {
 	Name  string
 	Quiet bool // without the load beside it
 	Play  func(ctx context.Context, r *Round) error
+
+	apart bool // on a stand of its own
 }
 
 // Load is the round's load.

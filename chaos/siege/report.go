@@ -21,6 +21,7 @@ type Report struct {
 	Nodes   int           `json:"nodes"`
 	Shards  int           `json:"shards"`
 	Chosen  []string      `json:"chosen,omitempty"` // faults that were asked for; none: all
+	Drills  time.Duration `json:"drills,omitempty"` // for how long a siege with drills was asked to last
 	Flags   []string      `json:"flags,omitempty"`  // that a replay must be given besides
 	Version string        `json:"version"`          // of the code under siege
 	Machine string        `json:"machine"`
@@ -36,6 +37,7 @@ type Report struct {
 	Breaches map[string]int             `json:"breaches"` // by invariant
 	Outcomes map[string]check.Outcome   `json:"outcomes"` // by invariant
 	Skipped  []Skipped                  `json:"skipped"`
+	Thorough bool                       `json:"thorough,omitempty"` // long enough to exercise each invariant
 	Soak     bool                       `json:"soak,omitempty"`
 	Trends   []vitals.Trend             `json:"trends"`          // of what the nodes took from the machine
 	Errors   int                        `json:"errors"`          // lines of that level in the nodes' logs
@@ -53,6 +55,7 @@ type RoundReport struct {
 	Seed     uint64                     `json:"seed"`
 	Took     time.Duration              `json:"took"`
 	OK       bool                       `json:"ok"`
+	Drill    bool                       `json:"drill,omitempty"` // faults that came alone, by a plan
 	Struck   int                        `json:"struck"`
 	Arrivals int                        `json:"arrivals"`
 	Tasks    check.Fates                `json:"tasks"`
@@ -75,7 +78,7 @@ func newReport(cfg Config) *Report {
 	return &Report{
 		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Flags: cfg.Flags,
 		Version: version(), Machine: machine(),
-		Began: time.Now(), Soak: cfg.Soak, Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
+		Began: time.Now(), Soak: cfg.Soak, Thorough: cfg.thorough(), Drills: cfg.drilled(), Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
 		Outcomes: map[string]check.Outcome{},
 	}
 }
@@ -136,7 +139,8 @@ func (r *Report) skip(k faults.Kind, why error) {
 		}
 	}
 	r.Skipped = append(r.Skipped, Skipped{
-		Group: k.Group, Why: why.Error(), Chosen: errors.Is(why, faults.ErrFewNodes), Faults: []string{k.Name},
+		Group: k.Group, Why: why.Error(), Faults: []string{k.Name},
+		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, faults.ErrKeys),
 	})
 }
 
@@ -144,7 +148,7 @@ func (r *Report) skip(k faults.Kind, why error) {
 type Skipped struct {
 	Group  string   `json:"group"`
 	Why    string   `json:"why"`
-	Chosen bool     `json:"chosen,omitempty"` // by whoever asked for so few nodes: the machine could do it
+	Chosen bool     `json:"chosen,omitempty"` // with the cluster: the machine could do it
 	Faults []string `json:"faults"`
 }
 
@@ -223,6 +227,20 @@ func (r *Report) outcome(f *check.Finding) check.Outcome {
 	return f.Outcome()
 }
 
+// Idle are the findings about invariants that a thorough siege did not put to the test, though it could have: none, if
+// the siege was a short one.
+func (r *Report) Idle() []check.Finding {
+	if !r.Thorough {
+		return nil
+	}
+	return slices.DeleteFunc(r.Unexercised(), func(f check.Finding) bool {
+		return slices.ContainsFunc(r.Skipped, func(s Skipped) bool { return s.Group == groupOf[f.Invariant] })
+	})
+}
+
+// groupOf names the group of faults without which an invariant cannot be put to the test.
+var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip"}
+
 // Unexercised are the findings about invariants that no round put to the test.
 func (r *Report) Unexercised() []check.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool {
@@ -242,6 +260,10 @@ func (r *RoundReport) String() string {
 		}
 		word = "FAILED: invariants " + strings.Join(broken, ", ") + "; see " + r.Dir
 	}
-	return fmt.Sprintf("round %d: %.0f s, %d faults, %d acknowledged, %d arrivals, %s",
-		r.N, r.Took.Seconds(), r.Struck, r.Tasks.Acknowledged, r.Arrivals, word)
+	drill := ""
+	if r.Drill {
+		drill = " (drill)"
+	}
+	return fmt.Sprintf("round %d%s: %.0f s, %d faults, %d acknowledged, %d arrivals, %s",
+		r.N, drill, r.Took.Seconds(), r.Struck, r.Tasks.Acknowledged, r.Arrivals, word)
 }

@@ -24,6 +24,7 @@ type Round struct {
 	rec     *history.Recorder
 	load    *workload.Load
 	began   time.Time
+	plan    *Plan  // nil: strikers strike
 	planned uint64 // faults of a plan
 	waited  bool   // that the healed cluster be whole
 
@@ -35,9 +36,9 @@ type Round struct {
 // golden spreads the rounds' seeds.
 const golden = 0x9e3779b97f4a7c15
 
-func (s *siege) newRound(n int) (*Round, error) {
+func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
 	r := &Round{
-		siege: s, n: n, seed: s.cfg.Seed + uint64(n-1)*golden, began: time.Now(),
+		siege: s, n: n, plan: plan, seed: s.cfg.Seed + uint64(n-1)*golden, began: time.Now(),
 		dir: filepath.Join(s.cfg.Dir, fmt.Sprintf("round-%d", n)),
 	}
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
@@ -63,8 +64,16 @@ func (s *siege) newRound(n int) (*Round, error) {
 
 // play plays round n and judges it.
 func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
+	plan := s.planOf(n)
+	if plan != nil && plan.apart {
+		return s.playApart(ctx, n, plan)
+	}
+	return s.playPlan(ctx, n, plan)
+}
+
+func (s *siege) playPlan(ctx context.Context, n int, plan *Plan) (*RoundReport, error) {
 	s.stand.Logs.Begin()
-	r, err := s.newRound(n)
+	r, err := s.newRound(n, plan)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +81,11 @@ func (s *siege) play(ctx context.Context, n int) (*RoundReport, error) {
 	if err = errors.Join(err, r.rec.Close()); err != nil {
 		return nil, err
 	}
-	return r.judge()
+	report, err := r.judge()
+	if err == nil {
+		s.rested += report.Tasks.Acknowledged
+	}
+	return report, err
 }
 
 // run is all of a round but the verdict. Only what breaks things heeds ctx: an interrupted round is healed, brought to
@@ -105,7 +118,7 @@ const (
 
 // storm is load and faults, until everything is healed.
 func (r *Round) storm(ctx, whole context.Context) error {
-	plan := r.siege.cfg.Plan
+	plan := r.plan
 	if plan == nil {
 		plan = &Plan{Play: func(ctx context.Context, r *Round) error { return r.strikeAll(ctx) }}
 	}

@@ -22,6 +22,7 @@ type siege struct {
 	deaths   *deaths
 	report   *Report
 
+	rested    int // tasks of rounds before
 	strangers int // that came until the last verdict
 }
 
@@ -47,6 +48,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	err = s.rounds(ctx)
 	s.report.watched(s.stand.Names(), watch)
 	s.report.finish()
+	if ctx.Err() != nil {
+		s.report.Thorough = false // it was cut short
+	}
 	return s.report, errors.Join(err, s.close(), s.epilogue())
 }
 

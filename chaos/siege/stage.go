@@ -2,6 +2,7 @@ package siege
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
 		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
 		Clocks:  want("clock", s.cfg.NoClocks, always),
+		Gossip:  want("gossip", s.cfg.NoGossip, always),
 		Memory:  want("memory", s.cfg.NoMemory, stand.MemorySupported),
 	})
 	if err != nil {
@@ -58,7 +60,10 @@ func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 		if err == nil && k.Needs != nil {
 			err = k.Needs(s.stand)
 		}
-		if err != nil {
+		switch {
+		case errors.Is(err, faults.ErrKeys) && s.cfg.drills():
+			continue // it strikes apart
+		case err != nil:
 			s.report.skip(k, err)
 			continue
 		}

@@ -1,5 +1,6 @@
 // Command siege lays siege to a cluster of real processes on this machine, and reports what came of it. Its exit status
-// is 1 when an invariant was broken, and 2 when the stand failed, so that nothing was shown.
+// is 1 when an invariant was broken, 2 when the stand failed, so that nothing was shown, and 3 when nothing was broken
+// and a siege of ten minutes or more did not put an invariant to the test.
 package main
 
 import (
@@ -22,8 +23,18 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// errBroken says that the siege found something, and has told it.
-var errBroken = errors.New("an invariant was broken")
+// What a siege found. It has told the rest.
+var (
+	errBroken = errors.New("an invariant was broken")
+	errIdle   = errors.New("an invariant was not exercised")
+)
+
+// The exit statuses.
+const (
+	statusBroken = 1
+	statusFailed = 2 // the stand
+	statusIdle   = 3
+)
 
 func main() {
 	debug.SetGCPercent(relaxed)
@@ -31,14 +42,23 @@ func main() {
 	// A second interrupt ends the program at once, and the nodes with it; but one from timeout(1) comes twice.
 	context.AfterFunc(ctx, func() { time.AfterFunc(twice, stop) })
 	err := command().ExecuteContext(ctx)
+	status := statusOf(err)
+	if status == statusFailed {
+		fmt.Fprintln(os.Stderr, "siege:", err)
+	}
+	os.Exit(status)
+}
+
+func statusOf(err error) int {
 	switch {
 	case err == nil:
+		return 0
 	case errors.Is(err, errBroken):
-		os.Exit(1)
-	default:
-		fmt.Fprintln(os.Stderr, "siege:", err)
-		os.Exit(2)
+		return statusBroken
+	case errors.Is(err, errIdle):
+		return statusIdle
 	}
+	return statusFailed
 }
 
 // relaxed is how far this program's heap may grow between two collections, in percent: the record of a round is large
@@ -51,23 +71,31 @@ const twice = time.Second
 func command() *cobra.Command {
 	var cfg siege.Config
 	var race bool
-	var logStore string
+	var logStore, page string
 	cmd := &cobra.Command{
 		Use:   "siege",
 		Short: "Break a cluster until nothing breaks",
 		Long: `Starts a cluster of real processes, and puts it under load and random faults, round after round, each judged by
 itself. Ctrl-C ends the round under way, which is still judged and reported.
 
-Faults that need root or what this kernel does not have are skipped, and the report says so.`,
+Faults that need root or what this kernel does not have are skipped, and the report says so.
+
+An invariant is held if nothing broke it and the cases that could have were observed; without those it is not exercised.
+From --for 10m on, with all faults, two of eight rounds are drills: faults that come alone, so that every invariant is
+exercised that can be on this machine. Shorter sieges say what they did not exercise.
+
+Exit status: 0 nothing was broken; 1 an invariant was broken; 2 the stand failed, so that nothing was shown; 3 nothing
+was broken, and a siege with drills did not exercise an invariant that it could have.`,
 		Example: `  siege --for 1h --faults all --seed 7
   siege --seed 7 --round 12        # the choices of that round again
+  siege --for 10m --page page.md   # with a page for readers
   siege --soak --for 1h            # no faults; is it flat?`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Progress = cmd.OutOrStdout()
 			cfg.Args = []string{"--log-store", logStore}
 			cfg.Flags = again(cmd.Flags())
-			return run(cmd, cfg, race)
+			return run(cmd, cfg, race, page)
 		},
 	}
 	f := cmd.Flags()
@@ -87,6 +115,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.BoolVar(&cfg.NoNetwork, "no-network", false, "leave the nodes on loopback, without faults of the network")
 	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
+	f.BoolVar(&cfg.NoGossip, "no-gossip", false, "leave the nodes' gossip alone")
 	f.BoolVar(&cfg.NoMemory, "no-memory", false, "leave the nodes' memory alone")
 	f.BoolVar(&cfg.Soak, "soak", false,
 		"load alone, in long rounds; over half an hour or more memory, descriptors and disk must stay flat")
@@ -94,6 +123,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 	f.StringVar(&cfg.Snapshots, "snapshots", "",
 		"of the nodes: bytes of log after which one is taken, and entries kept (default 524288,32; of a soak 2097152,256)")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
+	f.StringVar(&page, "page", "", "also write the report to this file, as a page for readers")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd
 }
@@ -101,7 +131,7 @@ Faults that need root or what this kernel does not have are skipped, and the rep
 // again are the flags that were given and that a round must be given again to make the same choices under the same
 // load: all but those that the report names itself, and those that only say how long a siege lasts and what is kept.
 func again(given *pflag.FlagSet) (flags []string) {
-	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep"}
+	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep", "page"}
 	given.Visit(func(f *pflag.Flag) {
 		switch {
 		case slices.Contains(own, f.Name):
@@ -114,7 +144,25 @@ func again(given *pflag.FlagSet) (flags []string) {
 	return flags
 }
 
-func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
+// line is the command line of a siege, without what only says where its files are.
+func line(given *pflag.FlagSet) string {
+	words := []string{"go run ./chaos/cmd/siege"}
+	given.Visit(func(f *pflag.Flag) {
+		switch {
+		case slices.Contains([]string{"dir", "page", "binary", "keep"}, f.Name):
+		case f.Value.Type() == "bool" && f.Value.String() == "true":
+			words = append(words, "--"+f.Name)
+		case f.Name == "faults":
+			kinds, _ := given.GetStringSlice(f.Name) // it is one
+			words = append(words, fmt.Sprintf("--faults %q", strings.Join(kinds, ",")))
+		default:
+			words = append(words, "--"+f.Name+" "+f.Value.String())
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func run(cmd *cobra.Command, cfg siege.Config, race bool, page string) (err error) {
 	ctx := cmd.Context()
 	if cfg.Dir == "" {
 		if cfg.Dir, err = os.MkdirTemp("", "siege-"); err != nil {
@@ -137,10 +185,23 @@ func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
 	if _, said := fmt.Fprintln(cmd.OutOrStdout(), "report:", filepath.Join(cfg.Dir, "report.md")); said != nil {
 		err = errors.Join(err, said)
 	}
-	if err == nil && !report.OK() {
-		err = errBroken
+	if page != "" {
+		err = errors.Join(err, os.WriteFile(page, []byte(report.Page(line(cmd.Flags()))), 0o644))
+	}
+	if err == nil {
+		err = found(report)
 	}
 	return err
+}
+
+func found(report *siege.Report) error {
+	switch {
+	case !report.OK():
+		return errBroken
+	case len(report.Idle()) > 0:
+		return errIdle
+	}
+	return nil
 }
 
 const program = "github.com/belfryhq/belfry/cmd/belfry"

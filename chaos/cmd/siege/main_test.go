@@ -1,21 +1,26 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/siege"
 )
 
 // What a round is replayed with: all that was given and decides what it does.
 func TestFlagsOfAReplay(t *testing.T) {
 	given := []string{
-		"--for=1h", "--rounds=9", "--seed=7", "--nodes=5", "--shards=12", "--faults=disk", "--dir=/tmp/x", "--keep",
+		"--for=1h", "--rounds=9", "--seed=7", "--nodes=5", "--shards=12", "--faults=disk", "--dir=/tmp/x", "--keep", "--page=/tmp/p",
 		"--rate=300", "--bulk=0", "--strikers=5", "--strike=1m", "--snapshots=16384,4", "--log-store=boltdb",
-		"--no-network", "--no-disks", "--no-clocks", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
+		"--no-network", "--no-disks", "--no-clocks", "--no-gossip", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
 	}
 	want := []string{
 		"--rate=300", "--bulk=0", "--strikers=5", "--strike=1m0s", "--snapshots=16384,4", "--log-store=boltdb",
-		"--no-network", "--no-disks", "--no-clocks", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
+		"--no-network", "--no-disks", "--no-clocks", "--no-gossip", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
 	}
 	c := command()
 	if err := c.ParseFlags(given); err != nil {
@@ -33,5 +38,47 @@ func TestFlagsOfAReplay(t *testing.T) {
 	}
 	if got := again(c.Flags()); len(got) != 0 {
 		t.Errorf("of defaults: %s", strings.Join(got, " "))
+	}
+}
+
+// A page names the line that made it, but not where its files were.
+func TestLineOfAPage(t *testing.T) {
+	c := command()
+	err := c.ParseFlags([]string{"--for=10m", "--faults=disk,kill -9 of a node", "--dir=/tmp/x", "--page=p", "--race"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `go run ./chaos/cmd/siege --faults "disk,kill -9 of a node" --for 10m0s --race`
+	if got := line(c.Flags()); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// What was found decides the exit status: a breach before what was not exercised.
+func TestExitStatus(t *testing.T) {
+	var idle, seen check.Finding
+	idle.Invariant, seen.Invariant = "6", "1"
+	idle.Observe(0, "leaders killed alone")
+	seen.Observe(1, "tasks")
+	for _, tt := range []struct {
+		name   string
+		report siege.Report
+		want   int
+	}{
+		{"held", siege.Report{Thorough: true, Findings: []check.Finding{seen}}, 0},
+		{"not exercised", siege.Report{Thorough: true, Findings: []check.Finding{idle, seen}}, statusIdle},
+		{"not exercised by a short siege", siege.Report{Findings: []check.Finding{idle, seen}}, 0},
+		{"broken, and not exercised", siege.Report{
+			Thorough: true, Findings: []check.Finding{idle}, Rounds: []*siege.RoundReport{{OK: false}}}, statusBroken},
+	} {
+		if len(tt.report.Rounds) == 0 {
+			tt.report.Rounds = []*siege.RoundReport{{OK: true}}
+		}
+		if got := statusOf(found(&tt.report)); got != tt.want {
+			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
+		}
+	}
+	if got := statusOf(errors.Join(errors.New("no disk"), fmt.Errorf("round 1: %w", errors.ErrUnsupported))); got != statusFailed {
+		t.Errorf("a stand that failed: exit status %d", got)
 	}
 }

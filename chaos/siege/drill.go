@@ -1,0 +1,137 @@
+package siege
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/faults"
+	"github.com/belfryhq/belfry/chaos/history"
+)
+
+// Thorough is how long a siege with all faults must be asked to last to put each invariant to the test: faults at random
+// rarely come alone, as some invariants want them. Of so many rounds, from the first on, two are drills.
+const (
+	Thorough   = 10 * time.Minute
+	drillEvery = 8
+)
+
+// drills reports whether the siege has rounds that are drills.
+func (c Config) drills() bool {
+	all := len(c.Faults) == 0 || slices.Contains(c.Faults, allFaults)
+	return c.For >= Thorough && all && c.Plan == nil && !c.Soak
+}
+
+// drilled is for how long a siege with drills was asked to last.
+func (c Config) drilled() time.Duration {
+	if c.drills() {
+		return c.For
+	}
+	return 0
+}
+
+// thorough reports whether the siege is to put each invariant to the test.
+func (c Config) thorough() bool { return c.drills() && c.Round == 0 && c.Rounds == 0 }
+
+// planOf is what round n does in place of strikers; nil: they strike.
+func (s *siege) planOf(n int) *Plan {
+	switch {
+	case s.cfg.Plan != nil:
+		return s.cfg.Plan
+	case !s.cfg.drills():
+		return nil
+	case n%drillEvery == 1:
+		return &Plan{Name: "drill of faults that come alone", Play: drill}
+	case n%drillEvery == 2 && s.stand.Network != nil && !s.cfg.NoGossip:
+		return &Plan{Name: "drill of forged gossip, on loopback", Play: drillForgery, apart: true}
+	}
+	return nil
+}
+
+const (
+	drillCalm    = 3 * time.Second         // after a fault, until nothing of it shows any more
+	drillDead    = 2500 * time.Millisecond // longer than a failover
+	drillClock   = 2 * time.Second
+	drillSilence = 10 * time.Second // longer than it takes until a silent node is called dead
+	drillForged  = 40 * time.Second
+	drillKills   = 3 // of leaders, one after the other
+)
+
+// drill strikes one fault after the other, each alone. The silence comes first: calls are held to it only long after
+// other faults. The start of all nodes comes last: it is judged by what comes until long after it.
+func drill(ctx context.Context, r *Round) error {
+	steps := []blow{{history.SilentGossip, drillSilence, 0}, {history.ForgedGossip, drillForged, 0}}
+	for i := range drillKills {
+		steps = append(steps, blow{history.KillLeader, drillDead, uint32(1 + i%r.siege.cfg.Shards)})
+	}
+	steps = append(steps, blow{faults.LeaderClockAhead, drillClock, 0}, blow{faults.FailedSync, drillClock, 0},
+		blow{history.KillAll, drillDead, 0})
+	for _, b := range steps {
+		if back, err := r.alone(ctx, b); err != nil || !back {
+			return err
+		}
+	}
+	return r.Pause(ctx, r.siege.cfg.Limits.FirstFire)
+}
+
+// drillForgery forges gossip for long, and looks on afterwards.
+func drillForgery(ctx context.Context, r *Round) error {
+	if back, err := r.alone(ctx, blow{history.ForgedGossip, drillForged, 0}); err != nil || !back {
+		return err
+	}
+	return r.Pause(ctx, drillForged/4)
+}
+
+// blow is one fault of a drill.
+type blow struct {
+	kind  string
+	hold  time.Duration
+	shard uint32 // whose leader it strikes; 0: any
+}
+
+// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If it does not
+// come back the drill is over.
+func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
+	if !slices.ContainsFunc(r.siege.kinds, func(k faults.Kind) bool { return k.Name == b.kind }) {
+		return true, nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, healLimit)
+	defer cancel()
+	err = r.siege.stand.AwaitReady(waiting, healLimit, r.siege.stand.Names()...)
+	if err == nil {
+		_, err = r.Leaders(waiting)
+	}
+	if err != nil && ctx.Err() == nil {
+		r.fail("before the %s: %v", b.kind, err)
+		return false, nil
+	}
+	if err := r.Pause(ctx, drillCalm); err != nil {
+		return true, err
+	}
+	return true, r.Strike(ctx, b.kind, b.hold, b.shard)
+}
+
+// playApart plays a round on a stand of its own, on loopback: only there can the nodes' gossip be forged.
+func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundReport, err error) {
+	cfg := s.cfg
+	cfg.Dir = filepath.Join(cfg.Dir, "apart-"+strconv.Itoa(n))
+	kinds, err := chosen([]string{history.ForgedGossip})
+	if err != nil {
+		return nil, err
+	}
+	apart := &siege{cfg: cfg, report: s.report}
+	defer func() {
+		closed := apart.close()
+		if apart.stand != nil {
+			closed = errors.Join(closed, apart.epilogue())
+		}
+		err = errors.Join(err, closed)
+	}()
+	if err := apart.open(ctx, kinds); err != nil {
+		return nil, err
+	}
+	return apart.playPlan(ctx, n, plan)
+}
