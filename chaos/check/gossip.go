@@ -31,8 +31,7 @@ func Hints(x *Index, limits Limits) Finding {
 	return f
 }
 
-// line is what a node is asked about one shard: of calls that name a delay, whose instant the node's clock decides, or of
-// others.
+// line is the calls to one node about one shard: those that name a delay, whose instant a clock decides, or the others.
 type line struct {
 	node    string
 	shard   uint32

@@ -46,7 +46,7 @@ type Config struct {
 	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000
 	Limits    check.Limits  // zero: those for a machine that does nothing else
 
-	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip the faults of these, and do without the stage that they need
+	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip the faults of these, and their stage
 
 	Soak bool // load alone for as long as For says, in long rounds; the nodes' vitals must stay flat
 

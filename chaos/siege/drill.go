@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Thorough is how long a siege with all faults must be asked to last to put each invariant to the test: faults at random
-// rarely come alone, as some invariants want them. Of so many rounds, from the first on, two are drills.
+// Thorough is the shortest siege with all faults that puts each invariant to the test: faults at random rarely come
+// alone, as some invariants want them. Of each drillEvery rounds the first two are drills.
 const (
 	Thorough   = 10 * time.Minute
 	drillEvery = 8
@@ -60,8 +60,8 @@ const (
 	drillKills   = 3 // of leaders, one after the other
 )
 
-// drill strikes one fault after the other, each alone. The silence comes first: calls are held to it only long after
-// other faults. The start of all nodes comes last: it is judged by what comes until long after it.
+// drill strikes one fault after the other, each alone. Silent gossip comes first, because calls count for it only long
+// after other faults. The start of all nodes comes last, because its first arrival may come long after it.
 func drill(ctx context.Context, r *Round) error {
 	steps := []blow{{history.SilentGossip, drillSilence, 0}, {history.ForgedGossip, drillForged, 0}}
 	for i := range drillKills {
@@ -92,8 +92,8 @@ type blow struct {
 	shard uint32 // whose leader it strikes; 0: any
 }
 
-// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If it does not
-// come back the drill is over.
+// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If the cluster
+// does not come back, the drill is over.
 func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	if !slices.ContainsFunc(r.siege.kinds, func(k faults.Kind) bool { return k.Name == b.kind }) {
 		return true, nil

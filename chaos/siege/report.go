@@ -78,7 +78,8 @@ func newReport(cfg Config) *Report {
 	return &Report{
 		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Flags: cfg.Flags,
 		Version: version(), Machine: machine(),
-		Began: time.Now(), Soak: cfg.Soak, Thorough: cfg.thorough(), Drills: cfg.drilled(), Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
+		Began: time.Now(), Soak: cfg.Soak, Thorough: cfg.thorough(), Drills: cfg.drilled(),
+		Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
 		Outcomes: map[string]check.Outcome{},
 	}
 }
@@ -107,8 +108,8 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK reports whether no round broke an invariant, and the nodes after them, and in a soak whether the nodes' vitals were seen and
-// stayed flat. A siege without a round has shown nothing, and did not hold.
+// OK reports whether no round broke an invariant, no node did anything forbidden after the last one, and in a soak
+// whether the nodes' vitals were seen and stayed flat. A siege without a round has shown nothing.
 func (r *Report) OK() bool {
 	if len(r.swollen()) > 0 || len(r.Unjudged) > 0 || len(r.After) > 0 {
 		return false

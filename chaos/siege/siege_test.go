@@ -211,6 +211,25 @@ func TestReport(t *testing.T) {
 	}
 }
 
+// A page for readers shows the command and the findings, and no curves, whose files lie elsewhere.
+func TestPage(t *testing.T) {
+	r := report()
+	r.Took = 11 * time.Minute
+	text := r.Page("go run ./chaos/cmd/siege --for 10m")
+	for _, want := range []string{
+		"# A siege, as it was reported\n", "```sh untested: it takes 11m0s\ngo run ./chaos/cmd/siege --for 10m\n```\n",
+		"Outcome: FAILED.", "| 7 | fences rise | held | 1 repeats across a failover |", "| schedule | 200 | 6 | 2 |",
+		`2 faults of group "disk"`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "![") || strings.HasSuffix(text, "\n\n") {
+		t.Errorf("%s", text)
+	}
+}
+
 // What a node does after the last verdict counts too.
 func TestAfterTheLastVerdict(t *testing.T) {
 	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6})

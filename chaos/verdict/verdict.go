@@ -41,8 +41,8 @@ func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	return v
 }
 
-// OK reports whether no invariant was breached. A single run need not exercise each of them: that is told by the outcomes
-// of the findings.
+// OK reports whether no invariant was breached. A single run need not exercise each of them: see the outcomes of the
+// findings.
 func (v *Verdict) OK() bool {
 	return !slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Outcome() == check.Breached })
 }
