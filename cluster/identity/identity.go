@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -53,6 +54,8 @@ type record struct {
 	Promise   *Promise `json:"promise,omitempty"`    // once given, never changed
 	ClusterID string   `json:"cluster_id,omitempty"` // once set, never changed
 	Groups    []uint32 `json:"groups,omitempty"`     // sorted; those whose folder has been in use
+	Place     *place   `json:"place,omitempty"`      // where this file was written
+	Copied    bool     `json:"copied,omitempty"`     // the folder was found elsewhere, and has not been confirmed since
 }
 
 // Identity is an opened data folder. Its methods are safe for concurrent use.
@@ -62,7 +65,7 @@ type Identity struct {
 	step func(string) error // tests stop the writing of the file here
 
 	mu  sync.Mutex
-	now record // what is on disk
+	now record // what is on disk, but for its place
 }
 
 // Open locks the folder, making it if need be, and counts one more start.
@@ -80,7 +83,11 @@ func open(dir string, step func(string) error) (*Identity, error) {
 	if err := id.load(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	if err := id.change(func(r *record) { r.Boot++ }); err != nil {
+	copied, err := id.moved()
+	if err == nil {
+		err = id.change(func(r *record) { r.Boot++; r.Copied = r.Copied || copied })
+	}
+	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	return id, nil
@@ -197,11 +204,46 @@ func (id *Identity) enter(clusterID string, void bool) error {
 	return id.change(func(r *record) { r.ClusterID = clusterID })
 }
 
+// Copied reports whether the folder is not the one in which its record was last written, as after a copy or a restore, and
+// has not been confirmed since. That it is the newest copy is then not known.
+func (id *Identity) Copied() bool {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return id.now.Copied
+}
+
+// Confirm notes, durably, that the folder is the node's newest.
+func (id *Identity) Confirm() error {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	if !id.now.Copied {
+		return nil
+	}
+	return id.change(func(r *record) { r.Copied = false })
+}
+
 // Opened tells whether the group has lived in this folder before.
 func (id *Identity) Opened(group uint32) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return slices.Contains(id.now.Groups, group)
+}
+
+// Held are the groups that have something in this folder, by its record or by what lies there, sorted.
+func (id *Identity) Held() []uint32 {
+	held := id.Groups()
+	found, err := os.ReadDir(filepath.Join(id.dir, groupsName))
+	if err != nil {
+		return held // there is none yet; one that cannot be read is noticed group by group
+	}
+	for _, f := range found {
+		number, err := strconv.ParseUint(f.Name(), 10, 32)
+		if err == nil && f.IsDir() && !slices.Contains(held, uint32(number)) {
+			held = append(held, uint32(number))
+		}
+	}
+	slices.Sort(held)
+	return held
 }
 
 // RecordOpened notes, durably, that the group lives in this folder from now on.

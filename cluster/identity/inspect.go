@@ -21,6 +21,11 @@ func Inspect(dir string) (*Identity, error) {
 	if err := id.load(); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	copied, err := id.moved()
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	id.now.Copied = id.now.Copied || copied
 	return id, nil
 }
 

@@ -3,6 +3,7 @@ package identity
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/belfryhq/belfry/shard/durable"
@@ -10,11 +11,14 @@ import (
 
 // save replaces the file so that a crash at any line leaves either the old one or the new one, whole.
 func (id *Identity) save(r record) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
+	content := func(aside *os.File) (_ []byte, err error) {
+		if r.Place, err = placeIn(id.dir, aside); err != nil {
+			return nil, err
+		}
+		data, err := json.MarshalIndent(r, "", "  ")
+		return append(data, '\n'), err
 	}
-	return durable.Replace(filepath.Join(id.dir, fileName), append(data, '\n'), id.step)
+	return durable.ReplaceWith(filepath.Join(id.dir, fileName), content, id.step)
 }
 
 // errInUse is kept apart from the system's error so that the message says what to look for.

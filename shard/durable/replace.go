@@ -10,11 +10,17 @@ import (
 // step leaves the old file or the new one, whole. Replace calls step before each of its steps and stops with its error;
 // nil stops nowhere.
 func Replace(path string, data []byte, step func(name string) error) error {
+	return ReplaceWith(path, func(*os.File) ([]byte, error) { return data, nil }, step)
+}
+
+// ReplaceWith is Replace for data that depends on the new file: content is given that file while it is empty, and must
+// not write to it.
+func ReplaceWith(path string, content func(aside *os.File) ([]byte, error), step func(name string) error) error {
 	if step == nil {
 		step = func(string) error { return nil }
 	}
 	aside := path + ".new"
-	if err := writeAside(aside, data, step); err != nil {
+	if err := writeAside(aside, content, step); err != nil {
 		return err
 	}
 	if err := step("rename"); err != nil {
@@ -29,7 +35,7 @@ func Replace(path string, data []byte, step func(name string) error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-func writeAside(path string, data []byte, step func(string) error) (err error) {
+func writeAside(path string, content func(*os.File) ([]byte, error), step func(string) error) (err error) {
 	if err := step("create"); err != nil {
 		return err
 	}
@@ -38,6 +44,10 @@ func writeAside(path string, data []byte, step func(string) error) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
+	data, err := content(f)
+	if err != nil {
+		return err
+	}
 	if err := step("write"); err != nil {
 		return err
 	}

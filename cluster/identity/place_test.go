@@ -1,0 +1,97 @@
+package identity
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// copyFolder copies a folder's files, as cp -a does.
+func copyFolder(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A folder that was copied is known as copied until it is confirmed, over restarts; one that was renamed is not.
+func TestCopiedFolder(t *testing.T) {
+	base := t.TempDir()
+	first, second, third := filepath.Join(base, "1"), filepath.Join(base, "2"), filepath.Join(base, "3")
+	start := func(dir string, copied bool) *Identity {
+		t.Helper()
+		id, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id.Copied() != copied {
+			t.Fatalf("start %d in %s: copied is %v", id.Boot(), filepath.Base(dir), id.Copied())
+		}
+		return id
+	}
+	closeIdentity(t, start(first, false))
+	id := start(first, false)
+	if err := id.RecordOpened(1); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, id)
+	copyFolder(t, first, second)
+	closeIdentity(t, start(second, true))
+	looked, err := Inspect(second)
+	if err != nil || !looked.Copied() {
+		t.Errorf("looked at: %v, %v", looked.Copied(), err)
+	}
+	closeIdentity(t, looked)
+	id = start(second, true)
+	if err := id.Confirm(); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, id)
+	closeIdentity(t, start(second, false))
+	if err := os.Rename(second, third); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, start(third, false))
+	closeIdentity(t, start(first, false))
+}
+
+// A file put back into the folder where it was is a copy, too.
+func TestCopiedFile(t *testing.T) {
+	dir := t.TempDir()
+	closeIdentity(t, reopen(t, dir))
+	path := filepath.Join(dir, fileName)
+	kept := filepath.Join(dir, "kept")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(kept, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	closeIdentity(t, reopen(t, dir))
+	if err := os.Rename(kept, path); err != nil {
+		t.Fatal(err)
+	}
+	if again := reopen(t, dir); !again.Copied() {
+		t.Error("not noticed")
+	}
+}
+
+func TestWhatIsAnotherFile(t *testing.T) {
+	at := inode{Device: 1, Number: 2, BirthNs: 3}
+	for _, c := range []struct {
+		other   inode
+		differs bool
+	}{
+		{at, false},
+		{inode{Device: 9, Number: 2, BirthNs: 3}, false}, // the machine has started again
+		{inode{Device: 1, Number: 9, BirthNs: 3}, true},
+		{inode{Device: 1, Number: 2, BirthNs: 9}, true},
+		{inode{Device: 1, Number: 2}, false},
+		{inode{Device: 9, Number: 2}, true}, // without birth times nothing else can be gone by
+	} {
+		if got := at.differs(c.other); got != c.differs {
+			t.Errorf("%+v and %+v: differs is %v", at, c.other, got)
+		}
+	}
+}
