@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/shard/journal"
 	"github.com/belfryhq/belfry/shard/logstore"
 	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
 
@@ -34,6 +35,7 @@ type Config struct {
 	Transport raft.Transport
 	LogStore  logstore.Kind
 	Journal   *journal.Journal                   // the node's; nil: each append is synced by itself
+	Disk      *raftdisk.Disk                     // opened by OpenDisk; the replica closes it. Default: it opens Dir itself
 	Stores    func() (Stores, error)             // default: logstore in Dir
 	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
 

@@ -8,13 +8,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/shard/install"
 	"github.com/belfryhq/belfry/shard/logcache"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 	"github.com/belfryhq/belfry/shard/raftlog"
-	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // How Raft is set up. Entries are large, so that what counts entries is small.
@@ -22,7 +20,6 @@ const (
 	raftAppendEntries = 32                // in one request: at most about 4 MiB
 	raftLogCache      = 2 * maxEntryBytes // of the newest entries kept in memory, for followers
 	raftNever         = 365 * 24 * time.Hour
-	snapshotsKept     = 2
 )
 
 // errNoState: the node has held this group before, and nothing of it is left.
@@ -30,11 +27,14 @@ var errNoState = errors.New("the group's data is gone: remove this replica and l
 
 // openRaft opens stores and snapshots, makes the group if it is new, and starts Raft.
 func (s *Shard) openRaft() error {
+	if err := s.openDisk(); err != nil {
+		return err
+	}
 	taken, err := s.openSnapshots()
 	if err != nil {
 		return err
 	}
-	if s.stores, err = s.openStores(taken); err != nil {
+	if s.stores, err = s.openStores(); err != nil {
 		return err
 	}
 	log := logcache.New(s.stores.Log(), raftLogCache)
@@ -53,29 +53,42 @@ func (s *Shard) openRaft() error {
 	return nil
 }
 
+// openDisk opens the group's own disk, unless it was opened before or there is something else in its place.
+func (s *Shard) openDisk() (err error) {
+	if s.cfg.Stores != nil {
+		return nil
+	}
+	if s.cfg.Disk == nil {
+		s.cfg.Disk, err = OpenDisk(s.cfg)
+	}
+	if err == nil {
+		s.cfg.Disk.OnFatal(s.fatal)
+	}
+	return err
+}
+
+// OpenDisk opens what a group has on disk, by the fields of its Config that say where it is and how it is kept.
+func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
+	return raftdisk.Open(raftdisk.Config{
+		Dir: cfg.Dir, LogDir: filepath.Join(cfg.Dir, "log"), Kind: cfg.LogStore, Existing: cfg.Existing,
+		WriteTimeout: cfg.Timing.Write, Journal: cfg.Journal, Fatal: cfg.Fatal, Logger: cfg.Logger,
+		Registerer: labelled(cfg.Registerer, cfg.ID),
+	})
+}
+
 func (s *Shard) openSnapshots() (raft.SnapshotStore, error) {
 	if s.cfg.Snapshots != nil {
 		return s.cfg.Snapshots()
 	}
-	return snapshots.Open(s.cfg.Dir, snapshotsKept, s.cfg.Logger)
+	return s.cfg.Disk.Snapshots, nil
 }
 
-func (s *Shard) openStores(taken raft.SnapshotStore) (Stores, error) {
+func (s *Shard) openStores() (Stores, error) {
 	if s.cfg.Stores != nil {
 		return s.cfg.Stores()
 	}
-	newest, err := snapshots.Newest(taken)
-	if err != nil {
-		return nil, err
-	}
-	return logstore.Open(logstore.Config{
-		Dir: filepath.Join(s.cfg.Dir, "log"), Kind: s.cfg.LogStore, Existing: s.cfg.Existing,
-		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term, WriteTimeout: s.cfg.Timing.Write,
-		Journal: s.cfg.Journal, Fatal: s.fatal, Logger: s.cfg.Logger, Registerer: s.logRegisterer(),
-	})
+	return s.cfg.Disk.Stores, nil
 }
-
-func (s *Shard) logRegisterer() prometheus.Registerer { return s.metrics.registerer }
 
 // bootstrap writes the configuration of a new group. Every replica of a new group writes the same one.
 func (s *Shard) bootstrap(taken raft.SnapshotStore, transport raft.Transport) error {

@@ -80,11 +80,16 @@ func newMetrics(s *Shard, registerer prometheus.Registerer) *metrics {
 		}, func() float64 { return float64(s.applier.restores.Load()) }),
 		stateCollector{s},
 	}
-	if registerer != nil {
-		labels := prometheus.Labels{"shard": strconv.FormatUint(uint64(s.cfg.ID), 10)}
-		m.registerer = prometheus.WrapRegistererWith(labels, registerer)
-	}
+	m.registerer = labelled(registerer, s.cfg.ID)
 	return m
+}
+
+// labelled keeps a shard's metrics apart from others'; nil stays nil.
+func labelled(registerer prometheus.Registerer, shard uint32) prometheus.Registerer {
+	if registerer == nil {
+		return nil
+	}
+	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": strconv.FormatUint(uint64(shard), 10)}, registerer)
 }
 
 func (m *metrics) register() error {

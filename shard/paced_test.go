@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // slowWriter takes a millisecond a write.
@@ -75,7 +77,7 @@ func TestPacedWriterStops(t *testing.T) {
 // fail here and not quietly go back to one sync at the end.
 func TestPacedWriterKnowsTheFile(t *testing.T) {
 	cfg := Config{Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
-	store, err := (&Shard{cfg: cfg}).openSnapshots()
+	store, err := snapshots.Open(cfg.Dir, 2, cfg.Logger)
 	if err != nil {
 		t.Fatal(err)
 	}

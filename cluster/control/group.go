@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/shard/install"
 	"github.com/belfryhq/belfry/shard/journal"
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 	"github.com/belfryhq/belfry/shard/raftlog"
-	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // Config says where the group lives.
@@ -27,6 +27,8 @@ type Config struct {
 	Existing  bool     // the node's own record says that the group was opened here before
 	Bootstrap []string // begin a new group with these voters; empty: wait to be told by its leader
 	Plan      Plan
+
+	Disk *raftdisk.Disk // opened by OpenDisk; the replica closes it. nil: it opens Dir itself
 
 	Transport raft.Transport // addresses are node ids; without a fast path for heartbeats
 	LogStore  logstore.Kind
@@ -60,7 +62,7 @@ type Group struct {
 	cfg     Config
 	machine *machine
 	raft    *raft.Raft
-	stores  *logstore.Stores
+	disk    *raftdisk.Disk
 	leads   chan bool // the newest news of leadership
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when both goroutines and Raft have ended
@@ -86,33 +88,28 @@ func Open(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-const snapshotsKept = 2
-
-func (g *Group) start(notify chan bool) error {
-	taken, err := snapshots.Open(g.cfg.Dir, snapshotsKept, g.cfg.Logger)
-	if err != nil {
-		return err
-	}
-	newest, err := snapshots.Newest(taken)
-	if err != nil {
-		return err
-	}
-	g.stores, err = logstore.Open(logstore.Config{
-		Dir: g.cfg.Dir, Kind: g.cfg.LogStore, Existing: g.cfg.Existing,
-		SnapshotIndex: newest.Index, SnapshotTerm: newest.Term, Journal: g.cfg.Journal,
-		Fatal: g.cfg.Fatal, Logger: g.cfg.Logger, Registerer: g.cfg.Registerer,
+// OpenDisk opens what the group has on disk, by the fields of its Config that say where it is and how it is kept.
+func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
+	return raftdisk.Open(raftdisk.Config{
+		Dir: cfg.Dir, LogDir: cfg.Dir, Kind: cfg.LogStore, Existing: cfg.Existing, Journal: cfg.Journal,
+		Fatal: cfg.Fatal, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
-	if err != nil {
-		return err
+}
+
+func (g *Group) start(notify chan bool) (err error) {
+	if g.disk = g.cfg.Disk; g.disk == nil {
+		if g.disk, err = OpenDisk(g.cfg); err != nil {
+			return err
+		}
 	}
-	conf := g.raftConfig(notify)
-	if err := g.bootstrap(conf, taken); err != nil {
-		return errors.Join(err, g.stores.Close())
+	conf, stores := g.raftConfig(notify), g.disk.Stores
+	if err := g.bootstrap(conf); err != nil {
+		return errors.Join(err, stores.Close())
 	}
-	gate := install.New(g.cfg.Transport, g.stores.Log(), g.cfg.Logger, g.cfg.Fatal)
-	g.raft, err = raft.NewRaft(conf, g.machine, g.stores.Log(), g.stores.Stable(), taken, gate.Transport())
+	gate := install.New(g.cfg.Transport, stores.Log(), g.cfg.Logger, g.cfg.Fatal)
+	g.raft, err = raft.NewRaft(conf, g.machine, stores.Log(), stores.Stable(), g.disk.Snapshots, gate.Transport())
 	if err != nil {
-		return errors.Join(err, g.stores.Close())
+		return errors.Join(err, stores.Close())
 	}
 	gate.Open(g.raft)
 	return nil
@@ -133,7 +130,7 @@ func (g *Group) raftConfig(notify chan bool) *raft.Config {
 }
 
 // bootstrap writes the first configuration of a new group, once.
-func (g *Group) bootstrap(conf *raft.Config, taken raft.SnapshotStore) error {
+func (g *Group) bootstrap(conf *raft.Config) error {
 	if len(g.cfg.Bootstrap) == 0 {
 		return nil
 	}
@@ -141,7 +138,8 @@ func (g *Group) bootstrap(conf *raft.Config, taken raft.SnapshotStore) error {
 	for _, id := range g.cfg.Bootstrap {
 		voters.Servers = append(voters.Servers, raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)})
 	}
-	err := raft.BootstrapCluster(conf, g.stores.Log(), g.stores.Stable(), taken, g.cfg.Transport, voters)
+	stores := g.disk.Stores
+	err := raft.BootstrapCluster(conf, stores.Log(), stores.Stable(), g.disk.Snapshots, g.cfg.Transport, voters)
 	if errors.Is(err, raft.ErrCantBootstrap) {
 		return nil // it was done before
 	}
@@ -246,5 +244,5 @@ func (g *Group) Close() error {
 	}
 	g.cancel()
 	<-g.done
-	return errors.Join(g.stopped, g.stores.Close())
+	return errors.Join(g.stopped, g.disk.Stores.Close())
 }

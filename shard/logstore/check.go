@@ -52,7 +52,7 @@ func (s *Stores) settle(cfg Config) error {
 	if err := s.alignWithSnapshot(cfg); err != nil {
 		return err
 	}
-	return readThrough(s.inner, cfg.SnapshotIndex)
+	return s.readThrough(cfg.SnapshotIndex)
 }
 
 // checkBegun refuses a log that has acknowledged entries and is empty without a snapshot that stands for them.
@@ -108,9 +108,10 @@ func continuesSnapshot(log raft.LogStore, first, last uint64, cfg Config) (bool,
 	return entry.Term == cfg.SnapshotTerm, nil
 }
 
-// readThrough reads every entry. Raft needs all that follow the snapshot, and panics if one is missing; before it, a
-// bolt log may have a gap.
-func readThrough(log raft.LogStore, snapshot uint64) error {
+// readThrough reads every entry, and keeps the last configuration. Raft needs all entries that follow the snapshot, and
+// panics if one is missing; before it, a bolt log may have a gap.
+func (s *Stores) readThrough(snapshot uint64) error {
+	log := s.inner
 	first, last, err := bounds(log)
 	if err != nil || last == 0 {
 		return err
@@ -120,26 +121,29 @@ func readThrough(log raft.LogStore, snapshot uint64) error {
 			ErrLostLog, first, snapshot)
 	}
 	for index := first; index <= last; index++ {
-		if err := readEntry(log, index, snapshot); err != nil {
+		entry, err := readEntry(log, index, snapshot)
+		if err != nil {
 			return err
+		}
+		if entry.Type == raft.LogConfiguration {
+			s.configuration, s.configured = raft.DecodeConfiguration(entry.Data), index
 		}
 	}
 	return nil
 }
 
-func readEntry(log raft.LogStore, index, snapshot uint64) error {
-	var entry raft.Log
-	err := log.GetLog(index, &entry)
+func readEntry(log raft.LogStore, index, snapshot uint64) (entry raft.Log, err error) {
+	err = log.GetLog(index, &entry)
 	if errors.Is(err, raft.ErrLogNotFound) && index <= snapshot {
-		return nil
+		return raft.Log{}, nil
 	}
 	if err != nil {
-		return damagedEntry(index, err)
+		return raft.Log{}, damagedEntry(index, err)
 	}
 	if entry.Index != index {
-		return fmt.Errorf("%w: in place of entry %d there is entry %d", ErrDamaged, index, entry.Index)
+		return raft.Log{}, fmt.Errorf("%w: in place of entry %d there is entry %d", ErrDamaged, index, entry.Index)
 	}
-	return nil
+	return entry, nil
 }
 
 func damagedEntry(index uint64, err error) error {

@@ -23,6 +23,9 @@ type Stores struct {
 	votes   *guardedStable
 	metrics *metrics
 
+	configuration raft.Configuration // the last in the log when it was opened,
+	configured    uint64             // and its index; 0: there was none
+
 	closing  sync.Once
 	closeErr error
 }
@@ -127,6 +130,9 @@ func (s *Stores) Log() raft.LogStore { return s.log }
 
 // Stable holds the group's term and vote.
 func (s *Stores) Stable() raft.StableStore { return s.votes }
+
+// Configuration is the last one that the log held when it was opened, and its index; 0: none.
+func (s *Stores) Configuration() (raft.Configuration, uint64) { return s.configuration, s.configured }
 
 // Bytes is how many bytes of entries were appended since Open, their overhead on disk roughly included. It only rises:
 // take a snapshot when it has risen far enough.

@@ -1,0 +1,132 @@
+// Package raftdisk opens what one Raft group keeps on this node's disk, its log, votes and snapshots, without running the
+// group: a node that starts looks at all of its replicas before it runs any of them.
+package raftdisk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/snapshots"
+)
+
+// snapshotsKept is how many snapshots a group keeps.
+const snapshotsKept = 2
+
+// Config says what to open.
+type Config struct {
+	Dir      string // of the group: its snapshots lie there
+	LogDir   string // of its log and votes
+	Kind     logstore.Kind
+	Existing bool // the node's own record says that the group was opened here before
+
+	WriteTimeout time.Duration    // 0: logstore's default
+	Journal      *journal.Journal // the node's; nil: each append is synced by itself
+
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: none
+	Fatal      func(error)           // the disk has failed; see logstore.Config
+}
+
+// Disk is what a group has on disk. It is closed with its Stores.
+type Disk struct {
+	Snapshots *snapshots.Store
+	Stores    *logstore.Stores
+
+	newest raft.SnapshotMeta // zeros: none
+	term   uint64
+	last   uint64
+
+	mu    sync.Mutex
+	fatal func(error)
+}
+
+// Open opens it, making what a new group needs. Its errors are those of logstore.Open and of reading snapshots.
+func Open(cfg Config) (*Disk, error) {
+	d := &Disk{fatal: cfg.Fatal}
+	var err error
+	if d.Snapshots, err = snapshots.Open(cfg.Dir, snapshotsKept, cfg.Logger); err != nil {
+		return nil, err
+	}
+	if d.newest, err = snapshots.Newest(d.Snapshots); err != nil {
+		return nil, err
+	}
+	d.Stores, err = logstore.Open(logstore.Config{
+		Dir: cfg.LogDir, Kind: cfg.Kind, Existing: cfg.Existing,
+		SnapshotIndex: d.newest.Index, SnapshotTerm: d.newest.Term, WriteTimeout: cfg.WriteTimeout,
+		Journal: cfg.Journal, Fatal: d.fail, Logger: cfg.Logger, Registerer: cfg.Registerer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.look(); err != nil {
+		return nil, errors.Join(err, d.Stores.Close())
+	}
+	return d, nil
+}
+
+// look reads term and last index. Nothing changes them before the group runs.
+func (d *Disk) look() error {
+	var err error
+	d.term, err = d.Stores.Stable().GetUint64([]byte("CurrentTerm"))
+	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
+		return fmt.Errorf("read the term: %w", err)
+	}
+	d.last, err = d.Stores.Log().LastIndex()
+	d.last = max(d.last, d.newest.Index)
+	return err
+}
+
+// OnFatal says who is told when the disk fails, from now on: the group, once it runs.
+func (d *Disk) OnFatal(fatal func(error)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fatal = fatal
+}
+
+func (d *Disk) fail(err error) {
+	d.mu.Lock()
+	fatal := d.fatal
+	d.mu.Unlock()
+	fatal(err)
+}
+
+// Term is the replica's term as it was opened.
+func (d *Disk) Term() uint64 { return d.term }
+
+// Last is the index of the last entry as it was opened, in the log or stood for by the newest snapshot.
+func (d *Disk) Last() uint64 { return d.last }
+
+// Holds reports whether the log has an entry of that index which was written in that term, or the newest snapshot stands
+// for it. An entry that cannot be read is not held.
+func (d *Disk) Holds(index, term uint64) bool {
+	if index <= d.newest.Index {
+		return true
+	}
+	var entry raft.Log
+	return d.Stores.Log().GetLog(index, &entry) == nil && entry.Term == term
+}
+
+// Voters are the node ids of the group's voters, by the newest configuration that the log or the newest snapshot holds,
+// committed or not, as Raft goes by it; empty: there is none yet.
+func (d *Disk) Voters() []string {
+	configuration, index := d.Stores.Configuration()
+	if index <= d.newest.ConfigurationIndex {
+		configuration = d.newest.Configuration
+	}
+	var voters []string
+	for _, s := range configuration.Servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, string(s.ID))
+		}
+	}
+	return voters
+}
