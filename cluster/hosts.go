@@ -137,6 +137,10 @@ func (h *hosts) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
 
 func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*shard.Shard, error) {
 	n := h.node
+	disk, err := n.diskOf(s.Id)
+	if err != nil {
+		return nil, err
+	}
 	at := slices.IndexFunc(state.Slots, func(r *clusterpb.SlotRange) bool { return r.Shard == s.Id })
 	if at < 0 {
 		return nil, fmt.Errorf("shard %d owns no slots", s.Id)
@@ -147,7 +151,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 	}
 	opened, err := shard.Open(shard.Config{
 		ID: s.Id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
-		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id),
+		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id), Disk: disk,
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, s.Id, fences) },

@@ -24,24 +24,31 @@ const controlNumber = 0 // of the control group among the Raft groups; shards ha
 
 // run gets the node into a cluster and then follows the control group.
 func (n *Node) run() {
-	if n.controlGroup() == nil {
-		if err := n.enterClusterWithRoom(); err != nil {
-			if n.ctx.Err() == nil {
-				n.cfg.Fatal(fmt.Errorf("cluster: %w", err))
-			}
-			return
-		}
+	enter := n.rejoin
+	if n.ClusterID() == "" {
+		enter = func() error { return n.withRoom(n.enterCluster) }
 	}
+	if err := enter(); err != nil {
+		var refusal *witness.Refusal
+		switch {
+		case errors.As(err, &refusal):
+			n.standAside(refusal)
+		case n.ctx.Err() == nil:
+			n.cfg.Fatal(fmt.Errorf("cluster: %w", err))
+		}
+		return
+	}
+	n.workers.Go(n.announce)
 	n.workers.Go(n.keepRegistered)
 	n.workers.Go(n.keepAddresses)
 	n.workers.Go(n.keepTime)
 	n.hosts.follow(n.ctx, n.controlGroup())
 }
 
-// enterClusterWithRoom is enterCluster, which it begins again while the disk is full. Ready says so meanwhile.
-func (n *Node) enterClusterWithRoom() error {
+// withRoom begins to enter the cluster again while the disk is full. Ready says so meanwhile.
+func (n *Node) withRoom(enter func() error) error {
 	for told := false; ; told = true {
-		err := n.enterCluster()
+		err := enter()
 		n.mu.Lock()
 		n.noRoom = nil
 		if disk.IsFull(err) {
@@ -69,6 +76,7 @@ func (n *Node) enterCluster() error {
 	if err != nil {
 		return err
 	}
+	n.check.Store(witness.NewCheck(n.checkConfig()))
 	if err := n.openControl(); err != nil {
 		return err
 	}
@@ -90,20 +98,16 @@ func (n *Node) openControl() error {
 }
 
 func (n *Node) startControl() error {
-	clusterID := n.identity.ClusterID()
-	logger := n.cfg.Logger.With("group", "control")
-	transport, err := n.endpoint.Raft(controlNumber, clusterID, raftlog.New(logger))
+	cfg := n.controlConfig()
+	transport, err := n.endpoint.Raft(controlNumber, n.identity.ClusterID(), raftlog.New(cfg.Logger))
 	if err != nil {
 		return err
 	}
-	g, err := control.Open(control.Config{
-		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
-		Bootstrap: n.bootstrapList(), Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
-		Heartbeat: 2 * n.cfg.Timing.Heartbeat,
-		Plan:      control.Plan{ClusterID: clusterID, Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Logger:    logger, Registerer: groupRegisterer(n.cfg.Registerer, controlNumber), Fatal: n.cfg.Fatal,
-	})
+	cfg.Transport = transport
+	cfg.Disk, _ = n.diskOf(controlNumber) // it was opened, or it is new
+	g, err := control.Open(cfg)
 	if err != nil {
+		n.forgetDisk(controlNumber) // it is closed
 		return errors.Join(err, transport.Close())
 	}
 	n.seen.Follow(controlNumber, func() witness.Position { return position(g.Position()) })
@@ -111,6 +115,17 @@ func (n *Node) startControl() error {
 	n.control = g
 	n.mu.Unlock()
 	return nil
+}
+
+// controlConfig is all of the control group's but its transport.
+func (n *Node) controlConfig() control.Config {
+	return control.Config{
+		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
+		Bootstrap: n.bootstrapList(), LogStore: n.cfg.LogStore, Journal: n.journal, Heartbeat: 2 * n.cfg.Timing.Heartbeat,
+		Plan:   control.Plan{ClusterID: n.ClusterID(), Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
+		Registerer: groupRegisterer(n.cfg.Registerer, controlNumber),
+	}
 }
 
 func (n *Node) bootstrapList() []string {

@@ -21,6 +21,7 @@ func (n *Node) startGossip() error {
 		Self: &clusterpb.GossipMeta{
 			Id: n.ID(), Boot: n.identity.Boot(), ClusterId: n.identity.ClusterID(), Name: n.cfg.Name,
 			PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr, BootstrapExpect: uint32(n.cfg.BootstrapExpect),
+			Nonce: n.runHere.Nonce, TakesPart: n.present.Load(),
 		},
 		Transport: n.endpoint.Gossip(), Key: key, Join: n.joinAddrs, Member: n.isKnown, Logger: n.cfg.Logger,
 		Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,

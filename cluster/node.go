@@ -26,6 +26,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 // Node is this process among others. Its methods are safe for concurrent use.
@@ -48,7 +49,14 @@ type Node struct {
 	memory   *memory.Watch
 	comparer *compare.Comparer
 
-	answers    answers
+	answers answers
+
+	runHere witness.Run
+	folder  folder
+	check   atomic.Pointer[witness.Check]   // nil: it has not begun
+	present atomic.Bool                     // the node takes part, or has nothing yet that could be old
+	refusal atomic.Pointer[witness.Refusal] // why it never will
+
 	clockApart atomic.Bool // this node's clock is apart from the others'
 	mapped     atomic.Pointer[mapped]
 
@@ -97,9 +105,17 @@ func (n *Node) open() error {
 	}); err != nil {
 		return err
 	}
+	n.folder.disks, n.folder.unread = make(map[uint32]*raftdisk.Disk), make(map[uint32]error)
+	n.present.Store(n.ClusterID() == "")
+	if n.ClusterID() != "" {
+		if err := n.openControlDisk(); err != nil {
+			return err
+		}
+	}
 	if err := n.openPort(); err != nil {
 		return err
 	}
+	n.runHere = newRun(n.identity.Boot(), n.endpoint.Addr())
 	n.hosts = newHosts(n)
 	n.peers = newPeers(n)
 	n.router = router.New(router.Config{
@@ -111,11 +127,6 @@ func (n *Node) open() error {
 	n.comparer = n.newComparer()
 	if err := n.startGossip(); err != nil {
 		return err
-	}
-	if n.identity.ClusterID() != "" {
-		if err := n.openControl(); err != nil {
-			return err
-		}
 	}
 	n.serve()
 	n.clocks = clocks.Start(clocks.Config{
@@ -136,7 +147,7 @@ func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), NodeName: n.cfg.Name, BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr,
-		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, Seen: n.seen.Saw,
+		Lookup: n.lookup, Reached: n.reached, Member: n.isMember, TakesPart: n.present.Load, Seen: n.seen.Saw,
 		Keys: n.cfg.Keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
@@ -170,6 +181,9 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 // Ready is nil once the node knows the shards, each replica on it has caught up once, and the node can tell the time;
 // else it says what is missing.
 func (n *Node) Ready() error {
+	if reason := n.Barred(); reason != "" {
+		return errors.New(reason)
+	}
 	state := n.state()
 	if len(state.Shards) == 0 {
 		n.mu.Lock()
@@ -230,6 +244,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	if g := n.controlGroup(); g != nil {
 		errs = append(errs, g.Close())
 	}
+	errs = append(errs, n.closeDisks())
 	if n.server != nil {
 		n.stopServing()
 	}

@@ -177,7 +177,7 @@ func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 	latest := make(map[string]*clusterpb.GossipMeta)
 	for _, m := range g.members {
 		foreign := g.self.ClusterId != "" && m.ClusterId != "" && m.ClusterId != g.self.ClusterId
-		if known := latest[m.Id]; !foreign && (known == nil || known.Boot < m.Boot) {
+		if known := latest[m.Id]; !foreign && (known == nil || later(m, known)) {
 			latest[m.Id] = m
 		}
 	}
@@ -192,6 +192,15 @@ func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 		return 1
 	})
 	return members, g.changed
+}
+
+// later reports whether m is shown rather than known, of the same node: a start that takes part rather than one whose
+// data folder is being checked, which may be a copy, and then the later one.
+func later(m, known *clusterpb.GossipMeta) bool {
+	if m.TakesPart != known.TakesPart {
+		return m.TakesPart
+	}
+	return m.Boot > known.Boot
 }
 
 // Starts are what gossip shows of a node, latest start first. A start that is over, or a forged one, may be among them.
@@ -223,6 +232,19 @@ func (g *Gossip) EnterCluster(id string) error {
 	g.mu.Lock()
 	self := proto.CloneOf(g.self)
 	self.ClusterId = id
+	g.self = self
+	g.mu.Unlock()
+	if err := g.list.UpdateNode(time.Second); err != nil {
+		return fmt.Errorf("gossip: %w", err)
+	}
+	return nil
+}
+
+// TakePart tells the others that this node's data folder has been checked.
+func (g *Gossip) TakePart() error {
+	g.mu.Lock()
+	self := proto.CloneOf(g.self)
+	self.TakesPart = true
 	g.self = self
 	g.mu.Unlock()
 	if err := g.list.UpdateNode(time.Second); err != nil {

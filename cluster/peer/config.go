@@ -33,6 +33,9 @@ type Config struct {
 	// Without keys nobody is asked for a name.
 	Member func(name string) bool
 
+	// TakesPart reports whether this node takes part in its groups. One that does not yet is dialled only where no other
+	// process says that it is the node. nil: it does.
+	TakesPart func() bool
 	// Seen is told of each position of a group that another node is known to hold durably: its term, and an entry of its
 	// log in that term by index and the entry's own term, zeros if none is known. It is called for every answer and
 	// request, and must not block. nil: nothing.
@@ -68,6 +71,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.TakesPart == nil {
+		c.TakesPart = func() bool { return true }
 	}
 	if c.Seen == nil {
 		c.Seen = func(string, uint32, uint64, uint64, uint64) {}

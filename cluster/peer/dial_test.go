@@ -156,3 +156,37 @@ func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 		}
 	}
 }
+
+// A process that says it is the node and does not take part, as a copy of its folder does, is passed over for the one
+// that takes part, and is connected to if there is none. It is not remembered as the node's place.
+func TestCopyIsPassedOver(t *testing.T) {
+	b := newBook()
+	var reached []string
+	one := listen(t, b, 1, func(c *Config) { c.Reached = func(_, addr string) { reached = append(reached, addr) } })
+	stands := func(c *Config) { c.TakesPart = func() bool { return false } }
+	original, duplicate := listen(t, b, 2), listen(t, newBook(), 2, stands)
+	for _, targets := range [][]Target{
+		{{Addr: duplicate.Addr()}, {Addr: original.Addr()}}, {{Addr: original.Addr()}, {Addr: duplicate.Addr()}},
+	} {
+		won, err := one.race(t.Context(), nodeID(2), targets)
+		if err != nil || won.standsBy || won.target.Addr != original.Addr() {
+			t.Fatalf("connected to %+v, %v", won.target, err)
+		}
+		won.hangUp()
+	}
+	one.cfg.Lookup = func(string) []Target { return []Target{{Addr: closedAddr(t)}, {Addr: duplicate.Addr()}} }
+	conn, err := one.DialNode(t.Context(), nodeID(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = conn.Close() // nothing was said on it
+	if len(reached) != 0 {
+		t.Errorf("remembered: %v", reached)
+	}
+	one.cfg.Lookup = func(string) []Target { return []Target{{Addr: silentAddr(t)}, {Addr: duplicate.Addr()}} }
+	won, err := one.race(t.Context(), nodeID(2), one.cfg.Lookup(nodeID(2)))
+	if err != nil || !won.standsBy {
+		t.Fatalf("beside a silent address: %+v, %v", won, err)
+	}
+	won.hangUp()
+}

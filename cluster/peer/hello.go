@@ -9,7 +9,12 @@ import (
 )
 
 // hello is how a node that was dialled for its id proves it: the caller sends helloByte and the id that it looks for,
-// the node answers with its own id, and hangs up if the two differ. What the connection is for follows.
+// the node answers with its own id and takesPart or standsBy, and hangs up if the two ids differ. What the connection
+// is for follows.
+const (
+	takesPart = 1
+	standsBy  = 0 // its data folder is being checked or was refused: it may be a copy of the node's that is meant
+)
 
 // errMisled is a dial that found another node.
 type errMisled struct{ addr, found, want string }
@@ -18,27 +23,28 @@ func (e errMisled) Error() string {
 	return fmt.Sprintf("peer: at %s is node %q, not %q", e.addr, e.found, e.want)
 }
 
-// greet makes sure that the node at the other end has the id. It ends with the context, and leaves no deadline behind.
-func greet(ctx context.Context, conn net.Conn, addr, id string) error {
+// greet makes sure that the node at the other end has the id, and reports whether it takes part. It ends with the
+// context, and leaves no deadline behind.
+func greet(ctx context.Context, conn net.Conn, addr, id string) (takesPartNow bool, err error) {
 	if len(id) != idBytes {
-		return fmt.Errorf("peer: node %q: %w", id, errHeader)
+		return false, fmt.Errorf("peer: node %q: %w", id, errHeader)
 	}
 	late := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) }) // fails only on a closed connection
 	defer late()
 	if _, err := conn.Write(append([]byte{helloByte}, id...)); err != nil {
-		return fmt.Errorf("peer: %s: %w", addr, err)
+		return false, fmt.Errorf("peer: %s: %w", addr, err)
 	}
-	var answer [idBytes]byte
+	var answer [idBytes + 1]byte
 	if _, err := io.ReadFull(conn, answer[:]); err != nil {
-		return fmt.Errorf("peer: %s does not say which node it is: %w", addr, err)
+		return false, fmt.Errorf("peer: %s does not say which node it is: %w", addr, err)
 	}
 	if !late() {
-		return fmt.Errorf("peer: %s: %w", addr, context.Cause(ctx))
+		return false, fmt.Errorf("peer: %s: %w", addr, context.Cause(ctx))
 	}
-	if found := string(answer[:]); found != id {
-		return errMisled{addr, found, id}
+	if found := string(answer[:idBytes]); found != id {
+		return false, errMisled{addr, found, id}
 	}
-	return nil
+	return answer[idBytes] == takesPart, nil
 }
 
 // answerHello reads which node the caller looks for, and says which one this is.
@@ -47,7 +53,11 @@ func (e *Endpoint) answerHello(conn net.Conn) (reason string, err error) {
 	if _, err := io.ReadFull(conn, sought[:]); err != nil {
 		return droppedSilent, err
 	}
-	if _, err := io.WriteString(conn, e.cfg.NodeID); err != nil {
+	state := byte(standsBy)
+	if e.cfg.TakesPart() {
+		state = takesPart
+	}
+	if _, err := conn.Write(append([]byte(e.cfg.NodeID), state)); err != nil {
 		return droppedSilent, err
 	}
 	if string(sought[:]) != e.cfg.NodeID {

@@ -60,7 +60,7 @@ func (o *older) serve(conn net.Conn) {
 		if _, err := io.CopyN(io.Discard, conn, idBytes); err != nil {
 			return
 		}
-		if _, err := io.WriteString(conn, o.id); err != nil {
+		if _, err := io.WriteString(conn, o.id+string(rune(takesPart))); err != nil {
 			return
 		}
 		if _, err := io.ReadFull(conn, first[:]); err != nil {

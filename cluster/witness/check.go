@@ -224,25 +224,22 @@ func (c *Check) originalAt(ctx context.Context, addr string) *Refusal {
 	}
 }
 
-// Announce claims the run at every other node of the cluster that has not heard of it yet, until all have answered or
-// ctx ends. It logs that another run of this node has claimed it. Positions say nothing any more: the node has gone on.
-func (c *Check) Announce(ctx context.Context, nodes []string) {
-	var asking sync.WaitGroup
-	answers := make(chan answer)
-	for _, node := range nodes {
-		c.mu.Lock()
-		done := c.claims[node] || node == c.cfg.Node
-		c.mu.Unlock()
-		if !done {
-			asking.Go(func() { c.ask(ctx, node, true, announceSeldom, answers) })
-		}
+// Announce claims the run at a node that takes no part in the check, or was down, however long that takes. Positions say
+// nothing any more: this node has gone on.
+func (c *Check) Announce(ctx context.Context, node string) {
+	c.mu.Lock()
+	done := c.claims[node]
+	c.mu.Unlock()
+	if done {
+		return
 	}
-	go func() { asking.Wait(); close(answers) }()
-	for a := range answers {
-		if runOf(a.reply.Seen.GetRun()).outdates(c.cfg.Run) {
-			c.cfg.Logger.Error("another process has begun to run as this node", "seen_by", c.cfg.name(a.node),
-				"at", a.reply.Seen.Run.PeerAddr)
+	answers := make(chan answer, 1)
+	c.ask(ctx, node, true, announceSeldom, answers)
+	select {
+	case a := <-answers:
+		if run := runOf(a.reply.Seen.GetRun()); run.outdates(c.cfg.Run) {
+			c.cfg.Logger.Error("another process runs as this node, too", "seen_by", c.cfg.name(node), "at", run.Addr)
 		}
-		c.claimed(a.node)
+	default: // the context has ended
 	}
 }

@@ -47,13 +47,6 @@ const (
 
 // judge compares what a starting node has with what another node has seen of it; nil: nothing contradicts.
 func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
-	if known := runOf(reply.Seen.GetRun()); known.outdates(cfg.Run) {
-		return &Refusal{
-			Reason: fmt.Sprintf("this is start %d of node %s by its data folder, and node %s has seen it begin start %d "+
-				"from another one", cfg.Run.Boot, cfg.Node, cfg.name(reply.Node), known.Boot),
-			Advice: adviceOld,
-		}
-	}
 	for _, p := range reply.Seen.GetPositions() {
 		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]
 		if cfg.Unread[p.Group] || !own.lacks(seen) {
@@ -62,6 +55,13 @@ func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
 		return &Refusal{
 			Reason: fmt.Sprintf("the data folder of node %s ends at %v of %s, and node %s has seen this node acknowledge %v",
 				cfg.Node, Position{Term: own.Term, Index: own.Last}, groupName(p.Group), cfg.name(reply.Node), seen),
+			Advice: adviceOld,
+		}
+	}
+	if known := runOf(reply.Seen.GetRun()); known.outdates(cfg.Run) {
+		return &Refusal{
+			Reason: fmt.Sprintf("this is start %d of node %s by its data folder, and node %s has seen it begin start %d "+
+				"from another one", cfg.Run.Boot, cfg.Node, cfg.name(reply.Node), known.Boot),
 			Advice: adviceOld,
 		}
 	}

@@ -1,6 +1,10 @@
 package witness
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/belfryhq/belfry/shard/logstore"
+)
 
 // Position is a place in the history of a Raft group's replica.
 type Position struct {
@@ -16,6 +20,16 @@ func (p Position) Before(q Position) bool {
 
 // String names term and index.
 func (p Position) String() string { return fmt.Sprintf("term %d, index %d", p.Term, p.Index) }
+
+// Lost compares a replica with the position that its own node has kept of it, which is of its term and of the last entry
+// that it had applied. The error says what is gone; nil: nothing.
+func (p Position) Lost(term, last uint64) error {
+	if term >= p.Term && last >= p.Index {
+		return nil
+	}
+	return fmt.Errorf("%w: it ends at term %d, index %d, and by this node's own record it was in term %d and had applied "+
+		"index %d", logstore.ErrLostLog, term, last, p.Term, p.Index)
+}
 
 // Run is one start of a node.
 type Run struct {

@@ -161,6 +161,21 @@ func (t *Table) Claim(node string, run Run) (newest Run, err error) {
 	return known, t.flush() // also if it was known: the same claim may still be on its way to the disk
 }
 
+// Answer answers a node's question; own is the run of the table's node.
+func (t *Table) Answer(req *clusterpb.WitnessRequest, own Run) (*clusterpb.WitnessReply, error) {
+	reply := &clusterpb.WitnessReply{Node: t.cfg.Node, Run: own.proto()}
+	if req.Node == t.cfg.Node { // a copy of this node asks
+		return reply, nil
+	}
+	reply.Seen = t.Seen(req.Node)
+	if !req.Claim {
+		return reply, nil
+	}
+	newest, err := t.Claim(req.Node, runOf(req.Run))
+	reply.Seen.Run = newest.proto()
+	return reply, err
+}
+
 // Seen is all that the table holds about a node.
 func (t *Table) Seen(node string) *clusterpb.SeenNode {
 	for _, n := range t.snapshot().Nodes {

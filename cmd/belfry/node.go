@@ -209,6 +209,7 @@ func (n *node) startHTTP() error {
 		return err
 	}
 	server := api.HTTPServer()
+	server.Handler = n.unlessBarred(server.Handler)
 	n.onStop(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), callGrace)
 		defer cancel()
@@ -220,6 +221,19 @@ func (n *node) startHTTP() error {
 	})
 	go n.serve(server, n.listener)
 	return nil
+}
+
+// unlessBarred answers every call with the reason as long as the node does not take part in its cluster: what it has may
+// be old.
+func (n *node) unlessBarred(api http.Handler) http.Handler {
+	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.cluster.Barred() != "" {
+			barred.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
 }
 
 func (n *node) serve(server *http.Server, l net.Listener) {

@@ -12,6 +12,7 @@ const (
 	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered and not done
 	StaleRead        Flaw = "stale-read"         // a read is answered without proof of leadership
 	TwoIDs           Flaw = "two-ids"            // an attempt made again has a webhook-id of its own
+	UncheckedCopy    Flaw = "unchecked-copy"     // a node takes part without asking the others whether its folder is old
 	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and no jump is noticed
 )
 
@@ -22,6 +23,7 @@ const variable = "BELFRY_FLAW"
 func All() []Flaw {
 	return []Flaw{
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
+		UncheckedCopy,
 	}
 }
 

@@ -1,0 +1,258 @@
+package cluster
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/witness"
+	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/raftdisk"
+)
+
+// folder is what a node that starts again has on its disk, before any of its groups runs.
+type folder struct {
+	mu     sync.Mutex
+	disks  map[uint32]*raftdisk.Disk // by group
+	unread map[uint32]error          // groups that cannot be opened, and why
+}
+
+// newRun draws what tells this start of the node from all others.
+func newRun(boot uint64, addr string) witness.Run {
+	var nonce [8]byte
+	for binary.BigEndian.Uint64(nonce[:]) == 0 {
+		_, _ = rand.Read(nonce[:]) // never fails
+	}
+	return witness.Run{Boot: boot, Nonce: binary.BigEndian.Uint64(nonce[:]), Addr: addr}
+}
+
+// rejoin takes a node of a cluster back into its groups: once others have said what they saw of it, and that agrees with
+// its data folder.
+func (n *Node) rejoin() error {
+	n.openShardDisks()
+	if err := n.ctx.Err(); err != nil {
+		return err
+	}
+	n.check.Store(witness.NewCheck(n.checkConfig()))
+	if !flaw.UncheckedCopy.On() {
+		if err := n.check.Load().Run(n.ctx); err != nil {
+			return err
+		}
+	}
+	if err := n.withRoom(n.takePart); err != nil {
+		return err
+	}
+	n.workers.Go(n.tellGossip)
+	return nil
+}
+
+func (n *Node) takePart() error {
+	if err := n.identity.Confirm(); err != nil {
+		return err
+	}
+	n.present.Store(true)
+	return n.openControl()
+}
+
+func (n *Node) tellGossip() {
+	if err := n.gossip.TakePart(); err != nil {
+		n.cfg.Logger.Info("the others do not hear yet that this node takes part", "err", err)
+	}
+}
+
+// standAside ends the start of a node that must not take part: it goes on to tell others what it saw, and answers
+// nothing else.
+func (n *Node) standAside(refusal *witness.Refusal) {
+	n.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
+	n.refusal.Store(refusal)
+}
+
+// Barred says why the node does not take part in its cluster, as yet or at all; empty: it does, or it is in none yet.
+func (n *Node) Barred() string {
+	if refusal := n.refusal.Load(); refusal != nil {
+		return "this node does not take part: " + refusal.Error()
+	}
+	if n.present.Load() {
+		return ""
+	}
+	if check := n.check.Load(); check != nil {
+		if waits := check.Status(); waits != "" {
+			return waits
+		}
+	}
+	return "this node is opening its data folder"
+}
+
+func (n *Node) checkConfig() witness.CheckConfig {
+	cfg := witness.CheckConfig{
+		Node: n.ID(), Run: n.runHere, Copied: n.identity.Copied(), Replicas: make(map[uint32]witness.Replica),
+		Unread: make(map[uint32]bool), Ask: n.askWitness, AskAddr: n.askWitnessAt, Name: n.labelOf,
+		Logger: n.cfg.Logger,
+	}
+	if own, known := n.book.Node(n.ID()); known {
+		cfg.Addrs = []string{own.Registered}
+	}
+	for number, d := range n.folder.disks {
+		cfg.Replicas[number] = witness.Replica{Term: d.Term(), Last: d.Last(), Holds: d.Holds, Voters: n.votersOf(number, d)}
+	}
+	for number := range n.folder.unread {
+		cfg.Unread[number] = true
+	}
+	return cfg
+}
+
+// votersOf are the voters of a group. A node that has not been told yet who votes in the control group goes by the
+// promise by which the cluster was formed.
+func (n *Node) votersOf(number uint32, d *raftdisk.Disk) []string {
+	voters := d.Voters()
+	if p, promised := n.identity.Promised(); number == controlNumber && len(voters) == 0 && promised &&
+		p.ClusterID == n.ClusterID() {
+		return p.Nodes
+	}
+	return voters
+}
+
+// labelOf is a node's name, as far as it is known.
+func (n *Node) labelOf(id string) string {
+	known, _ := n.book.Node(id)
+	return known.Name
+}
+
+func (n *Node) askWitness(ctx context.Context, node string, req *clusterpb.WitnessRequest) (
+	*clusterpb.WitnessReply, error) {
+	reply, err := n.peers.get(node).rpc.Witness(ctx, req)
+	if err == nil && reply.Node != node {
+		err = fmt.Errorf("node %s answers for node %s", reply.Node, node)
+	}
+	return reply, err
+}
+
+// askWitnessAt asks the process that listens at an address, if it says that it is this very node.
+func (n *Node) askWitnessAt(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (
+	_ *clusterpb.WitnessReply, err error) {
+	conn, err := grpc.NewClient("passthrough:///"+addr,
+		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return n.endpoint.DialAddr(ctx, addr) }),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})), grpc.WithUnaryInterceptor(outgoing{n, n.ID()}.unary),
+		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return clusterpb.NewPeerClient(conn).Witness(ctx, req)
+}
+
+// Witness tells another node, or a copy of this one, what this node saw of it.
+func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
+	return s.n.seen.Answer(req, s.n.runHere)
+}
+
+// openControlDisk opens what this node has of the control group. Without that it is of no use.
+func (n *Node) openControlDisk() error {
+	d, err := control.OpenDisk(n.controlConfig())
+	if err != nil {
+		return err
+	}
+	n.folder.disks[controlNumber] = d
+	return n.lost(controlNumber, d)
+}
+
+// openShardDisks opens what this node has of its shards. One that cannot be opened will not run, and is no reason for
+// the others not to.
+func (n *Node) openShardDisks() {
+	room := semaphore.NewWeighted(opensAtOnce)
+	var opening sync.WaitGroup
+	defer opening.Wait()
+	for _, number := range n.identity.Held() {
+		if number == controlNumber {
+			continue
+		}
+		if room.Acquire(n.ctx, 1) != nil {
+			return
+		}
+		opening.Go(func() {
+			defer room.Release(1)
+			d, err := shard.OpenDisk(n.diskConfig(number))
+			if err == nil {
+				err = n.lost(number, d)
+			}
+			n.folder.mu.Lock()
+			defer n.folder.mu.Unlock()
+			if d != nil {
+				n.folder.disks[number] = d
+			}
+			if err != nil {
+				n.folder.unread[number] = err
+			}
+		})
+	}
+}
+
+// diskConfig is the part of a shard's configuration that says what it has on disk.
+func (n *Node) diskConfig(number uint32) shard.Config {
+	return shard.Config{
+		ID: number, NodeID: n.ID(), Dir: n.identity.GroupDir(number), Existing: n.identity.Opened(number),
+		LogStore: n.cfg.LogStore, Journal: n.journal, Timing: n.cfg.Timing, Fatal: n.cfg.Fatal,
+		Logger: n.cfg.Logger.With("shard", number), Registerer: n.cfg.Registerer,
+	}
+}
+
+// lost compares a replica with what this node itself has written down of it. What it had applied, it had on disk.
+func (n *Node) lost(number uint32, d *raftdisk.Disk) error {
+	return n.seen.Kept(number).Lost(d.Term(), d.Last())
+}
+
+// disk hands over what is there of a group, opened; nil: the group is new here.
+func (n *Node) diskOf(number uint32) (*raftdisk.Disk, error) {
+	n.folder.mu.Lock()
+	defer n.folder.mu.Unlock()
+	return n.folder.disks[number], n.folder.unread[number]
+}
+
+func (n *Node) forgetDisk(number uint32) {
+	n.folder.mu.Lock()
+	defer n.folder.mu.Unlock()
+	delete(n.folder.disks, number)
+}
+
+// closeDisks closes what no group has taken over. The others close theirs, and do not mind.
+func (n *Node) closeDisks() error {
+	var errs []error
+	for _, d := range n.folder.disks {
+		errs = append(errs, d.Stores.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// announce has the nodes of the cluster remember this start of the node.
+func (n *Node) announce() {
+	g := n.controlGroup()
+	var told []string
+	for {
+		state, changed := g.Watch()
+		for _, node := range state.Nodes {
+			if node.Id != n.ID() && !slices.Contains(told, node.Id) {
+				told = append(told, node.Id)
+				n.workers.Go(func() { n.check.Load().Announce(n.ctx, node.Id) })
+			}
+		}
+		select {
+		case <-changed:
+		case <-n.ctx.Done():
+			return
+		}
+	}
+}

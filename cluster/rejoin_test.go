@@ -1,0 +1,157 @@
+package cluster_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/clustertest"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// copyTo copies a stopped node's data folder, in place of what is there.
+func copyTo(t *testing.T, from, to string) {
+	t.Helper()
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func scheduleMany(t *testing.T, n *cluster.Node, prefix string, count int) {
+	t.Helper()
+	var cmds []*fsmpb.Command
+	for i := range count {
+		cmds = append(cmds, schedule(fmt.Sprint(prefix, i), time.Hour))
+	}
+	mustDo(t, n, cmds...)
+}
+
+// found counts the tasks that a node finds; absent are those that it says are not there.
+func found(t *testing.T, n *cluster.Node, prefix string, count int) (found, absent int) {
+	t.Helper()
+	for i := range count {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		task, err := n.Get(ctx, "default", fmt.Sprint(prefix, i), false)
+		cancel()
+		switch {
+		case err != nil:
+		case task == nil:
+			absent++
+		default:
+			found++
+		}
+	}
+	return found, absent
+}
+
+func mustSay(c *clustertest.Cluster, n *cluster.Node, texts ...string) {
+	c.Until("the node says why it does not take part", func() error {
+		said := n.Barred()
+		for _, text := range texts {
+			if !strings.Contains(said, text) {
+				return fmt.Errorf("it says %q, without %q", said, text)
+			}
+		}
+		return nil
+	})
+}
+
+// An old copy of a node is put back while the node that could outvote it is down: nothing is decided until that one is
+// back, and then the copy is out.
+func TestOldCopyWaitsAndIsRefused(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	c.Stop(1)
+	kept := t.TempDir()
+	copyTo(t, c.DataDir(1), kept)
+	c.Stop(0)
+	c.Start(1)
+	c.WaitReady()
+	scheduleMany(t, c.Node(2), "old", 60)
+	c.Stop(1)
+	c.Stop(2)
+	copyTo(t, kept, c.DataDir(1))
+	c.Start(0)
+	c.Start(1)
+	mustSay(c, c.Node(1), "waits for n2", "as after a copy")
+	if f, absent := found(t, c.Node(0), "old", 10); f+absent > 0 {
+		t.Errorf("%d of 10 tasks were found, %d were said not to be there", f, absent)
+	}
+	mustSay(c, c.Node(1), "waits for n2")
+	c.Start(2)
+	mustSay(c, c.Node(1), "does not take part", "older copy", "node n2 ", "has seen this node acknowledge")
+	if err := c.Node(1).Ready(); err == nil {
+		t.Error("it is ready")
+	}
+	c.Until("the two others find all", func() error {
+		if f, absent := found(t, c.Node(0), "old", 60); f != 60 {
+			return fmt.Errorf("%d of 60 tasks, %d are not there", f, absent)
+		}
+		return errors.Join(c.Node(0).Ready(), c.Node(2).Ready())
+	})
+	scheduleMany(t, c.Node(0), "new", 20)
+	c.Stop(1)
+}
+
+// An old copy is refused at once where all others run, again and again, and none of that keeps the newest folder out.
+func TestNewestFolderComesBack(t *testing.T) {
+	t.Parallel()
+	c := clustertest.New(t, 3, nil)
+	c.Stop(1)
+	kept := t.TempDir()
+	copyTo(t, c.DataDir(1), kept)
+	c.Start(1)
+	c.WaitReady()
+	scheduleMany(t, c.Node(2), "back", 60)
+	c.Stop(1)
+	newest := t.TempDir()
+	copyTo(t, c.DataDir(1), newest)
+	copyTo(t, kept, c.DataDir(1))
+	for range 4 { // each start counts one more
+		c.Start(1)
+		mustSay(c, c.Node(1), "does not take part")
+		c.Stop(1)
+	}
+	copyTo(t, newest, c.DataDir(1))
+	c.Stop(0)
+	c.Start(1)
+	mustSay(c, c.Node(1), "waits for n0")
+	c.Start(0)
+	c.WaitReady()
+	if f, _ := found(t, c.Node(1), "back", 60); f != 60 {
+		t.Errorf("%d of 60 tasks", f)
+	}
+	c.Stop(1)
+	c.Stop(0)
+	c.Start(1) // it is confirmed: a majority is enough
+	c.WaitReady()
+}
+
+// A copy is started beside its original, elsewhere: it is refused, and nobody else notices.
+func TestCopyBesideItsOriginal(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	c := clustertest.New(t, 3, nil)
+	c.Stop(1)
+	copyTo(t, c.DataDir(1), dir)
+	c.Start(1)
+	c.WaitReady()
+	n, err := cluster.Open(cluster.Config{
+		DataDir: dir, Name: "n1", Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()}, Deliver: c.Deliver,
+		Fatal: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close(context.Background())
+	mustSay(c, n, "does not take part")
+	scheduleMany(t, c.Node(1), "beside", 40)
+	if err := errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()); err != nil {
+		t.Error(err)
+	}
+}
