@@ -4,6 +4,7 @@
 //
 //	identity    what a data folder must never forget: node id, promise, cluster id, groups
 //	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
+//	witness      what others saw of a node: an old copy of its folder is recognised
 //	gossip      hints: who seems to be there, at which address, who is said to lead
 //	addressbook where nodes were reached last, on disk
 //	formation   how a node without a cluster gets into one
@@ -63,6 +64,10 @@
 // leader's own has within a quarter; the quarter of the limit that is left has room for what comes meanwhile.
 //
 // # Starting and stopping
+//
+// A node of a cluster opens what it has on disk and asks the other voters what they saw of it, and only when enough have
+// answered and nothing contradicts its folder does it run any of its Raft groups: see package witness and Node.Barred. A
+// refused node stays up to answer such questions itself.
 //
 // Open returns as soon as the port is open; a cluster may still have to be formed then, with nodes that start later.
 // Ready says when the node is of use. Close gives leaderships away before it hangs up.
