@@ -18,6 +18,7 @@ import (
 var (
 	errNotObject = errors.New("it is not an object")
 	errMalformed = errors.New("it is not JSON")
+	errShape     = errors.New("it has not the shape that it should have")
 )
 
 // members hands each member of the object at the beginning of text to take, with the text of its value. It returns what
@@ -98,7 +99,7 @@ func decodeText(value []byte) (string, error) {
 		inside := value[1 : len(value)-1]
 		if slices.ContainsFunc(inside, func(c byte) bool { return c == '\\' || c >= utf8.RuneSelf }) {
 			var text string // with escapes, or what may not be UTF-8
-			err := json.Unmarshal(value, &text)
+			err := decodeRest(value, &text)
 			return text, err
 		}
 		return string(inside), nil
@@ -107,6 +108,22 @@ func decodeText(value []byte) (string, error) {
 		return "", nil
 	}
 	return "", errors.New("it is not a string")
+}
+
+func decodeBytes(text string) ([]byte, error) {
+	b, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		return nil, errors.New("it is not base64")
+	}
+	return b, nil
+}
+
+// decodeRest reads a value that is rare enough to be left to encoding/json.
+func decodeRest(value []byte, out any) error {
+	if err := json.Unmarshal(value, out); err != nil {
+		return errShape
+	}
+	return nil
 }
 
 func isNull(value []byte) bool { return string(value) == "null" }
@@ -124,18 +141,24 @@ func decodeInto[T any](out *T, value []byte, decode func(string) (T, error)) err
 	return err
 }
 
-func decodeInstant(text string) (time.Time, error) { return time.Parse(time.RFC3339, text) }
+func decodeInstant(text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, errors.New("it is not an instant")
+	}
+	return at, nil
+}
 
 func decodeNumber[T int | uint32 | uint64](out *T, value []byte) error {
 	if isNull(value) {
 		return nil
 	}
 	n, err := strconv.ParseUint(string(value), 10, 64)
-	if err == nil && uint64(T(n)) != n {
-		err = strconv.ErrRange
+	if err != nil || uint64(T(n)) != n {
+		return errors.New("it is not a number of the range that it should be of")
 	}
 	*out = T(n)
-	return err
+	return nil
 }
 
 // decodeTask reads a task as the service writes it.
@@ -193,7 +216,7 @@ func decodeLeased(text []byte, l *Leased) (rest []byte, err error) {
 func (t *Task) decodeRare(name, value []byte) (err error) {
 	switch string(name) {
 	case "payload_base64":
-		err = decodeInto(&t.PayloadBytes, value, base64.StdEncoding.DecodeString)
+		err = decodeInto(&t.PayloadBytes, value, decodeBytes)
 	case "delay":
 		err = decodeInto(&t.Delay, value, ParseDuration)
 	case "expires_after":
@@ -209,16 +232,16 @@ func (t *Task) decodeRare(name, value []byte) (err error) {
 	case "previous":
 		t.Previous, err = decodeState(value)
 	case "labels":
-		err = json.Unmarshal(value, &t.Labels)
+		err = decodeRest(value, &t.Labels)
 	case "history":
-		err = json.Unmarshal(value, &t.History)
+		err = decodeRest(value, &t.History)
 	case "target":
 		var w *wireTarget
-		err = json.Unmarshal(value, &w)
+		err = decodeRest(value, &w)
 		t.Target = w.target()
 	case "retry":
 		var w *wireRetry
-		err = json.Unmarshal(value, &w)
+		err = decodeRest(value, &w)
 		t.Retry = w.retry()
 	}
 	return err

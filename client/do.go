@@ -176,7 +176,7 @@ func readJSON(out any) func(reply) error {
 			return err
 		}
 		if err := json.Unmarshal(data, out); err != nil {
-			return &garbledError{err}
+			return &garbledError{errShape}
 		}
 		return nil
 	}

@@ -48,17 +48,20 @@ const (
 // CheckName checks a task id or a queue name; field is what the caller calls it.
 func CheckName(field, name string) *FieldError {
 	const rule = "[A-Za-z0-9][A-Za-z0-9._:~-]{0,199}"
-	switch {
-	case name == "":
+	if name == "" {
 		return &FieldError{Field: field, Detail: "is empty", Limit: rule}
-	case len(name) > MaxNameBytes:
-		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d bytes long", len(name)), Limit: rule}
 	}
 	for i, c := range name { // all before i are one byte long
 		if !isAlphanumeric(c) && (i == 0 || !strings.ContainsRune("._:~-", c)) {
 			_, width := utf8.DecodeRuneInString(name[i:])
+			if c == utf8.RuneError && width == 1 {
+				return &FieldError{Field: field, Detail: "is not UTF-8", Limit: rule}
+			}
 			return &FieldError{Field: field, Detail: fmt.Sprintf("has %q as character %d", name[i:i+width], i+1), Limit: rule}
 		}
+	}
+	if n := len(name); n > MaxNameBytes {
+		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d characters long", n), Limit: rule}
 	}
 	return nil
 }

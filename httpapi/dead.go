@@ -200,7 +200,7 @@ func (e *exhumation) tally(r fsm.Reply) error {
 func (e *exhumation) broken(err error) error {
 	p := *problemOf(err)
 	if e.count > 0 && p.kind != internalError {
-		p = problem{kind: outcomeUnknown, detail: "it broke off half-way, and can be repeated for the rest: " + err.Error(),
+		p = problem{kind: outcomeUnknown, detail: "it broke off half-way, and can be repeated for the rest: " + reason(err),
 			committed: "unknown", retryAfter: 1}
 	}
 	p.done = &e.count

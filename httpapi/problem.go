@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -80,14 +82,27 @@ func fieldProblem(field, detail, limit string) *problem {
 	return &problem{kind: invalidField, field: clip(field), detail: detail, limit: limit}
 }
 
-// clip keeps a quotation of the caller's words short.
+// clip keeps a quotation of the caller's words short. It cuts no character in two.
 func clip(text string) string {
 	const most = 128
 	if len(text) <= most {
 		return text
 	}
-	return text[:most] + "…"
+	end := most
+	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
 }
+
+// reason words an error of the cluster for a caller. What Go and gRPC call a deadline or a lost connection means nothing to
+// one.
+func reason(err error) string { return plainWords.Replace(err.Error()) }
+
+var plainWords = strings.NewReplacer(
+	context.DeadlineExceeded.Error(), "the time was up", context.Canceled.Error(), "the caller left",
+	"rpc error: code = ", "", " desc = ", " ", "transport: Error while dialing: ", "", "unexpected EOF", "the connection broke",
+)
 
 // problemOf finds the problem behind any error of a call. Committed says what a write that was not answered means.
 func problemOf(err error) *problem {
@@ -112,9 +127,9 @@ func problemOf(err error) *problem {
 		return &problem{kind: noRoom, committed: "no", retryAfter: 10,
 			detail: "nothing is taken that needs more room; cancels, settles and changes of a time are"}
 	case errors.Is(err, fsm.ErrNotProposed):
-		return &problem{kind: notCommitted, detail: err.Error(), committed: "no", retryAfter: 1}
+		return &problem{kind: notCommitted, detail: reason(err), committed: "no", retryAfter: 1}
 	case errors.Is(err, fsm.ErrUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return &problem{kind: outcomeUnknown, detail: err.Error(), committed: "unknown", retryAfter: 1}
+		return &problem{kind: outcomeUnknown, detail: reason(err), committed: "unknown", retryAfter: 1}
 	}
 	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
 }
@@ -123,7 +138,7 @@ func problemOf(err error) *problem {
 func readProblem(err error) *problem {
 	p := problemOf(err)
 	if p.kind == outcomeUnknown {
-		p = &problem{kind: notCommitted, detail: "the read was not answered in time: " + err.Error(), retryAfter: 1}
+		p = &problem{kind: notCommitted, detail: "the read was not answered in time: " + reason(err), retryAfter: 1}
 	}
 	if p.committed != "" || p.kind == notCommitted {
 		p.committed = "no"

@@ -13,11 +13,11 @@ const maxDepth = 1000
 
 // syntaxError says where a text stops being JSON (RFC 8259).
 type syntaxError struct {
-	offset int // bytes before it
+	offset int // characters before it
 	detail string
 }
 
-func (e *syntaxError) Error() string { return fmt.Sprintf("%s at byte %d", e.detail, e.offset) }
+func (e *syntaxError) Error() string { return fmt.Sprintf("%s at character %d", e.detail, e.offset+1) }
 
 // scanner reads one JSON text. It never recurses, and every byte it has passed is known to be well-formed UTF-8 JSON.
 type scanner struct {
@@ -25,7 +25,11 @@ type scanner struct {
 	pos  int // 0 <= pos <= len(data)
 }
 
-func (s *scanner) fail(detail string) error { return &syntaxError{offset: s.pos, detail: detail} }
+func (s *scanner) fail(detail string) error { return s.failAt(s.pos, detail) }
+
+func (s *scanner) failAt(pos int, detail string) error {
+	return &syntaxError{offset: utf8.RuneCount(s.data[:pos]), detail: detail}
+}
 
 // peek skips white space and tells the byte that the next token begins with; 0 at the end.
 func (s *scanner) peek() byte {
@@ -96,7 +100,7 @@ func (s *scanner) str() ([]byte, error) {
 	}
 	text, ok := unescape(raw)
 	if !ok {
-		return nil, &syntaxError{offset: begin, detail: "half of a surrogate pair in a string"}
+		return nil, s.failAt(begin, "half of a surrogate pair in a string")
 	}
 	return text, nil
 }

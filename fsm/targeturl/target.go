@@ -149,14 +149,17 @@ func split(rawURL string) (authority string, u *url.URL, err error) {
 
 // fault says what is wrong with a URL without repeating it: a query may hold a secret.
 func fault(err error) error {
-	var bad *url.Error
-	if errors.As(err, &bad) {
-		err = bad.Err
+	var escape url.EscapeError
+	var char url.InvalidHostError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &escape):
+		return errors.New("is not a URL: a percent sign is not followed by two hexadecimal digits")
+	case errors.As(err, &char):
+		return errors.New("is not a URL: its host has a character that no host has")
 	}
-	if err != nil {
-		return fmt.Errorf("is not a URL: %w", err)
-	}
-	return nil
+	return errors.New("is not a URL (RFC 3986)")
 }
 
 func hosts(authority string, s scheme) ([]string, error) {
