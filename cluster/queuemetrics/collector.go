@@ -3,8 +3,8 @@
 // A node counts the shards that it leads, so that a sum over all nodes counts every task once. A few queues have series
 // of their own: those with a policy first, in the order of their names, then the largest others. The rest is added up
 // under the queue label "_other", which no queue can be named. Every node chooses queues with a policy alike. It
-// chooses the others by what it leads itself, so where there are more queues than the bound, a queue without a policy
-// may be part of "_other" at some nodes.
+// chooses the others by their tasks in the shards that it leads, so where there are more queues than the bound, a queue
+// without a policy may be part of "_other" at some nodes.
 //
 // Turned down: a series for each queue, since any caller can make queues; and asking the other nodes, since a page of
 // metrics must come also when they are silent.
@@ -32,7 +32,7 @@ const (
 // Other is the queue label of all queues without series of their own. Names of queues begin with a letter or a digit.
 const Other = "_other"
 
-// Config says what is counted. All of it is required.
+// Config has the sources of the counts. All of it is required.
 type Config struct {
 	Bound    int                            // queues with series of their own
 	Policies func() []*fsmpb.QueuePolicy    // sorted by namespace and name

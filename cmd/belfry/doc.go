@@ -16,7 +16,7 @@
 //
 // # Exit codes
 //
-//	0  done; `schedule --if-absent`: also if the task is there already, which is what was asked for
+//	0  done; `schedule --if-absent`: the task is scheduled, by this call or by an earlier one
 //	1  failed; `batch`: a line was refused; `demo`: a task was lost, came early, or the run could not be finished
 //	2  wrong arguments, settings or configuration file
 //	3  the client commands: there is no such task

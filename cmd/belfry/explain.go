@@ -12,7 +12,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// explain says what went wrong to somebody who does not know how the command is made.
+// explain is the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds a
+// remedy.
 func explain(cmd *cobra.Command, err error) string {
 	var refusal *client.Error
 	var op *net.OpError

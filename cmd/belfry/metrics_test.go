@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// The page of metrics says what is in each queue, and which build runs.
+// The page of metrics has the sizes of each queue, and the build that runs.
 func TestMetricsPage(t *testing.T) {
 	addr, c := running(t, "--shards", "4", "--queue-metrics", "2")
 	ctx := t.Context()

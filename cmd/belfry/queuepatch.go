@@ -41,7 +41,7 @@ without a value is removed.`,
 }
 
 func newQueuePause() *cobra.Command {
-	return newQueueCall("pause NAME", "Begin nothing more of a queue; what is under way goes on",
+	return newQueueCall("pause NAME", "Pause a queue: attempts and leases under way go on, and none begins",
 		(*client.Client).PauseQueue)
 }
 

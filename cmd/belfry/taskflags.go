@@ -41,7 +41,7 @@ var patchable = []string{
 	"min-backoff", "max-backoff", "retry-delays",
 }
 
-const retryDelaysUsage = "wait so long after each failed attempt, as in 4m,10m,1h, in place of a backoff"
+const retryDelaysUsage = "waits after the failed attempts, as in 4m,10m,1h, in place of a backoff"
 
 // addPatchable adds the flags for what can be changed of a task that waits.
 func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {

@@ -47,7 +47,7 @@ func didYouMean(prefix string, words []string) string {
 	return " (did you mean " + prefix + strings.Join(words, " or "+prefix) + "?)"
 }
 
-// flagError says what is wrong with a command's flags.
+// flagError describes a mistake in a command's flags.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Mistakes are named in the caller's words: the flag, the value, what it may be, and what was perhaps meant.
+// A mistake is named in the caller's words: the flag, its value, the values it takes, and the word that was meant.
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"shedule a":                            `unknown command "shedule" for "belfry" (did you mean schedule?); see belfry --help`,

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// The verbs on a real node: what they print is what it did.
+// Each verb prints the change that it made on a real node.
 func TestVerbsOnANode(t *testing.T) {
 	addr, c := running(t, "--shards", "4")
 	for _, step := range []struct{ args, stdin, want string }{
