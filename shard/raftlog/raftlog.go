@@ -2,8 +2,9 @@
 //
 // Raft tells of every election step, for every group, at Info, and of every message that did not reach a dead peer at
 // Error: hundreds of lines while a node is away. Who leads is logged by the groups themselves. So Info becomes Debug,
-// Error becomes Warn (what a group cannot survive comes through its store, and ends the process), and a record that is
-// the same as one shown a moment ago is counted rather than shown.
+// Error becomes Warn (what a group cannot survive comes through its store, and ends the process), what nodes that start
+// and stop in order cause becomes Info, and a record that is the same as one shown a moment ago is counted rather than
+// shown.
 package raftlog
 
 import (
@@ -43,6 +44,9 @@ func slogLevel(l hclog.Level) slog.Level {
 // Log writes one record.
 func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	ctx, to := context.Background(), slogLevel(level)
+	if to == slog.LevelWarn && isOrdinary(msg, args) {
+		to = slog.LevelInfo
+	}
 	if !l.slog.Enabled(ctx, to) {
 		return
 	}

@@ -2,6 +2,7 @@ package raftlog
 
 import (
 	"bytes"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/raft"
 )
 
 func TestLevelsAndArguments(t *testing.T) {
@@ -46,4 +48,25 @@ func TestRepeatsAreCounted(t *testing.T) {
 			t.Errorf("how often it was left out is not told:\n%s", &out)
 		}
 	})
+}
+
+func TestOrdinaryRecordsAreInformation(t *testing.T) {
+	var out bytes.Buffer
+	for _, c := range []struct {
+		level string
+		log   func(hclog.Logger)
+	}{
+		{"INFO", func(l hclog.Logger) { l.Warn("heartbeat timeout reached, starting election", "last-leader-id", "") }},
+		{"INFO", func(l hclog.Logger) { l.Error("failed to heartbeat to", "peer", "b", "error", io.EOF) }},
+		{"INFO", func(l hclog.Logger) { l.Warn("failed to get previous log", "error", raft.ErrLogNotFound) }},
+		{"WARN", func(l hclog.Logger) { l.Warn("failed to get previous log", "error", io.ErrUnexpectedEOF) }},
+		{"INFO", func(l hclog.Logger) { l.Error("failed to decode incoming command", "error", raft.ErrTransportShutdown) }},
+		{"WARN", func(l hclog.Logger) { l.Error("failed to take snapshot", "error", io.EOF) }},
+	} {
+		out.Reset()
+		c.log(New(slog.New(slog.NewTextHandler(&out, nil))))
+		if !strings.Contains(out.String(), "level="+c.level) {
+			t.Errorf("want %s: %s", c.level, out.String())
+		}
+	}
 }

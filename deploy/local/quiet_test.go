@@ -1,0 +1,77 @@
+package local_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// A cluster logs no warning and no error while it starts and stops as it should: new, again on the same data, after all of
+// its nodes were killed, and as a node alone.
+func TestHealthyNodesLogNoWarning(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	binary := localtest.Build(t)
+	for _, nodes := range []int{3, 1} {
+		cfg := local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: nodes}
+		for _, how := range []string{"new", "started again", "started after kill -9"} {
+			cluster := startReal(t, cfg)
+			if _, err := dial(t, cluster.URLs()...).Schedule(t.Context(), client.Task{Delay: time.Hour}); err != nil {
+				t.Error(err)
+			}
+			if how == "started again" {
+				noWarning(t, cluster, how) // of those that see others killed some are right to warn
+				killAll(t, cluster)
+			} else {
+				cluster.Stop()
+				noWarning(t, cluster, how)
+			}
+			forgetLogs(t, cluster)
+		}
+	}
+}
+
+func killAll(t *testing.T, cluster *local.Cluster) {
+	t.Helper()
+	for _, n := range cluster.Nodes() {
+		if err := cluster.Kill(n.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func logOf(n local.Node) string { return filepath.Join(n.Dir, "belfry.log") }
+
+func noWarning(t *testing.T, cluster *local.Cluster, how string) {
+	t.Helper()
+	for _, n := range cluster.Nodes() {
+		log, err := os.ReadFile(logOf(n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(log, []byte("level=INFO")) {
+			t.Errorf("%s, %s, has logged nothing: this shows nothing", n.Name, how)
+		}
+		for line := range bytes.Lines(log) {
+			if bytes.Contains(line, []byte("level=WARN")) || bytes.Contains(line, []byte("level=ERROR")) {
+				t.Errorf("%s, %s: %s", n.Name, how, line)
+			}
+		}
+	}
+}
+
+func forgetLogs(t *testing.T, cluster *local.Cluster) {
+	t.Helper()
+	for _, n := range cluster.Nodes() {
+		if err := os.Remove(logOf(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
