@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/pull"
@@ -32,6 +34,7 @@ import (
 // Node is this process among others. Its methods are safe for concurrent use.
 type Node struct {
 	cfg      Config
+	asked    *slog.Logger // for what others ask, who may be strangers
 	identity *identity.Identity
 	book     *addressbook.Book
 	endpoint *peer.Endpoint
@@ -81,7 +84,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, leaders: router.NewLeaders(), draining: make(chan struct{})}
+	n := &Node{cfg: cfg, asked: logs.Limited(cfg.Logger), leaders: router.NewLeaders(), draining: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

@@ -56,7 +56,7 @@ func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clu
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.n.cfg.Logger.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
+	s.n.asked.Info("asked for a promise", "cluster", req.ClusterId, "nodes", req.Nodes, "promised", reply.Promised)
 	return reply, nil
 }
 

@@ -71,6 +71,7 @@ func Start(cfg Config) (*Gossip, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.Logger = logs.Limited(cfg.Logger)
 	if cfg.Member == nil {
 		cfg.Member = func(string) (member, sure bool) { return false, false }
 	}

@@ -1,5 +1,3 @@
-// Package logs lets memberlist, which writes lines with a level in brackets, write to a slog.Logger. It is talkative,
-// so what it calls information is debugging here.
 package logs
 
 import (

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/logs"
 )
 
 // Target is where a node may be reached.
@@ -75,6 +77,7 @@ func (c Config) withDefaults() Config {
 	if c.TakesPart == nil {
 		c.TakesPart = func() bool { return true }
 	}
+	c.Logger = logs.Limited(c.Logger)
 	if c.Seen == nil {
 		c.Seen = func(string, uint32, uint64, uint64, uint64) {}
 	}

@@ -61,6 +61,7 @@ func (g *Gossip) receive() {
 		if err != nil || n == 0 {
 			continue // an ICMP error of an earlier packet, or nothing
 		}
+		g.endpoint.metrics.packets.Inc()
 		packet := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: time.Now()}
 		select {
 		case g.packets <- packet:

@@ -3,16 +3,20 @@ package peer
 import "github.com/prometheus/client_golang/prometheus"
 
 type metrics struct {
-	drops *prometheus.CounterVec
+	drops   *prometheus.CounterVec
+	packets prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) *metrics {
 	m := &metrics{drops: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "belfry_peer_dropped_connections_total",
 		Help: "Connections to the peer port that were dropped before they were anybody's, by reason.",
-	}, []string{"reason"})}
+	}, []string{"reason"}), packets: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "belfry_peer_packets_total",
+		Help: "Gossip packets that arrived at the peer port, strangers' included.",
+	})}
 	if r != nil {
-		r.MustRegister(m.drops)
+		r.MustRegister(m.drops, m.packets)
 	}
 	return m
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/httpapi"
@@ -203,7 +204,7 @@ func (n *node) writePID() error {
 func (n *node) startHTTP() error {
 	api, err := httpapi.New(httpapi.Config{
 		Backend: backend{n.cluster}, CheckURL: n.receive.CheckURL, Origins: n.origins, Now: n.cluster.Now,
-		Gatherer: prometheus.Gatherers{n.registry, n.opened}, Registerer: n.registry, Logger: n.log,
+		Gatherer: prometheus.Gatherers{n.registry, n.opened}, Registerer: n.registry, Logger: logs.Limited(n.log),
 	})
 	if err != nil {
 		return err

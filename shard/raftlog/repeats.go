@@ -8,7 +8,7 @@ import (
 
 const (
 	quiet       = 10 * time.Second // how long the same record is counted before it is shown again
-	maxRepeated = 256              // records remembered; beyond it everything is shown
+	maxRepeated = 256              // records told apart by their peers
 )
 
 // repeats remembers which records were shown lately. Two are the same if their message and their peer are.
@@ -29,10 +29,11 @@ func (r *repeats) show(msg string, args []any) (show bool, left int) {
 	key, now := msg+peerIn(args), time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.shown[key] == nil && len(r.shown) >= maxRepeated {
+		key = msg // whatever the peer, which may be a stranger that makes up names
+	}
 	last := r.shown[key]
 	switch {
-	case last == nil && len(r.shown) >= maxRepeated:
-		return true, 0
 	case last == nil:
 		r.shown[key] = &shownRecord{at: now}
 		return true, 0
