@@ -41,8 +41,8 @@ func Cancelled(x *Index) Finding {
 		}
 	}
 	f.Observe(judged["cancelled"], "cancels of a known occurrence answered cancelled")
-	f.Observe(judged["stopped"], "answered stopped")
-	f.Observe(judged["already_fired"], "answered already_fired")
+	f.Observe(judged["stopped"], "cancels of a known occurrence answered stopped")
+	f.Observe(judged["already_fired"], "cancels of a known occurrence answered already_fired")
 	f.figures("%d cancelled, %d stopped, %d already fired; %d attempts arrived after a stop, granted before",
 		count["cancelled"], count["stopped"], count["already_fired"], later)
 	return f

@@ -40,7 +40,7 @@ func Early(x *Index) Finding {
 		changed += x.forgotten(&f, t)
 	}
 	f.Observe(ahead, "arrivals of tasks that were due after their acknowledgement")
-	f.Observe(skewed, "of them while a clock was off")
+	f.Observe(skewed, "such arrivals while a clock was off")
 	f.figures("%d arrivals, %d of them held against the exact instant that was asked for; %d changes of a due time; "+
 		"%v early at most, by a clock that was off", arrivals, certain, changed, earliest)
 	return f

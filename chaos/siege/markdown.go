@@ -93,10 +93,22 @@ func (r *Report) tellInvariants(say teller) {
 		case check.NotExercised:
 			word = "**not exercised**"
 		}
-		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, observed(&f), f.Figures)
+		figures := f.Figures.String()
+		if strings.Contains(figures, figuresEnd) {
+			figures = "see below"
+		}
+		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, observed(&f), figures)
 	}
 	say("")
+	for _, f := range r.Findings {
+		if parts := strings.Split(f.Figures.String(), figuresEnd); len(parts) > 1 {
+			say("Figures of invariant %s:\n\n- %s\n", f.Invariant, strings.Join(parts, "\n- "))
+		}
+	}
 }
+
+// figuresEnd stands between figures that are too many for a cell.
+const figuresEnd = " | "
 
 func observed(f *check.Finding) string {
 	var words []string
