@@ -39,7 +39,7 @@ func TestDestination(t *testing.T) {
 func TestCheckNameNamesTheCharacter(t *testing.T) {
 	for name, want := range map[string]string{
 		"订单": `has "订" as character 1`, "a订": `has "订" as character 2`, "-a": `has "-" as character 1`,
-		"a b": `has " " as character 2`, "a\xff": `has "\xff" as character 2`,
+		"a b": `has " " as character 2`, "a\xff": "is not UTF-8",
 	} {
 		if err := CheckName("id", name); err == nil || err.Detail != want {
 			t.Errorf("%q: %v, want %s", name, err, want)
