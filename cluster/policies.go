@@ -16,8 +16,8 @@ import (
 
 // PutQueue makes this the policy of its queue, for which any node may be asked. It returns once the policy is committed
 // and in force on every node that can be reached, or a second after it is committed. Errors are *fsm.FieldError,
-// fsm.ErrNotProposed and fsm.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no log
-// has any of the policy's secrets in it.
+// *fsm.QueuesFullError, fsm.ErrNotProposed and fsm.ErrUnknown. A context without a deadline gives the call ten seconds.
+// No error and no log has any of the policy's secrets in it.
 func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
 	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
 		Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy}},

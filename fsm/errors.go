@@ -34,6 +34,16 @@ func (e *MemoryError) Error() string {
 // Is makes it an ErrNoMemory.
 func (e *MemoryError) Is(target error) bool { return target == ErrNoMemory }
 
+// QueuesFullError says that as many queues have a policy as may, and that the call would give one to another. Nothing
+// has changed. HTTP 409.
+type QueuesFullError struct {
+	Limit string // how many
+}
+
+func (e *QueuesFullError) Error() string {
+	return fmt.Sprintf("as many queues have a policy as may (limit %s), and this one has none yet", e.Limit)
+}
+
 // NotLeaderError says that this replica does not lead the shard. It is an ErrNotProposed.
 type NotLeaderError struct {
 	Shard  uint32

@@ -34,6 +34,7 @@ var (
 	bodyTimeout       = kind{"body-timeout", "The body did not arrive in time.", 408}
 	wrongState        = kind{"wrong-state", "The task's state does not allow the call.", 409}
 	queueNotEmpty     = kind{"queue-not-empty", "The queue has tasks.", 409}
+	queuesFull        = kind{"queues-full", "As many queues have a policy as may.", 409}
 	leaseEnded        = kind{"lease-ended", "The receipt's lease has ended.", 409}
 	keyForgotten      = kind{"key-forgotten", "What the key's call was answered is no longer remembered.", 409}
 	conditionFailed   = kind{"precondition-failed", "The condition does not hold.", 412}
@@ -110,6 +111,7 @@ func problemOf(err error) *problem {
 	var field *fsm.FieldError
 	var syntax *syntaxError
 	var memory *fsm.MemoryError
+	var full *fsm.QueuesFullError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -123,6 +125,10 @@ func problemOf(err error) *problem {
 		return &problem{kind: memoryFull, limit: memory.Limit, retryAfter: 5,
 			detail: "node " + memory.Node + " holds as many tasks as its memory allows; nothing is taken that needs more " +
 				"of it, and cancels, settles and changes of a time are"}
+	case errors.As(err, &full):
+		return &problem{kind: queuesFull, limit: full.Limit,
+			detail: "this queue has no policy yet: delete that of another one first, or use this one without; policies that " +
+				"are there can be changed"}
 	case errors.Is(err, fsm.ErrNoRoom):
 		return &problem{kind: noRoom, committed: "no", retryAfter: 10,
 			detail: "nothing is taken that needs more room; cancels, settles and changes of a time are"}

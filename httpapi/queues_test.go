@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -183,4 +184,17 @@ func TestListQueuesInPages(t *testing.T) {
 	}
 	h.call("GET", "/v1/queues?limit=1001", "").mustProblem(t, 400, "limit")
 	h.call("GET", "/v1/queues?state=dead", "").mustProblem(t, 400, "state")
+}
+
+// Where as many queues have a policy as may, one more is refused as such by every call that would make it.
+func TestQueuesAreFull(t *testing.T) {
+	d := newDocumented(t)
+	d.fake.readErr = &fsm.QueuesFullError{Limit: "4096"}
+	for _, call := range [][3]string{{"PUT", "", "{}"}, {"PATCH", "", "{}"}, {"POST", "/pause", ""}, {"POST", "/resume", ""}} {
+		p := d.harness.call(call[0], "/v1/queues/q"+call[1], call[2]).mustProblem(t, 409, "")
+		if p["type"] != problemTypePrefix+"queues-full" || p["limit"] != "4096" {
+			t.Errorf("%v: %v", call, p)
+		}
+		d.call(409, call[0], "/v1/queues/q"+call[1], call[2])
+	}
 }

@@ -36,6 +36,7 @@ const (
 	ErrorKind_ERROR_KIND_INVALID      ErrorKind = 5 // a field breaks a limit
 	ErrorKind_ERROR_KIND_NO_ROOM      ErrorKind = 6
 	ErrorKind_ERROR_KIND_NO_MEMORY    ErrorKind = 7 // a build that does not know it takes it for unknown
+	ErrorKind_ERROR_KIND_QUEUES_FULL  ErrorKind = 8 // the same
 )
 
 // Enum value maps for ErrorKind.
@@ -49,6 +50,7 @@ var (
 		5: "ERROR_KIND_INVALID",
 		6: "ERROR_KIND_NO_ROOM",
 		7: "ERROR_KIND_NO_MEMORY",
+		8: "ERROR_KIND_QUEUES_FULL",
 	}
 	ErrorKind_value = map[string]int32{
 		"ERROR_KIND_UNSPECIFIED":  0,
@@ -59,6 +61,7 @@ var (
 		"ERROR_KIND_INVALID":      5,
 		"ERROR_KIND_NO_ROOM":      6,
 		"ERROR_KIND_NO_MEMORY":    7,
+		"ERROR_KIND_QUEUES_FULL":  8,
 	}
 )
 
@@ -2662,7 +2665,7 @@ type CallError struct {
 	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // of NOT_LEADER, as far as it is known
 	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"` // of INVALID
-	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // of INVALID and NO_MEMORY
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"` // of INVALID, NO_MEMORY and QUEUES_FULL
 	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`   // of NO_MEMORY: whose memory it is
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2932,7 +2935,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
 	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
 	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node*\xdc\x01\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node*\xf8\x01\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -2941,7 +2944,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15ERROR_KIND_OVERLOADED\x10\x04\x12\x16\n" +
 	"\x12ERROR_KIND_INVALID\x10\x05\x12\x16\n" +
 	"\x12ERROR_KIND_NO_ROOM\x10\x06\x12\x18\n" +
-	"\x14ERROR_KIND_NO_MEMORY\x10\a2\x9e\x06\n" +
+	"\x14ERROR_KIND_NO_MEMORY\x10\a\x12\x1a\n" +
+	"\x16ERROR_KIND_QUEUES_FULL\x10\b2\x9e\x06\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12Q\n" +

@@ -20,7 +20,7 @@ import (
 const MaxQueues = 4096
 
 // SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is an
-// *fsm.FieldError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. With an expected version
+// *fsm.FieldError, one more than there may be an *fsm.QueuesFullError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. With an expected version
 // the Change says Conflict, and nothing has changed, if the queue's policy has another one by now. The message is read
 // only.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
@@ -63,10 +63,8 @@ func names(namespace, queue string) (string, string) {
 	return cmp.Or(namespace, fsm.DefaultNamespace), cmp.Or(queue, fsm.DefaultQueue)
 }
 
-// errTooMany is what a caller may be told: see fsm.FieldError.
-var errTooMany = &fsm.FieldError{
-	Field: "queue", Detail: "would be one more queue with a policy than there may be", Limit: fmt.Sprint(MaxQueues),
-}
+// errTooMany is what a caller may be told.
+var errTooMany = &fsm.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
 
 // applySetQueue takes a policy that the leader has checked: the limits of its fields may differ from build to build, so
 // they are not looked at here. The policy is the entry's, which nobody else has.

@@ -164,8 +164,9 @@ func full(t testing.TB) *machine {
 
 func TestPoliciesAreBounded(t *testing.T) {
 	m := full(t)
-	var field *fsm.FieldError
-	if _, err := change(t, m, setQueue(policy("one-more", 1))); !errors.As(err, &field) || !errors.Is(err, ErrRefused) {
+	var full *fsm.QueuesFullError
+	if _, err := change(t, m, setQueue(policy("one-more", 1))); !errors.As(err, &full) || full.Limit != "4096" ||
+		!errors.Is(err, ErrRefused) {
 		t.Fatalf("one more: %v", err)
 	}
 	if got, err := change(t, m, setQueue(policy("queue-0007", 9))); err != nil || !got.Existed {

@@ -266,6 +266,17 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 	}
 }
 
+func TestFullQueuesTravel(t *testing.T) {
+	made := &fsm.QueuesFullError{Limit: "4096"}
+	s := serve(t, local{func(context.Context, uint32, string) fsm.Reply {
+		return fsm.Reply{Err: fmt.Errorf("refused: %w", made)}
+	}})
+	_, err := s.ChangeQueue(t.Context(), deletion("x"))
+	if got, ok := err.(*fsm.QueuesFullError); !ok || *got != *made {
+		t.Errorf("it came as %v", err)
+	}
+}
+
 func TestFieldErrorsTravel(t *testing.T) {
 	made := &fsm.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
 	s := serve(t, local{func(context.Context, uint32, string) fsm.Reply {

@@ -18,6 +18,7 @@ func encodeError(err error) *clusterpb.CallError {
 	var notLeader *fsm.NotLeaderError
 	var field *fsm.FieldError
 	var memory *fsm.MemoryError
+	var full *fsm.QueuesFullError
 	switch {
 	case errors.As(err, &notLeader):
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
@@ -27,6 +28,8 @@ func encodeError(err error) *clusterpb.CallError {
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NO_ROOM
 	case errors.As(err, &memory):
 		e.Kind, e.Node, e.Limit = clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY, memory.Node, memory.Limit
+	case errors.As(err, &full):
+		e.Kind, e.Limit = clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL, full.Limit
 	case errors.Is(err, fsm.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
 	case errors.As(err, &field):
@@ -47,6 +50,8 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 		return &fsm.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY:
 		return &fsm.MemoryError{Node: e.Node, Limit: e.Limit}
+	case clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL:
+		return &fsm.QueuesFullError{Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
 		kind = fsm.ErrOverloaded
 	case clusterpb.ErrorKind_ERROR_KIND_NO_ROOM:
