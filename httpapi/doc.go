@@ -27,7 +27,14 @@
 // shards have too much waiting is tried again with a growing pause for as long as the client stays: the stream is
 // slowed down instead of each line being answered 429. Answers wait for a slow reader up to Config.BatchAnswerBytes,
 // so that a client that sends all it has before it reads anything works too, within reason; past that, the stream
-// stops being read until the client takes its answers.
+// stops being read until the client takes its answers. A line over the limit ends the batch, with an answer that says
+// so: it may have no end.
+//
+// # Who calls
+//
+// Calls carry no credentials yet, so a middleware (refuseForeign) keeps out those that a web page makes a browser send:
+// see package origin. No GET has an effect. Credentials that targets carry go in and never come out: answers show them
+// masked (shownValue), and a mask that is sent back keeps what is stored.
 //
 // # Consumers
 //

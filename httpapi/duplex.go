@@ -115,8 +115,8 @@ func (d *duplex) perform(request context.Context, abandon func(), work func(do f
 }
 
 // leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server looks for the
-// body's end within 256 KiB, and only if it has seen that much does it wait a little for its answer to be read before it
-// closes: so it may look for a moment.
+// body's end within 256 KiB. Only if it has seen that much does it wait a little for its answer to be read before it
+// closes, so it may look for a moment.
 func (d *duplex) leaveUnread() {
 	if d.unread {
 		d.s.ignoreUnsupported(d.conn.SetReadDeadline(time.Now().Add(lingerQuiet)))
@@ -150,9 +150,9 @@ var (
 	errLong   = errors.New("a line is over the limit")
 )
 
-// lines hands each line of the client to line, without its end, until the client ends. Blank lines are none. idle is how
-// long it may take until the next line is whole; 0: as long as it likes. It ends with errCut when line returns false, and
-// with errLong at a line over the limit, of which no more is read: it may never end.
+// lines hands each line of the client to line, without its end, until the client ends. Blank lines are none. idle is
+// how long it may take until the next line is whole; 0: as long as it likes. It ends with errCut when line returns false,
+// and with errLong at a line over the limit, of which no more is read, since it may never end.
 func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.s.cfg.BodyBytes, d.length)
 	d.awaitLine(idle)

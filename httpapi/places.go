@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// places are held by calls that last. There is a bound in all, and callers of one address hold at most three quarters of
-// them, so that one address cannot lock all others out of a node.
+// places are held by calls that last. Their number is bounded, and callers of one address hold at most three quarters
+// of them, so that one address cannot lock all others out of a node.
 type places struct {
 	what  string // that hold them: batches, streams, consumers
 	limit int
@@ -50,8 +50,8 @@ func (p *places) leave(from netip.Prefix) {
 	}
 }
 
-// callerOf is the address that a caller counts under: of IPv6 the network of 64 bits, since one machine has all of it. What
-// has no such address counts as one caller.
+// callerOf returns the address that a caller counts under: of IPv6 the network of 64 bits, since one machine has all of
+// it. Callers whose address cannot be read count as one.
 func callerOf(remote string) netip.Prefix {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -25,7 +25,7 @@ var (
 	malformedJSON     = kind{"malformed-json", "The body is not the JSON that this call takes.", 400}
 	invalidField      = kind{"invalid-field", "A field, parameter or header is wrong.", 400}
 	noDelay           = kind{"no-delay", "There is no delay to start again.", 400}
-	foreignOrigin     = kind{"foreign-origin", "The call comes from a web page, or by a host name, that is not allowed.", 403}
+	foreignOrigin     = kind{"foreign-origin", "The call's web page or host name is not allowed.", 403}
 	unknownRoute      = kind{"unknown-route", "There is no such route.", 404}
 	taskNotFound      = kind{"task-not-found", "There is no such task.", 404}
 	queueNotFound     = kind{"queue-not-found", "There is no such queue.", 404}

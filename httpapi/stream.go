@@ -32,8 +32,8 @@ type consumer struct {
 	stop    context.CancelFunc
 }
 
-// stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come in.
-// There is no GET form, since it would lease tasks, and a GET has no effect.
+// stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come
+// in. There is no GET form, since it would lease tasks, and a GET has no effect.
 func (s *Server) stream(c echo.Context) error {
 	leave, err := s.streams.take(c.Request().RemoteAddr)
 	if err != nil {

@@ -7,8 +7,8 @@
 //
 //   - Host must be localhost, an IP literal, or a name that the operator gave. A page that rebinds its name sends that
 //     name. An IP literal cannot be rebound.
-//   - Origin, if there is one, must be the node's own (the scheme that the call came by, and the request's Host), or one
-//     that the operator gave. "null" is foreign.
+//   - Origin, if there is one, must be the node's own (the scheme that the call came by, and the request's Host), or
+//     one that the operator gave. "null" is foreign.
 //   - Sec-Fetch-Site, if there is one, must be same-origin or none. Browsers send it where they send no Origin, as for
 //     an image. A page whose Origin is allowed is excepted, since it is cross-site by nature, and so is a navigation
 //     to the dashboard, which only shows it.
