@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// BatchLines sends operations as lines of JSON, as POST /v1/batch takes them, and calls take with each line of the answer
-// as it comes, in the order of the operations; take must not keep the line. Lines go out as they are read from in, so
-// both ends may be slow. BatchLines returns once all lines are answered, or when take returns an error.
+// BatchLines sends operations as lines of JSON, as POST /v1/batch takes them, and calls take with each line of the
+// answer as it comes, in the order of the operations; take must not keep the line. Lines go out as they are read from
+// in, so both ends may be slow. BatchLines returns once all lines are answered, or when take returns an error.
 //
 // Unlike Batch it sends each line once, to the first address where a node takes the connection. ErrUnknown says that
 // the answer broke off: lines that were not answered may have been carried out. Those with a "key" of their own can be

@@ -24,7 +24,7 @@ Without an id the service makes one; with neither --in nor --at it is due at onc
 A task that was delivered is scheduled, and delivered, again. With --if-absent it is scheduled once: if there is a
 task of that id, finished ones included, nothing changes, that task is printed, and the exit status is 0. This holds as
 long as the task can be read, which is the queue's keep_done after it has finished.`,
-		Example: `  belfry schedule order-1042-close --if-absent --in 30m --url https://shop.example/close --payload '{"order":7}'
+		Example: `  belfry schedule order-1042-close --if-absent --in 30m --url https://shop.example/close --payload '"7"'
   belfry schedule --at 2026-11-21T10:00:00Z --queue reports --label tenant=acme`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
