@@ -1,0 +1,181 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
+)
+
+// An old copy of node 2 is put back after node 3 and it alone acknowledged 60 tasks; node 1 was down. While node 3 is
+// down nothing is decided, and when it is back the copy is refused and the two others answer all 60.
+func TestOldCopyLosesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds and runs real nodes")
+	}
+	r := withOldCopy(t, localtest.Build(t))
+	r.awaitReason(1, "waits for node-2")
+	for i := range 2 {
+		if f, absent := r.found(i, oldTasks); f+absent > 0 {
+			t.Errorf("node %d found %d tasks, and says of %d that they are not there", i, f, absent)
+		}
+	}
+	r.awaitReason(1, "waits for node-2")
+	r.start(2)
+	r.awaitReason(1, "older copy", "has seen this node acknowledge")
+	r.await("the others find all", func() error {
+		for _, i := range []int{0, 2} {
+			if f, absent := r.found(i, oldTasks); f != oldTasks || absent > 0 {
+				return fmt.Errorf("node %d found %d tasks, and says of %d that they are not there", i, f, absent)
+			}
+		}
+		return nil
+	})
+	if log := child.LogTail(r.log(1)); strings.Count(log, "must not take part") != 1 || !strings.Contains(log, "level=ERROR") {
+		t.Errorf("the log says it otherwise than once, as an error:\n%s", log)
+	}
+}
+
+// Without the check, the same loses tasks: the test above could have failed.
+func TestUncheckedCopyLosesTasks(t *testing.T) {
+	if os.Getenv("BELFRY_CHAOS_FLAWS") != "all" {
+		t.Skip("BELFRY_CHAOS_FLAWS=all builds nodes with a mistake")
+	}
+	t.Setenv("BELFRY_FLAW", "unchecked-copy")
+	r := withOldCopy(t, localtest.Build(t, "chaos"))
+	r.await("acknowledged tasks are lost", func() error {
+		if _, absent := r.found(0, oldTasks); absent != oldTasks {
+			return fmt.Errorf("%d of %d", absent, oldTasks)
+		}
+		return nil
+	})
+}
+
+const oldTasks = 60
+
+// withOldCopy runs three nodes up to where the first and the old copy of the second have been started.
+func withOldCopy(t *testing.T, binary string) *restarted {
+	t.Helper()
+	r := formed(t, binary)
+	kept := t.TempDir()
+	r.killNode(1)
+	r.copyTo(r.dirs[1], kept)
+	r.killNode(0)
+	r.start(1)
+	r.await("the two others are ready", func() error {
+		if !r.isReady(t.Context(), 1) || !r.isReady(t.Context(), 2) {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	node := dial(t, "http://"+r.http[1], "http://"+r.http[2])
+	for i := range oldTasks {
+		if _, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("old-", i), Delay: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.killNode(1)
+	r.killNode(2)
+	r.copyTo(kept, r.dirs[1])
+	r.start(0)
+	r.start(1)
+	return r
+}
+
+func (r *restarted) killNode(i int) {
+	r.t.Helper()
+	if err := r.nodes[i].SignalGroup(syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+	<-r.nodes[i].Done()
+	r.nodes[i] = nil
+}
+
+// copyTo copies a folder in place of what is there.
+func (r *restarted) copyTo(from, to string) {
+	r.t.Helper()
+	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// await waits for a condition, and fails the test with what it last said.
+func (r *restarted) await(what string, condition func() error) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		err := condition()
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			r.t.Fatalf("not within a minute: %s: %v", what, err)
+		}
+	}
+}
+
+// awaitReason waits until a node answers 503 with these words, at /readyz and to a call.
+func (r *restarted) awaitReason(i int, words ...string) {
+	r.t.Helper()
+	for _, path := range []string{"/readyz", "/v1/tasks/old-1"} {
+		r.await("the node says why it takes no part", func() error {
+			resp, err := http.Get("http://" + r.http[i] + path)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = resp.Body.Close() }() // it was read
+			body, err := io.ReadAll(resp.Body)
+			if err != nil {
+				return err
+			}
+			for _, w := range words {
+				if resp.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), w) {
+					return fmt.Errorf("%s: %d %s", path, resp.StatusCode, body)
+				}
+			}
+			return nil
+		})
+	}
+}
+
+// found asks a node for the tasks; absent are those that it says are not there.
+func (r *restarted) found(i, tasks int) (found, absent int) {
+	r.t.Helper()
+	for id := range tasks {
+		req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet,
+			fmt.Sprintf("http://%s/v1/tasks/old-%d", r.http[i], id), nil)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		req.Header.Set("Belfry-Timeout", "500ms")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			continue
+		}
+		_ = resp.Body.Close() // nothing is read from it
+		switch resp.StatusCode {
+		case http.StatusOK:
+			found++
+		case http.StatusNotFound:
+			absent++
+		default:
+			if found+absent == 0 && id >= 5 {
+				return 0, 0 // no shard is led
+			}
+		}
+	}
+	return found, absent
+}
