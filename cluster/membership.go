@@ -121,6 +121,7 @@ func (n *Node) startControl() error {
 func (n *Node) controlConfig() control.Config {
 	return control.Config{
 		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
+		Applied:   n.seen.Kept(controlNumber).Index,
 		Bootstrap: n.bootstrapList(), LogStore: n.cfg.LogStore, Journal: n.journal, Heartbeat: 2 * n.cfg.Timing.Heartbeat,
 		Plan:   control.Plan{ClusterID: n.ClusterID(), Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,

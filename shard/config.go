@@ -28,6 +28,7 @@ type Config struct {
 
 	Dir      string // of the group; unused if Stores and Snapshots are set
 	Existing bool   // the node's own record says that the group was opened here before
+	Applied  uint64 // the last entry that the process before had applied, as far as the node's own record says
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
 	Preferred string    // node that should lead; empty: whoever does

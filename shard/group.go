@@ -38,7 +38,10 @@ func (s *Shard) openRaft() error {
 		return err
 	}
 	log := logcache.New(s.stores.Log(), raftLogCache)
-	gate := install.New(s.cfg.Transport, log, s.cfg.Logger, s.fatal)
+	gate := install.New(s.cfg.Transport, log, s.cfg.Logger, func(err error) {
+		s.fatal(fmt.Errorf("shard %d on node %s: %w", s.cfg.ID, s.cfg.NodeID, err))
+	})
+	gate.Remember(s.cfg.Applied)
 	transport := transport{
 		contacts: s.contacts, pacer: s.pacer, holdBack: s.holdBack, leadsIn: s.leadsIn, lacks: s.lacks,
 	}.wrap(gate.Transport())

@@ -25,6 +25,7 @@ type Config struct {
 	NodeID    string
 	Dir       string
 	Existing  bool     // the node's own record says that the group was opened here before
+	Applied   uint64   // the last entry that the process before had applied, as far as the node's own record says
 	Bootstrap []string // begin a new group with these voters; empty: wait to be told by its leader
 	Plan      Plan
 
@@ -106,7 +107,10 @@ func (g *Group) start(notify chan bool) (err error) {
 	if err := g.bootstrap(conf); err != nil {
 		return errors.Join(err, stores.Close())
 	}
-	gate := install.New(g.cfg.Transport, stores.Log(), g.cfg.Logger, g.cfg.Fatal)
+	gate := install.New(g.cfg.Transport, stores.Log(), g.cfg.Logger, func(err error) {
+		g.cfg.Fatal(fmt.Errorf("control group on node %s: %w", g.cfg.NodeID, err))
+	})
+	gate.Remember(g.cfg.Applied)
 	g.raft, err = raft.NewRaft(conf, g.machine, stores.Log(), stores.Stable(), g.disk.Snapshots, gate.Transport())
 	if err != nil {
 		return errors.Join(err, stores.Close())

@@ -19,6 +19,10 @@
 // One more rule of that figure is kept here: a request commits no entry beyond those that it compares. hashicorp/raft
 // commits up to the end of the log, which may hold entries of a leader that was.
 //
+// A leader whose log or snapshot has another entry where this replica has applied one ends the process with
+// ErrUndone: committed entries never change, so a disk went back in time, here or on a majority of the nodes. Raft
+// would cut the entries off its log, and go on with a state that no other replica has.
+//
 // Not in the snapshot store, where Raft's own snapshots look the same. Not at the sender, who cannot know what still
 // lies in the sockets between.
 package install

@@ -9,6 +9,10 @@ import (
 // judgeEntries passes entries on. What Raft may commit by them is no more than they reach to: Raft would commit up to
 // the end of the log, where entries may lie that the leader has not compared yet.
 func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesRequest) {
+	if err := g.contradiction(r, req); err != nil {
+		g.end(rpc, err)
+		return
+	}
 	last := req.PrevLogEntry + uint64(len(req.Entries))
 	if req.LeaderCommitIndex > last {
 		bounded := *req

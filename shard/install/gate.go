@@ -20,6 +20,8 @@ type Gate struct {
 	done   chan struct{}
 	once   sync.Once
 	ended  sync.WaitGroup
+
+	applied uint64 // by the process before, as far as is known
 }
 
 // New makes the gate of a group with that log. fatal must end the process, and not wait for the group: it is called
@@ -29,6 +31,9 @@ func New(inner raft.Transport, log raft.LogStore, logger *slog.Logger, fatal fun
 		inner: inner, log: log, logger: logger, fatal: fatal, out: make(chan raft.RPC), done: make(chan struct{}),
 	}
 }
+
+// Remember says that a process before this one had applied the log up to an entry. It is called before Open.
+func (g *Gate) Remember(applied uint64) { g.applied = applied }
 
 // Open lets through to a Raft that was given the gate's transport. Until then all wait.
 func (g *Gate) Open(r *raft.Raft) { g.ended.Go(func() { g.run(r) }) }
@@ -82,7 +87,11 @@ func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapsh
 	term := r.CurrentTerm()
 	var known bool
 	var err error
+	undone := g.undoes(r, req.Term, req.LastLogIndex, req.LastLogTerm)
 	switch {
+	case undone != nil:
+		g.end(rpc, undone)
+		return
 	case req.Term > term:
 		err = fmt.Errorf("term %d is not known here yet", req.Term)
 	case req.Term == term:

@@ -26,6 +26,8 @@ type follower struct {
 	in    chan raft.RPC
 	fatal chan error
 
+	applied uint64 // by the process before, as far as the gate is told
+
 	stores    *logstore.Stores
 	snapshots *raft.InmemSnapshotStore
 }
@@ -98,6 +100,7 @@ func (f *follower) start() {
 	f.in, f.fatal = make(chan raft.RPC, 16), make(chan error, 1)
 	_, inmem := raft.NewInmemTransport("a")
 	gate := New(hearing{inmem, f.in}, f.log, slog.New(slog.DiscardHandler), func(err error) { f.fatal <- err })
+	gate.Remember(f.applied)
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Hour, time.Hour
