@@ -65,7 +65,7 @@ func (i incoming) check(ctx context.Context, method string) error {
 		return status.Errorf(codes.FailedPrecondition, "this is node %s, and the call is for node %q", i.n.ID(), to)
 	}
 	if i.n.refusal.Load() != nil && method != clusterpb.Peer_Witness_FullMethodName {
-		return status.Error(codes.FailedPrecondition, "this node does not take part in the cluster: its data folder was refused")
+		return status.Error(codes.FailedPrecondition, "this node takes no part in the cluster: its data folder was refused")
 	}
 	if method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName {
 		return nil

@@ -84,7 +84,8 @@ func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 	}
 }
 
-// has reports whether nothing is left to be tried for a replica: it runs, or failed for another reason than a full disk.
+// has reports whether nothing is left to be tried for a replica: it runs, or failed for another reason than a full
+// disk.
 func (h *hosts) has(id uint32) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

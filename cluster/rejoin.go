@@ -38,8 +38,8 @@ func newRun(boot uint64, addr string) witness.Run {
 	return witness.Run{Boot: boot, Nonce: binary.BigEndian.Uint64(nonce[:]), Addr: addr}
 }
 
-// rejoin takes a node of a cluster back into its groups: once others have said what they saw of it, and that agrees with
-// its data folder.
+// rejoin takes a node of a cluster back into its groups: once others have said what they saw of it, and that agrees
+// with its data folder.
 func (n *Node) rejoin() error {
 	n.openShardDisks()
 	if err := n.ctx.Err(); err != nil {
@@ -144,7 +144,9 @@ func (n *Node) askWitnessAt(ctx context.Context, addr string, req *clusterpb.Wit
 	_ *clusterpb.WitnessReply, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return n.endpoint.DialAddr(ctx, addr) }),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+			return n.endpoint.DialAddr(ctx, addr)
+		}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})), grpc.WithUnaryInterceptor(outgoing{n, n.ID()}.unary),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 	)

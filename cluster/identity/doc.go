@@ -7,11 +7,11 @@
 // node, and a group's folder that vanished beside a surviving identity is noticed (Opened says true).
 //
 // The record also says where it was written: device, inode and birth time of its own file and of the folder. A folder
-// whose file or folder is another one by inode or birth time counts as copied until it is confirmed: there may be a newer
-// one. Device numbers alone prove nothing, since they change over restarts of a machine: a loss of power everywhere,
-// together with the loss of one node, must not make every other folder look copied and so stop the cluster. They decide
-// only where the file system keeps no birth times. A folder that was renamed is the same one. An image of a whole disk is
-// a copy that cannot be told by this.
+// whose file or folder is another one by inode or birth time counts as copied until it is confirmed: there may be a
+// newer one. Device numbers alone prove nothing, since they change over restarts of a machine: a loss of power
+// everywhere, together with the loss of one node, must not make every other folder look copied and so stop the cluster.
+// They decide only where the file system keeps no birth times. A folder that was renamed is the same one. An image of a
+// whole disk is a copy that cannot be told by this.
 //
 // All of it is one small JSON file, replaced whole: written aside, fsynced, renamed, the folder fsynced. Not a
 // database: there is nothing to look up, and an operator can read it. Whoever has opened the folder holds a lock on it

@@ -204,8 +204,8 @@ func (id *Identity) enter(clusterID string, void bool) error {
 	return id.change(func(r *record) { r.ClusterID = clusterID })
 }
 
-// Copied reports whether the folder is not the one in which its record was last written, as after a copy or a restore, and
-// has not been confirmed since. That it is the newest copy is then not known.
+// Copied reports whether the folder is not the one in which its record was last written, as after a copy or a restore,
+// and has not been confirmed since. That it is the newest copy is then not known.
 func (id *Identity) Copied() bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()

@@ -71,8 +71,8 @@ func (c *Check) Status() string {
 	}
 	why := "a majority of the voters of each group has to answer"
 	if c.cfg.Copied {
-		why = "its data folder is not the one that it was started from before, as after a copy, so every other voter has to " +
-			"answer once"
+		why = "its data folder is not the one that it was started from before, as after a copy, so every other voter " +
+			"has to answer once"
 	}
 	return fmt.Sprintf("this node takes part when others have said what they saw of it last: %s; it waits for %s",
 		why, strings.Join(names, ", "))
@@ -157,6 +157,9 @@ func (c *Check) claimed(node string) {
 	c.claims[node] = true
 }
 
+// question asks one process once.
+type question func(context.Context, *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+
 // ask asks a node until it answers, in the end once in a longest pause.
 func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.Duration, answers chan<- answer) {
 	for pause := askAgain; ; pause = min(2*pause, longest) {
@@ -182,8 +185,7 @@ func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.D
 	}
 }
 
-func (c *Check) question(ctx context.Context, claim bool,
-	ask func(context.Context, *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)) (*clusterpb.WitnessReply, error) {
+func (c *Check) question(ctx context.Context, claim bool, ask question) (*clusterpb.WitnessReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	return ask(ctx, &clusterpb.WitnessRequest{Node: c.cfg.Node, Run: c.cfg.Run.proto(), Claim: claim})
@@ -224,8 +226,8 @@ func (c *Check) originalAt(ctx context.Context, addr string) *Refusal {
 	}
 }
 
-// Announce claims the run at a node that takes no part in the check, or was down, however long that takes. Positions say
-// nothing any more: this node has gone on.
+// Announce claims the run at a node that takes no part in the check, or was down, however long that takes. Positions
+// say nothing any more: this node has gone on.
 func (c *Check) Announce(ctx context.Context, node string) {
 	c.mu.Lock()
 	done := c.claims[node]

@@ -1,6 +1,6 @@
-// Package witness recognises a node whose data folder is older than what the node has acknowledged: one that was put back
-// from a copy, or whose disk went back in time. With its vote a majority could elect a leader that lacks acknowledged
-// tasks, and undo them on the nodes that have them.
+// Package witness recognises a node whose data folder is older than what the node has acknowledged: one that was put
+// back from a copy, or whose disk went back in time. With its vote a majority could elect a leader that lacks
+// acknowledged tasks, and undo them on the nodes that have them.
 //
 // Every node keeps a Table, a small file, of what it saw of all others:
 //
@@ -21,23 +21,23 @@
 // its log, with its snapshot, has no entry (i, e). A healthy P never is, for hashicorp/raft v1.7.3:
 //
 //   - setCurrentTerm writes a term to the stable store before it is in any answer or request, and terms only rise.
-//   - A follower answers entries after StoreLogs, and a snapshot after its sink is closed; a leader stores entries before
-//     it sends them. Here these return when the disk has it (packages logstore, journal, snapshots).
-//   - Within term T a follower cuts its log only where it differs from the leader of T. What it told that leader of with
-//     success is equal to the leader's own log, and a leader only appends. So P holds (i, e) as long as its term is T.
+//   - A follower answers entries after StoreLogs, and a snapshot after its sink is closed; a leader stores entries
+//     before it sends them. Here these return when the disk has it (packages logstore, journal, snapshots).
+//   - Within term T a follower cuts its log only where it differs from the leader of T. What it told that leader of
+//     with success is equal to the leader's own log, and a leader only appends. So P holds (i, e) as long as its term is T.
 //     The leader itself cuts nothing in the term that it leads.
 //   - A candidate of T may lose and be cut in T, so its last index is not noted.
-//   - Compaction, and the installation of a snapshot, leave what stands for (i, e): an older snapshot than the log is not
-//     installed (package install).
+//   - Compaction, and the installation of a snapshot, leave what stands for (i, e): an older snapshot than the log is
+//     not installed (package install).
 //
 // And an older state with anything acknowledged since always is. Let (T, i, e) be the greatest position. A state of P
 // from before any position of T has a term before T, or is of term T and lacks (i, e) unless its log equals that of T's
-// leader up to i (the log matching property), and then nothing that was acknowledged is missing. A state of a later term
-// than T was written after P had acknowledged the last to T's leader.
+// leader up to i (the log matching property), and then nothing that was acknowledged is missing. A state of a later
+// term than T was written after P had acknowledged the last to T's leader.
 //
-// The entry's own term is needed: a state of term T may have a longer log than i that ends in entries of a deposed leader,
-// which T's leader was about to cut. Were index compared between terms, on the other hand, healthy nodes would be
-// refused: a leader of a later term may cut what only a minority had acknowledged.
+// The entry's own term is needed: a state of term T may have a longer log than i that ends in entries of a deposed
+// leader, which T's leader was about to cut. Were index compared between terms, on the other hand, healthy nodes would
+// be refused: a leader of a later term may cut what only a minority had acknowledged.
 //
 // A node's own applied entries are committed and never cut, so for the own entry term and index are each compared by
 // themselves; its last index in a term would not do, since the tail may be cut.

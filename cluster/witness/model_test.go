@@ -109,8 +109,8 @@ func (m *model) exchange() {
 	m.see(Position{m.term, uint64(to), leader[to-1]})
 }
 
-// A healthy replica is never refused, whatever was cut from its log; and an older state of it is refused if an entry was
-// acknowledged since that it lacks.
+// A healthy replica is never refused, whatever was cut from its log; and an older state of it is refused if an entry
+// was acknowledged since that it lacks.
 func TestModel(t *testing.T) {
 	refused, accepted := 0, 0
 	for seed := range uint64(3000) {

@@ -8,10 +8,10 @@ import (
 )
 
 // ErrUndone ends a process that was about to cut off entries that it had applied.
-var ErrUndone = errors.New("the leader's log contradicts what this node has applied, which was committed: the disk of " +
-	"this node or of a majority went back in time, and acknowledged tasks may be lost. Stop all nodes and keep a copy of " +
-	"each data folder before anything else. If old copies of folders were put back, put the newest ones back; this " +
-	"node's folder still has the entries")
+var ErrUndone = errors.New("the leader's log contradicts what this node has applied, which was committed: the disk " +
+	"of this node or of a majority went back in time, and acknowledged tasks may be lost. Stop all nodes and keep a " +
+	"copy of each data folder before anything else. If old copies of folders were put back, put the newest ones back; " +
+	"this node's folder still has the entries")
 
 // contradiction looks for an entry that this replica has applied where the leader has another one.
 func (g *Gate) contradiction(r *raft.Raft, req *raft.AppendEntriesRequest) error {
@@ -34,9 +34,9 @@ func (g *Gate) contradiction(r *raft.Raft, req *raft.AppendEntriesRequest) error
 // hasApplied is the last entry that Raft, now or in a process before, gave to the state machine: it was committed.
 func (g *Gate) hasApplied(r *raft.Raft) uint64 { return max(g.applied, r.AppliedIndex()) }
 
-// undoes returns an error if a leader of this term or a later one has another entry of that index than this replica, which
-// has applied its own. A leader that was deposed may have others that were never committed. What was applied is read
-// before the term: it was committed by then, so every leader of that term or a later one must have it.
+// undoes returns an error if a leader of this term or a later one has another entry of that index than this replica,
+// which has applied its own. A leader that was deposed may have others that were never committed. What was applied is
+// read before the term: it was committed by then, so every leader of that term or a later one must have it.
 func (g *Gate) undoes(r *raft.Raft, leaderTerm, index, entryTerm uint64) error {
 	if index > g.hasApplied(r) || leaderTerm < r.CurrentTerm() {
 		return nil

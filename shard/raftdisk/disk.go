@@ -1,5 +1,5 @@
-// Package raftdisk opens what one Raft group keeps on this node's disk, its log, votes and snapshots, without running the
-// group: a node that starts looks at all of its replicas before it runs any of them.
+// Package raftdisk opens what one Raft group keeps on this node's disk, its log, votes and snapshots, without running
+// the group: a node that starts looks at all of its replicas before it runs any of them.
 package raftdisk
 
 import (
@@ -105,8 +105,8 @@ func (d *Disk) Term() uint64 { return d.term }
 // Last is the index of the last entry as it was opened, in the log or stood for by the newest snapshot.
 func (d *Disk) Last() uint64 { return d.last }
 
-// Holds reports whether the log has an entry of that index which was written in that term, or the newest snapshot stands
-// for it. An entry that cannot be read is not held.
+// Holds reports whether the log has an entry of that index which was written in that term, or the newest snapshot
+// stands for it. An entry that cannot be read is not held.
 func (d *Disk) Holds(index, term uint64) bool {
 	if index <= d.newest.Index {
 		return true
