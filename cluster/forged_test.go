@@ -23,14 +23,14 @@ import (
 // victim is a node as a forger knows it.
 type victim struct {
 	id, addr string
-	boot     uint64
+	boot     atomic.Uint64
 }
 
 // attack sends forged gossip to nodes until the context ends.
 type attack struct {
 	forger  *gossiptest.Forger
 	cluster string
-	victims []victim
+	victims []*victim
 	shards  int
 }
 
@@ -42,7 +42,9 @@ func newAttack(t *testing.T, c *clustertest.Cluster, nodes int) *attack {
 	}
 	a := &attack{forger: f, cluster: c.Node(0).ClusterID(), shards: len(c.Node(0).View(t.Context()).Shards)}
 	for i := range nodes {
-		a.victims = append(a.victims, victim{c.Node(i).ID(), c.Node(i).PeerAddr(), 1})
+		v := &victim{id: c.Node(i).ID(), addr: c.Node(i).PeerAddr()}
+		v.boot.Store(1)
+		a.victims = append(a.victims, v)
 	}
 	return a
 }
@@ -52,7 +54,7 @@ func (a *attack) begin(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
-		pace := time.NewTicker(5 * time.Millisecond)
+		pace := time.NewTicker(10 * time.Millisecond)
 		defer pace.Stop()
 		for i := uint64(0); ctx.Err() == nil; i++ {
 			a.round(t, i)
@@ -79,11 +81,11 @@ func (a *attack) round(t *testing.T, i uint64) {
 			hints.Hints = append(hints.Hints, &clusterpb.LeaderHint{Shard: uint32(s) + 1, Term: 1<<62 + i, Leader: liar})
 		}
 		errs := []error{a.forger.Hints(v.addr, hints)}
-		for k := range 4 {
+		for k := range 8 {
 			errs = append(errs, a.forger.Alive(v.addr, 1, a.meta(fmt.Sprintf("%s%d", fakes[:15], k), i, nowhere)))
 		}
 		for _, other := range a.victims {
-			start := gossiptest.Start(other.id, other.boot)
+			start := gossiptest.Start(other.id, other.boot.Load())
 			a.forger.Suspect(v.addr, gossiptest.MaxIncarnation, start, "x.1")
 			a.forger.Dead(v.addr, gossiptest.MaxIncarnation, start, "x.1")
 			errs = append(errs, a.forger.Alive(v.addr, gossiptest.MaxIncarnation, a.meta(other.id, 1000+i, nowhere)))
@@ -144,10 +146,10 @@ func TestForgedGossip(t *testing.T) {
 	a := newAttack(t, c, 4)
 	stop := a.begin(t)
 	mustServe(t, c, 4, 5*time.Second)
-	for i := range 4 {
+	for _, i := range []int{0, joiner} {
 		c.Stop(i)
 		c.Start(i)
-		a.victims[i].boot++
+		a.victims[i].boot.Add(1)
 		c.WaitReady()
 	}
 	mustServe(t, c, 4, 2*time.Second)
@@ -156,8 +158,8 @@ func TestForgedGossip(t *testing.T) {
 	}
 	stop()
 	mustServe(t, c, 4, 2*time.Second)
-	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
+	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
 }
 
 // relay stands before a node's peer port. While it is mute, it carries no gossip.

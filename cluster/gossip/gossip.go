@@ -218,16 +218,6 @@ func (g *Gossip) Starts(id string) []*clusterpb.GossipMeta {
 	return starts
 }
 
-// Member finds a node that seems alive; nil: it does not.
-func (g *Gossip) Member(id string) *clusterpb.GossipMeta {
-	for _, m := range g.Members() {
-		if m.Id == id {
-			return m
-		}
-	}
-	return nil
-}
-
 // EnterCluster tells the others which cluster this node is in from now on.
 func (g *Gossip) EnterCluster(id string) error {
 	g.mu.Lock()

@@ -115,8 +115,8 @@ func TestNodesFindEachOther(t *testing.T) {
 	for _, n := range []*node{a, b, c} {
 		n.sees(t, "a.1", "b.1", "c.1")
 	}
-	if m := c.Member("a"); m == nil || m.PeerAddr != a.addr || m.Name != "na" {
-		t.Fatalf("c sees a as %v", m)
+	if s := c.Starts("a"); len(s) != 1 || s[0].PeerAddr != a.addr || s[0].Name != "na" {
+		t.Fatalf("c sees a as %v", s)
 	}
 	c.stop()
 	a.sees(t, "a.1", "b.1")
@@ -129,8 +129,8 @@ func TestNodeComesBackElsewhere(t *testing.T) {
 	a.sees(t, "a.1", "b.1")
 	again := start(t, "b", 2, clusterID, a.addr)
 	a.sees(t, "a.1", "b.2")
-	if m := a.Member("b"); m.PeerAddr != again.addr {
-		t.Fatalf("b is at %s, not %s", m.PeerAddr, again.addr)
+	if s := a.Starts("b"); s[0].PeerAddr != again.addr {
+		t.Fatalf("b is at %v, not %s first", s, again.addr)
 	}
 	b.stop()
 	a.sees(t, "a.1", "b.2")

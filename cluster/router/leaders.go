@@ -42,9 +42,12 @@ type hint struct {
 
 func (h hint) says(term uint64, leader string) bool { return h.term == term && h.leader == leader }
 
-// hintLife is how long a hint keeps off others with lower terms without being heard again, and how long one that was
-// dropped is not believed again. Members of the mesh repeat what is true more often.
-const hintLife = 30 * time.Second
+// hintLife is how long a hint keeps off others with lower terms without being heard again: members of the mesh repeat
+// what is true more often. doubtLife is how long a hint that was dropped is not believed again.
+const (
+	hintLife  = 30 * time.Second
+	doubtLife = 10 * time.Second
+)
 
 // NewLeaders begins with no belief at all.
 func NewLeaders() *Leaders { return &Leaders{shards: make(map[uint32]*belief)} }
@@ -78,7 +81,7 @@ func (l *Leaders) Hint(shard uint32, term uint64, leader string) bool {
 	case b.hint.says(term, leader):
 		b.hint.at = now
 		return false
-	case b.doubted.says(term, leader) && now.Sub(b.doubted.at) < hintLife:
+	case b.doubted.says(term, leader) && now.Sub(b.doubted.at) < doubtLife:
 		return false
 	case b.hint.leader != "" && term <= b.hint.term && now.Sub(b.hint.at) < hintLife:
 		return false

@@ -56,7 +56,7 @@ func TestHintThatMisledIsDropped(t *testing.T) {
 		if len(l.All()) != 0 {
 			t.Errorf("what gossip said is passed on: %v", l.All())
 		}
-		time.Sleep(hintLife) // of the bubble's clock
+		time.Sleep(doubtLife) // of the bubble's clock
 		if !l.Hint(1, forgedTerm, "b") {
 			t.Error("a hint that was dropped is never heard again")
 		}
