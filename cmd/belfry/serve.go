@@ -41,7 +41,8 @@ func newServe() *cobra.Command {
 
 Alone it needs nothing but a data folder. The first nodes of a cluster, three or five, are each given the peer
 addresses of the others by --join and their number by --bootstrap-expect; whoever comes later only needs --join. Once
-the data folder belongs to a cluster, it is enough.
+the data folder belongs to a cluster, it is enough: the addresses of the others are kept in it. Only when all nodes
+move at once does each need one --join again.
 
 Ctrl-C and SIGTERM stop it in order, a second one at once. SIGHUP is logged and changes nothing.`,
 		Example: `  belfry serve --data /var/lib/belfry
