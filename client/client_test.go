@@ -236,6 +236,18 @@ func TestRefusalBringsTheTask(t *testing.T) {
 	}
 }
 
+// An error names the task as the caller did, unless a terminal could not show it.
+func TestErrorsNameTheTaskReadably(t *testing.T) {
+	for id, want := range map[string]string{
+		"订单 7": "GET /v1/tasks/订单 7: ", "a\x1b[2J": "GET /v1/tasks/a%1B%5B2J: ", "\xff": "GET /v1/tasks/%FF: ",
+	} {
+		c, _ := start(t, Config{SingleCalls: true}, answer(400, `{"title":"x"}`))
+		if _, err := c.Get(t.Context(), id); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+}
+
 func TestRefusalsAreFinal(t *testing.T) {
 	for status, want := range map[int]error{404: ErrNotFound, 409: ErrConflict, 412: ErrPrecondition, 422: ErrKeyReused} {
 		c, s := start(t, Config{SingleCalls: true}, answer(status, `{"type":"x","title":"Not so","detail":"because","field":"delay",

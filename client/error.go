@@ -8,9 +8,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // What a caller most often asks of an error, by errors.Is.
@@ -106,7 +109,16 @@ func (e *callError) Error() string {
 	if e.ended != nil && !errors.Is(e.last, e.ended) {
 		why = ending(e.ended) + "; before that: "
 	}
-	return fmt.Sprintf("%s %s%s: %s%v", e.method, e.path, times, why, e.last)
+	return fmt.Sprintf("%s %s%s: %s%v", e.method, readable(e.path), times, why, e.last)
+}
+
+// readable is a path with its characters in place of their bytes in percent signs, as far as they can be shown.
+func readable(path string) string {
+	text, err := url.PathUnescape(path)
+	if err != nil || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
+		return path
+	}
+	return text
 }
 
 // ending says why a call was not tried any longer.
