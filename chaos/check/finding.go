@@ -12,7 +12,7 @@ type Finding struct {
 	Invariant string     // its number
 	Promise   string     // in words
 	Observed  []Observed // the cases that put the invariant to the test; of each there must be one
-	Figures   Figures    // what was counted
+	Figures   Figures    // all counts and times, in words
 	Breaches  []Breach
 	NotBuilt  bool // the service does not have what the invariant is about
 }

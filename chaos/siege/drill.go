@@ -36,7 +36,7 @@ func (c Config) drilled() time.Duration {
 // thorough reports whether the siege is to put each invariant to the test.
 func (c Config) thorough() bool { return c.drills() && c.Round == 0 && c.Rounds == 0 }
 
-// planOf is what round n does in place of strikers; nil: they strike.
+// planOf is the plan of round n; nil: strikers strike.
 func (s *siege) planOf(n int) *Plan {
 	switch {
 	case s.cfg.Plan != nil:

@@ -77,8 +77,8 @@ func TestDrilledFaultsExist(t *testing.T) {
 	}
 }
 
-// What a thorough siege did not exercise counts, unless this machine cannot; of a short one it is told.
-func TestWhatWasNotExercisedCounts(t *testing.T) {
+// Idle lists the invariants that a thorough siege did not exercise, unless this machine cannot.
+func TestIdleInvariants(t *testing.T) {
 	r := newReport(Config{For: Thorough})
 	for _, invariant := range []string{"6", "13d"} {
 		f := check.Finding{Invariant: invariant}

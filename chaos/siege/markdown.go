@@ -41,7 +41,7 @@ func (r *Report) Markdown() string {
 	return b.String()
 }
 
-// tellRuns tells what was done and what came of it.
+// tellRuns writes the summary, the circumstances, and the tables of invariants, faults and calls.
 func (r *Report) tellRuns(say teller) {
 	say("%s\n", r.summary())
 	say("| | |\n| --- | --- |")

@@ -8,10 +8,10 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Gossip is whether a node's gossip is lost, in both directions.
+// Gossip switches a node's gossip off and on, in both directions.
 type Gossip struct{ *shared }
 
-// Mute loses the node's gossip from now on, or no longer.
+// Mute drops all of the node's gossip from now on, or no more of it.
 func (g *Gossip) Mute(on bool) {
 	if on {
 		g.number.Store(1)
@@ -42,8 +42,7 @@ func (s *Stand) closeGossip() error {
 	return errors.Join(errs...)
 }
 
-// GossipPorts are the nodes' peer ports, if whoever reaches them may gossip: beyond loopback a key forbids it, and none
-// are returned.
+// GossipPorts are the nodes' peer addresses, if gossip has no key there; none, if it has one, as it must beyond loopback.
 func (s *Stand) GossipPorts() []string {
 	if s.Network != nil {
 		return nil

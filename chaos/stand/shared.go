@@ -13,7 +13,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// shared is a number in a file that a node of a build with the tag chaos maps too: what is set is in force at once.
+// shared is a number in a file that a node of a build with the tag chaos maps too, so that the node sees each change at
+// once.
 type shared struct {
 	mapped []byte
 	number *atomic.Int64

@@ -42,19 +42,19 @@ func ask(ctx context.Context, addr string) ([]state, error) {
 	return members, nil
 }
 
-// dial opens a gossip stream.
+// dial opens a gossip stream, which ends at the deadline of ctx.
 func dial(ctx context.Context, addr string) (net.Conn, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		deadline = time.Now().Add(askTimeout)
+	deadline, _ := ctx.Deadline() // none: none
+	err = conn.SetDeadline(deadline)
+	if err == nil {
+		_, err = conn.Write(append([]byte{streamByte}, label...))
 	}
-	_, err = conn.Write(append([]byte{streamByte}, label...))
-	if err = errors.Join(err, conn.SetDeadline(deadline)); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return conn, nil

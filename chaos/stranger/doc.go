@@ -1,4 +1,4 @@
-// Package stranger lies to the nodes of a cluster whose gossip has no key, as anybody can who reaches their peer port.
+// Package stranger forges gossip: it lies to the nodes of a cluster without a gossip key, over their peer ports.
 //
 // It asks a node for the members first, as a node that joins does, and then sends, by UDP and over TCP streams:
 //

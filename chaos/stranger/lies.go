@@ -43,7 +43,7 @@ func (s *Stranger) about(k kind, body any) ([]byte, error) {
 	return packet(message), err
 }
 
-// streamed is what is said on a stream: noise, or a whole state.
+// streamed is the content of a stream: noise, or a whole state.
 func (s *Stranger) streamed() ([]byte, error) {
 	if s.Rand.IntN(4) == 0 {
 		return s.noise(), nil

@@ -43,7 +43,7 @@ type alive struct {
 	Vsn         []uint8
 }
 
-// header begins a push-pull, the exchange of whole states: so many states follow, and so many bytes of the user's.
+// header begins a push-pull, the exchange of whole states: the number of states and of bytes of user data that follow.
 type header struct {
 	Nodes        int
 	UserStateLen int

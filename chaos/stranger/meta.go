@@ -2,7 +2,7 @@ package stranger
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// meta is what a node says of itself: the fields of GossipMeta that matter here.
+// meta is the description that a node gives of itself: the fields of GossipMeta that matter here.
 type meta struct {
 	id      string
 	boot    uint64
@@ -33,7 +33,7 @@ func (m meta) encode() []byte {
 	return append(b, m.rest...)
 }
 
-// parseMeta reads what a member says of itself; false: it is nothing that this package understands.
+// parseMeta reads the description that a member gives of itself; false: it cannot be read.
 func parseMeta(b []byte) (m meta, ok bool) {
 	for len(b) > 0 {
 		n, kind, tag := protowire.ConsumeTag(b)

@@ -76,7 +76,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	return list, net.JoinHostPort("127.0.0.1", strconv.Itoa(nt.GetAutoBindPort()))
 }
 
-// A mesh without a key believes the stranger, who has learned its members: that is what Belfry must stand.
+// A plain mesh without a key believes the stranger: it takes up fakes and forged starts of its members.
 func TestMeshBelievesTheStranger(t *testing.T) {
 	list, addr := mesh(t)
 	s := &Stranger{Addrs: []string{addr}, Rand: rand.New(rand.NewPCG(1, 1))}
@@ -121,8 +121,8 @@ func TestMeshBelievesTheStranger(t *testing.T) {
 	}
 }
 
-// A stranger whom no node answers has nothing to lie about.
-func TestNothingIsLearnedOfNobody(t *testing.T) {
+// Learn fails if no node answers.
+func TestLearnNeedsAnAnswer(t *testing.T) {
 	s := &Stranger{Addrs: []string{"127.0.0.1:1"}, Rand: rand.New(rand.NewPCG(1, 1))}
 	if err := s.Learn(t.Context()); err == nil {
 		t.Errorf("learned %v", s.members)

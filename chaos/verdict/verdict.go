@@ -68,7 +68,7 @@ var words = map[check.Outcome]string{
 	check.Held: "ok  ", check.Breached: "FAIL", check.NotExercised: "none", check.NotBuilt: "    ",
 }
 
-// missing says what was not observed that would have put the invariant to the test.
+// missing names the observations without which the invariant was not exercised.
 func missing(f *check.Finding) string {
 	switch f.Outcome() {
 	case check.NotExercised:

@@ -23,7 +23,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// What a siege found. It has told the rest.
+// The findings of a siege that decide the exit status. The report has told the details.
 var (
 	errBroken = errors.New("an invariant was broken")
 	errIdle   = errors.New("an invariant was not exercised")

@@ -54,7 +54,7 @@ func TestLineOfAPage(t *testing.T) {
 	}
 }
 
-// What was found decides the exit status: a breach before what was not exercised.
+// The findings decide the exit status: a breach before an invariant that was not exercised.
 func TestExitStatus(t *testing.T) {
 	var idle, seen check.Finding
 	idle.Invariant, seen.Invariant = "6", "1"
