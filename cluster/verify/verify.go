@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/journal"
 )
@@ -18,6 +19,9 @@ type Report struct {
 	NodeID    string  `json:"node_id"`
 	ClusterID string  `json:"cluster_id"` // empty: it is in none yet
 	Groups    []Group `json:"groups"`     // the control group, which is 0, and the shards, by number
+
+	Problems []string `json:"problems"` // of the folder as a whole
+	Remarks  []string `json:"remarks"`  // what is no damage, and should be known
 }
 
 // Group is one Raft group's part of it.
@@ -40,6 +44,9 @@ type Group struct {
 
 // Sound tells whether nothing is wrong.
 func (r *Report) Sound() bool {
+	if len(r.Problems) > 0 {
+		return false
+	}
 	for _, g := range r.Groups {
 		if len(g.Problems) > 0 {
 			return false
@@ -57,7 +64,11 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	}
 	defer func() { err = errors.Join(err, id.Close()) }()
 	pending, unread := journal.Read(id.JournalDir())
-	report = &Report{NodeID: id.NodeID(), ClusterID: id.ClusterID()}
+	report = &Report{NodeID: id.NodeID(), ClusterID: id.ClusterID(), Problems: []string{}, Remarks: remarks(id)}
+	kept, err := witness.Inspect(dir, id.NodeID(), len(id.Groups()) == 0)
+	if err != nil {
+		report.Problems = append(report.Problems, err.Error())
+	}
 	for _, number := range id.Groups() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -66,7 +77,7 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 		if err != nil {
 			return nil, err
 		}
-		group, err := lookAt(id.GroupDir(number), number, temp, func(copied string) error {
+		group, err := lookAt(id.GroupDir(number), number, kept[number], temp, func(copied string) error {
 			return errors.Join(unread, pending.Complete(at, copied))
 		})
 		if err != nil {
@@ -77,9 +88,24 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	return report, nil
 }
 
+// remarks says what only others know of a folder.
+func remarks(id *identity.Identity) []string {
+	if id.ClusterID() == "" {
+		return []string{}
+	}
+	all := []string{"whether this is the newest copy of the node's folder only the other nodes can tell: they are asked " +
+		"when the node starts"}
+	if id.Copied() {
+		all = append(all, "the folder is not where it was when the node last ran, as after a copy: the node will take part "+
+			"once every other voter has answered")
+	}
+	return all
+}
+
 // lookAt looks at one group, on a copy of what opening it would change. Complete adds to a copy what was acknowledged
 // and is in the node's journal only, as after a loss of power.
-func lookAt(dir string, number uint32, temp string, complete func(copied string) error) (_ Group, err error) {
+func lookAt(dir string, number uint32, kept witness.Position, temp string,
+	complete func(copied string) error) (_ Group, err error) {
 	scratch, err := os.MkdirTemp(temp, "belfry-verify-")
 	if err != nil {
 		return Group{}, err
@@ -98,6 +124,9 @@ func lookAt(dir string, number uint32, temp string, complete func(copied string)
 	}
 	l.readSnapshots(scratch)
 	l.readLog(scratch)
+	if err := kept.Lost(l.Term, max(l.Last, l.Snapshot)); err != nil && len(l.Problems) == 0 {
+		l.wrong("log: %v", err)
+	}
 	l.tell()
 	return l.Group, nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
@@ -54,6 +56,17 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 		}
 	}
 	last = s.Status()
+	table, err := witness.Open(witness.Config{Dir: dir, Node: id.NodeID(), New: true, Fatal: func(err error) { t.Error(err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Follow(1, func() witness.Position {
+		term, applied := s.Position()
+		return witness.Position{Term: term, Index: applied}
+	})
+	if err := table.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -237,6 +250,76 @@ func TestNoFolder(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/does/not/exist"} {
 		if _, err := Folder(t.Context(), dir, ""); err == nil || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v", err)
+		}
+	}
+}
+
+// The second half of what every segment holds is gone, and so is the journal, which these logs have none of: the log alone
+// looks like one with a torn last write.
+func TestLostTail(t *testing.T) {
+	dir, last := used(t, logstore.WAL)
+	segments, err := filepath.Glob(filepath.Join(dir, "groups", "0001", "log", "wal", "*.wal"))
+	if err != nil || len(segments) == 0 {
+		t.Fatal(segments, err)
+	}
+	for _, name := range segments {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := len(bytes.TrimRight(data, "\x00"))
+		clear(data[end/2:])
+		if err := os.WriteFile(name, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := inspect(t, dir)
+	want := fmt.Sprintf("had applied index %d", last.Applied)
+	if !slices.ContainsFunc(g.Problems, func(p string) bool { return strings.Contains(p, want) }) {
+		t.Errorf("problems %q, without %q", g.Problems, want)
+	}
+}
+
+// What the folder says of the node is compared, and what only others know is said.
+func TestWholeFolder(t *testing.T) {
+	dir, _ := used(t, logstore.WAL)
+	table := filepath.Join(dir, witness.FileName)
+	data, err := os.ReadFile(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, harm := range map[string]func() error{
+		"sound":   func() error { return nil },
+		"damaged": func() error { return os.WriteFile(table, data[:len(data)-1], 0o600) },
+		"missing": func() error { return os.Remove(table) },
+	} {
+		if err := errors.Join(os.WriteFile(table, data, 0o600), harm()); err != nil {
+			t.Fatal(err)
+		}
+		report, err := Folder(t.Context(), dir, t.TempDir())
+		if err != nil || report.Sound() != (name == "sound") || (len(report.Problems) == 0) != (name == "sound") {
+			t.Errorf("%s: %v, %+v", name, err, report)
+		}
+	}
+}
+
+func TestRemarks(t *testing.T) {
+	first, second := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	id, err := identity.Open(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(id.Enter(identity.NewID()), id.Close(), os.CopyFS(second, os.DirFS(first))); err != nil {
+		t.Fatal(err)
+	}
+	for dir, copied := range map[string]bool{first: false, second: true} {
+		report, err := Folder(t.Context(), dir, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := strings.Join(report.Remarks, "\n")
+		if !report.Sound() || !strings.Contains(all, "only the other nodes can tell") || strings.Contains(all, "copy: the") != copied {
+			t.Errorf("copied is %v: %q", copied, all)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -46,6 +47,26 @@ func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
 			"belong together", path, nodes.Owner, owner)
 	}
 	return nodes, true, nil
+}
+
+// Inspect reads what a stopped node has kept of its own replicas, by group. None: there need be no table.
+func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
+	path := filepath.Join(dir, FileName)
+	nodes, found, err := read(path, node)
+	if err == nil && !found && !none {
+		err = errMissing(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &Table{cfg: Config{Node: node}, runs: make(map[string]Run), kept: make(map[uint32]Position)}
+	t.fill(nodes)
+	return t.kept, nil
+}
+
+func errMissing(path string) error {
+	return fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder is lost",
+		path)
 }
 
 func parse(data []byte) (*clusterpb.SeenNodes, error) {

@@ -73,8 +73,7 @@ func Open(cfg Config) (*Table, error) {
 	case err != nil:
 		return nil, err
 	case !found && !cfg.New:
-		return nil, fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder "+
-			"is lost", t.path)
+		return nil, errMissing(t.path)
 	}
 	t.fill(nodes)
 	if !found {

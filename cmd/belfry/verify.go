@@ -65,10 +65,16 @@ func showReport(out io.Writer, r *verify.Report) error {
 		_, _ = fmt.Fprintf(w, "%s\t%d\t%d-%d\t%d\t%d\t%s\t%s\t%s\n",
 			name, g.Term, g.First, g.Last, g.Snapshot, g.Applied, g.Hash, tasksOf(g), sound)
 	}
+	for _, p := range r.Problems {
+		_, _ = fmt.Fprintf(w, "\n%s", p)
+	}
 	for _, g := range r.Groups {
 		for _, p := range g.Problems {
 			_, _ = fmt.Fprintf(w, "\nshard %d: %s", g.Number, p)
 		}
+	}
+	for _, text := range r.Remarks {
+		_, _ = fmt.Fprintf(w, "\nnote: %s\n", text)
 	}
 	return w.Flush() // with what a write before it failed
 }
