@@ -21,6 +21,7 @@ const (
 
 	freeBody    = 16 << 10 // bodies up to this size are not counted against the memory of all calls
 	lingerBytes = 64 << 20 // of a refused body that are read and thrown away, so that its sender sees the answer
+	lingerOpen  = 8 << 20  // the same of a body that does not say how long it is: it may have no end
 	lingerTime  = 2 * time.Second
 	lingerQuiet = 100 * time.Millisecond
 )
@@ -184,8 +185,11 @@ func (s *Server) linger(rc *http.ResponseController, r *http.Request) error {
 	if r.ProtoMajor > 1 {
 		patience = lingerQuiet
 	}
-	buffer := make([]byte, 32<<10)
-	for left := lingerBytes; left > 0; {
+	buffer, left := make([]byte, 32<<10), lingerBytes
+	if r.ContentLength < 0 {
+		left = lingerOpen
+	}
+	for left > 0 {
 		until := time.Now().Add(patience)
 		if until.After(end) {
 			until = end

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -62,17 +64,48 @@ func TestEndlessLineOfADeafClient(t *testing.T) {
 	for _, head := range []string{batchHead, strings.Replace(batchHead, "/v1/batch", "/v1/queues/q/stream", 1)} {
 		c := dial(t, url)
 		send(t, c, head+"Transfer-Encoding: chunked\r\n\r\n")
-		chunk := fmt.Sprintf("%x\r\n%s\r\n", 64<<10, strings.Repeat("x", 64<<10))
-		sent := 0
-		for ; sent < 256<<20; sent += len(chunk) {
-			if _, err := io.WriteString(c, chunk); err != nil {
-				break
-			}
-		}
-		if sent >= 256<<20 {
+		if sent := flood(c, 256<<20); sent >= 256<<20 {
 			t.Errorf("all of %d bytes were taken", sent)
 		}
 	}
+}
+
+// A body without end is refused at the limit, and the connection takes little more of it.
+func TestEndlessBody(t *testing.T) {
+	url := newHarness(t).listen()
+	for path, method := range map[string]string{"/v1/tasks/a": "PUT", "/v1/tasks": "POST", "/v1/queues/q/settle": "POST"} {
+		body := new(endless)
+		r, err := http.NewRequestWithContext(t.Context(), method, url+path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", jsonType)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		p := read(t, resp).mustProblem(t, 413, "")
+		if n := body.read.Load(); p["limit"] == "" || n > 32<<20 {
+			t.Errorf("%s: %d bytes were taken: %v", path, n, p)
+		}
+	}
+	c := dial(t, url) // and one that does not look at its answer
+	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
+	if sent := flood(c, 48<<20); sent >= 48<<20 {
+		t.Errorf("all of %d bytes were taken", sent)
+	}
+}
+
+// flood writes chunks until the connection takes no more, and returns how many bytes it took, or most.
+func flood(c net.Conn, most int) (sent int) {
+	chunk := fmt.Sprintf("%x\r\n%s\r\n", 64<<10, strings.Repeat("x", 64<<10))
+	for sent < most {
+		if _, err := io.WriteString(c, chunk); err != nil {
+			break
+		}
+		sent += len(chunk)
+	}
+	return sent
 }
 
 // trickle is a body that brings a little text every second and never ends, and the deadline of its connection.
