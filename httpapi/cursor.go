@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// listing is what is listed, and which of it, as a hash. A cursor belongs to one listing: in another it would pass over
-// what its caller never saw. Every node comes to the same hash, so that any of them can go on.
+// listing identifies a listing by a hash of its kind and its filters. A cursor belongs to one listing: in another one
+// it would pass over entries that its caller never saw. The hash is the same on every node, so any of them can go on.
 type listing uint64
 
 const (
@@ -19,7 +19,7 @@ const (
 	listsQueues = "queues"
 )
 
-// listingOf hashes what q selects. How much of it is shown, and how many at a time, may change from page to page.
+// listingOf hashes the filters of q. The size of a page and the payloads in it may differ from page to page.
 func listingOf(what string, q *fsmpb.ListQuery) listing {
 	var h hasher
 	h.digest.Reset()
@@ -65,7 +65,7 @@ func (l listing) sum(rest []byte) uint64 {
 	return h.digest.Sum64()
 }
 
-// decode reads a cursor; ok is false for what this listing has not given out.
+// decode reads a cursor. ok is false if this listing did not give it out.
 func (l listing) decode(text string) (slot uint32, after string, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < cursorHead || binary.BigEndian.Uint64(raw) != l.sum(raw[cursorSum:]) {

@@ -8,8 +8,8 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// refuseForeign keeps out calls that a web page of another origin makes a browser send: as long as a call carries no
-// credentials, that it reaches the node is all that says who makes it. It also answers the preflights of CORS.
+// refuseForeign keeps out calls that a web page of another origin makes a browser send. Without credentials the node
+// trusts every call that reaches it, and a browser carries a page's calls there. It also answers preflights of CORS.
 func (s *Server) refuseForeign(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, h := c.Request(), c.Response().Header()

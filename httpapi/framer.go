@@ -39,7 +39,7 @@ func (f *framer) room() []byte {
 func (f *framer) filled(n int) { f.block = f.block[:len(f.block)+n] }
 
 // next is the next whole line without its end. A line over the limit is told as soon as it is known to be one, whether
-// its end has come or not; what follows it is of no use then.
+// its end has come or not; the framer must not be asked for more then.
 func (f *framer) next() (line []byte, tooLong, ok bool) {
 	i := bytes.IndexByte(f.block[f.searched:], '\n')
 	if i < 0 {

@@ -73,7 +73,7 @@ func parseName(text string) (string, error) {
 	return a.host, nil
 }
 
-// toASCII writes a name in Unicode as browsers send it (punycode). What cannot be written so stays as it is.
+// toASCII writes a name in Unicode as browsers send it (punycode). A text that is no such name stays as it is.
 func toASCII(text string) string {
 	ascii, err := idna.Lookup.ToASCII(text)
 	if err != nil {
