@@ -120,14 +120,14 @@ func (g *Gossip) admit(name string, meta *clusterpb.GossipMeta, stranger, sure b
 	return nil
 }
 
-// renew takes over what a start says now. Only its cluster may be new, once.
+// renew takes over what a start says now. Only two things may be new, each once: its cluster, and that it takes part.
 func (c *claim) renew(meta *clusterpb.GossipMeta) error {
-	before := c.meta
-	if before.ClusterId == "" && meta.ClusterId != "" {
-		before = proto.CloneOf(before)
-		before.ClusterId = meta.ClusterId
+	next := proto.CloneOf(c.meta)
+	if next.ClusterId == "" {
+		next.ClusterId = meta.ClusterId
 	}
-	if !proto.Equal(before, meta) {
+	next.TakesPart = next.TakesPart || meta.TakesPart
+	if !proto.Equal(next, meta) {
 		return errChanged
 	}
 	c.meta = meta

@@ -1,6 +1,7 @@
 package gossip
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -153,6 +154,29 @@ func TestOtherClustersAreNotSeen(t *testing.T) {
 	<-c.news
 	if got := c.all(); len(got) != 1 || got[0].Shard != 2 {
 		t.Fatalf("c believes %v", got)
+	}
+}
+
+// A start enters its cluster, and takes part, after others have heard of it.
+func TestStartTellsWhatBecomesOfIt(t *testing.T) {
+	a := start(t, "a", 1, "")
+	b := start(t, "b", 1, "", a.addr)
+	a.sees(t, "a.1", "b.1")
+	if err := errors.Join(b.EnterCluster(clusterID), b.TakePart()); err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.After(15 * time.Second)
+	for {
+		_, changed := a.Watch()
+		s := a.Starts("b")[0]
+		if s.TakesPart && s.ClusterId == clusterID {
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout:
+			t.Fatalf("b is still %v", s)
+		}
 	}
 }
 
