@@ -23,9 +23,9 @@ func (w lines) Write(line []byte) (int, error) {
 const refusal = "ignoring alive message"
 
 // parse takes the level and the library's own name off a line. A failed probe or a refused stream is memberlist's
-// daily bread and often called an error there; it is a warning here. So is the death of a node that has not said goodbye,
-// which memberlist calls information. It goes on sending for a moment after its port was closed, which is no warning. A
-// refusal is what admission is for.
+// daily bread and often called an error there; it is a warning here. So is the death of a node that has not said
+// goodbye, which memberlist calls information. It goes on sending for a moment after its port was closed, which is no
+// warning. A refusal is what admission is for.
 func parse(line string) (slog.Level, string) {
 	line = strings.TrimSpace(line)
 	level := slog.LevelDebug

@@ -31,7 +31,7 @@ func TestRingsAtItsLimit(t *testing.T) {
 			if got := rang.Load(); got != 0 {
 				t.Errorf("a limit of %v rang after %v", limit, time.Duration(got))
 			}
-			time.Sleep(2)
+			time.Sleep(2 * time.Nanosecond)
 			synctest.Wait()
 			if got := time.Duration(rang.Load()); got != limit && limit > 0 {
 				t.Errorf("a limit of %v rang after %v", limit, got)

@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// ordinary are the beginnings of records that Raft writes at Warn or Error for each group when nodes start, stop and take
-// turns: elections, followers that are behind, and peers that do not answer or hang up. They are shown at Info. That a node has died
-// is a warning of the mesh, once; what a group cannot do for long shows in /readyz and in the metrics.
+// ordinary are the beginnings of records that Raft writes at Warn or Error, for each group, when nodes start, stop and
+// take turns: elections, followers that are behind, and peers that do not answer or hang up. They are shown at Info.
+// The death of a node is one warning of the mesh.
 var ordinary = []string{
 	"heartbeat timeout reached",
 	"Election timeout reached",
