@@ -7,8 +7,8 @@ import (
 )
 
 // Hints checks that gossip is no more than a hint: while it is lost or forged, and afterwards, as long as nothing else
-// is broken, no node leaves the calls of one kind about one shard undone, with 503 or without an answer, for longer than
-// a failover may take. (That nothing is lost, early or repeated then is for the other checks.)
+// is broken, no node leaves the calls of one kind about one shard undone, with 503 or unanswered, for longer than a
+// failover may take. (That nothing is lost, early or repeated then is for the other checks.)
 func Hints(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "13e", Promise: "with only gossip silent or forged no calls are refused for long"}
 	g := &gossiped{x: x, limits: limits, f: &f, spells: map[line]*spell{},

@@ -214,10 +214,12 @@ func (l *leases) judgeSettles(t *task, a *arrival) {
 func (l *leases) judgeReplaced(t *task, a *arrival, c *history.Call) {
 	l.replaced++
 	if c.Kind == history.Extend {
-		l.f.breach(c.Start, t.id, "an extend under fence %d was told that the task was scheduled anew, and not refused", a.Fence)
+		l.f.breach(c.Start, t.id, "an extend under fence %d was told that the task was scheduled anew, and not refused",
+			a.Fence)
 	}
 	if !t.mayHaveReplaced(a, c.End) {
-		l.f.breach(c.Start, t.id, "%s under fence %d was told that the task was scheduled anew, and no call did that", c.Kind, a.Fence)
+		l.f.breach(c.Start, t.id, "%s under fence %d was told that the task was scheduled anew, and no call did that",
+			c.Kind, a.Fence)
 	}
 }
 

@@ -8,10 +8,11 @@
 // spoken.
 //
 // A plan takes the place of the strikers where a test wants certain faults in a certain order. From ten minutes on,
-// with all faults, two of eight rounds are drills, which are such plans: leaders killed with nothing else broken, a start
-// of all nodes with overdue tasks, silent gossip, forged gossip, each alone. Faults at random hardly ever come alone, and
-// some invariants can only be broken by a fault that does: without one the report calls them not exercised. Gossip can be
-// forged only where nodes have no keys, which is on loopback: where the stand has a network this drill has another stand.
+// with all faults, two of eight rounds are drills, which are such plans: leaders killed with nothing else broken, a
+// start of all nodes with overdue tasks, silent gossip, forged gossip, each alone. Faults at random hardly ever come
+// alone, and some invariants can only be broken by a fault that does: without one the report calls them not exercised.
+// Gossip can be forged only where nodes have no keys, which is on loopback: where the stand has a network, this drill
+// has another stand.
 //
 // What no fault explains is a breach beside the invariants: a node that died by itself, a panic or a data race in a
 // log, an attempt of a task that had been settled in a round before. The nodes run on while a round is judged: what

@@ -92,8 +92,8 @@ type blow struct {
 	shard uint32 // whose leader it strikes; 0: any
 }
 
-// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If the cluster
-// does not come back, the drill is over.
+// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If the
+// cluster does not come back, the drill is over.
 func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	if !slices.ContainsFunc(r.siege.kinds, func(k faults.Kind) bool { return k.Name == b.kind }) {
 		return true, nil

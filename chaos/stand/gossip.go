@@ -42,7 +42,7 @@ func (s *Stand) closeGossip() error {
 	return errors.Join(errs...)
 }
 
-// GossipPorts are the nodes' peer addresses, if gossip has no key there; none, if it has one, as it must beyond loopback.
+// GossipPorts are the nodes' peer addresses if gossip has no key there; none if it has one, as it must beyond loopback.
 func (s *Stand) GossipPorts() []string {
 	if s.Network != nil {
 		return nil
