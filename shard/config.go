@@ -117,7 +117,7 @@ type Timing struct {
 	Calm      time.Duration // how long all must be well before leadership is given home, and between two tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
 	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
-	Stuck     time.Duration // a leader that applies nothing while it runs for this long, with something to commit, is fatal
+	Stuck     time.Duration // a leader that applies nothing in this running time, with something to commit, is fatal
 	ClockJump time.Duration // a wall clock this far from where the monotonic one says pauses firing for a check
 	ClockLook time.Duration // a leader with tasks looks at the clock this often: it may be set forward
 	Write     time.Duration // one write of the log store; 0: its default
