@@ -12,8 +12,8 @@ func (r *Report) Page(command string) string {
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# A siege, as it was reported\n")
 	say("The report of `chaos/cmd/siege` after a long run on one machine: the meaning of \"it holds\" in figures. The " +
-		"load never stops while faults strike, and lateness is told for all that came while a fault was under way, healed or " +
-		"not: these are no benchmarks. To see it yourself, as root on Linux:\n")
+		"load never stops while faults strike, and lateness is told for all that came while a fault was under way, healed " +
+		"or not: these are no benchmarks. To see it yourself, as root on Linux:\n")
 	say("```sh untested: it takes %v\n%s\n```\n", r.Took.Round(time.Minute), command)
 	say("The same seed makes the same choices of faults; how they meet the load is the machine's.\n")
 	say("Outcome: %s.\n", r.word())
