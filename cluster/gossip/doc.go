@@ -16,7 +16,7 @@
 // death is over when memberlist has forgotten it, after some ten seconds: until then the member may be unable to
 // contradict it.
 //
-// memberlist trusts what it reads more than can be done without a key. So messages that would end the process or fill its
+// memberlist trusts what it reads more than can be done without a key. Messages that would end the process or fill its
 // memory are kept from it; see vetted.
 //
 // Who leads a shard is told by its leader when it begins (a broadcast, passed on by whoever finds it new) and in every
