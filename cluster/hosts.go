@@ -153,7 +153,7 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 	opened, err := shard.Open(shard.Config{
 		ID: s.Id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
 		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id), Disk: disk,
-		Applied:  n.seen.Kept(s.Id).Index,
+		Applied: n.seen.Kept(s.Id).Index, Owner: n.owner(s.Id),
 		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, s.Id, fences) },

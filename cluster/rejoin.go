@@ -45,6 +45,9 @@ func (n *Node) rejoin() error {
 	if err := n.ctx.Err(); err != nil {
 		return err
 	}
+	if err := n.foreign(); err != nil {
+		return err
+	}
 	n.check.Store(witness.NewCheck(n.checkConfig()))
 	if !flaw.UncheckedCopy.On() {
 		if err := n.check.Load().Run(n.ctx); err != nil {
@@ -207,9 +210,23 @@ func (n *Node) openShardDisks() {
 func (n *Node) diskConfig(number uint32) shard.Config {
 	return shard.Config{
 		ID: number, NodeID: n.ID(), Dir: n.identity.GroupDir(number), Existing: n.identity.Opened(number),
-		LogStore: n.cfg.LogStore, Journal: n.journal, Timing: n.cfg.Timing, Fatal: n.cfg.Fatal,
+		LogStore: n.cfg.LogStore, Journal: n.journal, Timing: n.cfg.Timing, Fatal: n.cfg.Fatal, Owner: n.owner(number),
 		Logger: n.cfg.Logger.With("shard", number), Registerer: n.cfg.Registerer,
 	}
+}
+
+func (n *Node) owner(group uint32) *raftdisk.Owner {
+	return &raftdisk.Owner{Cluster: n.ClusterID(), Node: n.ID(), Group: group}
+}
+
+// foreign returns why a folder of a group is not this node's, if any is not. Then none is trusted.
+func (n *Node) foreign() error {
+	for number, err := range n.folder.unread {
+		if errors.Is(err, raftdisk.ErrForeign) {
+			return fmt.Errorf("shard %d: %w", number, err)
+		}
+	}
+	return nil
 }
 
 // lost compares a replica with what this node itself has written down of it. What it had applied, it had on disk.

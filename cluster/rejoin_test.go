@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 // copyTo copies a stopped node's data folder, in place of what is there.
@@ -153,5 +155,28 @@ func TestCopyBesideItsOriginal(t *testing.T) {
 	scheduleMany(t, c.Node(1), "beside", 40)
 	if err := errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()); err != nil {
 		t.Error(err)
+	}
+}
+
+// A node whose groups' folders were exchanged does not run any of them.
+func TestExchangedFolders(t *testing.T) {
+	t.Parallel()
+	fatal := make(chan error, 8)
+	c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) { cfg.Fatal = func(err error) { fatal <- err } })
+	scheduleMany(t, c.Node(0), "x", 20)
+	c.Stop(0)
+	groups := filepath.Join(c.DataDir(0), "groups")
+	for _, move := range [][2]string{{"0001", "aside"}, {"0002", "0001"}, {"aside", "0002"}} {
+		if err := os.Rename(filepath.Join(groups, move[0]), filepath.Join(groups, move[1])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Damaged = true
+	c.Start(0)
+	if err := <-fatal; !errors.Is(err, raftdisk.ErrForeign) {
+		t.Errorf("fatal: %v", err)
+	}
+	if c.Node(0).Barred() == "" {
+		t.Error("it takes part")
 	}
 }

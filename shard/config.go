@@ -26,9 +26,10 @@ type Config struct {
 	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
 	FirstSlot, EndSlot uint32 // the slots [FirstSlot, EndSlot) are this shard's; default all
 
-	Dir      string // of the group; unused if Stores and Snapshots are set
-	Existing bool   // the node's own record says that the group was opened here before
-	Applied  uint64 // the last entry that the process before had applied, as far as the node's own record says
+	Dir      string          // of the group; unused if Stores and Snapshots are set
+	Owner    *raftdisk.Owner // whose the folder must be; nil: not looked at
+	Existing bool            // the node's own record says that the group was opened here before
+	Applied  uint64          // the last entry that the process before had applied, as far as the node's own record says
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
 	Preferred string    // node that should lead; empty: whoever does

@@ -75,7 +75,7 @@ func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
 	return raftdisk.Open(raftdisk.Config{
 		Dir: cfg.Dir, LogDir: filepath.Join(cfg.Dir, "log"), Kind: cfg.LogStore, Existing: cfg.Existing,
 		WriteTimeout: cfg.Timing.Write, Journal: cfg.Journal, Fatal: cfg.Fatal, Logger: cfg.Logger,
-		Registerer: labelled(cfg.Registerer, cfg.ID),
+		Registerer: labelled(cfg.Registerer, cfg.ID), Owner: cfg.Owner,
 	})
 }
 

@@ -93,6 +93,7 @@ func Open(cfg Config) (*Group, error) {
 func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
 	return raftdisk.Open(raftdisk.Config{
 		Dir: cfg.Dir, LogDir: cfg.Dir, Kind: cfg.LogStore, Existing: cfg.Existing, Journal: cfg.Journal,
+		Owner: &raftdisk.Owner{Cluster: cfg.Plan.ClusterID, Node: cfg.NodeID},
 		Fatal: cfg.Fatal, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 // Report is what a data folder holds.
@@ -83,9 +84,22 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("group %d: %w", number, err)
 		}
+		if err := foreign(id, number); err != nil {
+			group.Problems = append(group.Problems, err.Error())
+		}
 		report.Groups = append(report.Groups, group)
 	}
 	return report, nil
+}
+
+// foreign returns an error if a group's folder says that it is another one's.
+func foreign(id *identity.Identity, number uint32) error {
+	dir := id.GroupDir(number)
+	logDir := filepath.Join(dir, "log")
+	if number == 0 {
+		logDir = dir
+	}
+	return raftdisk.Owner{Cluster: id.ClusterID(), Node: id.NodeID(), Group: number}.Check(dir, logDir)
 }
 
 // remarks says what only others know of a folder.

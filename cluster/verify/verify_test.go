@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 type nobody struct{}
@@ -43,7 +44,7 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
 	s, err := shard.Open(shard.Config{
 		ID: 1, NodeID: id.NodeID(), Dir: id.GroupDir(1), Replicas: []shard.Replica{{NodeID: id.NodeID()}},
-		Transport: transport, LogStore: kind, Deliver: nobody{}, SnapshotLog: 1, Timing: shard.Fast(),
+		Transport: transport, LogStore: kind, Deliver: nobody{}, SnapshotLog: 1, Owner: &raftdisk.Owner{Node: id.NodeID(), Group: 1}, Timing: shard.Fast(),
 		Fatal: func(err error) { t.Error(err) },
 	})
 	if err != nil {

@@ -28,6 +28,8 @@ type Config struct {
 	Kind     logstore.Kind
 	Existing bool // the node's own record says that the group was opened here before
 
+	Owner *Owner // whose it must be; nil: not looked at
+
 	WriteTimeout time.Duration    // 0: logstore's default
 	Journal      *journal.Journal // the node's; nil: each append is synced by itself
 
@@ -52,6 +54,11 @@ type Disk struct {
 // Open opens it, making what a new group needs. Its errors are those of logstore.Open and of reading snapshots.
 func Open(cfg Config) (*Disk, error) {
 	d := &Disk{fatal: cfg.Fatal}
+	if cfg.Owner != nil {
+		if err := cfg.Owner.mark(cfg.Dir, cfg.LogDir); err != nil {
+			return nil, err
+		}
+	}
 	var err error
 	if d.Snapshots, err = snapshots.Open(cfg.Dir, snapshotsKept, cfg.Logger); err != nil {
 		return nil, err
