@@ -82,5 +82,5 @@
 //
 // # What it leaves to others
 //
-// What belongs to a receiver of webhooks: checking signatures, refusing old fences.
+// Package webhook verifies deliveries for receivers: signatures, timestamps and fences.
 package client
