@@ -9,10 +9,10 @@ import (
 )
 
 // Handler does what a task is there for. Nil acknowledges the task; an error fails the attempt, so that the task is
-// retried after its backoff, or becomes a dead letter after its last attempt; see also RetryIn and ErrRelease. A panic
-// is an error. The task is the handler's alone. Its context ends when the lease is lost (ErrLeaseLost is its cause):
-// then somebody else may have the task, or it was scheduled anew, also by the handler itself; or when the consumer stops and its grace is over: then one that returns the
-// context's error gives its task back.
+// retried after its backoff, or becomes a dead letter after its last attempt; see also RetryIn and ErrRelease. A
+// panic is an error. The task is the handler's alone. Its context ends when the lease is lost (ErrLeaseLost is its
+// cause): then somebody else may have the task, or it was scheduled anew, also by the handler itself; or when the
+// consumer stops and its grace is over: then one that returns the context's error gives its task back.
 type Handler func(ctx context.Context, task *Leased) error
 
 // ConsumeOptions say how a queue is consumed. Zero fields are the defaults.

@@ -20,8 +20,9 @@ var (
 const day = 24 * time.Hour
 
 // ParseDuration reads a duration as the service does: as Go writes them, with d for days of 24 hours ("7d", "1.5d",
-// "1d12h"), or as ISO 8601 does ("PT30M", "P2D", "P1W"; no years and no months). Finer ones than nanoseconds are rounded
-// up; one that is too long for a time.Duration comes back as the longest there is, which the service refuses by its limit.
+// "1d12h"), or as ISO 8601 does ("PT30M", "P2D", "P1W"; no years and no months). Finer ones than nanoseconds are
+// rounded up; one that is too long for a time.Duration comes back as the longest there is, which the service refuses
+// by its limit.
 func ParseDuration(text string) (time.Duration, error) {
 	rest, negative := text, false
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {

@@ -117,7 +117,9 @@ func (w *wireRetry) retry() *Retry {
 	if w == nil {
 		return nil
 	}
-	r := &Retry{MaxAttempts: w.MaxAttempts, MinBackoff: time.Duration(w.MinBackoff), MaxBackoff: time.Duration(w.MaxBackoff)}
+	r := &Retry{
+		MaxAttempts: w.MaxAttempts, MinBackoff: time.Duration(w.MinBackoff), MaxBackoff: time.Duration(w.MaxBackoff),
+	}
 	for _, d := range w.Delays {
 		r.Delays = append(r.Delays, time.Duration(d))
 	}

@@ -206,14 +206,16 @@ func checkDelays(r *fsmpb.Retry) *FieldError {
 	const field = "retry.delays"
 	n := len(r.DelaysMs)
 	if n > MaxRetryDelays {
-		return &FieldError{Field: field, Detail: fmt.Sprintf("has %d delays", n), Limit: fmt.Sprintf("1 to %d", MaxRetryDelays)}
+		return &FieldError{Field: field, Detail: fmt.Sprintf("has %d delays", n),
+			Limit: fmt.Sprintf("1 to %d", MaxRetryDelays)}
 	}
 	if n > 0 && (r.MinBackoffMs > 0 || r.MaxBackoffMs > 0) {
 		return &FieldError{Field: field, Detail: "and a backoff are both given: at most one of them"}
 	}
 	for i, ms := range r.DelaysMs {
 		if ms <= 0 || ms > MaxBackoff.Milliseconds() {
-			return &FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Detail: "is out of range", Limit: "more than 0s, at most 7d"}
+			return &FieldError{Field: fmt.Sprintf("%s[%d]", field, i), Detail: "is out of range",
+				Limit: "more than 0s, at most 7d"}
 		}
 	}
 	return nil

@@ -24,11 +24,11 @@ type Backend interface {
 	// List reads one page of tasks over all slots. The page bounds its bytes as well as its tasks.
 	List(ctx context.Context, query *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 
-	// Lease gives a consumer due tasks of a queue's pull lane, of all shards: at least one and at most the request's Max,
-	// within a bound of their bytes together (a single one always fits). It waits for the first one until the context
-	// ends, and then returns what was granted nevertheless, or nothing without an error; with the request's Look it returns
-	// nothing as soon as every shard's leader has said that nothing is there. What it returns is leased: settled, released or
-	// left to the end of its lease.
+	// Lease gives a consumer due tasks of a queue's pull lane, of all shards: at least one and at most the request's
+	// Max, within a bound of their bytes together (a single one always fits). It waits for the first one until the
+	// context ends, and then returns what was granted nevertheless, or nothing without an error; with the request's Look
+	// it returns nothing as soon as every shard's leader has said that nothing is there. What it returns is leased:
+	// settled, released or left to the end of its lease.
 	Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error)
 
 	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.

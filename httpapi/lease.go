@@ -13,8 +13,8 @@ import (
 
 const (
 	maxLeaseWait = time.Minute
-	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants, if one
-	// of them does not say that nothing is there.
+	// leaseLook is how long a call that does not want to wait waits for the shards, which may have to commit grants, if
+	// one of them does not say that nothing is there.
 	leaseLook    = 250 * time.Millisecond
 	leaseRule    = "100ms to 12h"
 	writeReserve = 30 * time.Second // for an answer to be taken, however long the call waited before

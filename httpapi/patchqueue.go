@@ -44,7 +44,8 @@ func (s *Server) setPaused(c echo.Context, paused bool) error {
 	})
 }
 
-// updateQueue changes a copy of the queue's policy, or of the defaults if it has none, and answers with it as it is kept.
+// updateQueue changes a copy of the queue's policy, or of the defaults if it has none, and answers with it as it is
+// kept.
 func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()

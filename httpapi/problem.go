@@ -96,13 +96,14 @@ func clip(text string) string {
 	return text[:end] + "…"
 }
 
-// reason words an error of the cluster for a caller. What Go and gRPC call a deadline or a lost connection means nothing to
-// one.
+// reason words an error of the cluster for a caller. What Go and gRPC call a deadline or a lost connection means
+// nothing to one.
 func reason(err error) string { return plainWords.Replace(err.Error()) }
 
 var plainWords = strings.NewReplacer(
 	context.DeadlineExceeded.Error(), "the time was up", context.Canceled.Error(), "the caller left",
-	"rpc error: code = ", "", " desc = ", " ", "transport: Error while dialing: ", "", "unexpected EOF", "the connection broke",
+	"rpc error: code = ", "", " desc = ", " ", "transport: Error while dialing: ", "",
+	"unexpected EOF", "the connection broke",
 )
 
 // problemOf finds the problem behind any error of a call. Committed says what a write that was not answered means.

@@ -76,8 +76,8 @@ func (s *Server) appendResults(b []byte, asked []settlement, replies []fsm.Reply
 	return append(b, ']')
 }
 
-// settleProblem returns why a lease was not settled, nil if it was or the task was scheduled anew: then its consumer has
-// nothing left to settle.
+// settleProblem returns why a lease was not settled, nil if it was or the task was scheduled anew: then its consumer
+// has nothing left to settle.
 func (s *Server) settleProblem(reply fsm.Reply) (_ *problem, replaced bool) {
 	if reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_REPLACED {
 		return nil, true

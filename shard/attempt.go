@@ -35,7 +35,7 @@ func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 		minBackoff:  first(own.GetMinBackoffMs(), queues.GetMinBackoffMs(), p.MinBackoff),
 		maxBackoff:  first(own.GetMaxBackoffMs(), queues.GetMaxBackoffMs(), p.MaxBackoff),
 	}
-	if own.GetMinBackoffMs() == 0 && own.GetMaxBackoffMs() == 0 { // else the task prefers its own backoff to the queue's list
+	if own.GetMinBackoffMs() == 0 && own.GetMaxBackoffMs() == 0 { // else its own backoff goes before the queue's list
 		r.delaysMs = queues.GetDelaysMs()
 	}
 	if len(own.GetDelaysMs()) > 0 {

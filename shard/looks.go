@@ -6,8 +6,8 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 )
 
-// looks are the lanes whose consumers have asked whether anything is there, and since when by the leader's clock, in Unix
-// milliseconds; 0: since the next entry is put together.
+// looks are the lanes whose consumers have asked whether anything is there, and since when by the leader's clock, in
+// Unix milliseconds; 0: since the next entry is put together.
 type looks map[fsm.Lane]int64
 
 func (l *looks) add(lane fsm.Lane) {

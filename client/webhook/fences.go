@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// Fences remembers the highest fence that was seen for each task. Receivers of more than one process share one, in their
-// database for example: it is one conditional update.
+// Fences remembers the highest fence that was seen for each task. Receivers of more than one process share one, in
+// their database for example: it is one conditional update.
 type Fences interface {
 	// Raise remembers a fence of a task, and reports whether no higher one was seen before. Calls about one task must take
 	// effect one after the other. An equal fence is the same attempt again, and is current.
 	Raise(ctx context.Context, task string, fence uint64) (current bool, err error)
 }
 
-// MemoryFences is a Fences in the memory of one process. It forgets the tasks that were seen longest ago: a late sender of
-// one of those is not recognised.
+// MemoryFences is a Fences in the memory of one process. It forgets the tasks that were seen longest ago: a late
+// sender of one of those is not recognised.
 type MemoryFences struct {
 	capacity int
 

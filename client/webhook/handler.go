@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// Handler passes verified requests on, with their bodies as they came and their Delivery in the context, and refuses all
-// others: 400 what is not a delivery, 401 a signature or a timestamp that is wrong, 409 a sender that has been superseded,
-// 413 a body that is too large, and 503 what cannot be judged now. Belfry repeats what is refused, and a superseded
-// sender's attempt is over already.
+// Handler passes verified requests on, with their bodies as they came and their Delivery in the context, and refuses
+// all others: 400 what is not a delivery, 401 a signature or a timestamp that is wrong, 409 a sender that has been
+// superseded, 413 a body that is too large, and 503 what cannot be judged now. Belfry repeats what is refused, and a
+// superseded sender's attempt is over already.
 func (v *Verifier) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, v.cfg.MaxBody))
@@ -59,7 +59,8 @@ func refuse(w http.ResponseWriter, err error) {
 		status int
 	}{
 		{ErrMalformed, http.StatusBadRequest}, {errUnread, http.StatusBadRequest}, {ErrSignature, http.StatusUnauthorized},
-		{ErrTimestamp, http.StatusUnauthorized}, {ErrStale, http.StatusConflict}, {errTooLarge, http.StatusRequestEntityTooLarge},
+		{ErrTimestamp, http.StatusUnauthorized}, {ErrStale, http.StatusConflict},
+		{errTooLarge, http.StatusRequestEntityTooLarge},
 	} {
 		if errors.Is(err, known.err) {
 			status, text = known.status, err.Error()

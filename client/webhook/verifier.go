@@ -22,7 +22,7 @@ var (
 
 // Config says what is accepted. Zero fields are the defaults, but for Secrets.
 type Config struct {
-	Secrets   []string         // the queue's, "whsec_" and base64 each; at least one, and two during a change of the secret
+	Secrets   []string         // the queue's, "whsec_" and base64 each; two during a change of the secret
 	Tolerance time.Duration    // how far webhook-timestamp may be from the clock, either way; 0: 5 minutes
 	Fences    Fences           // nil: NewMemoryFences(100_000), which one process has for itself
 	MaxBody   int64            // of what Handler takes, in bytes; 0: 16 MiB
@@ -105,8 +105,8 @@ type Event struct {
 	Attempt int    // 1, 2, …
 	Fence   uint64
 	Due     time.Time
-	// Stale says that the sender of this event of a batch has been superseded: it is not to be carried out. A request of one
-	// task is refused instead.
+	// Stale says that the sender of this event of a batch has been superseded: it is not to be carried out. A request of
+	// one task is refused instead.
 	Stale bool
 }
 

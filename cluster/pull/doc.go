@@ -25,9 +25,9 @@
 //
 // # Consumers that do not wait
 //
-// A consumer that only looks has the pool ask all shards whether anything is there; the question rides with the demands,
-// and the answer comes behind the tasks. It leaves with nothing once every shard has answered, and otherwise when its
-// context ends: a shard whose leader is not known, or does not answer, may have something.
+// A consumer that only looks has the pool ask all shards whether anything is there; the question rides with the
+// demands, and the answer comes behind the tasks. It leaves with nothing once every shard has answered, and otherwise
+// when its context ends: a shard whose leader is not known, or does not answer, may have something.
 //
 // # When something breaks
 //

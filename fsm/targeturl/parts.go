@@ -153,7 +153,7 @@ func segment(u *url.URL, what string) (string, error) {
 func parameters(u *url.URL, known ...string) (map[string]string, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("has a query that cannot be read: it is not percent-encoded as it should be, or has a semicolon")
+		return nil, errors.New("has a query that is not percent-encoded as it should be, or has a semicolon")
 	}
 	out := make(map[string]string, len(values))
 	for name, list := range values {

@@ -96,7 +96,8 @@ func drawLine(t *rapid.T, schema string) map[string]any {
 		return line
 	}
 	line := map[string]any{
-		"op": rapid.SampledFrom([]string{"schedule", "cancel", "touch", "fire", "patch"}).Draw(t, "op"), "id": drawString(t, "id"),
+		"op": rapid.SampledFrom([]string{"schedule", "cancel", "touch", "fire", "patch"}).Draw(t, "op"),
+		"id": drawString(t, "id"),
 	}
 	if line["op"] == "schedule" || line["op"] == "touch" && rapid.Bool().Draw(t, "with delay") {
 		line["delay"] = drawString(t, "delay")

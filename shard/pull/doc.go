@@ -25,8 +25,8 @@
 // # Nothing there
 //
 // A demand may ask whether anything is there for it. The proposer answers, between two entries: what was due when the
-// question came has been found due, and nothing of it waits in the lane for a grant. A demand to which a grant is on its
-// way is answered after that. So tasks that were there come before the answer, on the same way.
+// question came has been found due, and nothing of it waits in the lane for a grant. A demand to which a grant is on
+// its way is answered after that. So tasks that were there come before the answer, on the same way.
 //
 // # Left to others
 //
