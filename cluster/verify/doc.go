@@ -11,8 +11,8 @@
 //
 // The last entries of a log may not have been committed, and are applied all the same: the state shown is that after
 // the last entry. That the whole folder is an old copy: only other nodes can tell, and do when the node starts (package
-// witness). A log that ends before what its node had noted as applied is found, also where segments and journal lost the
-// same part; that its very last write is missing may not be.
+// witness). A log that ends before what its node had noted as applied is found, also where segments and journal lost
+// the same part; that its very last write is missing may not be.
 // And whether the state is right: that is what other replicas say, whose hash at the same index must be the same
 // (package compare). A bolt log has no checksums of its entries.
 package verify

@@ -51,7 +51,7 @@ func (g *Gate) undoes(r *raft.Raft, leaderTerm, index, entryTerm uint64) error {
 
 // end ends the process over a request.
 func (g *Gate) end(rpc raft.RPC, err error) {
-	rpc.Respond(nil, err)
 	g.shut()
 	g.fatal(err)
+	rpc.Respond(nil, err)
 }

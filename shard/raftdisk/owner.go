@@ -15,8 +15,8 @@ import (
 // back what belongs there.
 var ErrForeign = errors.New("the folder belongs to another group or node")
 
-// ownerFile says in a folder whose it is. It stands beside the log, beside its segments, and beside the snapshots, since
-// each of them can be exchanged alone.
+// ownerFile says in a folder whose it is. It stands beside the log, beside its segments, and beside the snapshots,
+// since each of them can be exchanged alone.
 const ownerFile = "OWNER"
 
 // Owner is whose replica a folder holds.
