@@ -65,8 +65,8 @@
 //
 // # Starting and stopping
 //
-// A node of a cluster opens what it has on disk and asks the other voters what they saw of it, and only when enough have
-// answered and nothing contradicts its folder does it run any of its Raft groups: see package witness and Node.Barred. A
+// A node of a cluster opens its groups' files and asks the other voters what they saw of it. It runs its Raft groups
+// when enough of them have answered and no answer contradicts its data folder: see package witness and Node.Barred. A
 // refused node stays up to answer such questions itself.
 //
 // Open returns as soon as the port is open; a cluster may still have to be formed then, with nodes that start later.

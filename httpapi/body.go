@@ -19,11 +19,7 @@ const (
 	mergeType  = "application/merge-patch+json"
 	ndjsonType = "application/x-ndjson"
 
-	freeBody    = 16 << 10 // bodies up to this size are not counted against the memory of all calls
-	lingerBytes = 64 << 20 // of a refused body that are read and thrown away, so that its sender sees the answer
-	lingerOpen  = 8 << 20  // the same of a body that does not say how long it is: it may have no end
-	lingerTime  = 2 * time.Second
-	lingerQuiet = 100 * time.Millisecond
+	freeBody = 16 << 10 // bodies up to this size are not counted against the memory of all calls
 )
 
 // checkType refuses a body that is not declared as one of the types that the call takes.
@@ -144,65 +140,4 @@ func (s *Server) bodyBroken(err error) error {
 func (s *Server) readWithin(c echo.Context, d time.Duration) {
 	at := time.Now().Add(d) // the socket's clock, not the injected one
 	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetReadDeadline(at))
-}
-
-// ignoreUnsupported drops the error of a writer without a connection, as in tests, and of one whose connection is
-// gone; anything else is worth a line.
-func (s *Server) ignoreUnsupported(err error) {
-	if err != nil && !errors.Is(err, http.ErrNotSupported) {
-		s.cfg.Logger.Debug("connection control", "error", err)
-	}
-}
-
-// refuse answers with a problem. If some of the body is still unread, the answer goes out first, and over HTTP/1 the
-// connection closes after it. Some more of the body is then thrown away, since many clients read no answer before they
-// have sent all: a connection that is closed, or a stream that is reset, would take the answer with it.
-func (s *Server) refuse(c echo.Context, p *problem) {
-	r, w := c.Request(), c.Response()
-	if r.ContentLength == 0 || r.Body == nil || r.Body == http.NoBody {
-		p.write(w)
-		return
-	}
-	rc := http.NewResponseController(w.Writer)
-	if r.ProtoMajor == 1 {
-		s.ignoreUnsupported(rc.EnableFullDuplex())
-		w.Header().Set("Connection", "close")
-	}
-	p.write(w)
-	s.ignoreUnsupported(rc.Flush())
-	if p.kind == bodyTimeout || r.Header.Get("Expect") != "" {
-		return // nothing more is coming
-	}
-	if err := s.linger(rc, r); err != nil {
-		s.cfg.Logger.Debug("rest of a refused body", "error", err)
-	}
-}
-
-// linger reads on for as long as more of the body comes, within bounds. Over HTTP/2 it also ends soon after the last
-// byte: there the answer is whole for its receiver only when the handler is done.
-func (s *Server) linger(rc *http.ResponseController, r *http.Request) error {
-	end, patience := time.Now().Add(lingerTime), lingerTime
-	if r.ProtoMajor > 1 {
-		patience = lingerQuiet
-	}
-	buffer, left := make([]byte, 32<<10), lingerBytes
-	if r.ContentLength < 0 {
-		left = lingerOpen
-	}
-	for left > 0 {
-		until := time.Now().Add(patience)
-		if until.After(end) {
-			until = end
-		}
-		s.ignoreUnsupported(rc.SetReadDeadline(until))
-		n, err := r.Body.Read(buffer)
-		left -= n
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -102,7 +102,8 @@ func reason(err error) string { return plainWords.Replace(err.Error()) }
 
 var plainWords = strings.NewReplacer(
 	context.DeadlineExceeded.Error(), "the time was up", context.Canceled.Error(), "the caller left",
-	"rpc error: code = ", "", " desc = ", " ", "transport: Error while dialing: ", "",
+	"rpc error: code = ", "", " desc = ", " ",
+	"transport: Error while dialing: ", "", //nolint:misspell // as gRPC spells it
 	"unexpected EOF", "the connection broke",
 )
 

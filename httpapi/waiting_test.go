@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -13,7 +18,7 @@ import (
 func TestWaiting(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
-	h := Waiting(func() string { return "the disk is full" }, testOrigins(t), registry)
+	h := Waiting(func() string { return "the disk is full" }, testOrigins(t), registry, slog.New(slog.DiscardHandler))
 	for _, call := range [][2]string{
 		{"GET", "/healthz"}, {"GET", "/readyz"}, {"PUT", "/v1/tasks/a"}, {"GET", "/v1/cluster"}, {"GET", "/"},
 		{"POST", "/v1/batch"}, {"DELETE", "/nothing"},
@@ -39,5 +44,29 @@ func TestWaiting(t *testing.T) {
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	if w.Code != 200 || !strings.Contains(w.Body.String(), "some_gauge") {
 		t.Errorf("metrics: %d %s", w.Code, w.Body)
+	}
+}
+
+// A stream's body does not end before its answer: the refusal must not wait for it.
+func TestWaitingAnswersAStream(t *testing.T) {
+	server := httptest.NewServer(Waiting(func() string { return "the disk is full" }, testOrigins(t),
+		prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))
+	t.Cleanup(server.Close)
+	body, writer := io.Pipe()
+	t.Cleanup(func() { _ = writer.Close() }) // a pipe's never fails
+	go func() { _, _ = io.WriteString(writer, `{"credit":1}`+"\n") }()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/queues/mails/stream", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("status %d", answer.StatusCode)
 	}
 }

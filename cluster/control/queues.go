@@ -20,9 +20,9 @@ import (
 const MaxQueues = 4096
 
 // SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is an
-// *fsm.FieldError, one more than there may be an *fsm.QueuesFullError; only the leader can set one: elsewhere the error is an *fsm.NotLeaderError. With an expected version
-// the Change says Conflict, and nothing has changed, if the queue's policy has another one by now. The message is read
-// only.
+// *fsm.FieldError, one more than there may be an *fsm.QueuesFullError. Only the leader can set one: elsewhere the error
+// is an *fsm.NotLeaderError. With an expected version the Change says Conflict, and nothing has changed, if the queue's
+// policy has another one by now. The message is read only.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
 	policy := proto.CloneOf(set.GetPolicy())
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)

@@ -10,6 +10,6 @@
 //
 // Not a rate for the whole log (golang.org/x/time/rate): one flood would hide everything else, and a limiter for each
 // kind still needs the kinds. Not samber/slog-sampling: it decides by a rate or a threshold and gives what it drops to
-// a hook, so that bounded kinds and their counts would still be ours. Not a record of its own when a flood ends: it needs
-// a timer that writes to a log after its node was closed, and what the metrics count is exact.
+// a hook, so that bounded kinds and their counts would still be ours. Not a record of its own when a flood ends: it
+// needs a timer that writes to a log after its node was closed, and the counts of the metrics are exact.
 package logs

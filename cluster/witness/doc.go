@@ -24,8 +24,8 @@
 //   - A follower answers entries after StoreLogs, and a snapshot after its sink is closed; a leader stores entries
 //     before it sends them. Here these return when the disk has it (packages logstore, journal, snapshots).
 //   - Within term T a follower cuts its log only where it differs from the leader of T. What it told that leader of
-//     with success is equal to the leader's own log, and a leader only appends. So P holds (i, e) as long as its term is T.
-//     The leader itself cuts nothing in the term that it leads.
+//     with success is equal to the leader's own log, and a leader only appends. So P holds (i, e) as long as its term
+//     is T. The leader itself cuts nothing in the term that it leads.
 //   - A candidate of T may lose and be cut in T, so its last index is not noted.
 //   - Compaction, and the installation of a snapshot, leave what stands for (i, e): an older snapshot than the log is
 //     not installed (package install).

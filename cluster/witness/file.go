@@ -65,8 +65,8 @@ func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 }
 
 func errMissing(path string) error {
-	return fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder is lost",
-		path)
+	return fmt.Errorf("%s is missing, in which this node remembers what it saw of others: part of this data folder is "+
+		"lost", path)
 }
 
 func parse(data []byte) (*clusterpb.SeenNodes, error) {

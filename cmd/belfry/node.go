@@ -227,7 +227,7 @@ func (n *node) startHTTP() error {
 // unlessBarred answers every call with the reason as long as the node does not take part in its cluster: what it has
 // may be old.
 func (n *node) unlessBarred(api http.Handler) http.Handler {
-	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry)
+	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.cluster.Barred() != "" {
 			barred.ServeHTTP(w, r)

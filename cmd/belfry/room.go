@@ -137,7 +137,7 @@ func (n *node) serveWaiting(w *waiting) (stop func(), err error) {
 	watching, stopWatching := context.WithCancel(context.Background())
 	go watch.Run(watching)
 	server := &http.Server{
-		Handler:           httpapi.Waiting(w.reason, n.origins, prometheus.Gatherers{n.registry, metrics}),
+		Handler:           httpapi.Waiting(w.reason, n.origins, prometheus.Gatherers{n.registry, metrics}, n.log),
 		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
 	}
 	ended := make(chan struct{})
