@@ -95,6 +95,7 @@ func Start(cfg Config) (*Gossip, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.wg.Go(func() { g.keepJoining(ctx) })
+	g.wg.Go(func() { g.keepAnnouncing(ctx) })
 	return g, nil
 }
 
@@ -252,6 +253,28 @@ func (g *Gossip) Announce(hint *clusterpb.LeaderHint) {
 		return
 	}
 	g.queue.QueueBroadcast(broadcast{shard: hint.Shard, msg: msg})
+}
+
+// announceEvery is how often a node tells again which shards it leads. A node that joined later, missed the packet, or
+// doubts the leader would otherwise learn it from an exchange of whole states, which can take half a minute.
+const announceEvery = 3 * time.Second
+
+// keepAnnouncing tells the others again and again which shards this node leads.
+func (g *Gossip) keepAnnouncing(ctx context.Context) {
+	tick := time.NewTicker(announceEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, h := range g.cfg.Hints() {
+			if h.Leader == g.cfg.Self.Id {
+				g.Announce(h)
+			}
+		}
+	}
 }
 
 func (g *Gossip) clusterID() string {
