@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -19,22 +20,19 @@ const maxBatchBytes = 1 << 20
 // launch starts the attempts of pushed lanes whose instants have come. Those of one lane go together if their queue
 // allows it.
 func (f *firing) launch(due []fsm.Grant) {
+	var requests [][]fsm.Grant
 	together := map[fsm.Lane][]fsm.Grant{}
-	for _, g := range due {
+	for i, g := range due {
 		if f.batchMax(g) > 1 {
 			together[g.Lane] = append(together[g.Lane], g)
 		} else {
-			go f.attempt([]fsm.Grant{g})
+			requests = append(requests, due[i:i+1:i+1])
 		}
 	}
 	for _, grants := range together {
-		most := f.batchMax(grants[0])
-		for len(grants) > 0 {
-			n := min(len(grants), most)
-			go f.attempt(grants[:n:n])
-			grants = grants[n:]
-		}
+		requests = slices.AppendSeq(requests, slices.Chunk(grants, f.batchMax(grants[0])))
 	}
+	inTurns(len(requests), func(i int) { go f.attempt(requests[i]) })
 }
 
 func (f *firing) batchMax(g fsm.Grant) int {
