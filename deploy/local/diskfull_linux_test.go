@@ -23,6 +23,9 @@ import (
 // smallDisk mounts a file system of that many MiB, which takes root.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
+	if os.Getenv("BELFRY_CHAOS_ROOT") == "" {
+		t.Skip("NOT TESTED: it needs root: make chaos-root runs it (BELFRY_CHAOS_ROOT is not set)")
+	}
 	dir := t.TempDir()
 	err := unix.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%dm", mib))
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
@@ -131,7 +134,7 @@ func TestStartWithoutRoom(t *testing.T) {
 		t.Skip("builds and runs real nodes")
 	}
 	binary := localtest.Build(t)
-	for _, kib := range []int{4<<10 + 8, 5 << 10, 8 << 10, 12 << 10, 16 << 10, 20 << 10, 24 << 10} {
+	for _, kib := range []int{4<<10 + 8, 5 << 10, 8 << 10, 12 << 10, 16 << 10} {
 		t.Run(fmt.Sprint(kib, "KiB"), func(t *testing.T) { startOnSmallDisk(t, binary, kib) })
 	}
 }
