@@ -150,9 +150,9 @@ var (
 	errLong   = errors.New("a line is over the limit")
 )
 
-// lines hands each line of the client to line, without its end, until the client ends. Blank lines are none. idle is how
-// long it may take until the next line is whole; 0: as long as it likes. It ends with errCut when line returns false, and
-// with errLong at a line over the limit, of which no more is read, since it may never end.
+// lines hands each line of the client to line, without its end, until the client ends. Blank lines are skipped. idle
+// bounds the time until the next line is whole; 0 means no bound. The error is errCut when line returns false, and
+// errLong at a line over the limit, of which no more is read, since it may never end.
 func (d *duplex) lines(idle time.Duration, line func(data []byte) bool) error {
 	f := newFramer(d.s.cfg.BodyBytes, d.length)
 	d.awaitLine(idle)

@@ -14,9 +14,9 @@ const (
 	maxKind  = 64               // bytes of a message that tell its kind
 )
 
-// Limited returns a logger for records that strangers can cause. Of each kind it writes one record in ten seconds, with
-// the number of those before it that it did not write as "suppressed". A kind is a level and the beginning of a message,
-// up to the first character that is likely to vary. Debug records are not limited.
+// Limited returns a logger for records that strangers can cause. Of each kind it writes one record in ten seconds. The
+// attribute "suppressed" counts the records of that kind since the last one. A kind is a level and the beginning of a
+// message, up to the first character that is likely to vary. Debug records are not limited.
 func Limited(l *slog.Logger) *slog.Logger {
 	return slog.New(&limiter{l.Handler(), &floods{kinds: make(map[string]*flood)}})
 }
