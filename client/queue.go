@@ -122,7 +122,7 @@ func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) 
 		header: c.header(&options{})})
 }
 
-// PauseQueue has nothing more begun of a queue, and returns its policy. What is under way goes on.
+// PauseQueue stops new attempts and leases of a queue, and returns its policy. Those under way go on.
 func (c *Client) PauseQueue(ctx context.Context, name string) (*Queue, error) {
 	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/pause", header: c.header(&options{})})
 }

@@ -24,11 +24,10 @@ type Backend interface {
 	// List reads one page of tasks over all slots. The page bounds its bytes as well as its tasks.
 	List(ctx context.Context, query *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 
-	// Lease gives a consumer due tasks of a queue's pull lane, of all shards: at least one and at most the request's
-	// Max, within a bound of their bytes together (a single one always fits). It waits for the first one until the
-	// context ends, and then returns what was granted nevertheless, or nothing without an error; with the request's Look
-	// it returns nothing as soon as every shard's leader has said that nothing is there. What it returns is leased:
-	// settled, released or left to the end of its lease.
+	// Lease leases due tasks of a queue's pull lane to a consumer, from all shards: at most the request's Max, within a
+	// bound on their total bytes (a single task always fits). Lease waits for the first task. When the context ends, it
+	// returns the tasks granted so far, or none, without an error. With the request's Look it returns no tasks as soon as
+	// every shard's leader has none. The caller settles or releases each task, or lets its lease end.
 	Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error)
 
 	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.

@@ -74,8 +74,8 @@ func (t *batch) work(do func(step)) {
 	others.Wait()
 }
 
-// readLines parses lines until the client ends, falls silent or sends a line without end: then what came is answered,
-// and one more line says why no more is taken.
+// readLines parses lines until the client ends the body, falls silent or sends a line over the limit. In the last two
+// cases the lines so far are answered, and one more line of the answer says why the batch ends.
 func (t *batch) readLines(context.Context) error {
 	err := t.lines(t.s.cfg.BatchIdle, t.parseLine)
 	var refused *problem

@@ -103,7 +103,7 @@ func TestBatchLines(t *testing.T) {
 	}
 }
 
-// A patch's line means what the body of the single call means, wherever its op stands.
+// A patch line has the meaning of the PATCH call with the same fields, wherever its op stands.
 func TestBatchPatches(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","target":{"url":"http://x/","timeout":"5s"},"labels":{"l":"v"}}`).mustStatus(t, 201)
@@ -364,8 +364,8 @@ func TestTooManyBatches(t *testing.T) {
 	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")
 }
 
-// However the stream is cut into reads, the lines are the same up to the first that is too long, and what was handed out
-// stays as it was.
+// The framer returns the same lines however the stream is cut into reads, up to the first line that is too long. It
+// never overwrites a line that it has returned.
 func TestFramer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.IntRange(1, 9000).Draw(t, "limit")

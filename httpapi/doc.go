@@ -32,9 +32,9 @@
 //
 // # Who calls
 //
-// Calls carry no credentials yet, so a middleware (refuseForeign) keeps out those that a web page makes a browser send:
-// see package origin. No GET has an effect. Credentials that targets carry go in and never come out: answers show them
-// masked (shownValue), and a mask that is sent back keeps what is stored.
+// Calls carry no credentials yet, so a middleware (refuseForeign) refuses calls that a browser sends for a foreign web
+// page: see package origin. No GET has an effect. Answers show the credentials of targets masked (shownValue). A mask
+// that the client sends back keeps the stored value.
 //
 // # Consumers
 //

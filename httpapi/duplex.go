@@ -27,7 +27,7 @@ type duplex struct {
 	conn   *http.ResponseController
 	read   arrival      // of the lines in hand
 	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
-	unread bool         // the client may be sending what is not read any more
+	unread bool         // the client may still be sending after the last read
 
 	head   sync.Mutex // held while the answer's head is written
 	headed bool

@@ -17,8 +17,8 @@ var (
 
 const day = 24 * time.Hour
 
-// parseDuration reads a duration as Go writes it, with d for days of 24 hours, or as ISO 8601 does. What is too long
-// for a time.Duration comes back as the longest there is, so that the caller's own limit refuses it by name.
+// parseDuration reads a duration in Go's format, with d for days of 24 hours, or in that of ISO 8601. A duration that
+// overflows time.Duration becomes the longest one, so that the caller's own limit refuses it by name.
 func parseDuration(text string) (time.Duration, error) {
 	rest, negative := text, false
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {

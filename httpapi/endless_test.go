@@ -30,9 +30,9 @@ func (e *endless) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// A line without end is answered at the limit, over both versions of HTTP, and the connection takes no more of it.
+// An endless line is answered at the limit, over both versions of HTTP, and the server reads no more of it.
 func TestEndlessLine(t *testing.T) {
-	const slack = 32 << 20 // what the two ends' buffers hold, and more
+	const slack = 32 << 20 // more than the buffers of both ends hold
 	for proto, client := range clients(t) {
 		h := newHarness(t)
 		url := h.listen()

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// What a page of another origin makes a browser send is refused on every route, and nothing is done.
+// Calls from web pages of another origin are refused on every route and have no effect.
 func TestForeignCalls(t *testing.T) {
 	h := newHarness(t)
 	h.ready("q", "a")

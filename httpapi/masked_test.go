@@ -17,7 +17,7 @@ const (
 	maskedTarget = `"target":{"url":"https://shop.example/","headers":{"authorization":"***","cookie":"***","x-a":"***"}}`
 )
 
-// headersOf is what a target of this task holds.
+// headersOf returns the stored headers of a task's target.
 func (h *harness) headersOf(id string) map[string]string {
 	h.fake.mu.Lock()
 	defer h.fake.mu.Unlock()
@@ -68,7 +68,7 @@ func TestCredentialsAreMasked(t *testing.T) {
 	}
 }
 
-// What a mask that is sent back keeps is what was stored, in tasks by whatever call.
+// A mask in a PUT, a PATCH or a batch keeps the stored credential of a task.
 func TestMaskedCredentialsOfTasksAreKept(t *testing.T) {
 	h := newHarness(t)
 	kept := map[string]string{"authorization": credential, "cookie": "sid=s3cr3t", "x-a": "***"}
@@ -116,7 +116,7 @@ func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
 	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 }
 
-// What If-None-Match finds is shown as a GET shows it, tombstones included, singly and in a batch.
+// A 412 of If-None-Match shows the task as a GET does, tombstones included, in single calls and in a batch.
 func TestTaskThatWasToBeAbsent(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","payload":{"n":1},`+credentialTarget+`}`).mustStatus(t, 201)

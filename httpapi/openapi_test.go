@@ -82,8 +82,8 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestBodiesHaveNoDefaults keeps default values in prose. Generators of types take a field with a default for one that is
-// always there, also in a request, where the default is what the service takes if the field is absent.
+// TestBodiesHaveNoDefaults keeps default values in prose. Type generators make a field with a default required, also in
+// requests, where the service applies the default to an absent field.
 func TestBodiesHaveNoDefaults(t *testing.T) {
 	doc := loadDocument(t)
 	seen := map[*openapi3.Schema]bool{}

@@ -58,7 +58,7 @@ func TestBadQueuePatches(t *testing.T) {
 		{`{"target":{"url":"ftp://x/"}}`, "target.url"},
 		{`{"target":{"url":null}}`, "target.url"},
 		{`{"target":7}`, "target"},
-		{`{"retry":{"min_backoff":"2s"}}`, "retry.min_backoff"}, // longer than what is there
+		{`{"retry":{"min_backoff":"2s"}}`, "retry.min_backoff"}, // longer than the stored max_backoff
 		{`{"signing":{}}`, "signing.secrets"},
 		{`{"signing":{"secrets":["sha256:00000000"]}}`, "signing.secrets[0]"},
 		{`{"keep_done":"0s"}`, "keep_done"},

@@ -46,8 +46,8 @@ func (s *Server) putQueue(c echo.Context) error {
 	return nil
 }
 
-// fillKept puts into a policy what it keeps of the one there is: secrets that it names, and masked credentials. The one
-// there is is read only if need be.
+// fillKept completes a policy from the stored one: named secrets and masked credentials get their stored values. It
+// reads the stored policy only if the draft has one of these.
 func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 	var current *fsmpb.QueuePolicy
 	if d.named() || fsm.HasMasked(d.policy.Target) {

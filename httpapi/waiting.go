@@ -10,9 +10,9 @@ import (
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
-// Waiting answers for a node that has not opened its data, because it waits for something: 503 with the reason to every
-// call, /healthz included. Only /metrics says what it always does, as far as there is anything to measure. Calls that
-// the policy refuses are refused here too; nil is the zero Policy.
+// Waiting returns a handler for a node that waits before it opens its data. It answers every call, /healthz included,
+// with 503 and the reason. Only /metrics works, with the metrics that exist so far. Calls that the policy refuses are
+// refused here too; a nil policy is the zero Policy.
 func Waiting(reason func() string, policy *origin.Policy, metrics prometheus.Gatherer, log *slog.Logger) http.Handler {
 	if policy == nil {
 		policy = new(origin.Policy)

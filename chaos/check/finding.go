@@ -14,7 +14,7 @@ type Finding struct {
 	Observed  []Observed // the cases that put the invariant to the test; of each there must be one
 	Figures   Figures    // all counts and times, in words
 	Breaches  []Breach
-	NotBuilt  bool // the service does not have what the invariant is about
+	NotBuilt  bool // the service lacks the feature that the invariant is about
 }
 
 // Breach is one case in which an invariant did not hold.

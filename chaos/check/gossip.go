@@ -31,7 +31,8 @@ func Hints(x *Index, limits Limits) Finding {
 	return f
 }
 
-// line is the calls to one node about one shard: those that name a delay, whose instant a clock decides, or the others.
+// line identifies a group of calls: to one node, about one shard, and either all with a delay or all without. A delay
+// counts from a clock, so calls with a delay can be refused while the others are answered.
 type line struct {
 	node    string
 	shard   uint32

@@ -72,8 +72,8 @@ func (s *gossipStrike) silence(ctx context.Context) error {
 	return nil
 }
 
-// forge has a stranger lie to all nodes. It is mended when the stranger falls silent: what the nodes believe until then
-// they must get over by themselves.
+// forge lets a stranger lie to all nodes for a while. The fault is mended as soon as the stranger falls silent, because
+// the nodes must get rid of the lies by themselves.
 func (s *gossipStrike) forge(ctx context.Context) error {
 	hold := s.stretched()
 	liar := stranger.Stranger{Addrs: s.Stand.GossipPorts(), Rand: s.Rand}

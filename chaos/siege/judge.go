@@ -45,7 +45,8 @@ func (r *Round) title() string {
 	}
 }
 
-// beside are the findings about what the record alone does not show.
+// beside returns the findings that need more than the record: on the nodes' deaths and logs, on late arrivals, on the
+// healed cluster, and on nodes whose disks fail.
 func (r *Round) beside(h *history.History, alarms stand.Alarms) []check.Finding {
 	return []check.Finding{r.nodes(h, alarms), r.strangers(), r.whole(h), r.ends(h)}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// Every check that goes by more than the record holds only by what it observed.
+// A check beside the record is not exercised until it has observed a case.
 func TestOutcomesBesideTheRecord(t *testing.T) {
 	struck := []history.Fault{{Kind: history.KillLeader, Struck: 1, Mended: 2}}
 	cases := map[string]func(r *Round, h *history.History, a *stand.Alarms){

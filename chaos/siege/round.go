@@ -30,7 +30,7 @@ type Round struct {
 
 	mu      sync.Mutex     // guards what follows
 	failed  []check.Breach // failures that the record does not show
-	defiant []check.Breach // nodes that did not do what a fault must make them do
+	defiant []check.Breach // nodes that did not react to a fault as they must
 }
 
 // golden spreads the rounds' seeds.

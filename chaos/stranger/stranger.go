@@ -38,8 +38,8 @@ func (s *Stranger) Learn(ctx context.Context) error {
 // lieEvery is how often a lie is told to one of the nodes: mostly a packet, sometimes a stream.
 const lieEvery = 5 * time.Millisecond
 
-// Lie lies until ctx ends, and returns how many packets and streams went out. What a node does not take is no error: it
-// may be down.
+// Lie sends lies until ctx ends, and returns how many packets and streams went out. A node that takes none is no error:
+// the node may be down.
 func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
 	var lc net.ListenConfig
 	conn, err := lc.ListenPacket(ctx, "udp", "")

@@ -39,7 +39,7 @@ func (p *asPeer) accept(done <-chan struct{}) {
 	}
 }
 
-// describes makes a member say of itself what a node does.
+// describes gives a member the metadata of a node.
 type describes struct{ meta []byte }
 
 func (d describes) NodeMeta(int) []byte             { return d.meta }

@@ -49,7 +49,7 @@ func attempt(url, id string, fence uint64, payload []byte, secrets ...string) fs
 	return a
 }
 
-// receiver verifies with one secret, and hands on what it took.
+// receiver starts a server that verifies with one secret. The channel has the deliveries that it took.
 func receiver(t *testing.T) (url string, got <-chan *webhook.Delivery) {
 	t.Helper()
 	v, err := webhook.New(webhook.Config{Secrets: []string{secretA}})
@@ -64,7 +64,7 @@ func receiver(t *testing.T) (url string, got <-chan *webhook.Delivery) {
 	return s.URL, deliveries
 }
 
-// What a node sends is verified, with every kind of payload and during a change of the secret.
+// A node's deliveries are verified, with every kind of payload and during a change of the secret.
 func TestNodesDeliveriesAreVerified(t *testing.T) {
 	w := sender(t, nil)
 	url, got := receiver(t)
@@ -84,7 +84,7 @@ func TestNodesDeliveriesAreVerified(t *testing.T) {
 	}
 }
 
-// What an impostor, a replay or a superseded node sends is refused, and the answer says why.
+// A delivery of an impostor, a replay or a superseded node is refused, and the answer gives the reason.
 func TestNodesDeliveriesAreRefused(t *testing.T) {
 	url, got := receiver(t)
 	old := sender(t, func() time.Time { return time.Now().Add(-6 * time.Minute) })

@@ -1,5 +1,5 @@
-// Package webhook verifies what Belfry delivers to a receiver: that the signature is right, that it was sent just
-// now, and that its sender has not been superseded. It needs only the standard library.
+// Package webhook verifies Belfry's deliveries at the receiver. It checks that the signature is right, that the
+// request was sent just now, and that its sender has not been superseded. It needs only the standard library.
 //
 //	verifier, err := webhook.New(webhook.Config{Secrets: []string{os.Getenv("ORDERS_SECRET")}})
 //	http.Handle("/orders", verifier.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -8,20 +8,21 @@
 //		…
 //	})))
 //
-// # What is checked
+// # Checks
 //
 //   - The signature is that of Standard Webhooks: HMAC-SHA256 over webhook-id, webhook-timestamp and the body. One of
 //     the signatures must be right under one of the secrets, so that a secret can be changed without a gap. The
 //     comparison takes the same time wherever two signatures differ.
 //   - The timestamp is at most Config.Tolerance from the receiver's clock, so that a request cannot be sent again
 //     later.
-//   - The fence is not lower than the highest one that was seen for the task. A sender that was cut off from its
-//     cluster may send late, beside the one that took its place: its fence is lower, and so it is refused.
+//   - The fence is not lower than the highest fence that the receiver has seen for the task. A sender that is cut off
+//     from its cluster may send late, after another node has taken its place. Its fence is lower, so it is refused.
 //
-// The signature covers the id, the time and the body alone. The other headers are as trustworthy as the network: the
-// fence keeps out a late sender, and not one that changes what it relays.
+// The signature covers the id, the timestamp and the body alone. The other headers are as trustworthy as the network:
+// the fence keeps out a late sender, but not a proxy that changes the headers.
 //
-// # What is left to the receiver
+// # Repeats
 //
-// Attempts of one task carry one ID, and a repeat of one that succeeded comes with the same ID: dedupe on it.
+// The receiver has to deduplicate. All attempts of one task carry one ID, also a repeat of an attempt that succeeded:
+// dedupe on the ID.
 package webhook

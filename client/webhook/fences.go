@@ -14,8 +14,8 @@ type Fences interface {
 	Raise(ctx context.Context, task string, fence uint64) (current bool, err error)
 }
 
-// MemoryFences is a Fences in the memory of one process. It forgets the tasks that were seen longest ago: a late
-// sender of one of those is not recognised.
+// MemoryFences is a Fences in the memory of one process. It forgets the tasks that were seen longest ago, and does not
+// recognise a late sender of a forgotten task.
 type MemoryFences struct {
 	capacity int
 
@@ -29,7 +29,7 @@ type seen struct {
 	fence uint64
 }
 
-// NewMemoryFences returns one that remembers so many tasks, at least one.
+// NewMemoryFences returns a MemoryFences that remembers up to capacity tasks. A capacity below 1 counts as 1.
 func NewMemoryFences(capacity int) *MemoryFences {
 	return &MemoryFences{capacity: max(capacity, 1), byTask: make(map[string]*list.Element)}
 }
@@ -53,7 +53,7 @@ func (f *MemoryFences) Raise(_ context.Context, task string, fence uint64) (curr
 	return true, nil
 }
 
-// trim forgets what is over the capacity. The caller holds the lock.
+// trim forgets the oldest tasks beyond the capacity. The caller holds the lock.
 func (f *MemoryFences) trim() {
 	for f.order.Len() > f.capacity {
 		oldest := f.order.Back()

@@ -8,10 +8,16 @@ import (
 	"net/http"
 )
 
-// Handler passes verified requests on, with their bodies as they came and their Delivery in the context, and refuses
-// all others: 400 what is not a delivery, 401 a signature or a timestamp that is wrong, 409 a sender that has been
-// superseded, 413 a body that is too large, and 503 what cannot be judged now. Belfry repeats what is refused, and a
-// superseded sender's attempt is over already.
+// Handler returns middleware that passes verified requests to next and refuses all others. A verified request keeps its
+// body, and FromContext finds its Delivery. Refusals are answered with
+//
+//   - 400 if the request is not a delivery,
+//   - 401 if the signature or the timestamp is wrong,
+//   - 409 if the sender has been superseded,
+//   - 413 if the body is too large,
+//   - 503 if the fence cannot be checked now.
+//
+// Belfry repeats refused attempts, except those of a superseded sender, which are over already.
 func (v *Verifier) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, v.cfg.MaxBody))
@@ -51,7 +57,7 @@ func unread(err error) error {
 	return errUnread
 }
 
-// refuse answers with the reason, which becomes the task's last error. That of a store of fences is not for the sender.
+// refuse answers with the reason, which becomes the task's last error. It keeps the error of a Fences from the sender.
 func refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusServiceUnavailable, "the fence cannot be checked now"
 	for _, known := range []struct {

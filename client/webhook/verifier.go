@@ -11,21 +11,21 @@ import (
 	"time"
 )
 
-// Why a request is refused. The errors of Verify wrap one of them.
+// The reasons for which a request is refused. Errors of Verify wrap one of them.
 var (
 	ErrMalformed = errors.New("the request is not a delivery")
 	ErrSignature = errors.New("no signature of the request is right")
 	ErrTimestamp = errors.New("the request was not sent just now")
-	// ErrStale is of a sender that has been superseded: the attempt that took its place reached the receiver before.
+	// ErrStale means that a newer attempt of the task, with a higher fence, has reached the receiver before.
 	ErrStale = errors.New("the sender has been superseded")
 )
 
-// Config says what is accepted. Zero fields are the defaults, but for Secrets.
+// Config configures a Verifier. Secrets is required; the other fields have defaults.
 type Config struct {
 	Secrets   []string         // the queue's, "whsec_" and base64 each; two during a change of the secret
 	Tolerance time.Duration    // how far webhook-timestamp may be from the clock, either way; 0: 5 minutes
 	Fences    Fences           // nil: NewMemoryFences(100_000), which one process has for itself
-	MaxBody   int64            // of what Handler takes, in bytes; 0: 16 MiB
+	MaxBody   int64            // the largest body that Handler accepts, in bytes; 0: 16 MiB
 	Now       func() time.Time // nil: time.Now
 }
 
@@ -117,7 +117,7 @@ func (v *Verifier) Verify(ctx context.Context, header http.Header, body []byte) 
 	stamp := header.Get("webhook-timestamp")
 	seconds, err := strconv.ParseInt(stamp, 10, 64)
 	switch {
-	case d.ID == "" || strings.Contains(d.ID, "."): // with a dot, what is signed could be cut in another place
+	case d.ID == "" || strings.Contains(d.ID, "."): // a dot would make the signed text ambiguous
 		return nil, fmt.Errorf("%w: webhook-id is absent, or has a dot", ErrMalformed)
 	case err != nil || seconds < 0 || strconv.FormatInt(seconds, 10) != stamp:
 		return nil, fmt.Errorf("%w: webhook-timestamp is not a number of seconds", ErrMalformed)
@@ -137,7 +137,8 @@ func (v *Verifier) Verify(ctx context.Context, header http.Header, body []byte) 
 	return d, nil
 }
 
-// raise holds the fences of the events against those that were seen.
+// raise compares the fence of each event with the highest one seen for its task, and marks stale events. A stale
+// delivery of one task is an error.
 func (v *Verifier) raise(ctx context.Context, d *Delivery) error {
 	for i := range d.Events {
 		e := &d.Events[i]

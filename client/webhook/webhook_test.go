@@ -117,7 +117,7 @@ func signOf(secret, id, stamp, body string) string {
 	return signature
 }
 
-// No bit of what is signed can be changed, nor one of the signature.
+// No bit of the id, the timestamp, the body or the signature can be changed.
 func TestNoBitCanBeChanged(t *testing.T) {
 	v := verifier(t, func(c *Config) { c.Tolerance = 1 << 62 })
 	rapid.Check(t, func(t *rapid.T) {
@@ -178,7 +178,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// What is signed is cut at its dots: an id or a time with one could be another's beginning.
+// A dot in the id is refused: dots separate the parts of the signed text, so the parts could be moved.
 func TestDotsCannotBeMoved(t *testing.T) {
 	signature := signOf(secretA, "msg_1", "1", "1614265330.forged")
 	v := verifier(t, nil)

@@ -17,7 +17,7 @@ import (
 
 const document = repository + "/httpapi/openapi.yaml"
 
-// preamble finds the types of a body and of an answer among those that openapi-typescript generates.
+// preamble defines Body and Answer, which select the types of an operation from the output of openapi-typescript.
 const preamble = `import type { paths } from "./api";
 type Body<Operation extends { requestBody?: unknown }> =
   NonNullable<Operation["requestBody"]> extends { content: { "application/json": infer B } } ? B : never;

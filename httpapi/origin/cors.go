@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// What pages of an allowed origin may send and read.
+// The methods and headers that pages of an allowed origin may send, and the headers that they may read.
 var (
 	corsMethods = strings.Join([]string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut,
 		http.MethodPatch, http.MethodDelete}, ", ")
@@ -14,9 +14,9 @@ var (
 	corsExposed = strings.Join([]string{"ETag", "Location", "Retry-After"}, ", ")
 )
 
-const corsMaxAge = "600" // seconds for which a browser keeps what a preflight answered
+const corsMaxAge = "600" // seconds for which a browser may reuse the answer of a preflight
 
-// Share writes into the head of an answer that its caller's page may read it, if that is of an allowed origin.
+// Share lets the calling page read the answer whose header is h, if the page is of an allowed origin.
 func (p *Policy) Share(h http.Header, r *http.Request) {
 	if len(p.origins) == 0 {
 		return
