@@ -30,7 +30,7 @@ func (n *Node) lookup(id string) []peer.Target {
 	return usable(targets, n.endpoint.Addr())
 }
 
-// usable leaves out what is empty, this node's own address, and what was there before.
+// usable leaves out empty addresses, this node's own address, and repeated targets.
 func usable(targets []peer.Target, own string) []peer.Target {
 	var kept []peer.Target
 	for _, t := range targets {

@@ -20,7 +20,7 @@ type answers struct {
 	last map[string]time.Time // by node id
 }
 
-// note takes in that a node has answered just now, and forgets those that have not for long.
+// note records that a node has answered just now, and forgets nodes whose last answer is older than aliveFor.
 func (a *answers) note(node string) {
 	now := time.Now()
 	a.mu.Lock()
@@ -43,14 +43,14 @@ func (a *answers) recent(node string) bool {
 // isAlive reports whether a node has answered this one a short time ago.
 func (n *Node) isAlive(id string) bool { return id == n.ID() || n.answers.recent(id) }
 
-// isCurrent reports whether a state of the control group is the present one. What a log that is read again after a
-// restart says first was true long ago; it has come to the present once it has this start of this node.
+// isCurrent reports whether a state of the control group is the present one. A log that is read again after a restart
+// shows old states first. It has come to the present once it has this start of this node.
 func (n *Node) isCurrent(state *clusterpb.ControlState) bool {
 	return control.Node(state, n.ID()).GetBoot() == n.identity.Boot()
 }
 
-// mapNodes are the nodes of the cluster, this one included: those of the map, and as long as that may be an old one,
-// those that this node remembers from before its start.
+// mapNodes returns the ids of the cluster's nodes, this one included: the nodes of the map and, while the map may be an
+// old one, the nodes that this node remembers from before its start.
 func (n *Node) mapNodes() []string {
 	if n.ClusterID() == "" {
 		return nil

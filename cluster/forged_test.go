@@ -100,8 +100,8 @@ func (a *attack) meta(id string, boot uint64, addr string) *clusterpb.GossipMeta
 	return &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: a.cluster, Name: rand.Text()[:5], PeerAddr: addr}
 }
 
-// mustServe has every node take calls with a delay and read what it took, for some time, and wants them ready all the
-// time.
+// mustServe has every node in turn take calls with a delay and read the tasks back, for the duration long. All nodes
+// must be ready all the time.
 func mustServe(t *testing.T, c *clustertest.Cluster, nodes int, long time.Duration) {
 	t.Helper()
 	ends := time.Now().Add(long)

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 )
 
-// startGossip enters the mesh. What is heard there makes nothing true; see the package's comment.
+// startGossip enters the mesh. News from the mesh are hints only; see the package's comment.
 func (n *Node) startGossip() error {
 	var key []byte
 	if n.cfg.Keys != nil {

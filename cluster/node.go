@@ -181,8 +181,8 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 	return n.router.List(ctx, q, stale)
 }
 
-// Ready is nil once the node knows the shards, each replica on it has caught up once, and the node can tell the time;
-// else it says what is missing.
+// Ready returns nil once the node knows the shards, each replica on it has caught up once, and the node can tell the
+// time. Otherwise the error says what is missing.
 func (n *Node) Ready() error {
 	if reason := n.Barred(); reason != "" {
 		return errors.New(reason)

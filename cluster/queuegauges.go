@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// registerQueues has the node's metrics show what the shards led here hold of each queue.
+// registerQueues adds gauges for the tasks of each queue in the shards led here to the node's metrics.
 func (n *Node) registerQueues() {
 	if n.cfg.Registerer == nil {
 		return

@@ -22,14 +22,14 @@ import (
 	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
-// folder is what a node that starts again has on its disk, before any of its groups runs.
+// folder is the open disks of a restarting node's groups, before any of the groups runs.
 type folder struct {
 	mu     sync.Mutex
 	disks  map[uint32]*raftdisk.Disk // by group
 	unread map[uint32]error          // groups that cannot be opened, and why
 }
 
-// newRun draws what tells this start of the node from all others.
+// newRun draws the nonce that tells this start of the node from all others.
 func newRun(boot uint64, addr string) witness.Run {
 	var nonce [8]byte
 	for binary.BigEndian.Uint64(nonce[:]) == 0 {
@@ -38,7 +38,7 @@ func newRun(boot uint64, addr string) witness.Run {
 	return witness.Run{Boot: boot, Nonce: binary.BigEndian.Uint64(nonce[:]), Addr: addr}
 }
 
-// rejoin takes a node of a cluster back into its groups: once others have said what they saw of it, and that agrees
+// rejoin takes a node of a cluster back into its groups, once other nodes have sent their records of it and these agree
 // with its data folder.
 func (n *Node) rejoin() error {
 	n.openShardDisks()
@@ -75,14 +75,15 @@ func (n *Node) tellGossip() {
 	}
 }
 
-// standAside ends the start of a node that must not take part: it goes on to tell others what it saw, and answers
-// nothing else.
+// standAside ends the start of a node that must not take part. The node goes on to answer other nodes' questions about
+// its records of them, and answers nothing else.
 func (n *Node) standAside(refusal *witness.Refusal) {
 	n.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
 	n.refusal.Store(refusal)
 }
 
-// Barred says why the node does not take part in its cluster, as yet or at all; empty: it does, or it is in none yet.
+// Barred says why the node does not take part in its cluster, as yet or at all. The reason is empty if the node takes
+// part, or is in no cluster yet.
 func (n *Node) Barred() string {
 	if refusal := n.refusal.Load(); refusal != nil {
 		return "this node does not take part: " + refusal.Error()
@@ -206,7 +207,7 @@ func (n *Node) openShardDisks() {
 	}
 }
 
-// diskConfig is the part of a shard's configuration that says what it has on disk.
+// diskConfig returns the part of a shard's configuration that concerns its files.
 func (n *Node) diskConfig(number uint32) shard.Config {
 	return shard.Config{
 		ID: number, NodeID: n.ID(), Dir: n.identity.GroupDir(number), Existing: n.identity.Opened(number),
@@ -229,12 +230,12 @@ func (n *Node) foreign() error {
 	return nil
 }
 
-// lost compares a replica with what this node itself has written down of it. What it had applied, it had on disk.
+// lost compares a replica with this node's own record of it. An entry that the replica had applied was on its disk.
 func (n *Node) lost(number uint32, d *raftdisk.Disk) error {
 	return n.seen.Kept(number).Lost(d.Term(), d.Last())
 }
 
-// disk hands over what is there of a group, opened; nil: the group is new here.
+// diskOf returns the open disk of a group; nil: the group is new here.
 func (n *Node) diskOf(number uint32) (*raftdisk.Disk, error) {
 	n.folder.mu.Lock()
 	defer n.folder.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
-// copyTo copies a stopped node's data folder, in place of what is there.
+// copyTo replaces the folder at to with a copy of a stopped node's data folder.
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
 	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
@@ -33,7 +33,7 @@ func scheduleMany(t *testing.T, n *cluster.Node, prefix string, count int) {
 	mustDo(t, n, cmds...)
 }
 
-// found counts the tasks that a node finds; absent are those that it says are not there.
+// found counts the tasks that a node finds; absent counts the tasks that it reports missing.
 func found(t *testing.T, n *cluster.Node, prefix string, count int) (found, absent int) {
 	t.Helper()
 	for i := range count {
@@ -134,7 +134,7 @@ func TestNewestFolderComesBack(t *testing.T) {
 	c.WaitReady()
 }
 
-// A copy is started beside its original, elsewhere: it is refused, and nobody else notices.
+// A copy that starts elsewhere, beside its original, is refused. The nodes of the cluster stay ready.
 func TestCopyBesideItsOriginal(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

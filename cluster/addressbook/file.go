@@ -17,7 +17,7 @@ const (
 	version  = 1
 )
 
-// content is what the file holds.
+// content is the content of the book's file.
 type content struct {
 	Version int    `json:"version"`
 	Nodes   []Node `json:"nodes"` // sorted by id
@@ -79,7 +79,7 @@ func (b *Book) Run(ctx context.Context) {
 	}
 }
 
-// finish writes what the writer has not come to.
+// finish saves the changes that the writer has not saved yet.
 func (b *Book) finish() {
 	select {
 	case <-b.wake:

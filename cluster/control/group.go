@@ -89,7 +89,7 @@ func Open(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// OpenDisk opens what the group has on disk, by the fields of its Config that say where it is and how it is kept.
+// OpenDisk opens the files of the group. It reads only the fields of cfg that say where and how the files are kept.
 func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
 	return raftdisk.Open(raftdisk.Config{
 		Dir: cfg.Dir, LogDir: cfg.Dir, Kind: cfg.LogStore, Existing: cfg.Existing, Journal: cfg.Journal,

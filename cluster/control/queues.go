@@ -63,11 +63,11 @@ func names(namespace, queue string) (string, string) {
 	return cmp.Or(namespace, fsm.DefaultNamespace), cmp.Or(queue, fsm.DefaultQueue)
 }
 
-// errTooMany is what a caller may be told.
+// errTooMany is the refusal of a queue beyond MaxQueues, in words for the caller.
 var errTooMany = &fsm.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
 
-// applySetQueue takes a policy that the leader has checked: the limits of its fields may differ from build to build, so
-// they are not looked at here. The policy is the entry's, which nobody else has.
+// applySetQueue stores a policy that the leader has checked. It does not check the policy's fields: their limits may
+// differ from build to build. The policy belongs to the entry, and no other code holds it.
 func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, error) {
 	policy := set.GetPolicy()
 	if policy.GetNamespace() == "" || policy.GetQueue() == "" {

@@ -14,10 +14,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// How many members the mesh may have. Whoever can send packets can make members up.
+// Bounds on the members of the mesh. Any sender that reaches the port can make members up.
 const (
 	maxStarts    = 4    // of one node
-	maxStrangers = 64   // of nodes that are not known to be of the cluster, while it is not known which are
+	maxStrangers = 64   // of nodes not known to be of the cluster, while its map is not known
 	maxMembers   = 1024 // in all
 )
 
@@ -25,7 +25,7 @@ const (
 // deadFor.
 const keptFor = 2 * deadFor
 
-// claim is what one start of a node, which memberlist knows of, says about itself.
+// claim is one start of a node that memberlist knows of, with the start's own metadata.
 type claim struct {
 	meta     *clusterpb.GossipMeta
 	stranger bool
@@ -52,7 +52,7 @@ var (
 // NotifyAlive refuses what cannot be a start of a node of this cluster.
 func (a admission) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == nameOf(a.g.cfg.Self) {
-		return nil // memberlist itself contradicts what is untrue of this node
+		return nil // memberlist itself contradicts false news of this node
 	}
 	meta, err := read(n)
 	if err != nil {
@@ -64,7 +64,7 @@ func (a admission) NotifyAlive(n *memberlist.Node) error {
 	return a.g.admit(n.Name, meta, !member, sure)
 }
 
-// read decodes what a start says about itself, and checks that it fits what memberlist says about it.
+// read decodes a start's metadata, and checks that it agrees with memberlist's record of the start.
 func read(n *memberlist.Node) (*clusterpb.GossipMeta, error) {
 	if len(n.Meta) > memberlist.MetaMaxSize {
 		return nil, fmt.Errorf("it says %d bytes about itself; at most %d", len(n.Meta), memberlist.MetaMaxSize)
@@ -120,7 +120,8 @@ func (g *Gossip) admit(name string, meta *clusterpb.GossipMeta, stranger, sure b
 	return nil
 }
 
-// renew takes over what a start says now. Only two things may be new, each once: its cluster, and that it takes part.
+// renew takes over the present metadata of a start. Only two facts may be new, each once: its cluster, and that it
+// takes part.
 func (c *claim) renew(meta *clusterpb.GossipMeta) error {
 	next := proto.CloneOf(c.meta)
 	if next.ClusterId == "" {

@@ -1,24 +1,28 @@
-// Package gossip spreads what nodes say about themselves (that they live, where they listen) and who they believe
-// leads which shard. All of it is hints: it may be late, wrong for seconds, forged by anybody who reaches the port of
-// a node without a gossip key, or silent. Nothing is decided by it. No member is added to a Raft group, and none
-// removed, because gossip says so; a node that gossip calls alive or dead is asked itself; an address counts once a
-// dial has found the node there; and a leader's name costs a retry at most. What gossip brings is freshness.
+// Package gossip spreads nodes' news of themselves (that they live, where they listen) and of the shards' leaders. All
+// of it is hints. A hint may be late, wrong for seconds, forged by any sender that reaches the port of a node without a
+// gossip key, or missing. Gossip decides nothing. No member joins or leaves a Raft group because of gossip; a node that
+// gossip calls alive or dead is asked itself; an address counts once a dial has found the node there; and a leader's
+// name costs a retry at most. The gain from gossip is freshness.
 //
-// It is memberlist, over the peer port. A node is known there by its id and the count of its starts, so a node that
-// comes back, at whatever address, is a new member at once and need not wait until its former self is declared dead.
-// Of several starts of one node only the latest is shown.
+// The implementation is memberlist, over the peer port. A node is known there by its id and the count of its starts. So
+// a node that comes back, at whatever address, is a new member at once and need not wait until its former self is
+// declared dead. Of several starts of one node only the latest is shown.
 //
-// Members are refused that cannot be nodes of this one's cluster: those that say nothing readable about themselves, or
-// something that does not fit their name or address; those of another cluster; those whose node is not in the
-// cluster's map, once this node knows that; more than four starts of a node; and news of a start that contradict what
-// it said before. While this node does not know its cluster's map, because it forms or joins one or has just started,
-// it lets in 64 that it does not know. So a flood of forged members is bounded in memory and asked nothing. A forged
-// death is over when memberlist has forgotten it, after some ten seconds: until then the member may be unable to
-// contradict it.
+// A node refuses members that cannot be nodes of its cluster:
 //
-// memberlist trusts what it reads more than can be done without a key. Messages that would end the process or fill its
-// memory are kept from it; see vetted.
+//   - a member whose metadata is unreadable, or contradicts the member's name or address
+//   - a member of another cluster
+//   - a member whose node is not in the cluster's map, once this node knows the map
+//   - a fifth start of one node
+//   - news of a start that contradict the start's earlier metadata
 //
-// Who leads a shard is told by its leader when it begins (a broadcast, passed on by whoever finds it new) and in every
-// exchange of whole states. Nodes that hold a replica know better from Raft itself.
+// While a node does not know its cluster's map, because it forms or joins a cluster or has just started, it lets in 64
+// unknown members. So a flood of forged members is bounded in memory and is asked nothing. A forged death is over when
+// memberlist has forgotten it, after some ten seconds: until then the member may be unable to contradict it.
+//
+// memberlist trusts its input more than is safe without a key. Messages that would end the process or fill its memory
+// are kept from it; see vetted.
+//
+// A leader announces itself when its leadership begins, by a broadcast that each node passes on if it is new there.
+// Every exchange of whole states carries the leaders too. Nodes that hold a replica know better from Raft itself.
 package gossip

@@ -77,7 +77,7 @@ func TestForgedMembersAreRefused(t *testing.T) {
 	}
 }
 
-// startsOf waits until at least so many starts of a node are members.
+// startsOf waits until the members include enough starts of a node: least or more.
 func (n *node) startsOf(t *testing.T, id string, least int) {
 	t.Helper()
 	timeout := time.After(15 * time.Second)
@@ -101,7 +101,7 @@ func alive(t *testing.T, f *gossiptest.Forger, to *node, m *clusterpb.GossipMeta
 	}
 }
 
-// While it is not known which nodes are of the cluster, strangers are let in, and only so many.
+// A node that does not know its cluster's map lets strangers in, at most maxStrangers of them.
 func TestStrangersAreBounded(t *testing.T) {
 	a := startWith(t, "a", 1, "", func(c *Config) { c.Key = nil })
 	f := forger(t)
@@ -125,7 +125,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// What a start says about itself stays, whoever says otherwise with whatever incarnation.
+// Forged news of a start, of whatever incarnation, do not change the start's metadata.
 func TestForgedAddressIsRefused(t *testing.T) {
 	ab := []string{"a", "b"}
 	a := inClear(t, "a", ab)

@@ -82,7 +82,7 @@ func sendJunk(t *testing.T, key []byte) {
 	if n := log.lines(); n > most {
 		t.Errorf("%d lines, at most %d are wanted:\n%.3000s", n, most, log)
 	}
-	_ = g.Close() // nobody is left to hear the goodbye
+	_ = g.Close() // no member is left to hear the goodbye
 	for _, end := range []func() error{conn.Close, e.Close} {
 		if err := end(); err != nil {
 			t.Error(err)

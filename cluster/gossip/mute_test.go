@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// A transport that is off loses what is sent and what arrives, and one that is on again loses nothing.
+// A transport that is off loses outgoing and incoming messages. A transport that is on again loses none.
 func TestMuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var off atomic.Bool

@@ -73,7 +73,7 @@ func (v *vetted) run() {
 			select {
 			case v.streams <- &vettedConn{Conn: conn}:
 			case <-v.done:
-				_ = conn.Close() // nobody is left to read it
+				_ = conn.Close() // no reader is left
 			}
 		case <-v.done:
 			return
@@ -112,7 +112,7 @@ func (v *vetted) Shutdown() error {
 	return err
 }
 
-// isHarmless reports whether a packet has nothing compressed in it, in so many layers.
+// isHarmless reports whether a packet has no compressed part, within a bounded number of nested layers.
 func isHarmless(packet []byte, layers int) bool {
 	switch {
 	case len(packet) == 0:
@@ -207,7 +207,7 @@ func skipLabel(in *bufio.Reader) (byte, error) {
 	return in.ReadByte()
 }
 
-// vetStates reads a list of members, and what is said about leaders with it.
+// vetStates reads a list of members, and the hints about leaders that come with it.
 func vetStates(in io.Reader) error {
 	var header struct{ Nodes, UserStateLen int }
 	states := codec.NewDecoder(in, &codec.MsgpackHandle{})

@@ -65,7 +65,7 @@ type Identity struct {
 	step func(string) error // tests stop the writing of the file here
 
 	mu  sync.Mutex
-	now record // what is on disk, but for its place
+	now record // the record on disk, but for its place
 }
 
 // Open locks the folder, making it if need be, and counts one more start.

@@ -13,8 +13,8 @@ type place struct {
 	Folder inode `json:"folder"`
 }
 
-// inode names a file or folder of this machine. Numbers of what was removed are used again; birth times tell such
-// apart.
+// inode names a file or folder of this machine. The file system uses the number of a removed file again; birth times
+// tell the two files apart.
 type inode struct {
 	Device  uint64 `json:"device"`
 	Number  uint64 `json:"inode"`

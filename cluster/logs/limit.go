@@ -57,7 +57,7 @@ func kindOf(msg string) string {
 	return msg[:min(end, maxKind)]
 }
 
-// floods are what was written and suppressed, by kind.
+// floods counts the suppressed records of each kind since the last written one.
 type floods struct {
 	mu    sync.Mutex
 	kinds map[string]*flood
@@ -75,7 +75,7 @@ func (f *floods) admit(kind string, now time.Time) (write bool, suppressed int) 
 	if f.kinds[kind] == nil && len(f.kinds) >= maxKinds {
 		f.forget(now)
 		if len(f.kinds) >= maxKinds {
-			kind = "" // shared by those that come too late
+			kind = "" // shared by the kinds beyond maxKinds
 		}
 	}
 	last := f.kinds[kind]

@@ -53,7 +53,7 @@ var transports = []struct {
 	open func(*testing.B, *Endpoint, uint32) raft.Transport
 }{{"own", ownConns}, {"shared", shared}}
 
-// table is where a node keeps what it sees of others.
+// table opens the witness table of a node.
 func table(b *testing.B, n int) *witness.Table {
 	t, err := witness.Open(witness.Config{
 		Dir: b.TempDir(), Node: nodeID(n), New: true, Fatal: func(err error) { b.Error(err) },

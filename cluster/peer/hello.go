@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// hello is how a node that was dialled for its id proves it: the caller sends helloByte and the id that it looks for,
-// the node answers with its own id and takesPart or standsBy, and hangs up if the two ids differ. What the connection
-// is for follows.
+// A hello proves the id of a node that was dialled. The caller sends helloByte and the id that it looks for. The node
+// answers with its own id and takesPart or standsBy, and hangs up if the two ids differ. The purpose of the connection
+// follows.
 const (
 	takesPart = 1
 	standsBy  = 0 // its data folder is being checked or was refused: it may be a copy of the node's that is meant

@@ -171,7 +171,7 @@ func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 	expectMisled(t, two, 1)
 }
 
-// expectMisled waits until so many connections were meant for another node or cluster.
+// expectMisled waits until the number of connections meant for another node or cluster is want.
 func expectMisled(t *testing.T, e *Endpoint, want float64) {
 	t.Helper()
 	for n := 0.0; n != want; n = testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)) {

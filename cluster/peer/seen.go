@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// RequestVote asks for a vote. RequestPreVote is the inner transport's: what it tells of terms is on no disk.
+// RequestVote asks for a vote. RequestPreVote is the inner transport's: the terms in a pre-vote are on no disk.
 func (t RaftTransport) RequestVote(id raft.ServerID, node raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	err := t.NetworkTransport.RequestVote(id, node, req, resp)

@@ -54,7 +54,7 @@ func answerAll(tr *RaftTransport, term uint64, refuse bool, done <-chan struct{}
 	}
 }
 
-// Both ends note what the other one holds on disk, by whichever way it came, and nothing that is on no disk.
+// Both ends note the positions that the other one holds on disk, by either way, and no position that is on no disk.
 func TestPositionsAreSeen(t *testing.T) {
 	for name, old := range map[string]bool{"streams": false, "without streams": true} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestPositionsAreSeen(t *testing.T) {
 	}
 }
 
-// What is refused is not held.
+// A refused position is not noted.
 func TestRefusedPositionsAreNotSeen(t *testing.T) {
 	b := newBook()
 	here := &sightings{all: map[[3]uint64]string{}}

@@ -10,7 +10,7 @@ import (
 // waiter is one consumer's call. The puller's mutex guards it until served is closed.
 type waiter struct {
 	max    int
-	looks  bool   // it does not wait for what is not there yet
+	looks  bool   // it takes only tasks that are there already
 	look   uint64 // the pool's question that it waits for, if it looks
 	pool   *pool
 	place  *list.Element // in pool.waiters; nil: it waits no longer
@@ -19,7 +19,7 @@ type waiter struct {
 	err    error
 }
 
-// pool is the consumers of one key, and what is asked for them. Either nobody waits or nothing lies in the buffer.
+// pool is the consumers of one key, and the demands for them. Either no consumer waits or the buffer is empty.
 type pool struct {
 	puller  *Puller
 	key     key

@@ -320,15 +320,15 @@ func TestLargeTasksForMany(t *testing.T) {
 	})
 }
 
-// look is a lease that does not wait for what is not there yet.
+// look leases the tasks that are there already, and waits for no others.
 func (w *world) look(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
 	return w.pullers[node].Lease(ctx, fsm.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute, Look: true,
 	})
 }
 
-// TestLookIsQuick: a consumer that does not wait hears that nothing is there after two messages to each node and back,
-// and gets what is there.
+// TestLookIsQuick: a consumer that does not wait learns after two messages to each node and back that no task is there.
+// It gets the tasks that are there.
 func TestLookIsQuick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)

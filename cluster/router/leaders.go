@@ -10,7 +10,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Leaders is what this node believes about who leads. It has three sources, and the first that names a leader wins:
+// Leaders is this node's belief about the leader of each shard. A belief has three sources, and the first that names a
+// leader wins:
 //
 //  1. Raft, on a node that holds a replica. Later terms win; in one term, a name wins over none.
 //  2. A hint of gossip. Anybody may have made it up, so its term counts among hints only, and a call that it misled
@@ -42,17 +43,17 @@ type hint struct {
 
 func (h hint) says(term uint64, leader string) bool { return h.term == term && h.leader == leader }
 
-// hintLife is how long a hint keeps off others with lower terms without being heard again: members of the mesh repeat
-// what is true more often. doubtLife is how long a hint that was dropped is not believed again.
+// hintLife is how long a hint keeps off hints with lower terms without being heard again: members of the mesh repeat a
+// true hint more often. doubtLife is how long a dropped hint is not believed again.
 const (
 	hintLife  = 30 * time.Second
 	doubtLife = 10 * time.Second
 )
 
-// NewLeaders begins with no belief at all.
+// NewLeaders returns Leaders without any belief.
 func NewLeaders() *Leaders { return &Leaders{shards: make(map[uint32]*belief)} }
 
-// Note takes what a replica here knows from Raft, and returns whether that was news.
+// Note records the leader that a replica here knows from Raft, and reports whether that was news.
 func (l *Leaders) Note(shard uint32, term uint64, leader string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,14 +127,14 @@ func (b *belief) dropHint() {
 	b.doubted.at = time.Now()
 }
 
-// settle finds out who is believed to lead now, and returns whether that has changed.
+// settle chooses the leader to believe in now, and reports whether it has changed.
 func (b *belief) settle() (changed bool) {
 	before := b.leader
 	b.leader = cmp.Or(b.raft, b.hint.leader, b.answered)
 	return b.leader != before
 }
 
-// settle tells those who watch if another node is believed to lead now. It is called with the lock held.
+// settle tells the watchers of b if another node is believed to lead now. The caller holds the lock.
 func (l *Leaders) settle(b *belief) {
 	if b.settle() {
 		l.tell(b)
@@ -174,7 +175,8 @@ func (l *Leaders) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 // News is another number whenever a belief is another one.
 func (l *Leaders) News() uint64 { return l.news.Load() }
 
-// All is every leader that this node knows from Raft, by shard. What it has from others is theirs to tell.
+// All returns every leader that this node knows from Raft, by shard. Hints from other nodes are not among them: each
+// node tells its own.
 func (l *Leaders) All() []*clusterpb.LeaderHint {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -63,7 +63,7 @@ func TestHintThatMisledIsDropped(t *testing.T) {
 	})
 }
 
-// A hint that nobody repeats gives way to one with a lower term.
+// A hint that no node repeats gives way to one with a lower term.
 func TestHintsDoNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewLeaders()

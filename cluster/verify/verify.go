@@ -22,10 +22,10 @@ type Report struct {
 	Groups    []Group `json:"groups"`     // the control group, which is 0, and the shards, by number
 
 	Problems []string `json:"problems"` // of the folder as a whole
-	Remarks  []string `json:"remarks"`  // what is no damage, and should be known
+	Remarks  []string `json:"remarks"`  // findings that are no damage
 }
 
-// Group is one Raft group's part of it.
+// Group is one Raft group's part of the report.
 type Group struct {
 	Number uint32 `json:"shard"` // 0: the control group
 	Term   uint64 `json:"term"`

@@ -281,7 +281,7 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
-// What the folder says of the node is compared, and what only others know is said.
+// Folder finds the folder unsound if the node's witness table is damaged or missing.
 func TestWholeFolder(t *testing.T) {
 	dir, _ := used(t, logstore.WAL)
 	table := filepath.Join(dir, witness.FileName)

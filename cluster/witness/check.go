@@ -21,7 +21,7 @@ const (
 	sayAgain       = 5 * time.Minute
 )
 
-// CheckConfig says what a starting node has, and how it asks others.
+// CheckConfig describes a starting node's data, and how to ask other nodes.
 type CheckConfig struct {
 	Node     string // its id
 	Run      Run
@@ -58,7 +58,7 @@ type Check struct {
 // NewCheck prepares the check of a starting node.
 func NewCheck(cfg CheckConfig) *Check { return &Check{cfg: cfg, claims: make(map[string]bool)} }
 
-// Status says what the check waits for; empty: nothing.
+// Status says what the check waits for. It is empty if the check waits for no answer.
 func (c *Check) Status() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

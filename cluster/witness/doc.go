@@ -1,50 +1,52 @@
-// Package witness recognises a node whose data folder is older than what the node has acknowledged: one that was put
-// back from a copy, or whose disk went back in time. With its vote a majority could elect a leader that lacks
-// acknowledged tasks, and undo them on the nodes that have them.
+// Package witness detects a node whose data folder is older than the node's acknowledgements: the folder was put back
+// from a copy, or its disk went back in time. With the vote of such a node a majority could elect a leader that lacks
+// acknowledged tasks, and undo these tasks on the nodes that have them.
 //
-// Every node keeps a Table, a small file, of what it saw of all others:
+// Every node keeps a Table, a small file, of its observations of all other nodes:
 //
 //	run        the newest start that a node claimed: how many starts its folder has had, a random nonce, its address
 //	position   for each group, the greatest (term, index) that the node was seen to hold on its disk
 //	own        for each group, the node's own term and the last entry that it applied
 //
-// # What is seen, and why a healthy node never comes before it
+// # Positions, and why a healthy node is never older than one
 //
 // A position (T, i, e) of node P in a group says that P, in term T, held on its disk the entry of index i that was
-// written in term e. It is noted from
+// written in term e. Another node notes it from
 //
 //	P's successful answer to entries, or a snapshot, of the leader of term T that reach to that entry
 //	P's own entries, or a snapshot, as the leader of term T, that reach to it
 //	any other answer or request that carries P's term T: i is 0. Not pre-votes: their term is on no disk
 //
-// The greatest by (T, i) is kept. At its start P is older than a position if its current term is before T, or is T and
-// its log, with its snapshot, has no entry (i, e). A healthy P never is, for hashicorp/raft v1.7.3:
+// The table keeps the greatest position by (T, i). At its start P is older than a position if its current term is
+// before T, or is T and its log, with its snapshot, has no entry (i, e). A healthy P is never older, for hashicorp/raft
+// v1.7.3:
 //
 //   - setCurrentTerm writes a term to the stable store before it is in any answer or request, and terms only rise.
 //   - A follower answers entries after StoreLogs, and a snapshot after its sink is closed; a leader stores entries
 //     before it sends them. Here these return when the disk has it (packages logstore, journal, snapshots).
-//   - Within term T a follower cuts its log only where it differs from the leader of T. What it told that leader of
-//     with success is equal to the leader's own log, and a leader only appends. So P holds (i, e) as long as its term
-//     is T. The leader itself cuts nothing in the term that it leads.
+//   - Within term T a follower cuts its log only where it differs from the leader of T. The entries that it
+//     acknowledged to that leader are equal to the leader's own log, and a leader only appends. So P holds (i, e) as
+//     long as its term is T. The leader itself cuts nothing in the term that it leads.
 //   - A candidate of T may lose and be cut in T, so its last index is not noted.
-//   - Compaction, and the installation of a snapshot, leave what stands for (i, e): an older snapshot than the log is
-//     not installed (package install).
+//   - Compaction, and the installation of a snapshot, leave (i, e) or a snapshot that stands for it: a snapshot older
+//     than the log is not installed (package install).
 //
-// And an older state with anything acknowledged since always is. Let (T, i, e) be the greatest position. A state of P
-// from before any position of T has a term before T, or is of term T and lacks (i, e) unless its log equals that of T's
-// leader up to i (the log matching property), and then nothing that was acknowledged is missing. A state of a later
-// term than T was written after P had acknowledged the last to T's leader.
+// Conversely, a state of P that lacks an acknowledgement of P's is always older than a position. Let (T, i, e) be the
+// greatest position. A state of P from before any position of T has a term before T, or is of term T. In the second
+// case it lacks (i, e) unless its log equals that of T's leader up to i (the log matching property), and then no
+// acknowledged entry is missing. A state of a later term than T was written after P had acknowledged the last entry to
+// T's leader.
 //
 // The entry's own term is needed: a state of term T may have a longer log than i that ends in entries of a deposed
-// leader, which T's leader was about to cut. Were index compared between terms, on the other hand, healthy nodes would
-// be refused: a leader of a later term may cut what only a minority had acknowledged.
+// leader, which T's leader was about to cut. A comparison of indexes between terms, on the other hand, would refuse
+// healthy nodes: a leader of a later term may cut entries that only a minority had acknowledged.
 //
-// A node's own applied entries are committed and never cut, so for the own entry term and index are each compared by
-// themselves; its last index in a term would not do, since the tail may be cut.
+// A node's own applied entries are committed and never cut, so the term and the index of the own entry are each
+// compared by themselves. A node's last index in a term would not do, since the tail may be cut.
 //
 // # Why not otherwise
 //
 // Not with a sync for each acknowledgement: the file is replaced at most five times a second. So evidence of the last
 // 200 ms before a loss of power may be missing on a node; see docs/limits.md. Not in the groups' own logs: a node asks
-// before it opens any of them, when all others may be down or asking too. Not from gossip, which anybody may forge.
+// before it opens any of them, when all others may be down or asking too. Not from gossip, which any sender may forge.
 package witness

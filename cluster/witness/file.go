@@ -26,7 +26,7 @@ const headerBytes = len(magic) + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged: the file is there and is not what was written.
+// errDamaged means that the file exists with other content than was written.
 var errDamaged = errors.New("it is damaged")
 
 // read reads the file of this node's table; found is false if there is none.
@@ -49,7 +49,8 @@ func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
 	return nodes, true, nil
 }
 
-// Inspect reads what a stopped node has kept of its own replicas, by group. None: there need be no table.
+// Inspect reads the positions that a stopped node has recorded of its own replicas, by group. If none is set, the table
+// may be missing.
 func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 	path := filepath.Join(dir, FileName)
 	nodes, found, err := read(path, node)

@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Replica is what a starting node has of a group.
+// Replica describes a starting node's replica of a group.
 type Replica struct {
 	Term uint64 // its current term, on disk
 	Last uint64 // index of the last entry of its log, or of its snapshot
@@ -46,7 +46,8 @@ const (
 		"NOT stop the other to start this one: the folder of the process that ran last is the newest"
 )
 
-// judge compares what a starting node has with what another node has seen of it; nil: nothing contradicts.
+// judge compares a starting node's data with another node's record of it. It returns nil if the record contradicts
+// nothing.
 func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
 	for _, p := range reply.Seen.GetPositions() {
 		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]

@@ -21,7 +21,7 @@ type model struct {
 	acked   int // acknowledgements of entries so far
 }
 
-// state is what the replica has on its disk.
+// state is the replica's state on its disk.
 type state struct {
 	term  uint64
 	log   []uint64

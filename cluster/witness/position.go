@@ -21,8 +21,8 @@ func (p Position) Before(q Position) bool {
 // String names term and index.
 func (p Position) String() string { return fmt.Sprintf("term %d, index %d", p.Term, p.Index) }
 
-// Lost compares a replica with the position that its own node has kept of it, which is of its term and of the last
-// entry that it had applied. The error says what is gone; nil: nothing.
+// Lost compares a replica with p, the position that its own node has recorded of it: its term and the last entry that
+// it had applied. The error names the loss; nil: nothing is lost.
 func (p Position) Lost(term, last uint64) error {
 	if term >= p.Term && last >= p.Index {
 		return nil

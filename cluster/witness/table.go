@@ -30,7 +30,7 @@ type Config struct {
 	Fatal func(error)
 }
 
-// Table is what a node remembers of all nodes. Its methods are safe for concurrent use.
+// Table holds a node's observations of all nodes. Its methods are safe for concurrent use.
 type Table struct {
 	cfg  Config
 	path string
@@ -185,7 +185,8 @@ func (t *Table) Seen(node string) *clusterpb.SeenNode {
 	return &clusterpb.SeenNode{Node: node}
 }
 
-// Kept is what a replica here had reached when the file was last written: its term, and the last entry it had applied.
+// Kept returns the position of a replica here when the file was last written: its term, and the last entry it had
+// applied.
 func (t *Table) Kept(group uint32) Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -55,7 +55,7 @@ func (f *Forger) Junk(to string) {
 	f.send(to, append(append([]byte(nil), header...), junk[:]...))
 }
 
-// Alive says that a start of a node is alive, and what it says about itself.
+// Alive sends the news that a start of a node is alive, with m as its metadata.
 func (f *Forger) Alive(to string, incarnation uint32, m *clusterpb.GossipMeta) error {
 	meta, err := proto.Marshal(m)
 	if err != nil {

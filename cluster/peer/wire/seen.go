@@ -12,8 +12,8 @@ func (g *Group) sawAnswer(node string, req *raft.AppendEntriesRequest, resp *raf
 	g.mux.cfg.Seen(node, g.number, resp.Term, index, entryTerm)
 }
 
-// sawRequest passes on what a request shows: a leader sends what is on its own disk, and shortens its log in no term
-// that it leads.
+// sawRequest passes on the position that a leader's request shows. A leader sends entries that are on its own disk, and
+// never shortens its log in a term that it leads.
 func (g *Group) sawRequest(leader string, req *raft.AppendEntriesRequest) {
 	index, entryTerm := reaches(req)
 	g.mux.cfg.Seen(leader, g.number, req.Term, index, entryTerm)
