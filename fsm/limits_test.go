@@ -35,7 +35,7 @@ func TestDestination(t *testing.T) {
 	}
 }
 
-// What a name may not have is named whole, by its place among the characters.
+// CheckName names a forbidden character whole, by its place among the characters.
 func TestCheckNameNamesTheCharacter(t *testing.T) {
 	for name, want := range map[string]string{
 		"订单": `has "订" as character 1`, "a订": `has "订" as character 2`, "-a": `has "-" as character 1`,
@@ -140,7 +140,7 @@ func TestSlotIsFixed(t *testing.T) {
 	}
 }
 
-// delays is a task that is retried after n delays of so many milliseconds.
+// delays is a task that is retried after n delays of ms milliseconds each.
 func delays(n int, ms int64) *fsmpb.Spec {
 	return &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: slices.Repeat([]int64{ms}, n)}}
 }

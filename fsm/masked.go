@@ -17,11 +17,11 @@ func IsCredential(header string) bool { return header == "authorization" || head
 
 func isMasked(h *fsmpb.Header) bool { return h.Value == Masked && IsCredential(h.Name) }
 
-// HasMasked reports whether a target, which may be nil, says of a header to keep what is stored.
+// HasMasked reports whether a header of t asks to keep its stored value. t may be nil.
 func HasMasked(t *fsmpb.Target) bool { return slices.ContainsFunc(t.GetHeaders(), isMasked) }
 
-// KeepMasked returns t with the values of stored, which may be nil, in place of those that t says to keep. It writes to
-// neither. Headers that stored has no value of stay masked: CheckMasked finds them.
+// KeepMasked returns t with each masked header value replaced by the value of that header in stored, which may be nil.
+// It writes to neither target. A header without a value in stored stays masked: CheckMasked finds it.
 func KeepMasked(t, stored *fsmpb.Target) *fsmpb.Target {
 	if !HasMasked(t) {
 		return t

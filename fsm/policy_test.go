@@ -84,7 +84,7 @@ func TestRuleOf(t *testing.T) {
 	}
 }
 
-// A merge patch swaps the delays whole, and what it makes of a policy that says nothing is none.
+// A merge patch replaces the delays as a whole. A retry policy that it leaves without content becomes nil.
 func TestMergeRetryOfDelays(t *testing.T) {
 	was := &fsmpb.Retry{DelaysMs: []int64{1, 2}}
 	list := func(ms ...int64) *fsmpb.RetryPatch { return &fsmpb.RetryPatch{Delays: &fsmpb.RetryDelays{Ms: ms}} }

@@ -55,5 +55,5 @@ func TestUnmetConditionShowsTheTask(t *testing.T) {
 	if r := apply(true, changed); r.Task != nil || r.Code != fsmpb.Code_CODE_PRECONDITION_FAILED {
 		t.Errorf("another condition: %v", r)
 	}
-	apply(false, absent("small", fsmpb.Answer_ANSWER_BRIEF)) // on a follower nobody asks
+	apply(false, absent("small", fsmpb.Answer_ANSWER_BRIEF)) // a follower has no caller to answer
 }

@@ -70,7 +70,7 @@ func (s *Shard) openDisk() (err error) {
 	return err
 }
 
-// OpenDisk opens what a group has on disk, by the fields of its Config that say where it is and how it is kept.
+// OpenDisk opens the files of a group. It reads only the fields of cfg that say where and how the files are kept.
 func OpenDisk(cfg Config) (*raftdisk.Disk, error) {
 	return raftdisk.Open(raftdisk.Config{
 		Dir: cfg.Dir, LogDir: filepath.Join(cfg.Dir, "log"), Kind: cfg.LogStore, Existing: cfg.Existing,

@@ -116,8 +116,8 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 	})
 }
 
-// A leader says at once that nothing is there, and never while something is: what is due when the question comes is
-// handed over, whether it has been found due or not. What a queue holds back is not there.
+// A leader reports at once that no task is there, and never while one is. Tasks that are due at the time of the
+// question are handed over, whether they have been found due or not. Tasks that a queue holds back do not count.
 func TestLooks(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		n.must(t, inQueue("work", "later", time.Now().Add(time.Hour)))

@@ -17,8 +17,9 @@ func (l *looks) add(lane fsm.Lane) {
 	(*l)[lane] = 0
 }
 
-// answerLooks tells consumers that nothing is there for them: what was due when they asked has been found due, and none
-// of it waits in their lane for the next entry. Tasks of a paused queue are not there for anyone.
+// answerLooks tells consumers that no task is there for them. It answers a lane once all tasks that were due at the
+// time of the question have been found due and none of them waits in the lane for the next entry. Tasks of a paused
+// queue are not there for any consumer.
 func (p *proposer) answerLooks() {
 	b := p.book
 	if len(b.looks) == 0 {
@@ -41,7 +42,7 @@ func (p *proposer) answerLooks() {
 	}
 }
 
-// willGrant reports whether a later entry grants consumers, if there are any, what waits in their lane now.
+// willGrant reports whether a later entry grants the tasks that wait in a lane now, if the lane has consumers.
 func (b *book) willGrant(key fsm.Lane) bool {
 	l := b.lanes[key]
 	return l != nil && l.Pulled && l.consumed >= 0 && l.Ready > 0 && !l.queue.isShut()

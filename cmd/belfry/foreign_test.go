@@ -18,7 +18,7 @@ import (
 type browsing struct {
 	method, path string
 	host         string            // empty: the node's address
-	headers      map[string]string // what the browser adds
+	headers      map[string]string // added by the browser
 }
 
 func (b browsing) ask(t *testing.T, node string) (status int, body string) {

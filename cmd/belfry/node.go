@@ -224,8 +224,8 @@ func (n *node) startHTTP() error {
 	return nil
 }
 
-// unlessBarred answers every call with the reason as long as the node does not take part in its cluster: what it has
-// may be old.
+// unlessBarred answers every call with the reason as long as the node does not take part in its cluster: its data may
+// be old.
 func (n *node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

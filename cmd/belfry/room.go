@@ -87,7 +87,7 @@ func (n *node) wait(ctx context.Context, w *waiting) error {
 type waiting struct {
 	dir    string
 	enough func(disk.Space) bool
-	why    func(disk.Space) string // what the node waits for
+	why    func(disk.Space) string // the condition that the node waits for
 
 	mu    sync.Mutex
 	space disk.Space // when it last looked

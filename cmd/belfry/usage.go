@@ -70,12 +70,13 @@ func flagsLike(cmd *cobra.Command, name string) []string {
 	return flags.SuggestionsFor(name)
 }
 
-// wanted says what a flag of a type takes.
+// wanted describes the values that a flag takes, by the flag's type.
 var wanted = map[string]string{
 	"int": "a whole number", "uint32": "a whole number", "float64": "a number", "bool": "true or false",
 }
 
-// plainValue says which value a setting, named as the caller names it, does not take, and which it does.
+// plainValue rewrites the error of an invalid value in plain words: the setting, named as the caller names it, the
+// refused value, and the values that it takes. It returns other errors unchanged.
 func plainValue(name string, err error) error {
 	var invalid *pflag.InvalidValueError
 	if !errors.As(err, &invalid) {

@@ -22,7 +22,7 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// build is what the Go command wrote down about this binary.
+// build is the build information that the Go command recorded in this binary.
 type build struct {
 	version   string // a tag, or a pseudo-version; "dev" if it is not known
 	commit    string // of Git, with "-dirty" after it if files were changed; "unknown" if it is not known
@@ -58,7 +58,7 @@ func buildOf(info *debug.BuildInfo) build {
 	return b
 }
 
-// String returns the version, the commit, and what the binary was built with and for.
+// String returns the version, the commit, the Go version and the platform of the binary.
 func (b build) String() string {
 	return fmt.Sprintf("%s (commit %s, %s, %s/%s)", b.version, b.commit, b.goVersion, runtime.GOOS, runtime.GOARCH)
 }

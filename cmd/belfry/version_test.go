@@ -25,7 +25,8 @@ func TestBuildOf(t *testing.T) {
 	}
 }
 
-// The flag, also where an image sets the variable of its name, prints what the command does.
+// The flag --version prints the same text as the command, even where an image sets the environment variable of its
+// name.
 func TestVersionFlag(t *testing.T) {
 	t.Setenv("BELFRY_VERSION", "1.2.3")
 	flag, code := belfry(t, "--version")

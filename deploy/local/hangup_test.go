@@ -66,7 +66,8 @@ func hangUpNode(t *testing.T, binary string) {
 	}
 }
 
-// hangUp runs a command until it says something, sends it SIGHUP, and returns what it said and how it ended.
+// hangUp runs a command and sends it SIGHUP once a line of its output contains until. It returns the lines of the
+// output and the error of the exit.
 func hangUp(t *testing.T, binary, until string, args ...string) (said []string, err error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)

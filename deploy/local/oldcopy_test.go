@@ -101,7 +101,7 @@ func (r *restarted) killNode(i int) {
 	r.nodes[i] = nil
 }
 
-// copyTo copies a folder in place of what is there.
+// copyTo replaces the folder at to with a copy of the one at from.
 func (r *restarted) copyTo(from, to string) {
 	r.t.Helper()
 	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
@@ -109,7 +109,7 @@ func (r *restarted) copyTo(from, to string) {
 	}
 }
 
-// await waits for a condition, and fails the test with what it last said.
+// await waits until condition returns nil. After a minute it fails the test with the condition's last error.
 func (r *restarted) await(what string, condition func() error) {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
@@ -151,7 +151,7 @@ func (r *restarted) awaitReason(i int, words ...string) {
 	}
 }
 
-// found asks a node for the tasks; absent are those that it says are not there.
+// found asks a node for the tasks and counts those that it finds; absent counts the tasks that it reports missing.
 func (r *restarted) found(i, tasks int) (found, absent int) {
 	r.t.Helper()
 	for id := range tasks {

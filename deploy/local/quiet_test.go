@@ -27,7 +27,7 @@ func TestHealthyNodesLogNoWarning(t *testing.T) {
 				t.Error(err)
 			}
 			if how == "started again" {
-				noWarning(t, cluster, how) // of those that see others killed some are right to warn
+				noWarning(t, cluster, how) // before the kill: a node that sees others die may rightly warn
 				killAll(t, cluster)
 			} else {
 				cluster.Stop()

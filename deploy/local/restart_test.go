@@ -143,7 +143,7 @@ func (r *restarted) check() {
 }
 
 // After a power cut nodes find each other again. Their data folders are enough for that as long as one address of each
-// majority is what it was; else one --join for each node is.
+// majority is unchanged. Otherwise one --join for each node is enough.
 func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sleeper is a process that can be stopped: its clock runs ahead of the timers of its bubble by what it slept.
+// sleeper is a process that can be stopped: its clock runs ahead of the timers of its bubble by the time that it slept.
 type sleeper struct{ slept atomic.Int64 }
 
 func (s *sleeper) now() time.Time        { return time.Now().Add(time.Duration(s.slept.Load())) }

@@ -34,9 +34,10 @@ func (g *Gate) contradiction(r *raft.Raft, req *raft.AppendEntriesRequest) error
 // hasApplied is the last entry that Raft, now or in a process before, gave to the state machine: it was committed.
 func (g *Gate) hasApplied(r *raft.Raft) uint64 { return max(g.applied, r.AppliedIndex()) }
 
-// undoes returns an error if a leader of this term or a later one has another entry of that index than this replica,
-// which has applied its own. A leader that was deposed may have others that were never committed. What was applied is
-// read before the term: it was committed by then, so every leader of that term or a later one must have it.
+// undoes returns an error if the leader of leaderTerm has another entry at index than the one that this replica has
+// applied. A leader of an earlier term than the replica's is deposed: it may have other entries that were never
+// committed. The applied index is read before the current term: its entry was committed by then, so every leader of
+// that term or a later one must have it.
 func (g *Gate) undoes(r *raft.Raft, leaderTerm, index, entryTerm uint64) error {
 	if index > g.hasApplied(r) || leaderTerm < r.CurrentTerm() {
 		return nil

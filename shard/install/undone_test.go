@@ -40,7 +40,8 @@ func TestAppliedEntriesAreNotCut(t *testing.T) {
 				f.isUndone(name, contradict(f))
 				f.holds(1, 10, 10, 0)
 
-				// A process that has applied nothing yet goes by what the one before had.
+				// A restarted process that has applied nothing yet relies on the applied index of the process before
+				// it.
 				f.stop()
 				f.applied = 10
 				f.start()

@@ -34,9 +34,9 @@ type Demand struct {
 	looked uint64 // the last one that was answered
 }
 
-// Set says how many tasks may come over the demand's life, and how many of them have arrived. A total lowered below
-// what is under way asks for nothing more. A look that is higher than the last one asks whether anything is there; see
-// Consumer.Nothing.
+// Set sets how many tasks may come over the demand's life, and how many of them have arrived. A total below the number
+// of tasks under way asks for no more of them. A look that is higher than the last one asks whether a task is there;
+// see Consumer.Nothing.
 func (d *Demand) Set(total, received, look uint64) {
 	k := d.desk
 	k.mu.Lock()

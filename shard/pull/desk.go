@@ -42,19 +42,20 @@ type Consumer interface {
 
 // Config is what a desk needs of its leadership. The functions must not block, nor call the desk.
 type Config struct {
-	// Changed is told that what is asked of a lane has appeared, grown or gone, once until Wishes is called for it.
+	// Changed is told that the demand of a lane has appeared, grown or gone, once until Wishes is called for the lane.
 	Changed func(fsm.Lane)
-	// Look is told that a demand asks whether anything is there for it. Nothing is called for its lane once what was due
-	// then has been found due, and all that waits has been granted, as far as it may be.
+	// Look is told that a demand of the lane asks whether a task is there for it. Its receiver calls Nothing for the
+	// lane once all tasks that were due then have been found due, and all that wait and may be granted have been
+	// granted.
 	Look func(fsm.Lane)
-	// Task returns what a grant is of, nil if that is no longer to be handed over: the grant has then been seen to.
-	// It is called without the desk's lock.
+	// Task returns the task of a grant. It returns nil if the task is no longer to be handed over: the grant has then
+	// been dealt with. Task is called without the desk's lock.
 	Task func(fsm.Grant) *fsmpb.Task
-	// Release gives grants back that nobody takes, and returns those that it could not, because the leadership is over.
-	// It is called without the desk's lock.
+	// Release gives back grants that no demand takes, and returns the grants that it could not give back because the
+	// leadership is over. It is called without the desk's lock.
 	Release func([]fsm.Grant) []fsm.Grant
-	// Keep is how long a task that is leased and due may wait for somebody to ask for it before it is given back. To give
-	// back and to grant anew takes two entries.
+	// Keep returns how long a task that is leased and due may wait for a demand before it is given back. A return and a
+	// new grant take two entries.
 	Keep func() time.Duration
 }
 

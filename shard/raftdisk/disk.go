@@ -38,7 +38,7 @@ type Config struct {
 	Fatal      func(error)           // the disk has failed; see logstore.Config
 }
 
-// Disk is what a group has on disk. It is closed with its Stores.
+// Disk is the open files of a group: its snapshots and its log. Closing its Stores closes it.
 type Disk struct {
 	Snapshots *snapshots.Store
 	Stores    *logstore.Stores
@@ -51,7 +51,8 @@ type Disk struct {
 	fatal func(error)
 }
 
-// Open opens it, making what a new group needs. Its errors are those of logstore.Open and of reading snapshots.
+// Open opens the files of a group, and makes those that a new group needs. Its errors are those of logstore.Open and of
+// reading snapshots.
 func Open(cfg Config) (*Disk, error) {
 	d := &Disk{fatal: cfg.Fatal}
 	if cfg.Owner != nil {
@@ -92,7 +93,7 @@ func (d *Disk) look() error {
 	return err
 }
 
-// OnFatal says who is told when the disk fails, from now on: the group, once it runs.
+// OnFatal sets the function that is called when the disk fails, from now on. A group sets its own once it runs.
 func (d *Disk) OnFatal(fatal func(error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -29,8 +29,8 @@ func (o Owner) String() string {
 	return fmt.Sprintf("cluster %s group %d node %s", o.Cluster, o.Group, o.Node)
 }
 
-// Check compares what the parts of a group's folder say with its owner. A part that is not there yet says nothing; one
-// that has content and does not say whose it is is foreign.
+// Check compares the marks on the parts of a group's folder with the owner. A part that does not exist yet passes. A
+// part that has content and no mark is foreign.
 func (o Owner) Check(dir, logDir string) error {
 	for _, part := range parts(dir, logDir) {
 		if _, err := o.check(part); err != nil {

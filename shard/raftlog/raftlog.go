@@ -1,10 +1,10 @@
-// Package raftlog writes what hashicorp/raft logs to a slog.Logger, for the shards' groups and the control group.
+// Package raftlog writes the log of hashicorp/raft to a slog.Logger, for the shards' groups and the control group.
 //
-// Raft tells of every election step, for every group, at Info, and of every message that did not reach a dead peer at
-// Error: hundreds of lines while a node is away. Who leads is logged by the groups themselves. So Info becomes Debug,
-// Error becomes Warn (what a group cannot survive comes through its store, and ends the process), what nodes that start
-// and stop in order cause becomes Info, and a record that is the same as one shown a moment ago is counted rather than
-// shown.
+// Raft logs every election step of every group at Info, and every message that did not reach a dead peer at Error:
+// hundreds of lines while a node is away. The groups themselves log their leaders. So raftlog changes the levels. Info
+// becomes Debug. Error becomes Warn: an error that a group cannot survive comes through its store, and ends the
+// process. Messages caused by nodes that start and stop in order become Info. A record that repeats one shown a moment
+// ago is counted rather than shown.
 package raftlog
 
 import (
