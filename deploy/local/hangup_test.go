@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,9 @@ func TestHangup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, syscall.SIGHUP) // a caught signal has its default in a child; under nohup it would be ignored
+	defer signal.Stop(caught)
 	binary := localtest.Build(t)
 	t.Run("serve", func(t *testing.T) { hangUpNode(t, binary) })
 	t.Run("local", func(t *testing.T) {
