@@ -53,6 +53,13 @@ func (p *puller) ids() string {
 	return ids
 }
 
+// counts returns how many answers to looks there were, and how many tasks.
+func (p *puller) counts() (answers, tasks int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.looks), len(p.tasks)
+}
+
 func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration) (*puller, *pull.Demand) {
 	t.Helper()
 	p := &puller{}
@@ -131,11 +138,12 @@ func TestLooks(t *testing.T) {
 		for i := range uint64(20) {
 			n.must(t, inQueue("work", fmt.Sprint(i, " "), time.Now())) // its Advance is not made yet
 			d.Set(10+i, i, 2+i)
-			for len(p.looks) < int(2+i) {
-				time.Sleep(time.Millisecond)
+			tasks := 0
+			for answers := 0; answers < int(2+i); answers, tasks = p.counts() {
+				time.Sleep(time.Millisecond) // of the bubble's clock
 			}
-			if n := len(p.tasks); n != int(i+1) {
-				t.Fatalf("question %d: told that nothing is there, with %d tasks", i+2, n)
+			if tasks != int(i+1) {
+				t.Fatalf("question %d: told that nothing is there, with %d tasks", i+2, tasks)
 			}
 		}
 		other, d := n.lease(t, "empty", 1, time.Minute)

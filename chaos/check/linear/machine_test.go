@@ -1,6 +1,7 @@
 package linear
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -223,7 +224,7 @@ func (m *machine) moves(pulled bool) []func() {
 		t.state, t.rev, t.fence, t.running, t.renewed, t.lease = "firing", m.number, m.number, false, false, 0
 		t.attempts++
 		if t.webhook == "" {
-			t.webhook = string(rune('a' + m.number%26))
+			t.webhook = fmt.Sprint("msg_", m.number)
 		}
 		if pulled {
 			t.lease = m.now + 30
