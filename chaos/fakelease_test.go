@@ -125,32 +125,44 @@ func (f *fake) settleLeases(body []byte) reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var results []map[string]any
-	add := func(receipt string, settle func(t *fakeTask)) {
-		results = append(results, map[string]any{"receipt": receipt, "status": f.settleOne(receipt, settle)})
+	add := func(receipt string, settle func() int) {
+		result := map[string]any{"receipt": receipt}
+		if f.isReplaced(receipt) {
+			f.count++
+			result["status"], result["outcome"] = http.StatusOK, "replaced"
+		} else {
+			result["status"] = settle()
+		}
+		results = append(results, result)
 	}
 	for _, receipt := range in.Ack {
-		results = append(results, map[string]any{"receipt": receipt, "status": f.ack(receipt)})
+		add(receipt, func() int { return f.ack(receipt) })
 	}
 	for _, n := range in.Nack {
-		add(n.Receipt, func(t *fakeTask) { f.end(t, false, durationOr(n.Delay, 10*time.Millisecond)) })
+		add(n.Receipt, func() int {
+			return f.settleOne(n.Receipt, func(t *fakeTask) { f.end(t, false, durationOr(n.Delay, 10*time.Millisecond)) })
+		})
 	}
 	for _, e := range in.Extend {
-		add(e.Receipt, func(t *fakeTask) {
+		status := f.settleOne(e.Receipt, func(t *fakeTask) {
 			t.Revision = f.count
 			f.endLater(t, t.fence, time.Now().Add(durationOr(e.Lease, 0)+time.Millisecond))
 		})
+		results = append(results, map[string]any{"receipt": e.Receipt, "status": status})
 	}
 	for _, receipt := range in.Release {
-		add(receipt, func(t *fakeTask) {
-			t.Attempts--
-			if t.Outcome != "" {
-				f.end(t, false, 0)
-				return
-			}
-			f.makeReady(t)
-		})
+		add(receipt, func() int { return f.settleOne(receipt, f.release) })
 	}
 	return reply{status: http.StatusOK, body: map[string]any{"results": results}}
+}
+
+func (f *fake) release(t *fakeTask) {
+	t.Attempts--
+	if t.Outcome != "" {
+		f.end(t, false, 0)
+		return
+	}
+	f.makeReady(t)
 }
 
 func durationOr(text string, other time.Duration) time.Duration {
@@ -166,6 +178,12 @@ func (f *fake) leaseOf(receipt string) (*fakeTask, uint64) {
 	id, text, _ := strings.Cut(receipt, "/")
 	fence, _ := strconv.ParseUint(text, 10, 64) // ours
 	return f.tasks[id], fence
+}
+
+// isReplaced reports whether the task was scheduled anew since the receipt's lease began.
+func (f *fake) isReplaced(receipt string) bool {
+	t, fence := f.leaseOf(receipt)
+	return t != nil && fence < t.occurrence
 }
 
 func (f *fake) settleOne(receipt string, settle func(t *fakeTask)) int {
