@@ -41,7 +41,7 @@ siege: ## lay siege to a cluster for ten minutes, with all faults that this mach
 
 .PHONY: siege-page
 siege-page: ## write docs/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
-	$(GO) run ./chaos/cmd/siege --for 10m --seed 7 --page docs/siege.md
+	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/siege.md
 
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found
