@@ -14,7 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 // A byte of one node's log goes wrong while it is stopped, in a log without checksums. Within seconds of its start the

@@ -17,8 +17,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/logstore"
 )
 
 // Config says what a node is and where it finds others.

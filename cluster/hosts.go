@@ -17,9 +17,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
 	desk "github.com/belfryhq/belfry/shard/pull"
-	"github.com/belfryhq/belfry/shard/raftlog"
 )
 
 // hosts runs this node's replicas, as the control group places them, and answers calls for them and no others.

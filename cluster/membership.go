@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
 const controlNumber = 0 // of the control group among the Raft groups; shards have their own ids

@@ -27,8 +27,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/journal"
-	"github.com/belfryhq/belfry/shard/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // Node is this process among others. Its methods are safe for concurrent use.

@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/peertest"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 func schedule(id string, delay time.Duration) *fsmpb.Command {

@@ -18,8 +18,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 // folder is the open disks of a restarting node's groups, before any of the groups runs.

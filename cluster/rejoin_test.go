@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // copyTo replaces the folder at to with a copy of a stopped node's data folder.

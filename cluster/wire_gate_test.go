@@ -13,8 +13,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/peer"
-	"github.com/belfryhq/belfry/shard/install"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/install"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
-	"github.com/belfryhq/belfry/shard/journal"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard/pull"
-	"github.com/belfryhq/belfry/shard/raftdisk"
 	"github.com/belfryhq/belfry/shard/throttle"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/install"
-	"github.com/belfryhq/belfry/shard/logcache"
-	"github.com/belfryhq/belfry/shard/raftdisk"
-	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/raftgroup/install"
+	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
 // How Raft is set up. Entries are large, so that what counts entries is small.

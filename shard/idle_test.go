@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/heartbeat"
+	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
 // counted counts what a leader sends its followers.

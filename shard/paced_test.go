@@ -12,7 +12,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/snapshots"
+	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
 // slowWriter takes a millisecond a write.

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/shard/snapshots"
+	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
 // snapshotMagic begins every snapshot, with its format's version as the last byte.

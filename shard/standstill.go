@@ -3,7 +3,7 @@ package shard
 import (
 	"time"
 
-	"github.com/belfryhq/belfry/shard/awake"
+	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
 // standstill measures how long the machine has applied nothing while an entry is waited for, in time in which the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/heartbeat"
+	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
 // transport wraps the group's transport for four reasons.

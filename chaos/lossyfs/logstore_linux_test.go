@@ -19,7 +19,7 @@ func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
 	roottest.Need(t, Supported)
 	program := filepath.Join(t.TempDir(), "logstore")
 	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", program,
-		"github.com/belfryhq/belfry/shard/logstore")
+		"github.com/belfryhq/belfry/raftgroup/logstore")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

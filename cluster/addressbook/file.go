@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/belfryhq/belfry/shard/durable"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 const start = 1_700_000_000_000

@@ -13,11 +13,11 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/shard/install"
-	"github.com/belfryhq/belfry/shard/journal"
-	"github.com/belfryhq/belfry/shard/logstore"
-	"github.com/belfryhq/belfry/shard/raftdisk"
-	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/raftgroup/install"
+	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
 // Config says where the group lives.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/belfryhq/belfry/shard/durable"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // save replaces the file so that a crash at any line leaves either the old one or the new one, whole.

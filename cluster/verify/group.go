@@ -12,9 +12,9 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/snapshots"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/logstore"
-	"github.com/belfryhq/belfry/shard/snapshots"
 )
 
 // state is what a group's snapshots and log come to.

@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/journal"
-	"github.com/belfryhq/belfry/shard/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // Report is what a data folder holds.

@@ -19,9 +19,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
-	"github.com/belfryhq/belfry/shard/logstore"
-	"github.com/belfryhq/belfry/shard/raftdisk"
 )
 
 type nobody struct{}

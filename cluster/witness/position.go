@@ -3,7 +3,7 @@ package witness
 import (
 	"fmt"
 
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 // Position is a place in the history of a Raft group's replica.

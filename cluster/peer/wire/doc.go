@@ -28,7 +28,7 @@
 // exchanged one by one, in any order and back again.
 //
 // Requests of a group may overtake each other where they change from one way to another, or one stream ends and the
-// next begins; so they may between any two connections. Raft does not mind, and package shard/install looks after
+// next begins; so they may between any two connections. Raft does not mind, and package raftgroup/install looks after
 // snapshots.
 //
 // Votes, snapshots and the hand-over of leadership stay with Raft's transport: they are rare, and snapshots are large.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/heartbeat"
+	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
 // Group is one Raft group's part in the streams: its requests to other nodes, and the inbox of theirs.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 
-	"github.com/belfryhq/belfry/shard/durable"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // Stores is a group's open folder.

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft-wal/types"
 
 	"github.com/belfryhq/belfry/fsm/flaw"
-	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
 // segmentVFS is where the log's segments lie.

@@ -23,8 +23,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/durable"
-	"github.com/belfryhq/belfry/shard/raftlog"
+	"github.com/belfryhq/belfry/raftgroup/durable"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
 const (

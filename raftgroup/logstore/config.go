@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
 // Why Open refuses a folder, and how a write can end. Compare with errors.Is.

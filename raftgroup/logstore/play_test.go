@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/belfryhq/belfry/shard/durable"
-	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/raftgroup/durable"
+	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
 // This test program can be a process that writes to a log until it is killed, or until its disk fails it: somebody else

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 func (f *follower) isUndone(what string, answer <-chan raft.RPCResponse) {

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/shard/awake"
+	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
 // removals deletes segments that the log does not name any more, one after the other, beside its writes. raft-wal

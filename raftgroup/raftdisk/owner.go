@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/belfryhq/belfry/shard/durable"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // ErrForeign says that a folder, or a part of it, is another group's or another node's. Nothing in it may be used: put

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/shard/awake"
+	"github.com/belfryhq/belfry/raftgroup/awake"
 )
 
 // guard stands before every write of a group. It lets one at a time through, times it, and lets none through after the

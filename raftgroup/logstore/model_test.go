@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/shard/journal"
+	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
 // TestLogAgainstModel does what Raft does to a log, in any order, with restarts in between.

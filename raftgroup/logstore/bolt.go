@@ -12,7 +12,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/belfryhq/belfry/fsm/flaw"
-	"github.com/belfryhq/belfry/shard/durable"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // openBolt opens a raft-boltdb file, making it first if it is absent, and checks all of it once: bbolt checks nothing

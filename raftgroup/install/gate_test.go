@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/shard/logcache"
-	"github.com/belfryhq/belfry/shard/logstore"
+	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 // follower is a replica behind a gate; the test is its leader.

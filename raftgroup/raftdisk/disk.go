@@ -13,9 +13,9 @@ import (
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/shard/journal"
-	"github.com/belfryhq/belfry/shard/logstore"
-	"github.com/belfryhq/belfry/shard/snapshots"
+	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
 // snapshotsKept is how many snapshots a group keeps.
