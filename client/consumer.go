@@ -90,7 +90,7 @@ func (k *consumer) end(j *job, err error) {
 	k.settler.put(verdict, func(l *line) {
 		if l.result.Err != nil {
 			k.o.Logger.Warn("a task was not settled", "queue", k.queue, "task", j.task.ID, "as", l.verb,
-				"error", l.result.Err)
+				"err", l.result.Err)
 		}
 	})
 	j.cancel(nil)

@@ -37,7 +37,7 @@ func (k *consumer) stream(ctx context.Context) error {
 		case errors.As(err, &refusal) && !refusal.transient():
 			return err
 		}
-		k.o.Logger.Debug("a consumer's stream has ended", "queue", k.queue, "node", base, "error", err)
+		k.o.Logger.Debug("a consumer's stream has ended", "queue", k.queue, "node", base, "err", err)
 		at = (at + 1) % len(k.c.nodes.given)
 		if failures++; time.Since(began) > streamCalm {
 			failures = 1

@@ -73,7 +73,7 @@ func (w *Webhook) ended(ctx context.Context, a fsm.Attempt, v verdict, took time
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
 		slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
 		slog.Uint64("attempt", uint64(a.Task.GetAttempts())), slog.String("destination", destination),
-		slog.String("result", v.class.String()), slog.Duration("took", took), slog.String("error", v.Error))
+		slog.String("result", v.class.String()), slog.Duration("took", took), slog.String("err", v.Error))
 }
 
 // Close drops the connections that are kept, and lets no further attempt begin. It neither ends nor awaits running

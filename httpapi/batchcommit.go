@@ -67,7 +67,7 @@ func (t *batch) answersTo(lines []line, replies []fsm.Reply) *[]byte {
 
 func (t *batch) logInternal(err error) {
 	if err != nil && problemOf(err).kind == internalError {
-		t.s.cfg.Logger.Error("batch line failed", "error", err)
+		t.s.cfg.Logger.Error("batch line failed", "err", err)
 	}
 }
 

@@ -267,5 +267,5 @@ func (s *Server) logCut(err error) {
 	if errors.As(err, &broken) || problemOf(err).kind == internalError && !errors.Is(err, errClient) {
 		level = slog.LevelError
 	}
-	s.cfg.Logger.Log(context.Background(), level, "stream cut", "error", err)
+	s.cfg.Logger.Log(context.Background(), level, "stream cut", "err", err)
 }

@@ -211,7 +211,7 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 	defer cancel()
 	for _, reply := range s.cfg.Backend.Do(ctx, commands) {
 		if reply.Err != nil {
-			s.cfg.Logger.Debug("a task that nobody took is left to its lease's end", "error", reply.Err)
+			s.cfg.Logger.Debug("a task that nobody took is left to its lease's end", "err", reply.Err)
 		}
 	}
 }

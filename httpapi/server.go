@@ -171,7 +171,7 @@ func (s *Server) fail(err error, c echo.Context) {
 	}
 	p := problemOf(err)
 	if p.kind == internalError {
-		s.cfg.Logger.Error("call failed", "method", c.Request().Method, "path", c.Path(), "error", err)
+		s.cfg.Logger.Error("call failed", "method", c.Request().Method, "path", c.Path(), "err", err)
 	}
 	s.refuse(c, p)
 }

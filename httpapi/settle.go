@@ -87,7 +87,7 @@ func (s *Server) settleProblem(reply fsm.Reply) (_ *problem, replaced bool) {
 	}
 	p := problemOf(reply.Err)
 	if p.kind == internalError {
-		s.cfg.Logger.Error("settle failed", "error", reply.Err)
+		s.cfg.Logger.Error("settle failed", "err", reply.Err)
 	}
 	return p, false
 }

@@ -160,7 +160,7 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		t.s.cfg.Logger.Debug("stream's lease failed", "queue", t.queue, "error", err)
+		t.s.cfg.Logger.Debug("stream's lease failed", "queue", t.queue, "err", err)
 	}
 	held, ok := t.s.hold(tasks)
 	if !ok || len(tasks) == 0 {

@@ -206,7 +206,7 @@ func (s *Server) get(c echo.Context) error {
 func (s *Server) readFailed(err error) error {
 	p := readProblem(err)
 	if p.kind == internalError {
-		s.cfg.Logger.Error("read failed", "error", err)
+		s.cfg.Logger.Error("read failed", "err", err)
 	}
 	return p
 }

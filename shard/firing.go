@@ -135,7 +135,7 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
-		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "error", err)
+		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
 		return true // its lease will end
 	}
 	if f.lead.proposer.queue.settle(s) {

@@ -178,7 +178,7 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "error", err)
+		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "err", err)
 		if errors.Is(err, ErrClockApart) || failures%checksBeforeAway == 0 {
 			l.giveAway(ctx)
 		}
@@ -196,7 +196,7 @@ func (l *leadership) giveAway(ctx context.Context) bool {
 		return false
 	}
 	if err := l.transfer(ctx, to, 0, true); err != nil && ctx.Err() == nil {
-		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "error", err)
+		l.shard.cfg.Logger.Warn("leadership not given away", "to", to, "err", err)
 	}
 	return true
 }

@@ -179,7 +179,7 @@ func (s *Shard) current() *leadership {
 // fatal reports what the group cannot survive, once, and stops it.
 func (s *Shard) fatal(err error) {
 	s.fatalOnce.Do(func() {
-		s.cfg.Logger.Error("the shard cannot go on", "error", err)
+		s.cfg.Logger.Error("the shard cannot go on", "err", err)
 		if s.opened.Load() {
 			go s.shutDownRaft()
 		}
@@ -195,7 +195,7 @@ func (s *Shard) shutDownRaft() {
 			s.cfg.Logger.Info("raft has not answered everything when the replica stopped")
 		}
 		if err := s.raft.Shutdown().Error(); err != nil {
-			s.cfg.Logger.Warn("raft did not shut down cleanly", "error", err)
+			s.cfg.Logger.Warn("raft did not shut down cleanly", "err", err)
 		}
 		close(s.raftDown)
 	}
@@ -215,7 +215,7 @@ func (s *Shard) settleLast() {
 	ctx, cancel := context.WithTimeout(context.Background(), lastEntry)
 	defer cancel()
 	if err := l.proposer.queue.flush(ctx); err != nil {
-		s.cfg.Logger.Info("an entry was still out when the replica stopped", "error", err)
+		s.cfg.Logger.Info("an entry was still out when the replica stopped", "err", err)
 	}
 }
 
@@ -270,6 +270,6 @@ func (s *Shard) leave(ctx context.Context) {
 		return
 	}
 	if err := l.transfer(ctx, to, s.cfg.Timing.Patience, true); err != nil {
-		s.cfg.Logger.Info("leadership not given away", "to", to, "error", err)
+		s.cfg.Logger.Info("leadership not given away", "to", to, "err", err)
 	}
 }

@@ -109,7 +109,7 @@ func (s *Shard) snapshotter(ctx context.Context) {
 			continue
 		}
 		if err := s.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Warn("no snapshot taken", "error", err, "retry", snapshotRetry)
+			s.cfg.Logger.Warn("no snapshot taken", "err", err, "retry", snapshotRetry)
 			sleep(ctx, snapshotRetry)
 		}
 	}

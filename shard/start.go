@@ -94,7 +94,7 @@ func (f *firing) prepare(g fsm.Grant) (_ begun, refused *fsmpb.Settle) {
 		err = errNoTarget
 	}
 	if err != nil {
-		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "error", err)
+		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "err", err)
 		return begun{}, policy.released(now)
 	}
 	b.Attempt = fsm.Attempt{Task: task, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}

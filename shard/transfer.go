@@ -149,7 +149,7 @@ func (l *leadership) goHome(ctx context.Context) {
 			continue
 		}
 		if err := l.transfer(ctx, home, calm, false); err != nil && ctx.Err() == nil {
-			s.cfg.Logger.Info("leadership not given to its preferred node", "to", home, "error", err)
+			s.cfg.Logger.Info("leadership not given to its preferred node", "to", home, "err", err)
 			pause = min(max(2*pause, calm), time.Minute)
 		}
 	}

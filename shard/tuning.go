@@ -58,7 +58,7 @@ func (s *Shard) reload(stays string, change func(*raft.ReloadableConfig)) {
 	c := s.raft.ReloadableConfig()
 	change(&c)
 	if err := s.raft.ReloadConfig(c); err != nil {
-		s.cfg.Logger.Error(stays, "error", err)
+		s.cfg.Logger.Error(stays, "err", err)
 	}
 }
 

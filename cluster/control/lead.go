@@ -53,7 +53,7 @@ func (g *Group) retime(leads bool) {
 		c.HeartbeatTimeout, c.ElectionTimeout = leaderPatience*g.cfg.Heartbeat, leaderPatience*g.cfg.Heartbeat
 	}
 	if err := g.raft.ReloadConfig(c); err != nil {
-		g.cfg.Logger.Error("raft keeps its timeouts", "error", err)
+		g.cfg.Logger.Error("raft keeps its timeouts", "err", err)
 	}
 }
 

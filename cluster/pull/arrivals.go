@@ -55,7 +55,7 @@ func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []d
 			if n.Id == p.cfg.Self {
 				answers[i] = p.ArrivedHere(shard, fences)
 			} else if answers[i], err = p.cfg.Arrived(ctx, n.Id, shard, fences); err != nil {
-				p.cfg.Logger.Debug("a node did not say what came to it", "node", n.Id, "shard", shard, "error", err)
+				p.cfg.Logger.Debug("a node did not say what came to it", "node", n.Id, "shard", shard, "err", err)
 			}
 		})
 	}

@@ -48,7 +48,7 @@ func (l *link) run() {
 			return
 		}
 		if err := l.stream(); err != nil && l.puller.ctx.Err() == nil {
-			l.puller.cfg.Logger.Debug("a node gives no tasks", "node", l.node, "error", err)
+			l.puller.cfg.Logger.Debug("a node gives no tasks", "node", l.node, "err", err)
 		}
 		l.broken()
 	}

@@ -27,7 +27,7 @@ func (p *Puller) open(ctx context.Context, node string) (Stream, error) {
 		defer close(s.replies)
 		err := p.Serve(pipeEnd{s}, ctx.Done())
 		if err != nil && !errors.Is(err, context.Canceled) {
-			p.cfg.Logger.Warn("this node's own consumers were cut off", "error", err)
+			p.cfg.Logger.Warn("this node's own consumers were cut off", "err", err)
 		}
 	})
 	return s, nil

@@ -68,7 +68,7 @@ func (p *Publisher) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 		p.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
 			slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
 			slog.Uint64("attempt", uint64(a.Task.GetAttempts())), slog.String("destination", t.Destination()),
-			slog.String("result", string(r)), slog.Duration("took", took), slog.String("error", out.Error))
+			slog.String("result", string(r)), slog.Duration("took", took), slog.String("err", out.Error))
 	}
 	return out
 }

@@ -101,7 +101,7 @@ func (g *Gate) judgeSnapshot(r *raft.Raft, rpc raft.RPC, req *raft.InstallSnapsh
 		g.pass(rpc)
 		return
 	}
-	g.logger.Info("a leader's snapshot is not installed", "last", req.LastLogIndex, "known", known, "error", err)
+	g.logger.Info("a leader's snapshot is not installed", "last", req.LastLogIndex, "known", known, "err", err)
 	resp := &raft.InstallSnapshotResponse{Term: term, Success: known}
 	g.ended.Go(func() { // the connection is of use only when the snapshot was read, and others need not wait for that
 		_, broken := io.Copy(io.Discard, rpc.Reader)
