@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	desk "github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Of BenchmarkConsumerStorm.
@@ -101,7 +101,7 @@ func probeFor(b *testing.B, n *node, from time.Time) (latencies []time.Duration)
 type stormWorker struct {
 	b      *testing.B
 	node   *node
-	demand *pull.Demand
+	demand *desk.Demand
 	come   chan struct{} // capacity 1
 	ended  chan struct{} // closed: no more tasks come
 

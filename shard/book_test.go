@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // turmoil is a script of what operators, receivers, consumers and leaders may do to tasks of a few queues.
@@ -24,7 +24,7 @@ type turmoil struct {
 	mu     sync.Mutex
 	down   map[string]bool // destinations
 	tasks  int
-	demand map[string]*pull.Demand
+	demand map[string]*desk.Demand
 }
 
 // step is one thing that happens; its number says to which queue or receiver.
@@ -154,7 +154,7 @@ func TestNothingIsForgotten(t *testing.T) {
 		last := rapid.SliceOfN(rapid.SampledFrom([]int{2, 3, 5, 6}), 3, 3).Draw(rt, "last policies")
 		failure := ""
 		synctest.Test(t, func(t *testing.T) {
-			m := &turmoil{t: t, d: newDecided(), down: map[string]bool{}, demand: map[string]*pull.Demand{}}
+			m := &turmoil{t: t, d: newDecided(), down: map[string]bool{}, demand: map[string]*desk.Demand{}}
 			m.c = newReplicas(t, 1, m.d.governs)
 			m.c.sink.respond = m.respond
 			m.c.startAll()

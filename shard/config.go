@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
-	"github.com/belfryhq/belfry/shard/pull"
-	"github.com/belfryhq/belfry/shard/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
 // Config says what a shard is, where it lives and what it may use.
@@ -54,7 +54,7 @@ type Config struct {
 	ClockAgrees func(ctx context.Context, voters []string) error
 	// Arrived asks all nodes which of these leases came to them; who does not answer soon is left out. A leader that
 	// begins gives back what did not arrive. Nil: nobody is asked.
-	Arrived func(ctx context.Context, fences []uint64) []pull.Arrivals
+	Arrived func(ctx context.Context, fences []uint64) []desk.Arrivals
 	// MayLead tells whether a node is thought to be up, its clock right, and its replica of this shard fit to lead; a hint
 	// for giving the leadership away. Nil: contact alone decides.
 	MayLead func(nodeID string) bool

@@ -9,7 +9,7 @@
 //	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
 //	firing    holds each grant to its instant, looks once more, and starts it
-//	desk      where consumers' demands wait, and are handed the tasks leased for them (package pull)
+//	desk      where consumers' demands wait, and are handed the tasks leased for them (dispatch/desk)
 //	rules     has the shard's rules follow the queues' policies
 //	reclaim   gives back what the leader before had leased and nobody got
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time

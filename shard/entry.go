@@ -8,7 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
 // What one entry holds at most. A single command over the bytes goes alone.

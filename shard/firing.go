@@ -10,7 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
 // firing holds granted attempts until they are due and starts them. A grant that waits is a name and an instant; what

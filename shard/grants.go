@@ -5,7 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // What one entry grants and names at most: it keeps one apply short.
@@ -102,7 +102,7 @@ func (g *granter) grant(l *lane, n int) int {
 		g.grants = append(g.grants, &fsmpb.Grant{Lane: laneOf(l.Lane), Max: uint32(n)})
 		return n
 	}
-	g.book.useDemands(l, n, func(d pull.Wish, n int) {
+	g.book.useDemands(l, n, func(d desk.Wish, n int) {
 		g.grants = append(g.grants, &fsmpb.Grant{
 			Lane: laneOf(l.Lane), Max: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag, Holder: d.Holder,
 		})
@@ -163,7 +163,7 @@ func (b *book) asked(l *lane) int {
 }
 
 // useDemands uses up n tasks of what a lane's consumers ask for, in their order.
-func (b *book) useDemands(l *lane, n int, use func(pull.Wish, int)) {
+func (b *book) useDemands(l *lane, n int, use func(desk.Wish, int)) {
 	for n > 0 && b.asked(l) > 0 {
 		d := &l.demands[0]
 		if part := min(n, d.Max); part > 0 {
@@ -185,7 +185,7 @@ func (b *book) credits() []*fsmpb.LaneCredit {
 	b.consumed.walk(maxCredits, func(l *lane) bool {
 		if !l.queue.isShut() && l.queue.permits == nil && l.Pulled {
 			n := b.pacing.credit(now, b.asked(l), l.Ready-l.granted)
-			b.useDemands(l, n, func(d pull.Wish, n int) {
+			b.useDemands(l, n, func(d desk.Wish, n int) {
 				credits = append(credits, &fsmpb.LaneCredit{
 					Lane: laneOf(l.Lane), Grants: uint32(n), LeaseMs: d.Lease.Milliseconds(), Tag: d.Tag, Holder: d.Holder,
 				})

@@ -3,7 +3,7 @@ package shard
 import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/lend"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
 // queueName names a queue.

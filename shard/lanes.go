@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/shard/lend"
-	"github.com/belfryhq/belfry/shard/pull"
-	"github.com/belfryhq/belfry/shard/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
 // maxIdleLanes is how many lanes without a task are remembered for what is known of their receivers.
@@ -35,7 +35,7 @@ type lane struct {
 	inEntry bool
 	freed   int         // attempts that end
 	granted int         // attempts that may begin
-	demands []pull.Wish // what its consumers still ask for
+	demands []desk.Wish // what its consumers still ask for
 	asked   bool        // demands is set
 }
 

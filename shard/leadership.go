@@ -12,8 +12,8 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/lend"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
 // clockCheckTimeout bounds one comparison of clocks. If it does not show that others should lead, the leadership is
@@ -34,7 +34,7 @@ type leadership struct {
 	began time.Time
 	given []fsm.Given // what the leadership before had leased; reclaim's, once ready is closed
 
-	desk     *pull.Desk   // where consumers wait
+	desk     *desk.Desk   // where consumers wait
 	lender   *lend.Lender // of the queues that this shard owns
 	inForce  mark         // the version of the policies that it goes by; 0: of none
 	proposer *proposer

@@ -7,23 +7,23 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease begins a demand of a consumer for req.Max tasks, which lasts until it is withdrawn or this leadership ends. The
 // error is an *fsm.NotLeaderError. Namespace and queue must be named.
-func (s *Shard) Lease(req fsm.LeaseRequest, c pull.Consumer) (*pull.Demand, error) {
+func (s *Shard) Lease(req fsm.LeaseRequest, c desk.Consumer) (*desk.Demand, error) {
 	l := s.current()
 	if l == nil {
 		return nil, s.notLeader()
 	}
 	lane := fsm.Lane{Namespace: req.Namespace, Queue: req.Queue}
-	return l.desk.Open(lane, pull.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
+	return l.desk.Open(lane, desk.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
 }
 
 // newDesk opens the desk of a leadership.
-func newDesk(l *leadership) *pull.Desk {
-	return pull.NewDesk(pull.Config{
+func newDesk(l *leadership) *desk.Desk {
+	return desk.NewDesk(desk.Config{
 		Changed: func(lane fsm.Lane) {
 			l.proposer.queue.tell(func(b *book) { b.demandChanged(lane) })
 		},

@@ -10,7 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // puller stands for a node whose consumers ask this leader for tasks.
@@ -60,7 +60,7 @@ func (p *puller) counts() (answers, tasks int) {
 	return len(p.looks), len(p.tasks)
 }
 
-func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration) (*puller, *pull.Demand) {
+func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration) (*puller, *desk.Demand) {
 	t.Helper()
 	p := &puller{}
 	d, err := n.Lease(fsm.LeaseRequest{Namespace: "default", Queue: queue, Max: total, Lease: lease}, p)
@@ -231,7 +231,7 @@ func TestNobodyLeftGivesBack(t *testing.T) {
 // TestIdleConsumersCostNothing: no entry, however many wait and however long.
 func TestIdleConsumersCostNothing(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
-		var demands []*pull.Demand
+		var demands []*desk.Demand
 		for i := range 1000 {
 			_, d := n.lease(t, fmt.Sprint("queue-", i%500), 100, time.Minute)
 			demands = append(demands, d)

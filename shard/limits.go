@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/lend"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
 func isLimited(p *fsmpb.QueuePolicy) bool { return p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0 }

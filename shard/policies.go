@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/lend"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
 // Policies is what the cluster has decided about its queues, as far as this node knows. Its methods are called often.

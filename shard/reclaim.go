@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // How a new leader asks what arrived of what the one before it had leased. It waits until one that ended in order has
@@ -36,7 +36,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 }
 
 // missing picks the leases that their nodes do not have, and those of nodes that did not answer.
-func missing(given []fsm.Given, answers []pull.Arrivals) (lost []fsm.Grant, unknown []fsm.Given) {
+func missing(given []fsm.Given, answers []desk.Arrivals) (lost []fsm.Grant, unknown []fsm.Given) {
 	arrived := map[uint64]bool{}
 	answered := map[uint32]bool{}
 	for _, a := range answers {

@@ -10,17 +10,17 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // holders are the nodes whose consumers lease, as a new leader finds them.
 type holders struct {
 	mu      sync.Mutex
 	asked   [][]uint64
-	answers func(try int) []pull.Arrivals
+	answers func(try int) []desk.Arrivals
 }
 
-func (h *holders) arrived(_ context.Context, fences []uint64) []pull.Arrivals {
+func (h *holders) arrived(_ context.Context, fences []uint64) []desk.Arrivals {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, slices.Clone(fences))
@@ -63,10 +63,10 @@ func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 		n.leaseFor(t, 0, "unknown")
 		done := n.leaseFor(t, 7, "done")
 		n.must(t, settleOf(done, fsmpb.Verdict_VERDICT_DELIVERED))
-		h.answers = func(try int) []pull.Arrivals {
-			answers := []pull.Arrivals{{Holder: 7, Fences: []uint64{came.Fence}}}
+		h.answers = func(try int) []desk.Arrivals {
+			answers := []desk.Arrivals{{Holder: 7, Fences: []uint64{came.Fence}}}
 			if try == 2 {
-				answers = append(answers, pull.Arrivals{Holder: 8})
+				answers = append(answers, desk.Arrivals{Holder: 8})
 			}
 			return answers
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/shard/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
 // maxBatchBytes is how much payload goes to a receiver in one request of several tasks.

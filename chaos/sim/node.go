@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
-	desk "github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Node is a place where one process after the other runs. Clock and disks are the node's.

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/fsm"
-	desk "github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease begins a demand at a shard led by this process.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	desk "github.com/belfryhq/belfry/shard/pull"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // arrivalsKept is how many leases of a shard a node remembers: more than a replica does of all nodes', so that what a

@@ -3,7 +3,7 @@
 // # A pool
 //
 // The consumers of this node that ask for tasks of one queue with one lease are a pool. The pool spreads its need over
-// the shards as standing demands, one for each shard, at the node that leads the shard (see shard/pull for that end).
+// the shards as standing demands, one for each shard, at the node that leads the shard (see shard/dispatch/desk for that end).
 // Between two nodes there is one stream for each direction of asking. The pool raises a demand as tasks arrive and
 // consumers come, and only once the demand is half used up, so that one message tops up much. A due task costs one
 // message from the node that leads its shard. Shards led here are asked in the same way, over a pipe in memory.

@@ -1,4 +1,4 @@
-package pull
+package desk
 
 import (
 	"container/list"

@@ -1,4 +1,4 @@
-// Package pull is the desk at a shard's leader where consumers' demands wait for due tasks.
+// Package desk is the desk at a shard's leader where consumers' demands wait for due tasks.
 //
 // # How a task gets to a consumer
 //
@@ -38,4 +38,4 @@
 // Not one demand for each call of a consumer: it would have to be withdrawn at all other shards at each arrival, and be
 // named anew in the next entry. Not a stock of tasks at the desk, leased before any demand: their leases would run, and
 // other consumers would not see them.
-package pull
+package desk
