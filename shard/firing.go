@@ -138,11 +138,11 @@ func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (qu
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
 		return true // its lease will end
 	}
-	if f.lead.proposer.queue.settle(s) {
+	if f.lead.proposer.intake.settle(s) {
 		return true
 	}
 	l := f.shard.current()
-	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.queue.settle(s)
+	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.intake.settle(s)
 }
 
 // pause holds new attempts back and gives those not begun back to their lanes.

@@ -28,7 +28,7 @@ func toEach(t testing.TB, lead *node, name string, n int, due time.Time) {
 // bookOf has a look at the leader's book, in the only goroutine that may.
 func bookOf(n *node, look func(*book)) {
 	done := make(chan struct{})
-	n.current().proposer.queue.tell(func(b *book) { look(b); close(done) })
+	n.current().proposer.intake.tell(func(b *book) { look(b); close(done) })
 	<-done
 }
 

@@ -71,7 +71,7 @@ func (l *leadership) takeOver() {
 	if !l.clearToLead(l.ctx) || !l.agreeOnClock(l.ctx) {
 		return
 	}
-	l.proposer.queue.requestTakeover()
+	l.proposer.intake.requestTakeover()
 	select {
 	case <-l.ctx.Done():
 		return
@@ -133,7 +133,7 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 	for _, cmd := range cmds {
 		bytes += int64(cmd.SizeVT())
 	}
-	reserved, err := l.proposer.queue.reserve(bytes)
+	reserved, err := l.proposer.intake.reserve(bytes)
 	if err != nil {
 		return nil, err
 	}

@@ -25,10 +25,10 @@ func (s *Shard) Lease(req fsm.LeaseRequest, c desk.Consumer) (*desk.Demand, erro
 func newDesk(l *leadership) *desk.Desk {
 	return desk.NewDesk(desk.Config{
 		Changed: func(lane fsm.Lane) {
-			l.proposer.queue.tell(func(b *book) { b.demandChanged(lane) })
+			l.proposer.intake.tell(func(b *book) { b.demandChanged(lane) })
 		},
 		Look: func(lane fsm.Lane) {
-			l.proposer.queue.tell(func(b *book) { b.looks.add(lane) })
+			l.proposer.intake.tell(func(b *book) { b.looks.add(lane) })
 		},
 		Task:    l.leasedTask,
 		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },

@@ -19,19 +19,19 @@ const refusalPause = 2 * time.Millisecond
 
 // proposer makes entries of what waits, one at a time, and hands out what they did.
 type proposer struct {
-	lead  *leadership
-	shard *Shard
-	queue *queue
-	book  *book
-	alarm *time.Timer // for the next lane that waits for an instant
-	ahead foresight   // of a flaw
-	done  chan struct{}
+	lead   *leadership
+	shard  *Shard
+	intake *intake
+	book   *book
+	alarm  *time.Timer // for the next lane that waits for an instant
+	ahead  foresight   // of a flaw
+	done   chan struct{}
 }
 
 func newProposer(l *leadership) *proposer {
-	p := &proposer{lead: l, shard: l.shard, queue: newQueue(l.shard.cfg.MaxPending), done: make(chan struct{})}
+	p := &proposer{lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending), done: make(chan struct{})}
 	p.book = newBook(l)
-	p.alarm = time.AfterFunc(never, p.queue.requestGrants)
+	p.alarm = time.AfterFunc(never, p.intake.requestGrants)
 	return p
 }
 
@@ -40,10 +40,10 @@ func (p *proposer) run(ctx context.Context) {
 	defer close(p.done)
 	defer p.retire()
 	for {
-		w := p.queue.take(ctx)
+		w := p.intake.take(ctx)
 		if w == nil || ctx.Err() != nil {
-			p.queue.answer(segmentsOf(w), nil, p.shard.notLeader())
-			p.queue.close(p.shard.notLeader())
+			p.intake.answer(segmentsOf(w), nil, p.shard.notLeader())
+			p.intake.close(p.shard.notLeader())
 			return
 		}
 		e, err := p.assemble(w)
@@ -207,7 +207,7 @@ func (p *proposer) stuck(last error) {
 // fail answers an entry that did not commit, or may not have, and ends the leadership: Raft has ended it already, or is
 // about to.
 func (p *proposer) fail(e *entry, err error) {
-	p.queue.answer(e.segments, nil, p.shard.proposalError(err))
+	p.intake.answer(e.segments, nil, p.shard.proposalError(err))
 	if e.advance != nil {
 		e.advance.done <- advanced{ended: true}
 	}
@@ -216,7 +216,7 @@ func (p *proposer) fail(e *entry, err error) {
 
 // finish hands out what an entry did.
 func (p *proposer) finish(e *entry, got applied) {
-	p.queue.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
+	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	if e.takeover {
 		p.lead.open(got.term)
 	}
@@ -261,7 +261,7 @@ func (p *proposer) lookAgain() {
 	next, ok := p.book.wake(now)
 	if p.book.pending() {
 		if !p.book.pacing.isResting(now) {
-			p.queue.requestGrants()
+			p.intake.requestGrants()
 		} else if rest := p.book.pacing.until; !ok || rest.Before(next) {
 			next, ok = rest, true
 		}

@@ -39,7 +39,7 @@ func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error
 		return refuse(len(cmds), err) // whoever leads may have room
 	}
 	reserved, err := l.admit(ctx, cmds)
-	defer l.proposer.queue.release(reserved)
+	defer l.proposer.intake.release(reserved)
 	if err != nil {
 		return s.refuse(len(cmds), err)
 	}

@@ -22,7 +22,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 	for {
 		policed, changed := s.cfg.Policies.Watch()
 		held := s.heldUnknown()
-		l.proposer.queue.tell(func(b *book) { b.policiesChanged(held) })
+		l.proposer.intake.tell(func(b *book) { b.policiesChanged(held) })
 		if policed.Known {
 			differences := rulesChanged(of, policed.Queues)
 			if !known {
@@ -32,7 +32,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 				return
 			}
 			of, known = policed.Queues, true
-			l.proposer.queue.tell(func(*book) { l.inForce.raise(policed.Version) })
+			l.proposer.intake.tell(func(*book) { l.inForce.raise(policed.Version) })
 		}
 		select {
 		case <-ctx.Done():
@@ -47,7 +47,7 @@ func (l *leadership) setRules(ctx context.Context, rules []*fsmpb.QueueRule) boo
 	for len(rules) > 0 {
 		n := min(len(rules), maxRules)
 		select {
-		case <-l.proposer.queue.requestRules(rules[:n]):
+		case <-l.proposer.intake.requestRules(rules[:n]):
 		case <-ctx.Done():
 			return false
 		}

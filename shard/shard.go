@@ -117,9 +117,9 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	if err != nil {
 		return refuse(len(cmds), err)
 	}
-	queue := l.proposer.queue
+	intake := l.proposer.intake
 	reserved, err := l.admit(ctx, cmds)
-	defer queue.release(reserved)
+	defer intake.release(reserved)
 	if err != nil {
 		return s.refuse(len(cmds), err)
 	}
@@ -131,13 +131,13 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	if err != nil {
 		return s.refuse(len(cmds), fmt.Errorf("%w: %w", fsm.ErrNotProposed, err))
 	}
-	if err := queue.enqueue(c, reserved); err != nil {
+	if err := intake.enqueue(c, reserved); err != nil {
 		return s.refuse(len(cmds), err)
 	}
 	select {
 	case <-c.done:
 	case <-ctx.Done():
-		queue.leave(ctx, c)
+		intake.leave(ctx, c)
 	}
 	return c.replies
 }
@@ -214,7 +214,7 @@ func (s *Shard) settleLast() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lastEntry)
 	defer cancel()
-	if err := l.proposer.queue.flush(ctx); err != nil {
+	if err := l.proposer.intake.flush(ctx); err != nil {
 		s.cfg.Logger.Info("an entry was still out when the replica stopped", "err", err)
 	}
 }

@@ -65,7 +65,7 @@ func (s *Shard) Status() Status {
 	}
 	if l := s.current(); l != nil {
 		st.Open = l.term.Load() > 0
-		st.Pending = l.proposer.queue.pendingBytes()
+		st.Pending = l.proposer.intake.pendingBytes()
 		st.Peers = s.peers(st.Voters, term)
 	}
 	return st

@@ -59,7 +59,7 @@ func (t *ticker) run(ctx context.Context) {
 
 func (t *ticker) ask() <-chan advanced {
 	t.last = time.Now()
-	return t.lead.proposer.queue.requestAdvance()
+	return t.lead.proposer.intake.requestAdvance()
 }
 
 // waitForDue sleeps until the wheel's next event is less than a horizon away, and the last Advance at least half a

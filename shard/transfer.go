@@ -68,7 +68,7 @@ func (l *leadership) calm(ctx context.Context, patience time.Duration) bool {
 func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 4*l.shard.cfg.Timing.Election)
 	defer cancel()
-	err := l.proposer.queue.flush(ctx)
+	err := l.proposer.intake.flush(ctx)
 	if err == nil {
 		err = l.levelWith(ctx, to, urgent)
 	}
@@ -76,7 +76,7 @@ func (l *leadership) handOver(ctx context.Context, to string, urgent bool) error
 		err = l.giveTo(ctx, to)
 	}
 	if err != nil {
-		l.proposer.queue.resume()
+		l.proposer.intake.resume()
 	}
 	return err
 }

@@ -126,7 +126,7 @@ func call1(t *testing.T, payload int, n int) *call {
 // TestQueueBounds: entries are bounded in commands and bytes, the largest command goes alone, users' calls are refused
 // over the limit, and the leader's own commands never.
 func TestQueueBounds(t *testing.T) {
-	q := newQueue(1 << 20)
+	q := newIntake(1 << 20)
 	q.requestTakeover()
 	first := call1(t, 256<<10, 1)
 	calls := []*call{first, call1(t, 10, 3000), call1(t, 1000, 200)}
@@ -164,7 +164,7 @@ func TestQueueBounds(t *testing.T) {
 // A call of many commands, or of large ones, keeps nobody waiting who came after it, and alone it gets whole entries.
 func TestLargeCallsTakeTurns(t *testing.T) {
 	for name, large := range map[string]*call{"many": call1(t, 10, 5000), "large": call1(t, 50<<10, 100)} {
-		q := newQueue(1 << 30)
+		q := newIntake(1 << 30)
 		q.requestTakeover()
 		small := call1(t, 100, 1)
 		for _, c := range []*call{large, small} {
@@ -190,7 +190,7 @@ func TestLargeCallsTakeTurns(t *testing.T) {
 // bytes add up.
 func TestQueueModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		q := newQueue(1 << 40)
+		q := newIntake(1 << 40)
 		q.requestTakeover()
 		var calls []*call
 		var reserved []*reservation
@@ -266,7 +266,7 @@ func TestQueueModel(t *testing.T) {
 
 // Who has waited for the Takeover is not refused after it, whoever came in between.
 func TestReservedRoomIsKept(t *testing.T) {
-	q := newQueue(1 << 20)
+	q := newIntake(1 << 20)
 	room, err := q.reserve(2 << 20) // alone, it may be too large
 	if err != nil {
 		t.Fatal(err)

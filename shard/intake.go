@@ -18,9 +18,9 @@ const (
 	taking               // everything
 )
 
-// queue is what waits for the next entry: the leader's own commands, which are never refused, and users' calls, which
+// intake is what waits for the next entry: the leader's own commands, which are never refused, and users' calls, which
 // are bounded in bytes.
-type queue struct {
+type intake struct {
 	limit   int64
 	changed chan struct{} // capacity 1: look again
 
@@ -53,13 +53,13 @@ type work struct {
 	bytes    int
 }
 
-func newQueue(limit int64) *queue {
-	return &queue{limit: limit, changed: make(chan struct{}, 1)}
+func newIntake(limit int64) *intake {
+	return &intake{limit: limit, changed: make(chan struct{}, 1)}
 }
 
 // enqueue lets a call wait, in the room that was reserved for it if some was. A call that is over the limit by itself
 // is taken when nothing else waits.
-func (q *queue) enqueue(c *call, reserved *reservation) error {
+func (q *intake) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if reserved != nil && q.closed == nil {
@@ -73,11 +73,11 @@ func (q *queue) enqueue(c *call, reserved *reservation) error {
 	return nil
 }
 
-// reservation is the room of a call that is not in the queue yet.
+// reservation is the room of a call that is not in the intake yet.
 type reservation struct{ bytes int64 }
 
 // reserve counts a call that waits elsewhere, until it is enqueued or released.
-func (q *queue) reserve(bytes int64) (*reservation, error) {
+func (q *intake) reserve(bytes int64) (*reservation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.grow(bytes); err != nil {
@@ -87,7 +87,7 @@ func (q *queue) reserve(bytes int64) (*reservation, error) {
 }
 
 // release gives back what is left of a reservation; nil: there was none.
-func (q *queue) release(r *reservation) {
+func (q *intake) release(r *reservation) {
 	if r == nil {
 		return
 	}
@@ -99,7 +99,7 @@ func (q *queue) release(r *reservation) {
 	r.bytes = 0
 }
 
-func (q *queue) grow(bytes int64) error {
+func (q *intake) grow(bytes int64) error {
 	switch {
 	case q.closed != nil:
 		return q.closed
@@ -111,7 +111,7 @@ func (q *queue) grow(bytes int64) error {
 }
 
 // leave lets a caller go whose context has ended.
-func (q *queue) leave(ctx context.Context, c *call) {
+func (q *intake) leave(ctx context.Context, c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if c.answered == len(c.ends) {
@@ -125,7 +125,7 @@ func (q *queue) leave(ctx context.Context, c *call) {
 }
 
 // settle queues a settle. After the end of the leadership it is dropped: the next one has granted the attempt anew.
-func (q *queue) settle(s settle) (queued bool) {
+func (q *intake) settle(s settle) (queued bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed != nil {
@@ -137,7 +137,7 @@ func (q *queue) settle(s settle) (queued bool) {
 }
 
 // requestAdvance asks for an Advance in the next entry.
-func (q *queue) requestAdvance() <-chan advanced {
+func (q *intake) requestAdvance() <-chan advanced {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	a := &advance{done: make(chan advanced, 1)}
@@ -152,7 +152,7 @@ func (q *queue) requestAdvance() <-chan advanced {
 
 // requestRules asks for rules to be set in the next entry. The channel is closed when they are; it is not if the
 // leadership ends before.
-func (q *queue) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
+func (q *intake) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.rules = &ruleChange{rules: rules, done: make(chan struct{})}
@@ -160,15 +160,15 @@ func (q *queue) requestRules(rules []*fsmpb.QueueRule) <-chan struct{} {
 	return q.rules.done
 }
 
-// requestTakeover opens the queue, with a Takeover before all else.
-func (q *queue) requestTakeover() {
+// requestTakeover opens the intake, with a Takeover before all else.
+func (q *intake) requestTakeover() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.takeover, q.mode = true, taking
 	wake(q.changed)
 }
 
-func (q *queue) requestGrants() {
+func (q *intake) requestGrants() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.grants = true
@@ -176,7 +176,7 @@ func (q *queue) requestGrants() {
 }
 
 // tell has the proposer's goroutine do something with its book.
-func (q *queue) tell(news func(*book)) {
+func (q *intake) tell(news func(*book)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed != nil {
@@ -187,7 +187,7 @@ func (q *queue) tell(news func(*book)) {
 }
 
 // take waits for work and takes as much as one entry holds. It returns nil once ctx has ended.
-func (q *queue) take(ctx context.Context) *work {
+func (q *intake) take(ctx context.Context) *work {
 	for {
 		if w := q.tryTake(); w != nil {
 			return w
@@ -200,7 +200,7 @@ func (q *queue) take(ctx context.Context) *work {
 	}
 }
 
-func (q *queue) tryTake() *work {
+func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
@@ -225,7 +225,7 @@ func (q *queue) tryTake() *work {
 	return w
 }
 
-func (q *queue) takeSettles(w *work) []settle {
+func (q *intake) takeSettles(w *work) []settle {
 	n := min(len(q.settles), maxEntryInternal)
 	taken := q.settles[:n:n]
 	q.settles = q.settles[n:]
@@ -242,7 +242,7 @@ const (
 	shareBytes    = maxEntryBytes / 8
 )
 
-func (q *queue) takeCalls(w *work) {
+func (q *intake) takeCalls(w *work) {
 	room := maxEntryCommands - len(w.settles)
 	for len(q.calls) > 0 && room > 0 {
 		c := q.calls[0]
@@ -263,7 +263,7 @@ func (q *queue) takeCalls(w *work) {
 }
 
 // shareOf is how many commands of a call go into the entry now. 0: the next one is for the next entry, which it begins.
-func (q *queue) shareOf(c *call, room int, w *work) int {
+func (q *intake) shareOf(c *call, room int, w *work) int {
 	left := maxEntryBytes - w.bytes
 	if len(q.calls) == 1 {
 		if n := c.fit(room, left); n > 0 {
@@ -278,7 +278,7 @@ func (q *queue) shareOf(c *call, room int, w *work) int {
 	return 1 // too large for any entry, or beside so many settles: still it must go
 }
 
-func (q *queue) takeFrom(c *call, n int, w *work) {
+func (q *intake) takeFrom(c *call, n int, w *work) {
 	size := len(c.bytes(c.taken, c.taken+n))
 	w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
 	w.bytes += size
@@ -287,7 +287,7 @@ func (q *queue) takeFrom(c *call, n int, w *work) {
 }
 
 // answer hands results to the calls of an entry, in order; nil results: err for all.
-func (q *queue) answer(segments []segment, replies []fsm.Reply, err error) {
+func (q *intake) answer(segments []segment, replies []fsm.Reply, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range segments {
@@ -300,8 +300,8 @@ func (q *queue) answer(segments []segment, replies []fsm.Reply, err error) {
 	}
 }
 
-// close ends the queue: what still waits was never proposed.
-func (q *queue) close(reason error) {
+// close ends the intake: what still waits was never proposed.
+func (q *intake) close(reason error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed != nil {
@@ -321,7 +321,7 @@ func (q *queue) close(reason error) {
 }
 
 // flush lets only settles through, until none is left and no entry is out. What else waits is kept.
-func (q *queue) flush(ctx context.Context) error {
+func (q *intake) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	q.mu.Lock()
 	q.before, q.mode, q.flushed = q.mode, flushing, flushed
@@ -339,7 +339,7 @@ func (q *queue) flush(ctx context.Context) error {
 }
 
 // reportFlushed is called when nothing is out and nothing may be taken. From then on nothing is, until resume.
-func (q *queue) reportFlushed() {
+func (q *intake) reportFlushed() {
 	if q.flushed == nil {
 		return
 	}
@@ -348,7 +348,7 @@ func (q *queue) reportFlushed() {
 }
 
 // resume goes on after a transfer that did not happen.
-func (q *queue) resume() {
+func (q *intake) resume() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mode, q.flushed = q.before, nil
@@ -356,7 +356,7 @@ func (q *queue) resume() {
 }
 
 // pendingBytes is how much users' calls wait with.
-func (q *queue) pendingBytes() int64 {
+func (q *intake) pendingBytes() int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.pending

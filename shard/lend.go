@@ -58,12 +58,12 @@ func (b *book) borrower(name queueName) *lend.Borrower {
 	if borrower, ok := b.borrowers[name]; ok {
 		return borrower
 	}
-	queue := b.lead.proposer.queue
+	intake := b.lead.proposer.intake
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
 		Context: b.lead.ctx, Namespace: name.namespace, Queue: name.queue, Shard: b.shard.cfg.ID,
 		Term: b.shard.raft.CurrentTerm(),
 		Call: b.shard.limits().Borrow,
-		Got:  func() { queue.tell(func(b *book) { b.gotPermits(name) }) },
+		Got:  func() { intake.tell(func(b *book) { b.gotPermits(name) }) },
 	})
 	b.borrowers[name] = borrower
 	return borrower
