@@ -14,7 +14,7 @@
 //	clocks      how far other nodes' clocks are from this one's
 //	forward     calls on their one hop to another node
 //	router      id → slot → shard → leader, and trying again
-//	pull        due tasks, from all leaders to the consumers that wait here
+//	consume     due tasks, from all leaders to the consumers that wait here
 //	disk        the room left for the data
 //	memory      the room left for tasks
 //	verify      checks of a stopped node's data folder

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/pull"
+	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -40,12 +40,12 @@ func checkLease(req fsm.LeaseRequest) error {
 	return nil
 }
 
-func (n *Node) newPuller() *pull.Puller {
-	return pull.New(pull.Config{
+func (n *Node) newPuller() *consume.Puller {
+	return consume.New(consume.Config{
 		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.isAlive, Do: n.router.Do,
 		Local: n.hosts.Lease,
-		Open: func(ctx context.Context, node string) (pull.Stream, error) {
-			return openSoon(ctx, func(ctx context.Context) (pull.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
+		Open: func(ctx context.Context, node string) (consume.Stream, error) {
+			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
 		},
 		Arrived: n.askArrived, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
@@ -62,7 +62,7 @@ func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clust
 }
 
 // Lease begins a demand at the replica here.
-func (h *hosts) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (pull.Demand, error) {
+func (h *hosts) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
 	s, err := h.find(id)
 	if err != nil {
 		return nil, err

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/compare"
+	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
@@ -22,7 +23,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
-	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
@@ -45,7 +45,7 @@ type Node struct {
 	leaders  *router.Leaders
 	hosts    *hosts
 	router   *router.Router
-	puller   *pull.Puller
+	puller   *consume.Puller
 	journal  *journal.Journal
 	seen     *witness.Table
 	disk     *disk.Watch

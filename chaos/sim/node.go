@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/pull"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
@@ -38,7 +38,7 @@ type process struct {
 	host     *wire.Host
 	leaders  *router.Leaders
 	router   *router.Router
-	puller   *pull.Puller
+	puller   *consume.Puller
 	clocks   *clocks.Clocks
 	policies *policies
 	opened   chan struct{} // closed when start is through
@@ -92,7 +92,7 @@ func (n *Node) begin() *process {
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: here{p},
 		Remote: func(node string) router.Shards { return there{p, node} }, Leaders: p.leaders, Alive: p.alive,
 	})
-	p.puller = pull.New(pull.Config{
+	p.puller = consume.New(consume.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
 		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull, Arrived: p.askArrived,
 	})

@@ -6,13 +6,13 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/pull"
+	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease begins a demand at a shard led by this process.
-func (h here) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (pull.Demand, error) {
+func (h here) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
 	s, err := h.p.shard(id)
 	if err != nil {
 		return nil, err
@@ -31,7 +31,7 @@ func (p *process) askArrived(ctx context.Context, node string, shard uint32, fen
 const streamPatience = 5 * time.Second
 
 // openPull opens a stream to another node, on which this one says what its consumers want.
-func (p *process) openPull(ctx context.Context, node string) (pull.Stream, error) {
+func (p *process) openPull(ctx context.Context, node string) (consume.Stream, error) {
 	return wire.Dial(ctx, p.host, node, streamPatience,
 		func(at *wire.Host, s *wire.Stream[*clusterpb.PullRequest, *clusterpb.PullReply]) {
 			if other := p.world.processAt(at); other != nil {

@@ -31,7 +31,7 @@
 // # Left to others
 //
 // The proposer decides which lanes get how much (pauses, limits), and asks for Wishes. The firing queue keeps the
-// instants. Package cluster/pull brings a task to a consumer at another node.
+// instants. Package cluster/consume brings a task to a consumer at another node.
 //
 // # Why not otherwise
 //

@@ -1,4 +1,4 @@
-package pull
+package consume
 
 import "github.com/prometheus/client_golang/prometheus"
 

@@ -1,4 +1,4 @@
-package pull
+package consume
 
 // maxNeed bounds what a pool asks for at once: far more than an entry grants.
 const maxNeed = 1 << 16

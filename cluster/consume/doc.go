@@ -1,4 +1,4 @@
-// Package pull brings due tasks to the consumers that wait at this node, from the leaders of all shards.
+// Package consume brings due tasks to the consumers that wait at this node, from the leaders of all shards.
 //
 // # A pool
 //
@@ -44,4 +44,4 @@
 // Not each consumer's call to each shard: a hundred consumers would cost twelve hundred calls, and as many withdrawals
 // for each round. Not one shard after the other: a due task would wait for the round to reach it. Not a look from time
 // to time: an idle consumer costs nothing here.
-package pull
+package consume
