@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/belfryhq/belfry/cluster/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
 // planFlags are a load and a machine as they are given.

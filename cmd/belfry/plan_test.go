@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
 func TestPlanAsJSON(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/belfryhq/belfry/cluster/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
 // textTable is a table in memory, to which writing does not fail.

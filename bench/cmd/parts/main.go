@@ -1,5 +1,5 @@
 // Parts measures what the parts of a task's life cost in processor time: at the leader, at a follower, and at the node
-// that takes the call. cluster/capacity makes plans with the figures (costs.go), under the names that are printed.
+// that takes the call. `belfry plan` makes plans with the figures (costs.go), under the names that are printed.
 //
 // It runs three nodes with one shard, as processes, and reads what each has used from /proc (so it needs Linux) before
 // and after a step. Steps differ in what share of the work they do, and a few equations tell the parts: a lone caller

@@ -68,7 +68,7 @@ const (
 
 // Where and when. Repeat what a line names, and write down what comes out.
 const (
-	byTest  = "go test ./cluster/capacity -run TestBytes -v"
+	byTest  = "go test ./cmd/belfry/internal/capacity -run TestBytes -v"
 	byParts = "go build ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry"
 	byPages = byParts + " --memory"
 	// Writing, by its ms/write; reading, by how long it takes to look through the folder of a node with many tasks; the
