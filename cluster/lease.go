@@ -43,7 +43,7 @@ func checkLease(req fsm.LeaseRequest) error {
 func (n *Node) newPuller() *consume.Puller {
 	return consume.New(consume.Config{
 		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.isAlive, Do: n.router.Do,
-		Local: n.hosts.Lease,
+		Local: n.replicas.Lease,
 		Open: func(ctx context.Context, node string) (consume.Stream, error) {
 			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })
 		},
@@ -62,8 +62,8 @@ func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clust
 }
 
 // Lease begins a demand at the replica here.
-func (h *hosts) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
-	s, err := h.find(id)
+func (r *replicas) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
+	s, err := r.find(id)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ func (l limits) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error
 }
 
 // Lend asks the replica here.
-func (h *hosts) Lend(ctx context.Context, id uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
-	s, err := h.find(id)
+func (r *replicas) Lend(ctx context.Context, id uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	s, err := r.find(id)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func (n *Node) run() {
 	n.workers.Go(n.keepRegistered)
 	n.workers.Go(n.keepAddresses)
 	n.workers.Go(n.keepTime)
-	n.hosts.follow(n.ctx, n.controlGroup())
+	n.replicas.follow(n.ctx, n.controlGroup())
 }
 
 // withRoom begins to enter the cluster again while the disk is full. Ready says so meanwhile.

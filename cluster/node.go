@@ -43,7 +43,7 @@ type Node struct {
 	clocks   *clocks.Clocks
 	peers    *peers
 	leaders  *router.Leaders
-	hosts    *hosts
+	replicas *replicas
 	router   *router.Router
 	puller   *consume.Puller
 	journal  *journal.Journal
@@ -119,10 +119,10 @@ func (n *Node) open() error {
 		return err
 	}
 	n.runHere = newRun(n.identity.Boot(), n.endpoint.Addr())
-	n.hosts = newHosts(n)
+	n.replicas = newReplicas(n)
 	n.peers = newPeers(n)
 	n.router = router.New(router.Config{
-		Self: n.ID(), State: n.state, Local: n.hosts, Remote: func(id string) router.Shards { return n.peers.get(id).calls },
+		Self: n.ID(), State: n.state, Local: n.replicas, Remote: func(id string) router.Shards { return n.peers.get(id).calls },
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()
@@ -201,7 +201,7 @@ func (n *Node) Ready() error {
 			return fmt.Errorf("shard %d has no place yet", s.Id)
 		}
 	}
-	if err := n.hosts.ready(state); err != nil {
+	if err := n.replicas.ready(state); err != nil {
 		return err
 	}
 	if _, sure := n.Now(); !sure {
@@ -241,8 +241,8 @@ func (n *Node) shutdown(ctx context.Context) error {
 		n.puller.Close()
 	}
 	var errs []error
-	if n.hosts != nil {
-		errs = append(errs, n.hosts.close(ctx))
+	if n.replicas != nil {
+		errs = append(errs, n.replicas.close(ctx))
 	}
 	if g := n.controlGroup(); g != nil {
 		errs = append(errs, g.Close())

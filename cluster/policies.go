@@ -187,7 +187,7 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 	if err := n.policiesAt(ctx, version); err != nil {
 		return err
 	}
-	for _, s := range n.hosts.all() {
+	for _, s := range n.replicas.all() {
 		if err := s.AwaitRules(ctx, version); err != nil {
 			return err
 		}

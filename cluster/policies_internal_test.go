@@ -36,7 +36,7 @@ func controlled(t *testing.T) (*Node, *control.Group) {
 		}
 	})
 	n := &Node{identity: id, control: g}
-	n.hosts = newHosts(n)
+	n.replicas = newReplicas(n)
 	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 		<-changed
 	}

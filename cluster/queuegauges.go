@@ -28,7 +28,7 @@ func (n *Node) registerQueues() {
 // queueSizes yields what each shard led here holds of each queue.
 func (n *Node) queueSizes() iter.Seq[fsm.QueueSize] {
 	return func(yield func(fsm.QueueSize) bool) {
-		for _, s := range n.hosts.all() {
+		for _, s := range n.replicas.all() {
 			for size := range s.QueueSizes() {
 				if !yield(size) {
 					return

@@ -75,8 +75,8 @@ func compareHeads(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) in
 }
 
 // Queues asks the replica here. Queues of which it holds nothing are left out.
-func (h *hosts) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
-	s, err := h.find(id)
+func (r *replicas) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	s, err := r.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (h *hosts) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall
 		if names, err = s.Queues(ctx, ask.Namespace); err != nil {
 			return nil, err
 		}
-		names = listed(control.Queues(h.node.state(), ask.Namespace), names)
+		names = listed(control.Queues(r.node.state(), ask.Namespace), names)
 	}
 	counts, err := s.QueueCounts(ctx, ask.Namespace, names...)
 	return slices.DeleteFunc(counts, holdsNothing), err

@@ -75,7 +75,7 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, replicasHere{s.n.hosts}, s.n.draining)
+	return forward.Serve(stream, replicasHere{s.n.replicas}, s.n.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
@@ -83,7 +83,7 @@ func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clu
 }
 
 // replicasHere answers for the shards on this node, and for the control group.
-type replicasHere struct{ *hosts }
+type replicasHere struct{ *replicas }
 
 func (r replicasHere) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	return r.node.changeHere(ctx, change)
@@ -116,7 +116,7 @@ func (n *Node) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Leader: leader, Term: term, Applied: g.Applied(), State: strings.ToLower(g.RaftState().String())})
 	}
-	for _, s := range n.hosts.all() {
+	for _, s := range n.replicas.all() {
 		st := s.Status()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,

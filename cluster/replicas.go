@@ -22,8 +22,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// hosts runs this node's replicas, as the control group places them, and answers calls for them and no others.
-type hosts struct {
+// replicas runs this node's replicas, as the control group places them, and answers calls for them and no others.
+type replicas struct {
 	node *Node
 	gate *semaphore.Weighted // one snapshot at a time
 
@@ -32,20 +32,20 @@ type hosts struct {
 	failed map[uint32]error // replicas that should be here and could not be opened
 }
 
-func newHosts(n *Node) *hosts {
-	return &hosts{
+func newReplicas(n *Node) *replicas {
+	return &replicas{
 		node: n, gate: semaphore.NewWeighted(1),
 		shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error),
 	}
 }
 
 // follow opens what the control group places here, until ctx ends.
-func (h *hosts) follow(ctx context.Context, g *control.Group) {
+func (r *replicas) follow(ctx context.Context, g *control.Group) {
 	for {
 		state, changed := g.Watch()
-		h.openPlaced(ctx, state)
+		r.openPlaced(ctx, state)
 		var again <-chan time.Time
-		if h.lacksRoom() {
+		if r.lacksRoom() {
 			again = time.After(openAgain)
 		}
 		select {
@@ -65,12 +65,12 @@ const opensAtOnce = 4
 const openAgain = time.Second
 
 // openPlaced opens what a state places here and does not run yet.
-func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
+func (r *replicas) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 	room := semaphore.NewWeighted(opensAtOnce)
 	var opening sync.WaitGroup
 	defer opening.Wait()
 	for _, s := range state.Shards {
-		if !slices.Contains(s.Replicas, h.node.ID()) || h.has(s.Id) {
+		if !slices.Contains(s.Replicas, r.node.ID()) || r.has(s.Id) {
 			continue
 		}
 		if room.Acquire(ctx, 1) != nil {
@@ -78,26 +78,26 @@ func (h *hosts) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 		}
 		opening.Go(func() {
 			defer room.Release(1)
-			h.open(state, s)
-			h.node.setStandings()
+			r.open(state, s)
+			r.node.setStandings()
 		})
 	}
 }
 
 // has reports whether nothing is left to be tried for a replica: it runs, or failed for another reason than a full
 // disk.
-func (h *hosts) has(id uint32) bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	err := h.failed[id]
-	return (h.shards[id] != nil || err != nil) && !disk.IsFull(err)
+func (r *replicas) has(id uint32) bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	err := r.failed[id]
+	return (r.shards[id] != nil || err != nil) && !disk.IsFull(err)
 }
 
 // lacksRoom reports whether a replica is to be opened again, because the disk was full.
-func (h *hosts) lacksRoom() bool {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	for _, err := range h.failed {
+func (r *replicas) lacksRoom() bool {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, err := range r.failed {
 		if disk.IsFull(err) {
 			return true
 		}
@@ -107,37 +107,37 @@ func (h *hosts) lacksRoom() bool {
 
 // open starts one replica. One that cannot be opened does not keep the others from running: its shard has a majority
 // elsewhere, and an operator is needed here. Where only the disk was full, it is opened when there is room.
-func (h *hosts) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
-	h.mu.RLock()
-	opened, before := h.shards[s.Id], h.failed[s.Id]
-	h.mu.RUnlock()
+func (r *replicas) open(state *clusterpb.ControlState, s *clusterpb.Shard) {
+	r.mu.RLock()
+	opened, before := r.shards[s.Id], r.failed[s.Id]
+	r.mu.RUnlock()
 	var err error
 	if opened == nil {
-		opened, err = h.openShard(state, s)
+		opened, err = r.openShard(state, s)
 	}
 	if err == nil {
-		err = h.node.identity.RecordOpened(s.Id)
+		err = r.node.identity.RecordOpened(s.Id)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if opened != nil && h.shards[s.Id] == nil {
-		h.node.seen.Follow(s.Id, func() witness.Position { return position(opened.Position()) })
-		h.shards[s.Id] = opened
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if opened != nil && r.shards[s.Id] == nil {
+		r.node.seen.Follow(s.Id, func() witness.Position { return position(opened.Position()) })
+		r.shards[s.Id] = opened
 	}
 	switch {
 	case err != nil:
-		h.failed[s.Id] = err
+		r.failed[s.Id] = err
 		if before == nil {
-			h.node.cfg.Logger.Error("a replica placed here does not run", "shard", s.Id, "err", err)
+			r.node.cfg.Logger.Error("a replica placed here does not run", "shard", s.Id, "err", err)
 		}
 	case before != nil:
-		delete(h.failed, s.Id)
-		h.node.cfg.Logger.Info("there is room: the replica runs", "shard", s.Id)
+		delete(r.failed, s.Id)
+		r.node.cfg.Logger.Info("there is room: the replica runs", "shard", s.Id)
 	}
 }
 
-func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*shard.Shard, error) {
-	n := h.node
+func (r *replicas) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*shard.Shard, error) {
+	n := r.node
 	disk, err := n.diskOf(s.Id)
 	if err != nil {
 		return nil, err
@@ -154,12 +154,12 @@ func (h *hosts) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) (*s
 		ID: s.Id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
 		Dir: n.identity.GroupDir(s.Id), Existing: n.identity.Opened(s.Id), Disk: disk,
 		Applied: n.seen.Kept(s.Id).Index, Owner: n.owner(s.Id),
-		Replicas: replicas(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
+		Replicas: votersOfShard(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, s.Id, fences) },
 		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
-		SnapshotGate: h.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		SnapshotGate: r.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 		MaxPending: n.cfg.MaxPending,
 	})
@@ -187,7 +187,7 @@ func (n *Node) policyOf(state *clusterpb.ControlState) shard.Policy {
 	return policy
 }
 
-func replicas(s *clusterpb.Shard) []shard.Replica {
+func votersOfShard(s *clusterpb.Shard) []shard.Replica {
 	var voters []shard.Replica
 	for _, id := range s.Replicas {
 		voters = append(voters, shard.Replica{NodeID: id})
@@ -211,22 +211,22 @@ func (n *Node) onLeader(c shard.Change) {
 }
 
 // find returns the replica, or an error that says where the shard is led, as far as that is known.
-func (h *hosts) find(id uint32) (*shard.Shard, error) {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	if s := h.shards[id]; s != nil {
+func (r *replicas) find(id uint32) (*shard.Shard, error) {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	if s := r.shards[id]; s != nil {
 		return s, nil
 	}
-	leader := h.node.leaders.Leader(id)
-	if leader == h.node.ID() {
+	leader := r.node.leaders.Leader(id)
+	if leader == r.node.ID() {
 		leader = ""
 	}
 	return nil, &fsm.NotLeaderError{Shard: id, Leader: leader}
 }
 
 // Do gives commands to the replica here.
-func (h *hosts) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
-	s, err := h.find(id)
+func (r *replicas) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
+	s, err := r.find(id)
 	if err == nil {
 		return s.Do(ctx, cmds)
 	}
@@ -238,8 +238,8 @@ func (h *hosts) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.
 }
 
 // Get asks the replica here.
-func (h *hosts) Get(ctx context.Context, id uint32, namespace, task string, stale bool) (*fsmpb.Task, error) {
-	s, err := h.find(id)
+func (r *replicas) Get(ctx context.Context, id uint32, namespace, task string, stale bool) (*fsmpb.Task, error) {
+	s, err := r.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -247,8 +247,8 @@ func (h *hosts) Get(ctx context.Context, id uint32, namespace, task string, stal
 }
 
 // List asks the replica here.
-func (h *hosts) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	s, err := h.find(id)
+func (r *replicas) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	s, err := r.find(id)
 	if err != nil {
 		return nil, err
 	}
@@ -256,32 +256,32 @@ func (h *hosts) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale b
 }
 
 // all is every replica that runs here, by shard.
-func (h *hosts) all() []*shard.Shard {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
+func (r *replicas) all() []*shard.Shard {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	var ids []uint32
-	for id := range h.shards {
+	for id := range r.shards {
 		ids = append(ids, id)
 	}
 	slices.Sort(ids)
 	var shards []*shard.Shard
 	for _, id := range ids {
-		shards = append(shards, h.shards[id])
+		shards = append(shards, r.shards[id])
 	}
 	return shards
 }
 
-func (h *hosts) ready(state *clusterpb.ControlState) error {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
+func (r *replicas) ready(state *clusterpb.ControlState) error {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	for _, s := range state.Shards {
-		if !slices.Contains(s.Replicas, h.node.ID()) {
+		if !slices.Contains(s.Replicas, r.node.ID()) {
 			continue
 		}
-		if err := h.failed[s.Id]; err != nil {
+		if err := r.failed[s.Id]; err != nil {
 			return fmt.Errorf("the replica of shard %d does not run: %w", s.Id, err)
 		}
-		running := h.shards[s.Id]
+		running := r.shards[s.Id]
 		if running == nil {
 			return fmt.Errorf("the replica of shard %d is not open yet", s.Id)
 		}
@@ -295,8 +295,8 @@ func (h *hosts) ready(state *clusterpb.ControlState) error {
 }
 
 // close ends all replicas side by side. They stay findable, and refuse.
-func (h *hosts) close(ctx context.Context) error {
-	shards := h.all()
+func (r *replicas) close(ctx context.Context) error {
+	shards := r.all()
 	errs := make([]error, len(shards))
 	var wg sync.WaitGroup
 	for i, s := range shards {
