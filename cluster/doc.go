@@ -13,6 +13,7 @@
 //	placement   which nodes hold which shard: a pure function
 //	clocks      how far other nodes' clocks are from this one's
 //	forward     calls on their one hop to another node
+//	leaders     which node is believed to lead each shard
 //	router      id → slot → shard → leader, and trying again
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	disk        the room left for the data

@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
 // The version is another one for each thing that a client must learn, and for nothing else.
 func TestMapVersion(t *testing.T) {
-	n := &Node{leaders: router.NewLeaders()}
+	n := &Node{leaders: leaders.NewBeliefs()}
 	state := func() *clusterpb.ControlState {
 		return &clusterpb.ControlState{
 			Slots: []*clusterpb.SlotRange{{First: 0, End: 2048, Shard: 1}, {First: 2048, End: 4096, Shard: 2}},

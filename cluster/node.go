@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
@@ -42,7 +43,7 @@ type Node struct {
 	gossip   *gossip.Gossip
 	clocks   *clocks.Clocks
 	peers    *peers
-	leaders  *router.Leaders
+	leaders  *leaders.Beliefs
 	replicas *replicas
 	router   *router.Router
 	puller   *consume.Puller
@@ -84,7 +85,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, asked: logs.Limited(cfg.Logger), leaders: router.NewLeaders(), draining: make(chan struct{})}
+	n := &Node{cfg: cfg, asked: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs(), draining: make(chan struct{})}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

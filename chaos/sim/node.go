@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/shard"
@@ -36,7 +37,7 @@ type process struct {
 	world    *World
 	node     *Node
 	host     *wire.Host
-	leaders  *router.Leaders
+	leaders  *leaders.Beliefs
 	router   *router.Router
 	puller   *consume.Puller
 	clocks   *clocks.Clocks
@@ -85,7 +86,7 @@ func (n *Node) begin() *process {
 		return nil
 	}
 	p := &process{
-		world: w, node: n, host: w.net.Up(n.name), leaders: router.NewLeaders(), policies: newPolicies(),
+		world: w, node: n, host: w.net.Up(n.name), leaders: leaders.NewBeliefs(), policies: newPolicies(),
 		opened: make(chan struct{}), shards: map[uint32]*shard.Shard{},
 	}
 	p.router = router.New(router.Config{

@@ -33,7 +33,7 @@
 //
 // # Failures
 //
-// A demand ends when its shard's leader does. The next leader's name comes as news (router.Leaders), and the demand
+// A demand ends when its shard's leader does. The next leader's name comes as news (package leaders), and the demand
 // goes there. Without news the demand is tried again, ever more seldom. The leading node releases the tasks that it
 // could not send; this node releases the tasks that have come and that no consumer takes. A new leader asks the nodes
 // which of the last leases reached them, and gives the other leases back. A task of theirs that comes late is not taken

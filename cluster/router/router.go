@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -33,7 +34,7 @@ type Config struct {
 	State   func() *clusterpb.ControlState
 	Local   Shards
 	Remote  func(nodeID string) Shards
-	Leaders *Leaders
+	Leaders *leaders.Beliefs
 	Alive   func(nodeID string) bool // a hint; nil: everybody
 
 	Patience   time.Duration // of a call whose context has no deadline; 0: 10 s

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -150,7 +151,7 @@ func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
 		Self: name, State: func() *clusterpb.ControlState { return state }, Local: node{w, name},
-		Remote: func(id string) Shards { return node{w, id} }, Leaders: NewLeaders(),
+		Remote: func(id string) Shards { return node{w, id} }, Leaders: leaders.NewBeliefs(),
 	})
 	for shard, leader := range w.leader {
 		r.cfg.Leaders.Note(shard, 1, leader)
@@ -211,7 +212,7 @@ func TestWithoutAnyHintAReplicaIsAsked(t *testing.T) {
 	w := newWorld()
 	w.leader[2] = "b"
 	r := w.at("d")
-	r.cfg.Leaders = NewLeaders()
+	r.cfg.Leaders = leaders.NewBeliefs()
 	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
 		t.Fatalf("%v", reply)
 	}
@@ -404,7 +405,7 @@ func TestBeforeThereIsAMap(t *testing.T) {
 }
 
 func TestLeadersBelieveLaterTerms(t *testing.T) {
-	l := NewLeaders()
+	l := leaders.NewBeliefs()
 	_, changed := l.Watch(1)
 	for _, c := range []struct {
 		term   uint64

@@ -1,4 +1,4 @@
-package router
+package leaders
 
 import (
 	"cmp"
@@ -10,14 +10,14 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Leaders is this node's belief about the leader of each shard. A belief has three sources, and the first that names a
+// Beliefs is this node's belief about the leader of each shard. A belief has three sources, and the first that names a
 // leader wins:
 //
 //  1. Raft, on a node that holds a replica. Later terms win; in one term, a name wins over none.
 //  2. A hint of gossip. Anybody may have made it up, so its term counts among hints only, and a call that it misled
 //     drops it.
 //  3. The node that answered as the leader after a call had to look for it.
-type Leaders struct {
+type Beliefs struct {
 	news atomic.Uint64 // how often a belief has changed
 
 	mu     sync.Mutex
@@ -50,11 +50,11 @@ const (
 	doubtLife = 10 * time.Second
 )
 
-// NewLeaders returns Leaders without any belief.
-func NewLeaders() *Leaders { return &Leaders{shards: make(map[uint32]*belief)} }
+// NewBeliefs returns Beliefs without any belief.
+func NewBeliefs() *Beliefs { return &Beliefs{shards: make(map[uint32]*belief)} }
 
 // Note records the leader that a replica here knows from Raft, and reports whether that was news.
-func (l *Leaders) Note(shard uint32, term uint64, leader string) bool {
+func (l *Beliefs) Note(shard uint32, term uint64, leader string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.at(shard)
@@ -72,7 +72,7 @@ func (l *Leaders) Note(shard uint32, term uint64, leader string) bool {
 }
 
 // Hint takes what gossip says, and returns whether that was news and is believed.
-func (l *Leaders) Hint(shard uint32, term uint64, leader string) bool {
+func (l *Beliefs) Hint(shard uint32, term uint64, leader string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, now := l.at(shard), time.Now()
@@ -94,7 +94,7 @@ func (l *Leaders) Hint(shard uint32, term uint64, leader string) bool {
 
 // Doubt says that a node was asked as the leader and is not, or cannot be reached. What made this node believe in it is
 // dropped, unless that was Raft.
-func (l *Leaders) Doubt(shard uint32, node string) {
+func (l *Beliefs) Doubt(shard uint32, node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.at(shard)
@@ -111,7 +111,7 @@ func (l *Leaders) Doubt(shard uint32, node string) {
 }
 
 // Answered says that a node has answered as the leader. A hint that names another one is dropped.
-func (l *Leaders) Answered(shard uint32, node string) {
+func (l *Beliefs) Answered(shard uint32, node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.at(shard)
@@ -135,20 +135,20 @@ func (b *belief) settle() (changed bool) {
 }
 
 // settle tells the watchers of b if another node is believed to lead now. The caller holds the lock.
-func (l *Leaders) settle(b *belief) {
+func (l *Beliefs) settle(b *belief) {
 	if b.settle() {
 		l.tell(b)
 	}
 }
 
-func (l *Leaders) tell(b *belief) {
+func (l *Beliefs) tell(b *belief) {
 	close(b.changed)
 	b.changed = make(chan struct{})
 	l.news.Add(1)
 }
 
 // at is called with the lock held.
-func (l *Leaders) at(shard uint32) *belief {
+func (l *Beliefs) at(shard uint32) *belief {
 	b := l.shards[shard]
 	if b == nil {
 		b = &belief{changed: make(chan struct{})}
@@ -158,14 +158,14 @@ func (l *Leaders) at(shard uint32) *belief {
 }
 
 // Leader is who is believed to lead; empty: nobody.
-func (l *Leaders) Leader(shard uint32) string {
+func (l *Beliefs) Leader(shard uint32) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at(shard).leader
 }
 
 // Watch is Leader, and a channel that is closed at the next news.
-func (l *Leaders) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
+func (l *Beliefs) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b := l.at(shard)
@@ -173,11 +173,11 @@ func (l *Leaders) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 }
 
 // News is another number whenever a belief is another one.
-func (l *Leaders) News() uint64 { return l.news.Load() }
+func (l *Beliefs) News() uint64 { return l.news.Load() }
 
 // All returns every leader that this node knows from Raft, by shard. Hints from other nodes are not among them: each
 // node tells its own.
-func (l *Leaders) All() []*clusterpb.LeaderHint {
+func (l *Beliefs) All() []*clusterpb.LeaderHint {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var hints []*clusterpb.LeaderHint

@@ -1,7 +1,6 @@
-package router
+package leaders
 
 import (
-	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,7 +9,7 @@ import (
 const forgedTerm = 1 << 62
 
 func TestRaftWinsOverHints(t *testing.T) {
-	l := NewLeaders()
+	l := NewBeliefs()
 	l.Note(1, 5, "a")
 	if l.Hint(1, forgedTerm, "b") || l.Leader(1) != "a" {
 		t.Errorf("a hint made %q the leader", l.Leader(1))
@@ -34,7 +33,7 @@ func TestRaftWinsOverHints(t *testing.T) {
 // A node that holds no replica goes by hints, until one misleads a call.
 func TestHintThatMisledIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeaders()
+		l := NewBeliefs()
 		l.Hint(1, 5, "a")
 		l.Hint(1, forgedTerm, "b")
 		if l.Hint(1, 6, "c") || l.Leader(1) != "b" {
@@ -66,7 +65,7 @@ func TestHintThatMisledIsDropped(t *testing.T) {
 // A hint that no node repeats gives way to one with a lower term.
 func TestHintsDoNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := NewLeaders()
+		l := NewBeliefs()
 		l.Hint(1, forgedTerm, "b")
 		time.Sleep(hintLife) // of the bubble's clock
 		if !l.Hint(1, 6, "a") || l.Leader(1) != "a" {
@@ -76,36 +75,12 @@ func TestHintsDoNotLast(t *testing.T) {
 }
 
 func TestAnswersWinOverHints(t *testing.T) {
-	l := NewLeaders()
+	l := NewBeliefs()
 	l.Hint(1, forgedTerm, "b")
 	if l.Answered(1, "a"); l.Leader(1) != "a" {
 		t.Errorf("%q is the leader", l.Leader(1))
 	}
 	if l.Doubt(1, "a"); l.Leader(1) != "" {
 		t.Errorf("%q is the leader", l.Leader(1))
-	}
-}
-
-// A forged hint costs one call a retry. The calls after it go where they should.
-func TestForgedHintCostsARetry(t *testing.T) {
-	for _, liar := range []string{"c", "nobody"} {
-		w := newWorld()
-		w.leader[2], w.down["nobody"] = "b", true
-		r := w.at("d")
-		r.cfg.Leaders = NewLeaders()
-		r.cfg.Leaders.Hint(2, 5, "b")
-		r.cfg.Leaders.Hint(2, forgedTerm, liar)
-		for i := range 20 {
-			r.cfg.Leaders.Hint(2, forgedTerm, liar) // it is repeated
-			if reply := r.Do(t.Context(), cmds(id(2, i)))[0]; reply.Err != nil {
-				t.Fatal(reply.Err)
-			}
-			if _, err := r.Get(t.Context(), "", id(2, i), false); err != nil {
-				t.Fatal(fmt.Errorf("a read: %w", err))
-			}
-		}
-		if retries := r.counts()[2]; retries < 1 || retries > 3 {
-			t.Errorf("%s: %v retries", liar, retries)
-		}
 	}
 }

@@ -1,0 +1,2 @@
+// Package leaders holds this node's beliefs about which node leads each shard.
+package leaders

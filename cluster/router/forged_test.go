@@ -1,0 +1,34 @@
+package router
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/belfryhq/belfry/cluster/leaders"
+)
+
+const forgedTerm = 1 << 62
+
+// A forged hint costs one call a retry. The calls after it go where they should.
+func TestForgedHintCostsARetry(t *testing.T) {
+	for _, liar := range []string{"c", "nobody"} {
+		w := newWorld()
+		w.leader[2], w.down["nobody"] = "b", true
+		r := w.at("d")
+		r.cfg.Leaders = leaders.NewBeliefs()
+		r.cfg.Leaders.Hint(2, 5, "b")
+		r.cfg.Leaders.Hint(2, forgedTerm, liar)
+		for i := range 20 {
+			r.cfg.Leaders.Hint(2, forgedTerm, liar) // it is repeated
+			if reply := r.Do(t.Context(), cmds(id(2, i)))[0]; reply.Err != nil {
+				t.Fatal(reply.Err)
+			}
+			if _, err := r.Get(t.Context(), "", id(2, i), false); err != nil {
+				t.Fatal(fmt.Errorf("a read: %w", err))
+			}
+		}
+		if retries := r.counts()[2]; retries < 1 || retries > 3 {
+			t.Errorf("%s: %v retries", liar, retries)
+		}
+	}
+}
