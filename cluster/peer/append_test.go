@@ -2,11 +2,14 @@ package peer
 
 import (
 	"bytes"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
 // acknowledge answers every request with entries, or heartbeat, of a transport.
@@ -39,15 +42,15 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 	other := transport(t, three, 7, "another-cluster-")
 	go acknowledge(to, 2, t.Context().Done())
 	go acknowledge(other, 3, t.Context().Done())
-	if _, err := appendTo(from, 3, 10); err == nil {
-		t.Error("another cluster's node took entries")
+	if _, err := appendTo(from, 3, 10); !errors.Is(err, wire.WrongNode) {
+		t.Errorf("another cluster's node answers %v, not %v", err, wire.WrongNode)
 	}
 	b.set(nodeID(3), two.Addr())
 	if _, err := appendTo(from, 3, 10); err == nil {
 		t.Error("node 2 acknowledged as node 3")
 	}
 	expectMisled(t, two, 1)   // at its hello
-	expectMisled(t, three, 3) // two streams, and without
+	expectMisled(t, three, 1) // by the header of its stream
 	if term, err := appendTo(from, 2, 10); err != nil || term != 2 {
 		t.Errorf("term %d, %v", term, err)
 	}
@@ -68,12 +71,13 @@ func TestEntriesAmongNodesWithKeys(t *testing.T) {
 			t.Errorf("%d bytes: term %d, %v", size, term, err)
 		}
 	}
-	if _, err := appendTo(transport(t, stranger, 1, cluster), 2, 10); err == nil {
-		t.Error("a stranger's entries were taken")
+	if _, err := appendTo(transport(t, stranger, 1, cluster), 2, 10); !errors.Is(err, wire.Stranger) {
+		t.Errorf("a stranger is answered %v, not %v", err, wire.Stranger)
 	}
 }
 
-// Streams are bounded like every kind of connection. Who finds no room for one goes the group's own way.
+// Streams are bounded like every kind of connection. A caller that finds no room for one is told so, and the streams
+// that are open stay.
 func TestStreamsHaveABound(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
@@ -85,10 +89,10 @@ func TestStreamsHaveABound(t *testing.T) {
 	}
 	var resp raft.AppendEntriesResponse
 	err := from.AppendEntries(raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2)), &raft.AppendEntriesRequest{}, &resp)
-	if err != nil || resp.Term != 5 {
-		t.Errorf("a heartbeat: term %d, %v", resp.Term, err)
+	if !errors.Is(err, wire.NoRoom) {
+		t.Errorf("a heartbeat: %v, not %v", err, wire.NoRoom)
 	}
-	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 2 {
+	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 1 {
 		t.Errorf("%v streams too many were turned away", n)
 	}
 	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {

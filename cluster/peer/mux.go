@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -124,29 +125,51 @@ type stream struct {
 	header   wire.Header
 }
 
+// refusals are what the caller of a stream is told that is dropped for these reasons.
+var refusals = map[string]wire.Refusal{
+	droppedMisled: wire.WrongNode, droppedForeign: wire.Stranger, droppedFull: wire.NoRoom,
+}
+
 func (e *Endpoint) sortWire(conn net.Conn, name string) (place, string, error) {
 	h, err := wire.ReadHeader(conn)
 	if err != nil {
 		return nil, droppedSilent, err
 	}
-	if reason, err := e.checkPair(h.To, name); err != nil {
-		return nil, reason, err
-	}
-	for _, g := range e.openGroups() {
-		if g.cluster != h.Cluster {
-			return nil, droppedMisled, fmt.Errorf("it is meant for cluster %q", h.Cluster)
-		}
+	if reason, err := e.checkStream(h, name); reason != "" {
+		return nil, reason, errors.Join(err, e.refuse(conn, reason))
 	}
 	return stream{e, h}, "", nil
 }
 
+// checkStream returns the reason for which a stream must not be taken, if there is one.
+func (e *Endpoint) checkStream(h wire.Header, name string) (reason string, err error) {
+	if reason, err := e.checkPair(h.To, name); err != nil {
+		return reason, err
+	}
+	for _, g := range e.openGroups() {
+		if g.cluster != h.Cluster {
+			return droppedMisled, fmt.Errorf("it is meant for cluster %q", h.Cluster)
+		}
+	}
+	return "", nil
+}
+
+func (e *Endpoint) refuse(conn net.Conn, reason string) error {
+	return wire.Refuse(conn, refusals[reason], e.cfg.HeaderTimeout)
+}
+
 // deliver serves the connection to its end.
 func (s stream) deliver(conn net.Conn) bool {
-	t, ok := s.endpoint.streams.add(conn)
-	if ok {
-		s.endpoint.wire.Serve(t, s.header)
+	e := s.endpoint
+	t, ok := e.streams.add(conn)
+	if !ok {
+		if err := e.refuse(conn, droppedFull); err != nil {
+			e.cfg.Logger.Debug("could not refuse a stream", "from", conn.RemoteAddr(), "err", err)
+		}
+		return false
 	}
-	return ok
+	e.wire.Serve(t, s.header)
+	return true
 }
 
 func (e *Endpoint) drop(conn net.Conn, reason string, err error) {

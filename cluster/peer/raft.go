@@ -13,37 +13,23 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// RaftTransport is one Raft group's way over the port. Its addresses are node ids. What makes up nearly all of the
-// traffic goes by the streams that all groups share; votes, snapshots and leadership transfers go by connections of the
-// group's own, and so does everything to a node that does not take streams, for its build may be older.
+// RaftTransport is one Raft group's way over the port. Its addresses are node ids. Heartbeats and entries, nearly all of
+// the traffic, go by the streams that all groups share. Votes, snapshots and leadership transfers go by connections of
+// the group's own.
 type RaftTransport struct {
 	*raft.NetworkTransport
 	wire *wire.Group
 }
 
 // AppendEntries sends a heartbeat or entries, and waits for the answer.
-func (t RaftTransport) AppendEntries(id raft.ServerID, node raft.ServerAddress,
+func (t RaftTransport) AppendEntries(_ raft.ServerID, node raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
-	err := t.wire.AppendEntries(string(node), req, resp)
-	if !errors.Is(err, wire.ErrNotTaken) {
-		return err
-	}
-	if err = t.NetworkTransport.AppendEntries(id, node, req, resp); err != nil {
-		t.wire.AskAgain(string(node)) // it may be about to come back as a newer build
-		return err
-	}
-	t.wire.SawAnswer(string(node), req, resp)
-	return nil
+	return t.wire.AppendEntries(string(node), req, resp)
 }
 
-// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails,
-// which may be for months, so it finds out anew whether the node takes streams.
-func (t RaftTransport) AppendEntriesPipeline(id raft.ServerID, node raft.ServerAddress) (raft.AppendPipeline, error) {
-	t.wire.AskAgain(string(node))
+// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails.
+func (t RaftTransport) AppendEntriesPipeline(_ raft.ServerID, node raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := t.wire.Pipeline(string(node))
-	if errors.Is(err, wire.ErrNotTaken) {
-		return t.watchedPipeline(id, node)
-	}
 	if err != nil {
 		return nil, err // and not a nil pipeline in an interface
 	}

@@ -54,61 +54,54 @@ func answerAll(tr *RaftTransport, term uint64, refuse bool, done <-chan struct{}
 	}
 }
 
-// Both ends note the positions that the other one holds on disk, by either way, and no position that is on no disk.
+// Both ends note the positions that the other one holds on disk, and no position that is on no disk.
 func TestPositionsAreSeen(t *testing.T) {
-	for name, old := range map[string]bool{"streams": false, "without streams": true} {
-		t.Run(name, func(t *testing.T) {
-			b := newBook()
-			here, there := &sightings{all: map[[3]uint64]string{}}, &sightings{all: map[[3]uint64]string{}}
-			one := listen(t, b, 1, func(c *Config) { c.Seen = here.add })
-			two := listen(t, b, 2, func(c *Config) { c.Seen = there.add })
-			if old {
-				b.set(nodeID(2), newOlder(t, two.Addr(), nodeID(2)).addr)
-			}
-			from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
-			go answerAll(to, 3, false, t.Context().Done())
-			id, addr := raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2))
-			entries := func(term, prev, index uint64) *raft.AppendEntriesRequest {
-				req := &raft.AppendEntriesRequest{RPCHeader: header(1), Term: term, PrevLogEntry: prev, PrevLogTerm: min(prev, 1)}
-				if index > 0 {
-					req.Entries = []*raft.Log{{Index: index, Term: 2}}
-				}
-				return req
-			}
-			must := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-			must(from.AppendEntries(id, addr, entries(3, 4, 5), &raft.AppendEntriesResponse{}))
-			must(from.AppendEntries(id, addr, entries(3, 4, 0), &raft.AppendEntriesResponse{}))
-			must(from.AppendEntries(id, addr, entries(3, 0, 0), &raft.AppendEntriesResponse{}))
-			must(from.AppendEntries(id, addr, entries(2, 8, 9), &raft.AppendEntriesResponse{})) // of another term than the answer
-			pipeline, err := from.AppendEntriesPipeline(id, addr)
-			must(err)
-			_, err = pipeline.AppendEntries(entries(3, 5, 6), &raft.AppendEntriesResponse{})
-			must(err)
-			must((<-pipeline.Consumer()).Error())
-			must(pipeline.Close())
-			here.are(t, "the leader", map[[3]uint64]string{
-				{3, 5, 2}: nodeID(2), {3, 4, 1}: nodeID(2), {3, 0, 0}: nodeID(2), {3, 6, 2}: nodeID(2),
-			})
-			there.are(t, "the follower", map[[3]uint64]string{
-				{3, 5, 2}: nodeID(1), {3, 4, 1}: nodeID(1), {3, 0, 0}: nodeID(1), {2, 9, 2}: nodeID(1), {3, 6, 2}: nodeID(1),
-			})
-
-			must(from.RequestVote(id, addr,
-				&raft.RequestVoteRequest{RPCHeader: header(1), Term: 2, LastLogIndex: 9}, &raft.RequestVoteResponse{}))
-			must(from.RequestPreVote(id, addr,
-				&raft.RequestPreVoteRequest{RPCHeader: header(1), Term: 8}, &raft.RequestPreVoteResponse{}))
-			must(from.InstallSnapshot(id, addr,
-				&raft.InstallSnapshotRequest{RPCHeader: header(1), Term: 3, LastLogIndex: 20, LastLogTerm: 2, Size: 1},
-				&raft.InstallSnapshotResponse{}, strings.NewReader("x")))
-			here.are(t, "the candidate", map[[3]uint64]string{{3, 0, 0}: nodeID(2), {3, 20, 2}: nodeID(2)})
-			there.are(t, "the voter", map[[3]uint64]string{{2, 0, 0}: nodeID(1), {3, 20, 2}: nodeID(1)})
-		})
+	b := newBook()
+	here, there := &sightings{all: map[[3]uint64]string{}}, &sightings{all: map[[3]uint64]string{}}
+	one := listen(t, b, 1, func(c *Config) { c.Seen = here.add })
+	two := listen(t, b, 2, func(c *Config) { c.Seen = there.add })
+	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
+	go answerAll(to, 3, false, t.Context().Done())
+	id, addr := raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2))
+	entries := func(term, prev, index uint64) *raft.AppendEntriesRequest {
+		req := &raft.AppendEntriesRequest{RPCHeader: header(1), Term: term, PrevLogEntry: prev, PrevLogTerm: min(prev, 1)}
+		if index > 0 {
+			req.Entries = []*raft.Log{{Index: index, Term: 2}}
+		}
+		return req
 	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(from.AppendEntries(id, addr, entries(3, 4, 5), &raft.AppendEntriesResponse{}))
+	must(from.AppendEntries(id, addr, entries(3, 4, 0), &raft.AppendEntriesResponse{}))
+	must(from.AppendEntries(id, addr, entries(3, 0, 0), &raft.AppendEntriesResponse{}))
+	must(from.AppendEntries(id, addr, entries(2, 8, 9), &raft.AppendEntriesResponse{})) // of another term than the answer
+	pipeline, err := from.AppendEntriesPipeline(id, addr)
+	must(err)
+	_, err = pipeline.AppendEntries(entries(3, 5, 6), &raft.AppendEntriesResponse{})
+	must(err)
+	must((<-pipeline.Consumer()).Error())
+	must(pipeline.Close())
+	here.are(t, "the leader", map[[3]uint64]string{
+		{3, 5, 2}: nodeID(2), {3, 4, 1}: nodeID(2), {3, 0, 0}: nodeID(2), {3, 6, 2}: nodeID(2),
+	})
+	there.are(t, "the follower", map[[3]uint64]string{
+		{3, 5, 2}: nodeID(1), {3, 4, 1}: nodeID(1), {3, 0, 0}: nodeID(1), {2, 9, 2}: nodeID(1), {3, 6, 2}: nodeID(1),
+	})
+
+	must(from.RequestVote(id, addr,
+		&raft.RequestVoteRequest{RPCHeader: header(1), Term: 2, LastLogIndex: 9}, &raft.RequestVoteResponse{}))
+	must(from.RequestPreVote(id, addr,
+		&raft.RequestPreVoteRequest{RPCHeader: header(1), Term: 8}, &raft.RequestPreVoteResponse{}))
+	must(from.InstallSnapshot(id, addr,
+		&raft.InstallSnapshotRequest{RPCHeader: header(1), Term: 3, LastLogIndex: 20, LastLogTerm: 2, Size: 1},
+		&raft.InstallSnapshotResponse{}, strings.NewReader("x")))
+	here.are(t, "the candidate", map[[3]uint64]string{{3, 0, 0}: nodeID(2), {3, 20, 2}: nodeID(2)})
+	there.are(t, "the voter", map[[3]uint64]string{{2, 0, 0}: nodeID(1), {3, 20, 2}: nodeID(1)})
 }
 
 // A refused position is not noted.

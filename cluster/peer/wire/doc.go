@@ -22,10 +22,9 @@
 // from where they lie in the log's cache, and each entry is received into memory of its own, because the log's cache
 // keeps some longer than others and counts what it keeps.
 //
-// A node says that it takes a stream before anything is sent on it. One of a build from before there were streams hangs
-// up instead, and is then sent its entries by Raft's transport, which every build serves, until that fails: the node
-// may be about to come back as a newer build, and is asked again. Nothing is agreed on by the cluster, so nodes can be
-// exchanged one by one, in any order and back again.
+// A node answers the header of a stream before anything else is sent on it: with the version that both speak, or with
+// the reason for which it refuses the stream. Neither is remembered. The next request to the node dials anew, and Raft
+// waits longer from one failed request to the next.
 //
 // Requests of a group may overtake each other where they change from one way to another, or one stream ends and the
 // next begins; so they may between any two connections. Raft does not mind, and package raftgroup/install looks after

@@ -86,13 +86,6 @@ type waiting struct {
 	ended chan error
 }
 
-// AskAgain makes the next call find out whether a node takes streams that did not.
-func (g *Group) AskAgain(node string) {
-	for _, lane := range []lane{beats, entries} {
-		g.mux.link(route{node: node, cluster: g.cluster, lane: lane}).askAgain()
-	}
-}
-
 func (w *waiting) complete(err error) { w.ended <- err }
 
 func newWaiting() any {

@@ -20,8 +20,8 @@ const (
 )
 
 // Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: the newest
-// version that the sender speaks, lane, and the ids. One byte comes back before anything else: the newest version that
-// both speak. Who has heard it knows that the stream was taken.
+// version that the sender speaks, lane, and the ids. The node answers with one byte: the newest version that both
+// speak if it takes the stream, a Refusal if it does not.
 type Header struct {
 	From, To string // node ids
 	Cluster  string

@@ -8,7 +8,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -20,16 +19,8 @@ type link struct {
 	client atomic.Pointer[client] // nil: to be dialled
 
 	mu         sync.Mutex
-	connecting *connecting // nil: nobody is
-	hungUp     time.Time   // when the node did not take a stream; zero: it did, or could not be asked
+	connecting *connecting // nil: no attempt is under way
 }
-
-// ErrNotTaken says that a node hangs up on streams. A build from before there were streams does; and so does a node
-// that is not the one that is meant, has no room for more, or does not count this one among the cluster's.
-var ErrNotTaken = errors.New("the node does not take streams of requests")
-
-// notTakenFor is how long a node is not asked again.
-const notTakenFor = time.Minute
 
 // route says which stream.
 type route struct {
@@ -76,10 +67,6 @@ func (l *link) connected() (*client, error) {
 		l.mu.Unlock()
 		return cl, nil
 	}
-	if !l.hungUp.IsZero() && time.Since(l.hungUp) < notTakenFor {
-		l.mu.Unlock()
-		return nil, ErrNotTaken
-	}
 	if d := l.connecting; d != nil {
 		l.mu.Unlock()
 		<-d.done
@@ -90,20 +77,10 @@ func (l *link) connected() (*client, error) {
 	l.mu.Unlock()
 	d.client, d.err = l.open()
 	l.mu.Lock()
-	l.connecting, l.hungUp = nil, time.Time{}
-	if errors.Is(d.err, ErrNotTaken) {
-		l.hungUp = time.Now()
-	}
+	l.connecting = nil
 	l.mu.Unlock()
 	close(d.done)
 	return d.client, d.err
-}
-
-// askAgain makes the next call find out whether the node takes streams by now.
-func (l *link) askAgain() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hungUp = time.Time{}
 }
 
 // open dials and begins a stream.
@@ -132,18 +109,10 @@ func (l *link) lost(cl *client) {
 	l.mux.cfg.Logger.Debug("a stream of requests to a node has ended", "node", l.to.node, "err", cl.err)
 }
 
-// dial begins a connection and says for what.
+// dial begins a connection and returns it once the node has taken the stream.
 func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
 	defer cancel()
-	conn, err := m.greet(ctx, node, header)
-	if errors.Is(err, ErrNotTaken) { // or it was going down just then, and now is
-		conn, err = m.greet(ctx, node, header)
-	}
-	return conn, err
-}
-
-func (m *Mux) greet(ctx context.Context, node string, header []byte) (net.Conn, error) {
 	conn, err := m.cfg.Dial(ctx, node)
 	if err != nil {
 		return nil, err
@@ -160,20 +129,20 @@ func (m *Mux) greet(ctx context.Context, node string, header []byte) (net.Conn, 
 	return nil, err
 }
 
-// introduce waits for the word that the stream is taken.
+// introduce sends the header and waits for the answer: the version that both nodes speak, or a Refusal.
 func introduce(conn net.Conn, header []byte) error {
 	if _, err := conn.Write(header); err != nil {
 		return err
 	}
-	var spoken [1]byte
-	if _, err := io.ReadFull(conn, spoken[:]); err != nil {
-		if slow := net.Error(nil); errors.As(err, &slow) && slow.Timeout() {
-			return err
-		}
-		return fmt.Errorf("%w: %w", ErrNotTaken, err)
+	var answer [1]byte
+	if _, err := io.ReadFull(conn, answer[:]); err != nil {
+		return fmt.Errorf("the node does not answer the header of a stream: %w", err)
 	}
-	if spoken[0] == 0 || spoken[0] > version {
-		return fmt.Errorf("%w: %d", errVersion, spoken[0])
+	switch b := answer[0]; {
+	case b >= byte(WrongNode):
+		return Refusal(b)
+	case b == 0 || b > version:
+		return fmt.Errorf("%w: %d", errVersion, b)
 	}
 	return nil
 }

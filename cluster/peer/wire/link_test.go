@@ -3,61 +3,53 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// hangUp makes a node one that takes no streams, as a build from before there were any. It counts its callers.
-func (w *world) hangUp(n int) (callers *atomic.Int64, stop func()) {
-	callers = new(atomic.Int64)
-	stop = w.listen(n, func(conn net.Conn) {
-		callers.Add(1)
-		_, _ = conn.Read(make([]byte, 1))
-		_ = conn.Close()
-	})
-	return callers, stop
-}
-
-// Who hangs up is known for it and left alone, by each lane, until somebody says that it may have changed.
-func TestNodeThatTakesNoStreams(t *testing.T) {
+// A refusal keeps its name on its way to the caller, and is not remembered: the next request dials anew.
+func TestRefusedStreams(t *testing.T) {
 	w := newWorld(t)
 	from := w.node(1).open(1)
-	callers, stop := w.hangUp(2)
-	for range 3 {
-		if _, err := sendHeartbeat(from, 2); !errors.Is(err, ErrNotTaken) {
-			t.Errorf("a heartbeat: %v", err)
+	for _, why := range []Refusal{WrongNode, Stranger, NoRoom, 0xff} {
+		stop := w.listen(2, func(conn net.Conn) {
+			defer conn.Close()
+			if _, err := io.ReadFull(conn, make([]byte, 1+2+3*idBytes)); err != nil {
+				t.Errorf("the header: %v", err)
+			}
+			if err := Refuse(conn, why, time.Second); err != nil {
+				t.Errorf("refusing: %v", err)
+			}
+		})
+		before := w.dials.Load()
+		if _, err := sendHeartbeat(from, 2); !errors.Is(err, why) {
+			t.Errorf("a heartbeat: %v, not %v", err, why)
 		}
-		if err := replicate(from, 2, 1); !errors.Is(err, ErrNotTaken) {
-			t.Errorf("an entry: %v", err)
+		if err := replicate(from, 2, 1); !errors.Is(err, why) {
+			t.Errorf("an entry: %v, not %v", err, why)
 		}
-		if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, ErrNotTaken) {
-			t.Errorf("a pipeline: %v", err)
+		if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, why) {
+			t.Errorf("a pipeline: %v, not %v", err, why)
 		}
-	}
-	if n := callers.Load(); n != 4 { // each lane has made sure
-		t.Errorf("%d connections", n)
-	}
-	stop()
-	from.AskAgain(nodeID(2))
-	if err := replicate(from, 2, 1); err == nil || errors.Is(err, ErrNotTaken) {
-		t.Errorf("to nobody: %v", err)
+		if n := w.dials.Load() - before; n != 3 {
+			t.Errorf("%d connections for three requests", n)
+		}
+		stop()
 	}
 	go respond(w.node(2).open(1), 7)
-	if err := replicate(from, 2, 1); err != nil {
-		t.Error(err)
-	}
 	if term, err := sendHeartbeat(from, 2); err != nil || term != 7 {
-		t.Errorf("term %d, %v", term, err)
+		t.Errorf("once it takes streams: term %d, %v", term, err)
 	}
 }
 
-// A node that hangs up because it is going down is not known for taking no streams.
+// A node that hangs up because it is going down is dialled again by the next request.
 func TestNodeThatHangsUpOnce(t *testing.T) {
 	w := newWorld(t)
 	one := w.node(1)
-	defer one.stop() // before whoever relays
+	defer one.stop() // before the relay, which waits for it
 	from := one.open(1)
 	var first atomic.Bool
 	two := w.node(2)
@@ -70,6 +62,9 @@ func TestNodeThatHangsUpOnce(t *testing.T) {
 		}
 		relay(t.Context(), conn, through)
 	})
+	if err := replicate(from, 2, 1); err == nil {
+		t.Error("an entry was taken by a node that hangs up")
+	}
 	if err := replicate(from, 2, 1); err != nil {
 		t.Error(err)
 	}

@@ -19,12 +19,10 @@ func (g *Group) sawRequest(leader string, req *raft.AppendEntriesRequest) {
 	g.mux.cfg.Seen(leader, g.number, req.Term, index, entryTerm)
 }
 
-// SawRequest is for requests that came another way, from the node that they name.
+// SawRequest notes the position that a request shows which arrived by a connection of the group's own.
 func (g *Group) SawRequest(command any) {
 	seen := g.mux.cfg.Seen
 	switch req := command.(type) {
-	case *raft.AppendEntriesRequest:
-		g.sawRequest(string(req.ID), req)
 	case *raft.InstallSnapshotRequest:
 		seen(string(req.ID), g.number, req.Term, req.LastLogIndex, req.LastLogTerm)
 	case *raft.RequestVoteRequest: // a candidate may lose in this term, and its log may then be cut
@@ -32,12 +30,11 @@ func (g *Group) SawRequest(command any) {
 	}
 }
 
-// SawAnswer is for answers that came another way. An answer to a pre-vote must not be given: its term is on no disk.
+// SawAnswer notes the position that an answer shows which arrived by a connection of the group's own. It must not be
+// called for a pre-vote, whose term is on no disk.
 func (g *Group) SawAnswer(node string, req, resp any) {
 	seen := g.mux.cfg.Seen
 	switch resp := resp.(type) {
-	case *raft.AppendEntriesResponse:
-		g.sawAnswer(node, req.(*raft.AppendEntriesRequest), resp)
 	case *raft.InstallSnapshotResponse:
 		var index, entryTerm uint64
 		if r := req.(*raft.InstallSnapshotRequest); resp.Success && resp.Term == r.Term {

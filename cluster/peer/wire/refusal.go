@@ -1,0 +1,41 @@
+package wire
+
+import (
+	"fmt"
+	"net"
+	"time"
+)
+
+// Refusal is the reason for which a node does not take a stream. It is the byte that answers the header then, greater
+// than every version.
+type Refusal byte
+
+// The refusals.
+const (
+	WrongNode Refusal = 0x80 + iota // the stream is meant for another node or another cluster
+	Stranger                        // the caller is not in the node's cluster
+	NoRoom                          // the node has as many streams as it takes
+)
+
+// Error names the reason. A newer build may have more of them than this one.
+func (r Refusal) Error() string {
+	switch r {
+	case WrongNode:
+		return "the node refuses the stream: it is another node, or of another cluster"
+	case Stranger:
+		return "the node refuses the stream: it does not count this node among its cluster's"
+	case NoRoom:
+		return "the node refuses the stream: it has no room for more"
+	default:
+		return fmt.Sprintf("the node refuses the stream for reason %#02x, which this build does not know", byte(r))
+	}
+}
+
+// Refuse tells the caller why its stream is not taken. The connection stays open.
+func Refuse(conn net.Conn, why Refusal, timeout time.Duration) error {
+	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+		return err
+	}
+	_, err := conn.Write([]byte{byte(why)})
+	return err
+}
