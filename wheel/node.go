@@ -47,15 +47,6 @@ func (n *Node) Seq() uint64 { return n.word >> placeBits }
 // Linked tells whether the node is in the wheel.
 func (n *Node) Linked() bool { return n.place() != nowhere }
 
-// Neighbours returns the nodes that removing this one would write to, or zeros. A caller with a batch of removals reads
-// them all beforehand, so that the cache misses overlap.
-func (n *Node) Neighbours() (next, prev Handle) {
-	if _, ok := n.place().slot(); !ok {
-		return 0, 0
-	}
-	return n.Next, n.Prev
-}
-
 func (n *Node) place() place { return place(n.word & placeMask) }
 
 func (n *Node) setPlace(p place) { n.word = n.word&^placeMask | uint64(p) }

@@ -54,9 +54,17 @@ func (q *wheelQueue) touch(ids []uint32) {
 		q.sum += q.slab.Read(id + 1).Due()
 	}
 	for _, id := range ids {
-		next, prev := q.slab.Read(id + 1).Neighbours()
+		next, prev := neighbours(q.slab.Read(id + 1))
 		q.sum += q.slab.Read(next).Due() + q.slab.Read(prev).Due()
 	}
+}
+
+// neighbours returns the nodes that removing n would write to, zeros if n is in no slot.
+func neighbours(n *Node) (next, prev Handle) {
+	if _, ok := n.place().slot(); !ok {
+		return 0, 0
+	}
+	return n.Next, n.Prev
 }
 
 func (q *wheelQueue) cancel(ids []uint32) {

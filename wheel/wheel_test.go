@@ -113,18 +113,6 @@ func TestLaterRescheduleStays(t *testing.T) {
 	p.check()
 }
 
-func TestNeighbours(t *testing.T) {
-	p := newPair(t, 0, false)
-	a, b, c := p.insert(hour), p.insert(hour), p.insert(hour)
-	if next, prev := p.nodes.Read(b).Neighbours(); next != c || prev != a {
-		t.Errorf("neighbours %d and %d, want %d and %d", next, prev, c, a)
-	}
-	past := p.insert(-1)
-	if next, prev := p.nodes.Read(past).Neighbours(); next != 0 || prev != 0 {
-		t.Errorf("a node of the heap has neighbours %d and %d", next, prev)
-	}
-}
-
 func TestBrokenInvariantsPanic(t *testing.T) {
 	for name, f := range map[string]func(w *Wheel){
 		"insert twice":        func(w *Wheel) { w.Insert(1, 5, 1) },

@@ -68,12 +68,6 @@ type Most int
 // Spreads are spreads by name.
 type Spreads map[string]Spread
 
-func (s Spreads) add(name string, d time.Duration) {
-	one := s[name]
-	one.Add(d)
-	s[name] = one
-}
-
 func (s Spreads) plus(other Spreads) Spreads {
 	sum := Spreads{}
 	for _, from := range []Spreads{s, other} {

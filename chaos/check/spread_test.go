@@ -41,8 +41,9 @@ func TestSpread(t *testing.T) {
 func TestFiguresOfSeveralRuns(t *testing.T) {
 	of := func(n int, longest, late time.Duration) Figures {
 		var f Finding
-		lateness := Spreads{}
-		lateness.add("kill", late)
+		var kill Spread
+		kill.Add(late)
+		lateness := Spreads{"kill": kill}
 		f.figures("%d tasks, at most %v; %v", n, longest, lateness)
 		return f.Figures
 	}

@@ -88,15 +88,6 @@ func (c *Clocks) near(to time.Duration, offsets []time.Duration) (n int) {
 	return n
 }
 
-// Near tells whether a node's clock is within the bound of the median, as far as is known. Of two clocks that are apart
-// nobody can say which is right.
-func (c *Clocks) Near(node string) bool {
-	offsets := c.offsets(c.own.read())
-	offset, _, measured := c.Offset(node)
-	known := len(offsets) > 2 && c.together(offsets, len(offsets))
-	return !known || !measured || (offset-middle(offsets)).Abs() <= c.cfg.MaxOffset
-}
-
 // offsets are how far the clocks that are known are ahead of this one, itself included, in order.
 func (c *Clocks) offsets(now reading) []time.Duration {
 	offsets := []time.Duration{0} // this node's own

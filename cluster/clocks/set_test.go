@@ -177,9 +177,6 @@ func TestSilentVoterCountsForAWhile(t *testing.T) {
 		if took := time.Since(began); took > pingPatience {
 			t.Errorf("it took %v", took)
 		}
-		if c.Near("a") || !c.Near("b") || !c.Near("self") || !c.Near("a stranger") {
-			t.Error("who is near is not known")
-		}
 		time.Sleep(freshFor) // of the bubble's clock
 		if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
 			t.Errorf("told %v although the one is silent and the other far", err)

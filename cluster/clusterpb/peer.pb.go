@@ -1341,9 +1341,9 @@ type ReplicaStatus struct {
 	Applied       uint64                 `protobuf:"varint,4,opt,name=applied,proto3" json:"applied,omitempty"` // Raft index
 	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // leader, follower, candidate, stopped
 	Tasks         uint64                 `protobuf:"varint,6,opt,name=tasks,proto3" json:"tasks,omitempty"`
-	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"`  // applied in the shard's life,
-	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`          // and the state's hash after them
-	Diverged      bool                   `protobuf:"varint,10,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
+	Commands      uint64                 `protobuf:"varint,7,opt,name=commands,proto3" json:"commands,omitempty"` // applied in the shard's life,
+	Hash          uint64                 `protobuf:"varint,8,opt,name=hash,proto3" json:"hash,omitempty"`         // and the state's hash after them
+	Diverged      bool                   `protobuf:"varint,9,opt,name=diverged,proto3" json:"diverged,omitempty"` // see ReplicaReport
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2833,7 +2833,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x12\x19\n" +
 	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\x12\x1f\n" +
 	"\vmemory_full\x18\x03 \x01(\tR\n" +
-	"memoryFull\"\xe9\x01\n" +
+	"memoryFull\"\xe3\x01\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2843,9 +2843,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x05tasks\x18\x06 \x01(\x04R\x05tasks\x12\x1a\n" +
 	"\bcommands\x18\a \x01(\x04R\bcommands\x12\x12\n" +
 	"\x04hash\x18\b \x01(\x04R\x04hash\x12\x1a\n" +
-	"\bdiverged\x18\n" +
-	" \x01(\bR\bdivergedJ\x04\b\t\x10\n" +
-	"\"6\n" +
+	"\bdiverged\x18\t \x01(\bR\bdiverged\"6\n" +
 	"\n" +
 	"Checkpoint\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x12\n" +
