@@ -43,10 +43,10 @@ type hint struct {
 
 func (h hint) says(term uint64, leader string) bool { return h.term == term && h.leader == leader }
 
-// hintLife is how long a hint keeps off hints with lower terms without being heard again: members of the mesh repeat a
-// true hint more often. doubtLife is how long a dropped hint is not believed again.
+// hintLife is how long a hint keeps off hints with lower terms without being heard again: three announcements, of which
+// a leader makes one every 3 s. doubtLife is how long a dropped hint is not believed again.
 const (
-	hintLife  = 30 * time.Second
+	hintLife  = 10 * time.Second
 	doubtLife = 10 * time.Second
 )
 
