@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -16,7 +17,20 @@ import (
 // the same results, the same grants, the same hash, and a state that passes the audit.
 func TestReplicasAreEqual(t *testing.T) { rapid.Check(t, replicasAreEqual) }
 
-func FuzzReplicas(f *testing.F) { f.Fuzz(rapid.MakeFuzz(replicasAreEqual)) }
+func FuzzReplicas(f *testing.F) {
+	addRandom(f)
+	f.Fuzz(rapid.MakeFuzz(replicasAreEqual))
+}
+
+// addRandom adds seeds that are long enough for whole histories: rapid skips an input that ends too early.
+func addRandom(f *testing.F) {
+	source := rand.NewChaCha8([32]byte{})
+	for range 8 {
+		seed := make([]byte, 32<<10)
+		_, _ = source.Read(seed) // never fails
+		f.Add(seed)
+	}
+}
 
 func replicasAreEqual(t *rapid.T) {
 	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}

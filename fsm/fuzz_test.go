@@ -25,6 +25,8 @@ func FuzzApply(f *testing.F) {
 			{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Max: 2, LeaseMs: 5, Tag: 1}}},
 			{Id: "b", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 8, Occurrence: 4, Verdict: 2, Consumer: true}}},
 		}},
+		// A command without an id was carried out, and made a task that no call can name.
+		{Version: 1, Commands: []*fsmpb.Command{{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: 3}}}}},
 	} {
 		data, err := proto.Marshal(entry)
 		if err != nil {
@@ -91,7 +93,10 @@ func TestTruncatedSnapshotIsRefused(t *testing.T) {
 // A snapshot of any state, damaged in a few places, is refused and leaves the state as it was, or says the same.
 func TestDamagedSnapshotIsRefused(t *testing.T) { rapid.Check(t, damagedSnapshotIsRefused) }
 
-func FuzzDamagedSnapshot(f *testing.F) { f.Fuzz(rapid.MakeFuzz(damagedSnapshotIsRefused)) }
+func FuzzDamagedSnapshot(f *testing.F) {
+	addRandom(f)
+	f.Fuzz(rapid.MakeFuzz(damagedSnapshotIsRefused))
+}
 
 func damagedSnapshotIsRefused(t *rapid.T) {
 	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}

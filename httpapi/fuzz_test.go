@@ -96,7 +96,10 @@ func FuzzBatchLine(f *testing.F) {
 
 func FuzzCursor(f *testing.F) {
 	const l = listing(1)
-	f.Add(l.cursor(7, "a"))
+	whole := l.cursor(7, "a")
+	f.Add(whole)
+	// The base64 decoder skips line breaks, also in strict mode: a cursor with one in it was taken.
+	f.Add(whole[:8] + "\r" + whole[8:])
 	f.Fuzz(func(t *testing.T, text string) {
 		if slot, after, ok := l.decode(text); ok && l.cursor(slot, after) != text {
 			t.Fatalf("%q is another way to write %q", text, l.cursor(slot, after))

@@ -3,6 +3,7 @@ package slab
 import (
 	"bytes"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -106,7 +107,20 @@ func (m *arenaModel) check(t *rapid.T) {
 
 func TestArenaModel(t *testing.T) { rapid.Check(t, playArena) }
 
-func FuzzArena(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playArena)) }
+func FuzzArena(f *testing.F) {
+	addRandom(f)
+	f.Fuzz(rapid.MakeFuzz(playArena))
+}
+
+// addRandom adds seeds that are long enough for whole histories: rapid skips an input that ends too early.
+func addRandom(f *testing.F) {
+	source := rand.NewChaCha8([32]byte{})
+	for range 8 {
+		seed := make([]byte, 16<<10)
+		_, _ = source.Read(seed) // never fails
+		f.Add(seed)
+	}
+}
 
 // playArena plays one history against the model.
 func playArena(t *rapid.T) {

@@ -103,7 +103,10 @@ func candidates(x *Index, e entry) (handles []uint32) {
 
 func TestIndexModel(t *testing.T) { rapid.Check(t, playIndex) }
 
-func FuzzIndex(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playIndex)) }
+func FuzzIndex(f *testing.F) {
+	addRandom(f)
+	f.Fuzz(rapid.MakeFuzz(playIndex))
+}
 
 // playIndex plays one history against the model.
 func playIndex(t *rapid.T) {

@@ -123,7 +123,10 @@ func checkFrozen(t rapid.TB, f *Frozen[record], want map[uint32]record) {
 
 func TestPagesModel(t *testing.T) { rapid.Check(t, playPages) }
 
-func FuzzPages(f *testing.F) { f.Fuzz(rapid.MakeFuzz(playPages)) }
+func FuzzPages(f *testing.F) {
+	addRandom(f)
+	f.Fuzz(rapid.MakeFuzz(playPages))
+}
 
 // playPages plays one history against the model.
 func playPages(t *rapid.T) {
