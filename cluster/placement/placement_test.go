@@ -50,7 +50,7 @@ func checkReplicas(t *rapid.T, shard int, r Replicas, want int) {
 	}
 }
 
-func checkSpread(t *rapid.T, what string, nodes []string, count map[string]int) {
+func checkSpread(t rapid.TB, what string, nodes []string, count map[string]int) {
 	low, high := count[nodes[0]], count[nodes[0]]
 	for _, n := range nodes {
 		low, high = min(low, count[n]), max(high, count[n])
@@ -58,6 +58,20 @@ func checkSpread(t *rapid.T, what string, nodes []string, count map[string]int) 
 	if high-low > 1 {
 		t.Fatalf("%s range from %d to %d: %v", what, low, high, count)
 	}
+}
+
+// Two replicas of two shards are on both nodes, so only the count of leaders tells the nodes apart.
+func TestTwoShardsPreferTwoNodes(t *testing.T) {
+	nodes := names(2)
+	placed, err := Place(2, 2, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	preferred := make(map[string]int)
+	for _, r := range placed {
+		preferred[r.Preferred]++
+	}
+	checkSpread(t, "preferred leaders", nodes, preferred)
 }
 
 func TestPlaceIsIndifferentToOrder(t *testing.T) {
