@@ -1,8 +1,6 @@
 package main
 
 import (
-	"log/slog"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -135,24 +133,6 @@ func TestOriginFlagsAreChecked(t *testing.T) {
 		root.SetArgs([]string{"serve", "--http", "127.0.0.1:0", "--data", filepath.Join(t.TempDir(), "data"), flag, value})
 		if err := root.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s %s: %v", flag, value, err)
-		}
-	}
-}
-
-func TestOpenAddressIsWarnedOf(t *testing.T) {
-	for addr, warned := range map[string]bool{"127.0.0.1:0": false, "[::1]:0": false, "0.0.0.0:0": true, ":0": true} {
-		l, err := net.Listen("tcp", addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var log strings.Builder
-		n := node{listener: l, log: slog.New(slog.NewTextHandler(&log, nil))}
-		n.warnOpen()
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "without authentication"); got != warned {
-			t.Errorf("%s: %q", addr, log.String())
 		}
 	}
 }

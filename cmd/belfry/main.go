@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/node"
 )
 
 const (
@@ -42,7 +43,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          knownCommand,
-		Version:       readBuild().String(),
+		Version:       node.ReadBuild().String(),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("belfry {{.Version}}\n")

@@ -15,6 +15,17 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
+func TestBrokersFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "brokers.yaml")
+	if err := os.WriteFile(file, []byte("nats://h: {user: x}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, code := belfry(t, "serve", "--data", t.TempDir(), "--brokers", file)
+	if code != exitUsage || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
+
 // serving runs a node and returns its HTTP address, and what stops it.
 func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	t.Helper()
@@ -108,7 +119,7 @@ func TestServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		{"--queue-metrics 0", exitUsage, "--queue-metrics 0: 1 to 10000"},
+		{"--queue-metrics 0", exitUsage, "--queue-metrics: 0 is not within 1 to 10000"},
 		{"--log-level loud", exitUsage, "--log-level"},
 		{"--log-format xml", exitUsage, "--log-format"},
 		{"--log-store memory", exitUsage, "--log-store"},
@@ -126,26 +137,6 @@ func TestServeRefuses(t *testing.T) {
 		out, code := belfry(t, args...)
 		if code != tt.code || !strings.Contains(out, tt.says) {
 			t.Errorf("%s: %d, want %d and %q\n%s", tt.args, code, tt.code, tt.says, out)
-		}
-	}
-}
-
-func TestAdvertised(t *testing.T) {
-	host, err := os.Hostname()
-	if err != nil {
-		t.Skip(err)
-	}
-	everywhere := &net.TCPAddr{IP: net.IPv6unspecified, Port: 8400}
-	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8400}
-	for _, tt := range []struct {
-		told  string
-		bound net.Addr
-		want  string
-	}{
-		{"", here, "127.0.0.1:8400"}, {"", everywhere, net.JoinHostPort(host, "8400")}, {"x:1", everywhere, "x:1"},
-	} {
-		if got, err := advertised(tt.told, tt.bound); got != tt.want || err != nil {
-			t.Errorf("%s, %v; want %s", got, err, tt.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,7 +52,7 @@ status is 1 if anything is wrong.`,
 
 func showReport(out io.Writer, r *verify.Report) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintf(w, "node %s of cluster %s\n\n", r.NodeID, orElse(r.ClusterID, "none"))
+	_, _ = fmt.Fprintf(w, "node %s of cluster %s\n\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
 	_, _ = fmt.Fprintln(w, "SHARD\tTERM\tLOG\tSNAPSHOT\tAPPLIED\tHASH\tTASKS\tSTATE")
 	for _, g := range r.Groups {
 		sound := "sound"

@@ -1,6 +1,6 @@
 //go:build chaos
 
-package main
+package tuning
 
 import (
 	"encoding/binary"
@@ -20,7 +20,7 @@ func TestClockFollowsItsFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv(clockFileVar, path)
-	clock, err := wallClock()
+	clock, err := Clock()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestClockFollowsItsFile(t *testing.T) {
 func TestClockWithoutItsFile(t *testing.T) {
 	for _, path := range []string{filepath.Join(t.TempDir(), "none"), os.DevNull} {
 		t.Setenv(clockFileVar, path)
-		if _, err := wallClock(); err == nil {
+		if _, err := Clock(); err == nil {
 			t.Errorf("%s was taken", path)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package profiles
 
 import (
 	"bytes"
@@ -8,7 +8,8 @@ import (
 )
 
 func TestFlightRecorder(t *testing.T) {
-	recorder := profiles()
+	recorder := New()
+	defer recorder.Close()
 	ask := func(method string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		recorder.ServeHTTP(w, httptest.NewRequest(method, "/debug/flight", nil))

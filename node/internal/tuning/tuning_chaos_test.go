@@ -1,6 +1,6 @@
 //go:build chaos
 
-package main
+package tuning
 
 import (
 	"encoding/binary"
@@ -18,7 +18,7 @@ func TestGossipIsMutedByItsFile(t *testing.T) {
 	}
 	t.Setenv(muteFileVar, path)
 	var cfg cluster.Config
-	if err := tune(&cfg); err != nil {
+	if err := Apply(&cfg); err != nil {
 		t.Fatal(err)
 	}
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -39,7 +39,7 @@ func TestGossipIsMutedByItsFile(t *testing.T) {
 		}
 	}
 	t.Setenv(muteFileVar, filepath.Join(t.TempDir(), "none"))
-	if err := tune(&cfg); err == nil {
+	if err := Apply(&cfg); err == nil {
 		t.Error("a file that there is not was taken")
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"fmt"
@@ -12,7 +12,10 @@ import (
 
 // The page of metrics has the sizes of each queue, and the build that runs.
 func TestMetricsPage(t *testing.T) {
-	addr, c := running(t, "--shards", "4", "--queue-metrics", "2")
+	cfg := testConfig(t)
+	cfg.QueueMetrics = 2
+	n, c := start(t, cfg)
+	addr := n.HTTPAddr()
 	ctx := t.Context()
 	for _, q := range []client.Queue{{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}, {Name: "still", Paused: true}} {
 		if _, err := c.PutQueue(ctx, q); err != nil {
@@ -46,8 +49,8 @@ func TestMetricsPage(t *testing.T) {
 			t.Errorf("the page lacks %s", want)
 		}
 	}
-	if n := strings.Count(text, "\nbelfry_queue_pending{"); n != 3 {
-		t.Errorf("%d queues are on the page", n)
+	if series := strings.Count(text, "\nbelfry_queue_pending{"); series != 3 {
+		t.Errorf("%d queues are on the page", series)
 	}
 	age := valueOf(t, text, `belfry_queue_oldest_overdue_seconds{namespace="default",queue="still"} `)
 	if age < 3600 || age > 3660 {

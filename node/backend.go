@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi"
 )
 
-// backend makes a node what the HTTP API needs. The two know nothing of each other.
+// backend adapts a node of the cluster to the interface of the HTTP API. Neither package knows the other.
 type backend struct{ *cluster.Node }
 
 // List reads through the leaders: a list sees what was acknowledged before it.

@@ -1,6 +1,6 @@
 //go:build chaos
 
-package main
+package tuning
 
 import (
 	"fmt"
@@ -16,11 +16,10 @@ const (
 	muteFileVar  = "BELFRY_GOSSIP_MUTE_FILE"
 )
 
-// tune changes what only tests change: BELFRY_SNAPSHOTS is how many bytes of log make a shard's snapshot due, however
-// large the state is, and how many entries are kept after one, as "65536,8". A follower that was away for a moment then
-// needs one. BELFRY_STUCK is how long a leader may commit nothing before its node ends, as "3s". While the eight bytes
-// of the file that BELFRY_GOSSIP_MUTE_FILE names are not zero, all gossip is lost.
-func tune(cfg *cluster.Config) error {
+// Apply changes the settings of a node as the environment variables say. BELFRY_SNAPSHOTS makes snapshots independent of
+// the size of the state, so that a follower that was away for a moment needs one. Gossip is lost while the first eight
+// bytes of the file that BELFRY_GOSSIP_MUTE_FILE names are not zero.
+func Apply(cfg *cluster.Config) error {
 	if text := os.Getenv(snapshotsVar); text != "" {
 		if _, err := fmt.Sscanf(text, "%d,%d", &cfg.Snapshots.Log, &cfg.Snapshots.Tail); err != nil {
 			return fmt.Errorf("%s=%s: %w", snapshotsVar, text, err)

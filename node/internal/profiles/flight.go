@@ -1,4 +1,4 @@
-package main
+package profiles
 
 import (
 	"net/http"
@@ -7,14 +7,12 @@ import (
 	"time"
 )
 
-// What a flight recorder keeps: so much time, if that fits into so many bytes.
 const (
-	flightAge   = 2 * time.Second
+	flightAge   = 2 * time.Second // time that a record covers, unless it grows beyond
 	flightBytes = 32 << 20
 )
 
-// flight records what the process did last, for somebody who noticed only afterwards that it was slow. POST begins to
-// record, which has its cost from then on; GET gives the last moments as an execution trace; DELETE ends it.
+// flight is a flight recorder: it keeps the last moments of the process, for a slowness that is noticed afterwards.
 type flight struct {
 	mu       sync.Mutex
 	recorder *trace.FlightRecorder // nil: nothing is recorded
@@ -53,7 +51,7 @@ func (f *flight) write(w http.ResponseWriter) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, _ = f.recorder.WriteTo(w) // whoever asked has gone
+	_, _ = f.recorder.WriteTo(w) // the caller has gone
 }
 
 func (f *flight) stop() {

@@ -1,4 +1,4 @@
-package main
+package receivers
 
 import (
 	"net/http"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -20,7 +21,7 @@ func attemptTo(url string) fsm.Attempt {
 	}}
 }
 
-// TestReceivers: a target's URL says who delivers.
+// The URL of a target decides between webhooks and brokers.
 func TestReceivers(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
@@ -28,16 +29,18 @@ func TestReceivers(t *testing.T) {
 	if err := os.WriteFile(file, []byte("redis://127.0.0.1:1:\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	brokers, err := (&serveFlags{brokers: file}).brokerConfig()
+	known, err := broker.LoadKnown(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	brokers.AllowCIDRs = []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}
-	r, err := newReceivers(delivery.Config{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, brokers)
+	r, err := New(
+		delivery.Config{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+		broker.Config{Known: known, AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.close() })
+	t.Cleanup(func() { _ = r.Close() })
 	for url, want := range map[string]string{
 		hook.URL:                        "",
 		"redis://127.0.0.1:1/?stream=s": "connection refused",
@@ -62,16 +65,5 @@ func TestReceivers(t *testing.T) {
 		if err := r.CheckURL(url); (err != nil) != refused {
 			t.Errorf("%s: %v", url, err)
 		}
-	}
-}
-
-func TestBrokersFile(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "brokers.yaml")
-	if err := os.WriteFile(file, []byte("nats://h: {user: x}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, code := belfry(t, "serve", "--data", t.TempDir(), "--brokers", file)
-	if code != exitUsage || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
-		t.Errorf("%d\n%s", code, out)
 	}
 }

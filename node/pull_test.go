@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"errors"
@@ -11,7 +11,7 @@ import (
 
 // The life of pulled tasks through a whole node: waited for, leased, settled in every way, dead, replayed, dropped.
 func TestTasksAreConsumed(t *testing.T) {
-	_, c := running(t, "--shards", "4")
+	_, c := start(t, testConfig(t))
 	ctx := t.Context()
 	if _, err := c.PutQueue(ctx, client.Queue{Name: "q", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestTasksAreConsumed(t *testing.T) {
 
 // A paused queue hands out nothing, and a policy is in force when the call returns.
 func TestPausedQueueIsNotConsumed(t *testing.T) {
-	_, c := running(t, "--shards", "4")
+	_, c := start(t, testConfig(t))
 	ctx := t.Context()
 	for _, paused := range []bool{true, false} {
 		if _, err := c.PutQueue(ctx, client.Queue{Name: "q", Paused: paused}); err != nil {

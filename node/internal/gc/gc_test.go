@@ -1,4 +1,4 @@
-package main
+package gc
 
 import "testing"
 
@@ -6,7 +6,7 @@ func TestGarbageIsBounded(t *testing.T) {
 	for live, want := range map[uint64]int{
 		0: 100, 10 << 20: 100, 28 << 20: 100, 56 << 20: 50, 280 << 20: 10, 700 << 20: 4, 100 << 30: 2,
 	} {
-		if got := gcPercent(live); got != want {
+		if got := percentFor(live); got != want {
 			t.Errorf("%d MiB live: %d %%, want %d", live>>20, got, want)
 		}
 	}
@@ -20,7 +20,7 @@ func TestTrim(t *testing.T) {
 	var quiet trim
 	allocated, due := uint64(0), 0
 	for i, step := range []struct {
-		each, toGiveBack uint64 // bytes allocated from look to look, and to be given back
+		each, returnable uint64 // bytes allocated from look to look, and to be given back
 		due              int
 	}{
 		{1 << 20, 100 << 20, 0}, {1000, trimBytes, 1}, {1000, trimBytes - 1, 0}, {1 << 30, 1 << 30, 0}, {0, 1 << 30, 1},
@@ -28,7 +28,7 @@ func TestTrim(t *testing.T) {
 		due = 0
 		for range trimLooks {
 			allocated += step.each
-			if quiet.due(allocated, step.toGiveBack) {
+			if quiet.due(allocated, step.returnable) {
 				due++
 			}
 		}
@@ -41,7 +41,7 @@ func TestTrim(t *testing.T) {
 func TestHeapSamples(t *testing.T) {
 	h := newHeapSamples()
 	h.read()
-	if h.allocated() == 0 || h.toGiveBack() > 1<<40 {
-		t.Errorf("%d bytes allocated, %d to give back", h.allocated(), h.toGiveBack())
+	if h.allocated() == 0 || h.returnable() > 1<<40 {
+		t.Errorf("%d bytes allocated, %d to give back", h.allocated(), h.returnable())
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package node
 
 import (
 	"encoding/json"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/memory"
 )
 
 func TestPendingBytes(t *testing.T) {
@@ -31,8 +32,19 @@ func TestPendingBytes(t *testing.T) {
 // again when some are done.
 func TestMemoryIsUsedUp(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
-	t.Cleanup(func() { debug.SetMemoryLimit(before) })
-	addr, _ := running(t, "--shards", "2", "--memory-limit", "128MiB")
+	t.Cleanup(func() {
+		if after := debug.SetMemoryLimit(-1); after != before {
+			t.Errorf("the limit is left at %d bytes, %d before", after, before)
+		}
+	})
+	cfg := testConfig(t)
+	cfg.Shards = 2
+	var err error
+	if cfg.MemoryLimit, err = memory.ParseLimit("128MiB"); err != nil {
+		t.Fatal(err)
+	}
+	n, _ := start(t, cfg)
+	addr := n.HTTPAddr()
 	c, err := client.New(client.Config{Addrs: []string{addr}, MaxAttempts: 1})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,149 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
+	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/httpapi/origin"
+)
+
+// Config holds the settings of one node. Begin with DefaultConfig and change what differs.
+type Config struct {
+	DataDir string // folder of the node's log, tasks and identity
+	Name    string // label for people; empty: the host's name
+
+	HTTPAddr      string   // address at which callers are served; port 0 picks a free one
+	AdvertiseHTTP string   // address that callers are given; empty: HTTPAddr as bound
+	AllowHosts    []string // further host names under which callers reach the API
+	AllowOrigins  []string // origins whose web pages may call the API
+	ProfileAddr   string   // address at which Go's profiles are served; empty: not at all
+
+	PeerAddr        string     // address at which other nodes are answered, over TCP and UDP; port 0 picks a free one
+	AdvertisePeer   string     // address that other nodes dial; empty: PeerAddr as bound
+	PeerKeys        *peer.Keys // nil: without TLS, on loopback only
+	Join            []string   // peer addresses of other nodes
+	BootstrapExpect int        // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
+	Shards          int        // of a new cluster; 0: cluster.DefaultShards
+	MaxClockOffset  time.Duration
+
+	LogStore    string         // "wal" or "boltdb"
+	Timing      string         // "fast", "lan" or "wan": how soon a silent leader is replaced
+	LaneWindow  uint32         // initial attempts in flight per shard and receiver; 0: the shard's default
+	MinFreeDisk disk.Reserve   // space that stays free on the disk of DataDir
+	MemoryLimit memory.Limit   // memory that the process may use
+	WebhookNets []netip.Prefix // further networks to which webhooks may be delivered
+	BrokerNets  []netip.Prefix // networks in which tasks may be published to any broker, without credentials
+	Brokers     *broker.Known  // known message brokers and their credentials; nil: none
+
+	QueueMetrics int    // number of queues with metrics of their own
+	PIDFile      string // file that holds the process id while the node runs; empty: none
+
+	Logger *slog.Logger // nil: no log
+	// Fatal is called when the node must stop at once because its memory and its disk may differ. It must not return.
+	// Nil: log the error and end the process with status 1.
+	Fatal func(error)
+}
+
+// DefaultConfig returns the settings of a node that runs alone, reachable from its own machine only.
+func DefaultConfig() Config {
+	return Config{
+		DataDir: "./belfry-node", HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
+		MaxClockOffset: 250 * time.Millisecond, LogStore: "wal", Timing: "lan", QueueMetrics: queuemetrics.DefaultBound,
+	}
+}
+
+// SettingError reports that a node cannot run with one of its settings.
+type SettingError struct {
+	Setting string // named as in configuration files, such as "min-free-disk"
+	Err     error
+}
+
+func (e *SettingError) Error() string { return e.Setting + ": " + e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *SettingError) Unwrap() error { return e.Err }
+
+// Validate returns a *SettingError for the first setting that no node can run with.
+func (c *Config) Validate() error {
+	for _, check := range []struct {
+		setting string
+		err     error
+	}{
+		{"data", notEmpty(c.DataDir)},
+		{"queue-metrics", within(c.QueueMetrics, 1, queuemetrics.MaxBound)},
+		{"log-store", oneOf(c.LogStore, "wal", "boltdb")},
+		{"timing", oneOf(c.Timing, "fast", "lan", "wan")},
+		{"allow-host", originsOf(c.AllowHosts, nil)},
+		{"allow-origin", originsOf(nil, c.AllowOrigins)},
+		{"http", originsOf([]string{origin.HostOf(c.HTTPAddr)}, nil)},
+		{"advertise-http", originsOf([]string{origin.HostOf(c.AdvertiseHTTP)}, nil)},
+	} {
+		if check.err != nil {
+			return &SettingError{check.setting, check.err}
+		}
+	}
+	return nil
+}
+
+func notEmpty(text string) error {
+	if text == "" {
+		return errors.New("is missing")
+	}
+	return nil
+}
+
+func within(n, least, most int) error {
+	if n < least || n > most {
+		return fmt.Errorf("%d is not within %d to %d", n, least, most)
+	}
+	return nil
+}
+
+func oneOf(text string, allowed ...string) error {
+	for _, one := range allowed {
+		if text == one {
+			return nil
+		}
+	}
+	last := len(allowed) - 1
+	return fmt.Errorf("%q is not %s or %s", text, strings.Join(allowed[:last], ", "), allowed[last])
+}
+
+func originsOf(hosts, origins []string) error {
+	_, err := origin.New(hosts, origins)
+	return err
+}
+
+// clusterConfig returns the part of the settings that concerns the node among others.
+func (c *Config) clusterConfig() (cluster.Config, error) {
+	timing, err := cluster.ParseTiming(c.Timing)
+	if err != nil {
+		return cluster.Config{}, err
+	}
+	cfg := cluster.Config{
+		DataDir: c.DataDir, Name: c.Name, BindAddr: c.PeerAddr, AdvertiseAddr: c.AdvertisePeer, Keys: c.PeerKeys,
+		Join: c.Join, BootstrapExpect: c.BootstrapExpect, Shards: c.Shards, MaxClockOffset: c.MaxClockOffset,
+		Timing: timing, MinFreeDisk: c.MinFreeDisk, QueueMetrics: c.QueueMetrics,
+	}
+	if cfg.Shards == 0 {
+		cfg.Shards = cluster.DefaultShards(cfg.BootstrapExpect)
+	}
+	cfg.Policy.Window = c.LaneWindow
+	switch c.LogStore {
+	case "wal":
+		cfg.LogStore = "wal"
+	case "boltdb":
+		cfg.LogStore = "boltdb"
+	}
+	return cfg, nil
+}

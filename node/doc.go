@@ -1,0 +1,23 @@
+// Package node builds one running node out of the cluster, the HTTP API and the delivery, and stops it in order.
+//
+//	part            started by Start, stopped by Close in the reverse order
+//	gc              bounds the garbage of the process
+//	memory limit    found, and shared out among the parts
+//	metrics         one registry for the process, one for the cluster
+//	profiles        if Config.ProfileAddr is set
+//	receivers       webhooks and message brokers
+//	HTTP listener   bound before the data is opened: its port is told to the other nodes
+//	room            waits while the disk is too full, and answers callers with the reason
+//	cluster         opens the data and joins the other nodes
+//	PID file
+//	HTTP API        serves callers
+//
+// A test can run a node in its own process:
+//
+//	cfg := node.DefaultConfig()
+//	cfg.DataDir, cfg.HTTPAddr, cfg.PeerAddr = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
+//	n, err := node.Start(ctx, cfg)
+//
+// Two settings are those of the whole process and last as long as the node: the limit of Go's memory and the target of
+// its garbage collector. Signals, flags and environment variables are the command's part.
+package node

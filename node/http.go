@@ -1,0 +1,127 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/httpapi"
+	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/node/internal/profiles"
+	"github.com/belfryhq/belfry/node/internal/room"
+)
+
+const (
+	callGrace    = 2 * time.Second // for calls under way, once no new ones are taken
+	headerPeriod = 10 * time.Second
+)
+
+func (n *Node) startProfiles(context.Context) error {
+	if n.cfg.ProfileAddr == "" {
+		return nil
+	}
+	l, err := net.Listen("tcp", n.cfg.ProfileAddr)
+	if err != nil {
+		return &SettingError{"pprof", err}
+	}
+	handler := profiles.New()
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPeriod}
+	n.onStop(func() error {
+		handler.Close()
+		return server.Close()
+	})
+	go n.serve(server, l)
+	return nil
+}
+
+// listen binds the HTTP port before the data is opened: a node whose port is taken must not have joined a cluster, and
+// the other nodes are told the bound port.
+func (n *Node) listen(context.Context) error {
+	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
+	if err != nil {
+		return &SettingError{"http", err}
+	}
+	n.listener = l
+	n.onStop(func() error { return ignoreClosed(l.Close()) })
+	n.warnOpen()
+	address, err := advertised(n.cfg.AdvertiseHTTP, l.Addr())
+	if err != nil {
+		return err
+	}
+	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(address)}
+	n.origins, err = origin.New(append(own, n.cfg.AllowHosts...), n.cfg.AllowOrigins)
+	return err
+}
+
+// warnOpen logs a warning if other machines can reach the API.
+func (n *Node) warnOpen() {
+	addr, ok := n.listener.Addr().(*net.TCPAddr)
+	if ok && !addr.IP.IsLoopback() {
+		n.log.Warn("the API is open to the network without authentication: any machine that reaches this address can read "+
+			"and change every task; bind it to loopback, or let only trusted machines through to it", "http", addr.String())
+	}
+}
+
+// newGate returns the gate that holds the start back while the disk is full. It answers callers meanwhile.
+func (n *Node) newGate() *room.Gate {
+	return room.New(room.Config{
+		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Logger: n.log,
+		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
+			return httpapi.Waiting(reason, n.origins, prometheus.Gatherers{n.registry, metrics}, n.log)
+		},
+	})
+}
+
+func (n *Node) startHTTP(context.Context) error {
+	api, err := httpapi.New(httpapi.Config{
+		Backend: backend{n.cluster}, CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
+		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
+	})
+	if err != nil {
+		return err
+	}
+	server := api.HTTPServer()
+	server.Handler = n.unlessBarred(server.Handler)
+	n.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), callGrace)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			n.log.Info("calls are cut off", "err", err)
+			return server.Close()
+		}
+		return nil
+	})
+	go n.serve(server, n.listener)
+	return nil
+}
+
+// unlessBarred answers every call with the reason as long as the node takes no part in its cluster: its data may be old.
+func (n *Node) unlessBarred(api http.Handler) http.Handler {
+	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.cluster.Barred() != "" {
+			barred.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}
+
+func (n *Node) serve(server *http.Server, l net.Listener) {
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		n.failed <- err
+	}
+}
+
+// ignoreClosed drops the error of closing a listener that its server closed before.
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}

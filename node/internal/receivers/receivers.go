@@ -1,0 +1,73 @@
+// Package receivers delivers each task to the kind of receiver that its target's URL names: a webhook or a message
+// broker.
+package receivers
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9/logging"
+
+	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/targeturl"
+)
+
+// Receivers delivers attempts. It is safe for concurrent use.
+type Receivers struct {
+	webhook *delivery.Webhook
+	broker  *broker.Publisher
+	guard   *delivery.Guard
+}
+
+// New returns the receivers of a node.
+func New(web delivery.Config, brokers broker.Config) (*Receivers, error) {
+	r := &Receivers{guard: delivery.NewGuard(web.AllowCIDRs)}
+	var err error
+	if r.webhook, err = delivery.New(web); err != nil {
+		return nil, err
+	}
+	logging.Disable() // the Redis client logs to stderr, for the whole process; the outcomes carry its errors
+	if r.broker, err = broker.New(brokers); err != nil {
+		r.webhook.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// toBroker reports whether a URL names a broker, by its scheme and host alone. The publisher checks the rest.
+func toBroker(rawURL string) bool {
+	t, _, err := targeturl.ParseBroker(rawURL)
+	return err == nil && t.Kind != targeturl.HTTP
+}
+
+// Deliver makes one attempt and returns its outcome.
+func (r *Receivers) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+	if toBroker(a.Task.GetSpec().GetTarget().GetUrl()) {
+		return r.broker.Deliver(ctx, a)
+	}
+	return r.webhook.Deliver(ctx, a)
+}
+
+// DeliverBatch makes one attempt of each task and returns the outcomes in the same order. Their targets are equal.
+func (r *Receivers) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+	if len(batch) > 0 && toBroker(batch[0].Task.GetSpec().GetTarget().GetUrl()) {
+		return r.broker.DeliverBatch(ctx, batch)
+	}
+	return r.webhook.DeliverBatch(ctx, batch)
+}
+
+// CheckURL returns an error if tasks may not be delivered to a URL.
+func (r *Receivers) CheckURL(rawURL string) *fsm.FieldError {
+	if toBroker(rawURL) {
+		return r.broker.CheckURL(rawURL)
+	}
+	return r.guard.CheckURL(rawURL)
+}
+
+// Close ends all connections.
+func (r *Receivers) Close() error {
+	r.webhook.Close()
+	r.broker.Close()
+	return nil
+}

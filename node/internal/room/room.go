@@ -1,0 +1,199 @@
+// Package room holds the start of a node back while its disk is too full to open the data.
+//
+// Without room the node would end at its first write, and its supervisor would start it again and again. Instead it
+// waits, and its port answers every call with the reason:
+//
+//	         room to start?               disk full?
+//	Await ───────────────────▶ Open ─────────────────────▶ opened
+//	  │ no: look each second     │ yes: try again when more is free,
+//	  └──────────────────────    │ and every ten seconds
+//	                             └────────────────────────
+package room
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/disk"
+)
+
+const (
+	lookPeriod  = time.Second      // between two looks at the free space
+	retryPeriod = 10 * time.Second // between two attempts to open the data with no more space than before
+	answerGrace = 2 * time.Second  // for answers under way when the wait ends
+)
+
+// Config says what a Gate waits for, and where it answers meanwhile. All fields are required.
+type Config struct {
+	Dir      string       // data folder, for messages
+	Reserve  disk.Reserve // half of it must be free to start
+	Space    func() (disk.Space, error)
+	Listener net.Listener // of TCP; stays open
+	// Handler returns the handler that answers calls with a reason, and serves the metrics that exist so far.
+	Handler func(reason func() string, metrics prometheus.Gatherer) http.Handler
+	Logger  *slog.Logger
+}
+
+// Gate holds one start back. It is not for concurrent use.
+type Gate struct {
+	cfg    Config
+	logged string // the last condition in the log
+}
+
+// New returns the gate of one start.
+func New(cfg Config) *Gate { return &Gate{cfg: cfg} }
+
+// Await returns when there is room to write the log for a while, or the context ends. A disk whose space is not known
+// holds nothing back.
+func (g *Gate) Await(ctx context.Context) error {
+	space, err := g.cfg.Space()
+	if err != nil || g.cfg.Reserve.Starts(space) {
+		return nil
+	}
+	return g.wait(ctx, &wait{dir: g.cfg.Dir, space: space, enough: g.cfg.Reserve.Starts, condition: func(s disk.Space) string {
+		return fmt.Sprintf("the node opens its data when there are %s (half of --min-free-disk, and at least %s)",
+			disk.Size(g.cfg.Reserve.ToStart(s.Total)), disk.Size(disk.None().ToStart(s.Total)))
+	}})
+}
+
+// Open calls open until it fails with anything but a full disk, and waits for room in between. It returns nil when the
+// context ends while it waits.
+func (g *Gate) Open(ctx context.Context, open func() error) error {
+	for {
+		err := open()
+		if err == nil || !disk.IsFull(err) {
+			return err
+		}
+		space, unknown := g.cfg.Space()
+		if unknown != nil {
+			return err
+		}
+		again := time.Now().Add(retryPeriod)
+		waited := g.wait(ctx, &wait{
+			dir: g.cfg.Dir, space: space,
+			enough: func(s disk.Space) bool { return s.Free > space.Free || time.Now().After(again) },
+			condition: func(disk.Space) string {
+				return fmt.Sprintf("opening its data failed (%v), and the node tries again when there is more", err)
+			},
+		})
+		if waited != nil || ctx.Err() != nil {
+			return waited
+		}
+	}
+}
+
+// wait answers callers until the wait is over or the context ends.
+func (g *Gate) wait(ctx context.Context, w *wait) error {
+	if condition := w.condition(w.space); condition != g.logged {
+		g.cfg.Logger.Error("this node does not open its data yet", "reason", w.reason())
+		g.logged = condition
+	}
+	stop, err := g.answer(w.reason)
+	if err != nil {
+		return err
+	}
+	w.run(ctx, g.cfg.Space)
+	if err := stop(); err != nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		g.cfg.Logger.Info("the node tries to open its data")
+	}
+	return nil
+}
+
+// wait is one wait for room.
+type wait struct {
+	dir       string
+	enough    func(disk.Space) bool
+	condition func(disk.Space) string // describes enough
+
+	mu    sync.Mutex
+	space disk.Space // at the last look
+}
+
+func (w *wait) reason() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return fmt.Sprintf("there is too little room on the disk of %s: %s are free, and %s; it does so by itself",
+		w.dir, disk.Size(w.space.Free), w.condition(w.space))
+}
+
+// run returns when there is room, or the context ends.
+func (w *wait) run(ctx context.Context, look func() (disk.Space, error)) {
+	ticker := time.NewTicker(lookPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		now, err := look()
+		if err != nil || w.enough(now) {
+			return
+		}
+		w.mu.Lock()
+		w.space = now
+		w.mu.Unlock()
+	}
+}
+
+// answer serves the reason on the node's port until stop is called. The port stays bound. Stop returns the error that
+// ended the server before.
+func (g *Gate) answer(reason func() string) (stop func() error, err error) {
+	l, ok := g.cfg.Listener.(*net.TCPListener)
+	if !ok {
+		return nil, fmt.Errorf("%T is no TCP listener", g.cfg.Listener)
+	}
+	metrics := prometheus.NewRegistry()
+	stopWatch := g.watch(metrics)
+	server := &http.Server{
+		Handler:           g.cfg.Handler(reason, metrics),
+		ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(lentListener{l}) }()
+	return func() error {
+		stopWatch()
+		ctx, cancel := context.WithTimeout(context.Background(), answerGrace)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			_ = server.Close() // the calls that are cut off have changed nothing
+		}
+		if err := <-ended; err != http.ErrServerClosed {
+			return err
+		}
+		return l.SetDeadline(time.Time{})
+	}, nil
+}
+
+// watch registers the metrics of the disk. The node's own watch starts once its data is open.
+func (g *Gate) watch(registerer prometheus.Registerer) (stop func()) {
+	watch := disk.New(disk.Config{
+		Space: g.cfg.Space, Reserve: g.cfg.Reserve, Changed: func() {}, Logger: slog.New(slog.DiscardHandler),
+		Registerer: registerer,
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		watch.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
+}
+
+// lentListener makes Close end the pending Accept only: the port stays bound.
+type lentListener struct{ *net.TCPListener }
+
+func (l lentListener) Close() error { return l.SetDeadline(time.Now()) }

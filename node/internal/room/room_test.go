@@ -1,0 +1,159 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/belfryhq/belfry/cluster/disk"
+)
+
+// gateOn returns a gate before a disk of 1000 MiB with the given free space, and the URL at which it answers.
+func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	parsed, err := disk.Parse(reserve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Config{
+		Dir: "data", Reserve: parsed, Listener: l, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Space: func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil },
+		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
+			mux := http.NewServeMux()
+			mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+			mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+				http.Error(w, reason(), http.StatusServiceUnavailable)
+			})
+			return mux
+		},
+	}), "http://" + l.Addr().String()
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// The gate answers with the reason, opens by itself when there is room, and leaves the port to the next server.
+func TestGateWaitsForRoom(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(49 << 20)
+	g, url := gateOn(t, &free, "10%")
+	ended := make(chan error, 1)
+	go func() { ended <- g.Await(t.Context()) }()
+	if code, body := get(t, url); code != 503 || !strings.Contains(body, "49MiB are free") || !strings.Contains(body, "50MiB") {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := get(t, url+"/metrics"); code != 200 || !strings.Contains(body, "belfry_disk_low 1") {
+		t.Errorf("metrics: %d\n%s", code, body)
+	}
+	free.Store(50 << 20)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	next := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
+	served := make(chan error, 1)
+	go func() { served <- next.Serve(g.cfg.Listener) }()
+	if code, _ := get(t, url); code != http.StatusTeapot {
+		t.Errorf("the next server of the port: %d", code)
+	}
+	if err := errors.Join(next.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
+
+func TestGateWithRoomIsOpen(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(50 << 20)
+	g, _ := gateOn(t, &free, "10%")
+	if err := g.Await(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// A disk that turns out to be full while the data is opened is waited for, too.
+func TestFullDiskWhileOpening(t *testing.T) {
+	var free atomic.Uint64
+	free.Store(60 << 20)
+	g, url := gateOn(t, &free, "0")
+	attempts := 0
+	open := func() error {
+		if attempts++; free.Load() < 70<<20 {
+			return fmt.Errorf("journal: %w", syscall.ENOSPC)
+		}
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- g.Open(t.Context(), open) }()
+	code, body := get(t, url)
+	if code != 503 || !strings.Contains(body, "60MiB are free") || !strings.Contains(body, "journal: no space left") {
+		t.Errorf("%d %s", code, body)
+	}
+	free.Store(70 << 20)
+	if err := <-ended; err != nil || attempts != 2 {
+		t.Errorf("%v after %d attempts", err, attempts)
+	}
+	if err := g.Open(t.Context(), func() error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
+		t.Errorf("another failure: %v", err)
+	}
+}
+
+func TestWaitEndsWithTheContext(t *testing.T) {
+	var free atomic.Uint64
+	g, url := gateOn(t, &free, "10%")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Await(ctx) }()
+	if code, _ := get(t, url); code != 503 {
+		t.Error(code)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A port that fails while the gate waits ends the wait with its error.
+func TestLostPortEndsTheWait(t *testing.T) {
+	var free atomic.Uint64
+	g, _ := gateOn(t, &free, "10%")
+	if err := g.cfg.Listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := g.Await(ctx); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,45 @@
+package node
+
+import (
+	"context"
+	"runtime/debug"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
+)
+
+// Divisors of the memory limit.
+const (
+	tombstonePart = 10 // for tombstones
+	pendingPart   = 8  // for calls that wait at the shards
+)
+
+// limitMemory finds the memory limit, sets it for the runtime, and logs it.
+func (n *Node) limitMemory(context.Context) error {
+	found, err := n.cfg.MemoryLimit.Find()
+	if err != nil {
+		n.log.Warn("this node has no limit to its memory: set --memory-limit or GOMEMLIMIT", "err", err)
+		return nil
+	}
+	if found.Bytes > 0 {
+		before := debug.SetMemoryLimit(found.Bytes)
+		n.onStop(func() error { debug.SetMemoryLimit(before); return nil })
+	}
+	n.memory = found.Bytes
+	n.log.Info("memory", "limit", disk.Size(uint64(found.Bytes)), "from", found.From)
+	return nil
+}
+
+// shareMemory divides the limit, in bytes, among the parts of the cluster. A limit of 0 leaves them unbounded.
+func shareMemory(cfg *cluster.Config, limit int64) {
+	cfg.MemoryLimit, cfg.TombstoneBytes = limit, limit/tombstonePart
+	if limit > 0 {
+		cfg.MaxPending = pendingBytes(limit, cfg.Shards)
+	}
+}
+
+// pendingBytes returns how many bytes of calls may wait at one shard.
+func pendingBytes(limit int64, shards int) int64 {
+	const least, most = 1 << 20, 16 << 20
+	return min(max(limit/pendingPart/int64(max(shards, 1)), least), most)
+}

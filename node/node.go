@@ -1,0 +1,254 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/node/internal/gc"
+	"github.com/belfryhq/belfry/node/internal/receivers"
+	"github.com/belfryhq/belfry/node/internal/tuning"
+)
+
+const leaveGrace = 5 * time.Second // for leaderships to be handed over
+
+// Node is one running node.
+type Node struct {
+	cfg    Config
+	log    *slog.Logger
+	clock  func() time.Time
+	space  func() (disk.Space, error) // of the disk of the data folder
+	memory int64                      // bytes that the process may use; 0: no limit
+
+	registry        *prometheus.Registry // of this process
+	clusterRegistry *prometheus.Registry // of cluster
+	listener        net.Listener
+	origins         *origin.Policy // of the API
+	receivers       *receivers.Receivers
+	cluster         *cluster.Node
+
+	stops  []func() error // in the order of the start
+	failed chan error     // ends the node by itself
+}
+
+// Run starts a node, waits until the context ends or the node fails, and closes the node.
+func Run(ctx context.Context, cfg Config) (err error) {
+	n, err := newNode(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	if err := n.start(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	return n.Wait(ctx)
+}
+
+// Start starts a node and returns once it serves callers. It waits as long as the disk is too full to open the data:
+// until the context ends. The context does not end a node that was started; Close does.
+func Start(ctx context.Context, cfg Config) (*Node, error) {
+	n, err := newNode(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(n.start(ctx), ctx.Err()); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+func newNode(cfg Config) (*Node, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	clock, err := tuning.Clock()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	space := func() (disk.Space, error) { return disk.Of(cfg.DataDir) }
+	return &Node{cfg: cfg, log: cfg.Logger, clock: clock, space: space, failed: make(chan error, 2)}, nil
+}
+
+// start starts the parts in their order, until one fails or the context ends.
+func (n *Node) start(ctx context.Context) error {
+	for _, start := range []func(context.Context) error{
+		n.boundGarbage, n.limitMemory, n.startMetrics, n.startProfiles, n.startDelivery, n.listen, n.openCluster,
+		n.writePID, n.startHTTP,
+	} {
+		if err := start(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	n.log.Info("serving", "version", ReadBuild().Version, "http", n.HTTPAddr(), "peer", n.PeerAddr(),
+		"node", n.ID(), "data", n.cfg.DataDir)
+	return nil
+}
+
+// HTTPAddr returns the address at which callers are served.
+func (n *Node) HTTPAddr() string { return n.listener.Addr().String() }
+
+// PeerAddr returns the address at which other nodes are answered.
+func (n *Node) PeerAddr() string { return n.cluster.PeerAddr() }
+
+// ID returns the node's id, which stays the same as long as its data folder does.
+func (n *Node) ID() string { return n.cluster.ID() }
+
+// Wait returns nil when the context ends, and the cause when the node stops serving before.
+func (n *Node) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		n.log.Info("stopping")
+		return nil
+	case err := <-n.failed:
+		return err
+	}
+}
+
+// Close stops the parts in the reverse order of their start: calls under way have two seconds to end, leaderships five
+// to be handed over. It is called once.
+func (n *Node) Close() error {
+	var errs []error
+	for i := len(n.stops) - 1; i >= 0; i-- {
+		errs = append(errs, n.stops[i]())
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Node) onStop(stop func() error) { n.stops = append(n.stops, stop) }
+
+// boundGarbage comes first: reading the state under Go's own bound would take twice the memory.
+func (n *Node) boundGarbage(context.Context) error {
+	stop := gc.Start()
+	n.onStop(func() error { stop(); return nil })
+	return nil
+}
+
+func (n *Node) startMetrics(context.Context) error {
+	n.registry = prometheus.NewRegistry()
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), ReadBuild().collector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	} {
+		if err := n.registry.Register(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *Node) startDelivery(context.Context) error {
+	version := ReadBuild().Version
+	var err error
+	n.receivers, err = receivers.New(
+		delivery.Config{
+			AllowCIDRs: n.cfg.WebhookNets, Version: version, Now: n.clock, Logger: n.log, Registerer: n.registry,
+		},
+		broker.Config{
+			AllowCIDRs: n.cfg.BrokerNets, Known: n.cfg.Brokers,
+			Version: version, Now: n.clock, Logger: n.log, Registerer: n.registry,
+		},
+	)
+	if err != nil {
+		return err
+	}
+	n.onStop(n.receivers.Close)
+	return nil
+}
+
+// openCluster opens the node's data as soon as the disk has room for it.
+func (n *Node) openCluster(ctx context.Context) error {
+	cfg, err := n.clusterConfig()
+	if err != nil {
+		return err
+	}
+	gate := n.newGate()
+	if err := gate.Await(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	err = gate.Open(ctx, func() error {
+		n.clusterRegistry = prometheus.NewRegistry() // without the metrics of an attempt that failed
+		cfg.Registerer = n.clusterRegistry
+		var err error
+		n.cluster, err = cluster.Open(cfg)
+		return err
+	})
+	if err != nil || n.cluster == nil {
+		return err
+	}
+	n.onStop(func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), leaveGrace)
+		defer cancel()
+		return n.cluster.Close(ctx)
+	})
+	return nil
+}
+
+func (n *Node) clusterConfig() (cluster.Config, error) {
+	cfg, err := n.cfg.clusterConfig()
+	if err != nil {
+		return cfg, err
+	}
+	if err := tuning.Apply(&cfg); err != nil {
+		return cfg, err
+	}
+	if cfg.HTTPAddr, err = advertised(n.cfg.AdvertiseHTTP, n.listener.Addr()); err != nil {
+		return cfg, err
+	}
+	shareMemory(&cfg, n.memory)
+	cfg.Clock, cfg.DiskSpace, cfg.Deliver, cfg.Logger, cfg.Fatal = n.clock, n.space, n.receivers, n.log, n.fatal
+	return cfg, nil
+}
+
+// fatal ends the process on the spot: its memory may differ from its disk, so no further step may follow.
+func (n *Node) fatal(err error) {
+	n.log.Error("this node cannot go on", "err", err)
+	if n.cfg.Fatal != nil {
+		n.cfg.Fatal(err)
+	}
+	os.Exit(1)
+}
+
+func (n *Node) writePID(context.Context) error {
+	path := n.cfg.PIDFile
+	if path == "" {
+		return nil
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
+		return &SettingError{"pid-file", err}
+	}
+	n.onStop(func() error { return os.Remove(path) })
+	return nil
+}
+
+// advertised returns the address that callers are given: the setting, or the bound address, with the host's name in
+// place of an unspecified IP address.
+func advertised(setting string, bound net.Addr) (string, error) {
+	if setting != "" {
+		return setting, nil
+	}
+	addr, ok := bound.(*net.TCPAddr)
+	if !ok || !addr.IP.IsUnspecified() {
+		return bound.String(), nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", &SettingError{"advertise-http", fmt.Errorf("is missing, and the host's name is not known: %w", err)}
+	}
+	return net.JoinHostPort(host, strconv.Itoa(addr.Port)), nil
+}
