@@ -44,7 +44,7 @@ func (m *Machine) readyFrom(h handle) int64 {
 }
 
 func laneKey(l *fsmpb.Lane) Lane {
-	key := Lane{canonicalNamespace(l.GetNamespace()), l.GetQueue(), l.GetDestination()}
+	key := Lane{CanonicalNamespace(l.GetNamespace()), l.GetQueue(), l.GetDestination()}
 	if key.Queue == "" {
 		key.Queue = DefaultQueue
 	}

@@ -1,19 +1,5 @@
 package fsm
 
-// Lane names who receives: one queue's destination, or, with an empty Destination, whoever gets the queue's tasks that
-// name no target: the queue's own target or its consumers.
-type Lane struct {
-	Namespace, Queue, Destination string
-}
-
-// LaneLoad is what a lane holds.
-type LaneLoad struct {
-	Lane   Lane
-	Ready  int  // tasks that wait for a grant
-	Firing int  // granted ones, those with a consumer included
-	Pulled bool // by consumers; otherwise its tasks are pushed to a target
-}
-
 // lane is one receiver's line. A due task is in exactly one of its two lists.
 type lane struct {
 	Lane

@@ -50,7 +50,7 @@ func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *
 	for h := range m.index.Each(slot) {
 		r := m.tasks.Read(h)
 		namespace, id := m.idOf(r)
-		if namespace == canonicalNamespace(q.Namespace) && id > after && strings.HasPrefix(id, q.Prefix) && m.matches(r, q) {
+		if namespace == CanonicalNamespace(q.Namespace) && id > after && strings.HasPrefix(id, q.Prefix) && m.matches(r, q) {
 			tasks = append(tasks, found{id, h})
 		}
 	}

@@ -30,15 +30,6 @@ type Applied struct {
 	Lanes   []LaneLoad      // the lanes that it changed, as they are after it; each once, with zeros if it is empty now
 }
 
-// Grant is a granted attempt. Which task it is of is looked up again when it starts: see Machine.Attempt.
-type Grant struct {
-	Namespace, ID     string
-	Fence, Occurrence uint64
-	StartMs           int64 // not before this instant on the leader's clock
-	Lane              Lane
-	Tag               uint64 // whose demand it answers, as the LaneCredit or Grant said; 0: it is pushed
-}
-
 // Apply applies one entry, a marshalled fsmpb.Entry, which nobody may change any more: while it is applied its commands
 // point into it. What is kept of them is copied. What it did is told only if full is set: only the leader has a use for
 // it. An error means that the entry cannot be read, or is of a newer command version: nothing of

@@ -42,7 +42,7 @@ func keyOfQueue(namespace, name string) queueKey {
 	if name == "" {
 		name = DefaultQueue
 	}
-	return queueKey{canonicalNamespace(namespace), name}
+	return queueKey{CanonicalNamespace(namespace), name}
 }
 
 // acquire counts one more use of a queue, which is made if it is new.
@@ -92,7 +92,7 @@ func (s *state) queueOf(r *record) *queue { return s.queues.list[coldQueue(s.blo
 
 // Queues returns the names of the queues of a namespace that hold a task, tombstones included, or have a rule, sorted.
 func (m *Machine) Queues(namespace string) []string {
-	namespace = canonicalNamespace(namespace)
+	namespace = CanonicalNamespace(namespace)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var names []string

@@ -7,7 +7,7 @@ const Slots = 4096
 
 // Slot is where a task lives: xxhash64(namespace, 0 byte, id) modulo Slots, with seed 0.
 func Slot(namespace, id string) uint32 {
-	namespace = canonicalNamespace(namespace)
+	namespace = CanonicalNamespace(namespace)
 	var short [96]byte // hashing in one go costs a third of what a digest does
 	if n := len(namespace) + 1 + len(id); n <= len(short) {
 		copy(short[:], namespace)
@@ -20,4 +20,12 @@ func Slot(namespace, id string) uint32 {
 	_, _ = d.Write([]byte{0})
 	_, _ = d.WriteString(id)
 	return uint32(d.Sum64() % Slots)
+}
+
+// CanonicalNamespace returns the namespace that an empty one stands for, any other as it is.
+func CanonicalNamespace(namespace string) string {
+	if namespace == "" {
+		return DefaultNamespace
+	}
+	return namespace
 }

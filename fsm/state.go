@@ -92,14 +92,7 @@ func (s *state) hasID(r *record, namespace, id string) bool {
 	if r.idLen != 0 {
 		return isDefaultNamespace(namespace) && string(r.id[:r.idLen]) == id
 	}
-	return coldIs(s.blobs.Get(r.cold), canonicalNamespace(namespace), id)
-}
-
-func canonicalNamespace(namespace string) string {
-	if namespace == "" {
-		return DefaultNamespace
-	}
-	return namespace
+	return coldIs(s.blobs.Get(r.cold), CanonicalNamespace(namespace), id)
 }
 
 // idOf returns a task's namespace and id.
@@ -118,7 +111,7 @@ func (s *state) add(at place, namespace, id string, c *cold) handle {
 	if fitsInline(namespace, id) {
 		r.idLen = uint8(copy(r.id[:], id))
 	} else {
-		c.namespace, c.id = canonicalNamespace(namespace), id
+		c.namespace, c.id = CanonicalNamespace(namespace), id
 	}
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)

@@ -1,0 +1,121 @@
+package fsm
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// MergeSpec merges op into spec as RFC 7396 says: an absent member stays, a cleared one goes back to its default.
+func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
+	if op.ClearPayload {
+		spec.Payload, spec.PayloadIsBytes = nil, false
+	}
+	if op.Payload != nil {
+		spec.Payload, spec.PayloadIsBytes = op.Payload.Data, op.Payload.IsBytes
+	}
+	if op.ContentType != nil {
+		spec.ContentType = *op.ContentType
+	}
+	spec.Target = MergeTarget(spec.Target, op)
+	spec.Retry = MergeRetry(spec.Retry, op)
+	spec.Labels = mergeLabels(spec.Labels, op)
+	return spec
+}
+
+// MergeTarget returns the target that op makes of t, nil for none. It never writes to t: tasks share targets.
+func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
+	if op.ClearTarget {
+		t = nil
+	}
+	if op.Target == nil {
+		return t
+	}
+	merged := &fsmpb.Target{}
+	if t != nil {
+		merged = proto.CloneOf(t)
+	}
+	if op.Target.Url != nil {
+		merged.Url = *op.Target.Url
+	}
+	if op.Target.TimeoutMs != nil {
+		merged.TimeoutMs = *op.Target.TimeoutMs
+	}
+	if op.Target.ClearHeaders {
+		merged.Headers = nil
+	}
+	stored := t.GetHeaders()
+	if op.Target.ClearHeaders {
+		stored = nil
+	}
+	for _, h := range op.Target.Headers {
+		merged.Headers = setNamed(merged.Headers, h.Name, h.Value, func(value string) *fsmpb.Header {
+			return &fsmpb.Header{Name: h.Name, Value: value}
+		})
+	}
+	return KeepMasked(merged, &fsmpb.Target{Headers: stored})
+}
+
+// MergeRetry returns the retry policy that op makes of r, nil for none. It never writes to r.
+func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
+	if op.ClearRetry {
+		r = nil
+	}
+	if op.Retry == nil {
+		return r
+	}
+	merged := &fsmpb.Retry{
+		MaxAttempts:  r.GetMaxAttempts(),
+		MinBackoffMs: r.GetMinBackoffMs(),
+		MaxBackoffMs: r.GetMaxBackoffMs(),
+		DelaysMs:     r.GetDelaysMs(),
+	}
+	if op.Retry.MaxAttempts != nil {
+		merged.MaxAttempts = *op.Retry.MaxAttempts
+	}
+	if op.Retry.MinBackoffMs != nil {
+		merged.MinBackoffMs = *op.Retry.MinBackoffMs
+	}
+	if op.Retry.MaxBackoffMs != nil {
+		merged.MaxBackoffMs = *op.Retry.MaxBackoffMs
+	}
+	if op.Retry.Delays != nil {
+		merged.DelaysMs = op.Retry.Delays.Ms
+	}
+	if merged.MaxAttempts == 0 && merged.MinBackoffMs == 0 && merged.MaxBackoffMs == 0 && len(merged.DelaysMs) == 0 {
+		return nil
+	}
+	return merged
+}
+
+func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
+	if op.ClearLabels {
+		labels = nil
+	}
+	labels = slices.Clone(labels) // other tasks have the same
+	for _, l := range op.Labels {
+		labels = setNamed(labels, l.Name, l.Value, func(value string) *fsmpb.Label {
+			return &fsmpb.Label{Name: l.Name, Value: value}
+		})
+	}
+	return labels
+}
+
+// setNamed sets or, if there is no value, removes the entry of one name, keeping the order by name.
+func setNamed[E interface{ GetName() string }](list []E, name string, value *string, entry func(string) E) []E {
+	byName := func(e E, name string) int { return strings.Compare(e.GetName(), name) }
+	i, found := slices.BinarySearchFunc(list, name, byName)
+	switch {
+	case value == nil && found:
+		return slices.Delete(list, i, i+1)
+	case value == nil:
+		return list
+	case found:
+		list[i] = entry(*value)
+		return list
+	}
+	return slices.Insert(list, i, entry(*value))
+}
