@@ -6,7 +6,7 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // The hash is the service's for every length, and the slot for every kind of id.
@@ -20,7 +20,7 @@ func TestSlots(t *testing.T) {
 		if got, want := xxhash64(b), xxhash.Sum64(b); got != want {
 			t.Fatalf("%d bytes: %x, want %x", n, got, want)
 		}
-		if got, want := slotOf(string(b)), int(fsm.Slot("", string(b))); got != want {
+		if got, want := slotOf(string(b)), int(task.Slot("", string(b))); got != want {
 			t.Fatalf("%q: slot %d, want %d", b, got, want)
 		}
 	}

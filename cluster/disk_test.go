@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // disks are those of the nodes, as full as the test says.
@@ -70,7 +70,7 @@ func TestDisksFill(t *testing.T) {
 	d.set(2, 10)
 	c.Until("nothing is scheduled any more", func() error {
 		for i := range 12 { // over all shards
-			if err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour)); !errors.Is(err, fsm.ErrNoRoom) {
+			if err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour)); !errors.Is(err, task.ErrNoRoom) {
 				return fmt.Errorf("more-%d: %w", i, err)
 			}
 		}
@@ -85,7 +85,7 @@ func TestDisksFill(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, fsm.ErrNoRoom) {
+	if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, task.ErrNoRoom) {
 		t.Errorf("a touch that would schedule: %v", err)
 	}
 	c.Until("what is due is delivered", func() error {
@@ -97,7 +97,7 @@ func TestDisksFill(t *testing.T) {
 
 	d.set(1, 1200)
 	c.Until("between the bounds it is as low as it was", func() error {
-		if err := do(c.Node(0), schedule("more", time.Hour)); !errors.Is(err, fsm.ErrNoRoom) {
+		if err := do(c.Node(0), schedule("more", time.Hour)); !errors.Is(err, task.ErrNoRoom) {
 			return fmt.Errorf("scheduled: %w", err)
 		}
 		return nil

@@ -55,12 +55,12 @@
 // A node whose disk is nearly full, or whose clock has left the others', gives its leaderships away. It takes none
 // while another node can lead. All nodes learn of it within a second, and give it no leadership back. A full disk ends
 // a node. So a shard accepts commands that need more room only while a majority of its nodes are up and have room:
-// otherwise its leader refuses them with fsm.ErrNoRoom and carries out the rest. Callers do not notice one full disk of
-// three. A node does not write a snapshot for which there is no room; it keeps its log instead.
+// otherwise its leader refuses them with task.ErrNoRoom and carries out the rest. Callers do not notice one full disk
+// of three. A node does not write a snapshot for which there is no room; it keeps its log instead.
 //
 // Memory is another matter, since every replica holds every task of its shard. So each live node of a shard counts, and
 // not their majority: as long as one has reached its limit (--memory-limit), the shard's leader refuses new tasks with
-// fsm.ErrNoMemory and carries out the rest. If the leader ignored that node, the node would be killed for its memory,
+// task.ErrNoMemory and carries out the rest. If the leader ignored that node, the node would be killed for its memory,
 // come back, receive every task again, and be killed again. The leader knows the memory use of other nodes within a
 // second, and its own node's within a quarter of a second. The last quarter of the limit has room for the tasks that
 // arrive meanwhile.

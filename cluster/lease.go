@@ -7,34 +7,34 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with
 // it what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What
 // it returns is leased, also if ctx has ended meanwhile: whoever does not want it releases it. Errors are
-// *fsm.FieldError, fsm.ErrOverloaded and fsm.ErrNotProposed.
-func (n *Node) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
-	req.Namespace = cmp.Or(req.Namespace, fsm.DefaultNamespace)
-	req.Queue = cmp.Or(req.Queue, fsm.DefaultQueue)
+// *task.FieldError, task.ErrOverloaded and task.ErrNotProposed.
+func (n *Node) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
+	req.Namespace = cmp.Or(req.Namespace, task.DefaultNamespace)
+	req.Queue = cmp.Or(req.Queue, task.DefaultQueue)
 	if err := checkLease(req); err != nil {
 		return nil, err
 	}
 	return n.puller.Lease(ctx, req)
 }
 
-func checkLease(req fsm.LeaseRequest) error {
-	if err := fsm.CheckName("queue", req.Queue); err != nil {
+func checkLease(req task.LeaseRequest) error {
+	if err := task.CheckName("queue", req.Queue); err != nil {
 		return err
 	}
-	if req.Max < 1 || req.Max > fsm.MaxLeaseTasks {
-		return &fsm.FieldError{Field: "max", Detail: "is out of bounds", Limit: fmt.Sprintf("1 to %d", fsm.MaxLeaseTasks)}
+	if req.Max < 1 || req.Max > task.MaxLeaseTasks {
+		return &task.FieldError{Field: "max", Detail: "is out of bounds", Limit: fmt.Sprintf("1 to %d", task.MaxLeaseTasks)}
 	}
-	if req.Lease < fsm.MinLease || req.Lease > fsm.MaxLease {
-		return &fsm.FieldError{
-			Field: "lease", Detail: "is out of bounds", Limit: fmt.Sprintf("%v to %v", fsm.MinLease, fsm.MaxLease),
+	if req.Lease < task.MinLease || req.Lease > task.MaxLease {
+		return &task.FieldError{
+			Field: "lease", Detail: "is out of bounds", Limit: fmt.Sprintf("%v to %v", task.MinLease, task.MaxLease),
 		}
 	}
 	return nil
@@ -62,7 +62,7 @@ func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clust
 }
 
 // Lease begins a demand at the replica here.
-func (r *replicas) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
+func (r *replicas) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
 	s, err := r.find(id)
 	if err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // consume leases until the context ends, and reports each task's lateness.
@@ -18,7 +18,7 @@ func consume(ctx context.Context, b *testing.B, c *clustertest.Cluster, node, mo
 	late chan<- time.Duration) {
 	n := c.Node(node)
 	for ctx.Err() == nil {
-		tasks, err := n.Lease(ctx, fsm.LeaseRequest{Queue: "work", Max: most, Lease: time.Minute})
+		tasks, err := n.Lease(ctx, task.LeaseRequest{Queue: "work", Max: most, Lease: time.Minute})
 		if err != nil {
 			b.Error(err)
 			return

@@ -15,8 +15,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func pulled(queue, id string, delay time.Duration) *fsmpb.Command {
@@ -39,7 +39,7 @@ func doAll(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) {
 		}
 		for i, r := range n.Do(t.Context(), sent) {
 			switch {
-			case errors.Is(r.Err, fsm.ErrUnknown):
+			case errors.Is(r.Err, task.ErrUnknown):
 				again = append(again, cmds[i])
 			case r.Err != nil || r.Result.Code > fsmpb.Code_CODE_CREATED:
 				t.Errorf("%v: %v", cmds[i], r)
@@ -59,7 +59,7 @@ func lease(t testing.TB, n *cluster.Node, queue string, most int, wait time.Dura
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
-	tasks, err := n.Lease(ctx, fsm.LeaseRequest{Queue: queue, Max: most, Lease: 30 * time.Second})
+	tasks, err := n.Lease(ctx, task.LeaseRequest{Queue: queue, Max: most, Lease: 30 * time.Second})
 	if err != nil {
 		t.Error(err)
 	}
@@ -115,14 +115,14 @@ func TestLease(t *testing.T) {
 }
 
 func leaseIsChecked(t *testing.T, c *clustertest.Cluster) {
-	for _, bad := range []fsm.LeaseRequest{
+	for _, bad := range []task.LeaseRequest{
 		{Queue: "-", Max: 1, Lease: time.Minute},
 		{Queue: "a", Max: 0, Lease: time.Minute},
 		{Queue: "a", Max: 1001, Lease: time.Minute},
 		{Queue: "a", Max: 1, Lease: time.Millisecond},
 		{Queue: "a", Max: 1, Lease: 13 * time.Hour},
 	} {
-		var field *fsm.FieldError
+		var field *task.FieldError
 		if _, err := c.Node(0).Lease(t.Context(), bad); !errors.As(err, &field) {
 			t.Errorf("%+v: %v", bad, err)
 		}
@@ -208,7 +208,7 @@ func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 func comeAndGo(ctx context.Context, t *testing.T, n *cluster.Node, acked chan<- string) {
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, rand.N(30*time.Millisecond))
-		tasks, err := n.Lease(short, fsm.LeaseRequest{Queue: "work", Max: 1 + rand.N(20), Lease: 20 * time.Second})
+		tasks, err := n.Lease(short, task.LeaseRequest{Queue: "work", Max: 1 + rand.N(20), Lease: 20 * time.Second})
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			t.Error(err)
@@ -237,7 +237,7 @@ func leaseSurvivesANode(t *testing.T, c *clustertest.Cluster) {
 	ended := make(map[string]uint64)
 	for len(held)+len(ended) < len(cmds) {
 		long := len(held) < len(cmds)/2
-		req := fsm.LeaseRequest{Queue: "held", Max: 5, Lease: 3 * time.Second}
+		req := task.LeaseRequest{Queue: "held", Max: 5, Lease: 3 * time.Second}
 		if long {
 			req.Lease = time.Minute
 		}

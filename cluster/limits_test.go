@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // meter is a receiver that knows how many attempts it has at once.
@@ -26,7 +26,7 @@ type meter struct {
 	targets   map[string]int // attempts, by URL
 }
 
-func (m *meter) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (m *meter) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	m.begin(a)
 	select {
 	case <-time.After(m.takes):
@@ -36,10 +36,10 @@ func (m *meter) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	defer m.mu.Unlock()
 	m.now--
 	m.ended[a.Task.Id]++
-	return fsm.Outcome{Delivered: true}
+	return task.Outcome{Delivered: true}
 }
 
-func (m *meter) begin(a fsm.Attempt) {
+func (m *meter) begin(a task.Attempt) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.ended == nil {
@@ -50,8 +50,8 @@ func (m *meter) begin(a fsm.Attempt) {
 	m.targets[a.Task.Spec.Target.GetUrl()]++
 }
 
-func (m *meter) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
-	outcomes := make([]fsm.Outcome, len(batch))
+func (m *meter) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
+	outcomes := make([]task.Outcome, len(batch))
 	for i, a := range batch {
 		outcomes[i] = m.Deliver(ctx, a)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
@@ -186,10 +187,10 @@ func (n *Node) registerSelf() error {
 func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) error {
 	g := n.controlGroup()
 	if g == nil {
-		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
 	err := g.Register(ctx, req.Node)
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	if !errors.As(err, &notLeader) || req.Relayed || notLeader.Leader == "" || notLeader.Leader == n.ID() {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/cluster/memory"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // heaps are those of the nodes, as full as the test says.
@@ -53,7 +53,7 @@ func TestMemoryFills(t *testing.T) {
 	full := func() error {
 		for i := range 12 { // over all shards, by all nodes
 			err := do(c.Node(i%3), schedule(fmt.Sprint("more-", i), time.Hour))
-			var lack *fsm.MemoryError
+			var lack *task.MemoryError
 			if !errors.As(err, &lack) {
 				return fmt.Errorf("more-%d: %w", i, err)
 			}
@@ -86,7 +86,7 @@ func TestMemoryFills(t *testing.T) {
 
 	h.set(2, limit*9/10)
 	c.Until("nothing is scheduled any more", func() error {
-		if err := do(c.Node(0), schedule("more-0", time.Hour)); !errors.Is(err, fsm.ErrNoMemory) {
+		if err := do(c.Node(0), schedule("more-0", time.Hour)); !errors.Is(err, task.ErrNoMemory) {
 			return fmt.Errorf("scheduled: %w", err)
 		}
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/gossip"
 	"github.com/belfryhq/belfry/cluster/identity"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // startGossip enters the mesh. News from the mesh are hints only; see the package's comment.
@@ -37,7 +37,7 @@ func (n *Node) isKnown(id string) (member, sure bool) {
 // takeHint believes what gossip says about a shard's leader if that may be true, and returns whether that was news.
 func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
 	state := n.state()
-	possible := h.Shard > 0 && h.Shard <= fsm.Slots && len(h.Leader) == identity.IDBytes
+	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == identity.IDBytes
 	if len(state.Shards) > 0 {
 		possible = slices.Contains(control.Shard(state, h.Shard).GetReplicas(), h.Leader)
 	}

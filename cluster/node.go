@@ -26,8 +26,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/witness"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
@@ -168,7 +168,7 @@ func (n *Node) ClusterID() string { return n.identity.ClusterID() }
 
 // Do has commands, each about a task, committed by the leaders of their shards, wherever those are, and answers each,
 // in order. Commands about one id keep their order. A context without a deadline gives a call ten seconds.
-func (n *Node) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (n *Node) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return n.router.Do(ctx, cmds)
 }
 

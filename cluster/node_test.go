@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/clustertest"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peer/peertest"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
@@ -29,7 +29,7 @@ func schedule(id string, delay time.Duration) *fsmpb.Command {
 	}}}
 }
 
-func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []fsm.Reply {
+func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply {
 	t.Helper()
 	replies := n.Do(t.Context(), cmds)
 	for i, r := range replies {
@@ -48,7 +48,7 @@ func mustRepeat(t testing.TB, n *cluster.Node, cmd *fsmpb.Command) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, fsm.ErrUnknown) {
+		if !errors.Is(err, task.ErrUnknown) {
 			t.Fatal(err)
 		}
 	}
@@ -244,7 +244,7 @@ func TestCallsGoOnWithoutALeader(t *testing.T) {
 
 func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
 	t.Helper()
-	slot := fsm.Slot("", id)
+	slot := task.Slot("", id)
 	for _, s := range c.Node(0).View(t.Context()).Shards {
 		if s.FirstSlot <= slot && slot < s.EndSlot {
 			if i := c.Index(s.Leader); i >= 0 {
@@ -361,7 +361,7 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 		cmds := []*fsmpb.Command{schedule(id, time.Hour), schedule(id, 2*time.Hour), schedule(id, last)}
 		want := cmds[2].GetSchedule().FireAtMs
 		replies := n.Do(ctx, cmds)
-		if errors.Is(replies[2].Err, fsm.ErrUnknown) {
+		if errors.Is(replies[2].Err, task.ErrUnknown) {
 			continue // it may yet come, or not
 		}
 		if replies[2].Err != nil {

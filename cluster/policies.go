@@ -9,15 +9,15 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
 // PutQueue makes this the policy of its queue, for which any node may be asked. It returns once the policy is committed
-// and in force on every node that can be reached, or a second after it is committed. Errors are *fsm.FieldError,
-// *fsm.QueuesFullError, fsm.ErrNotProposed and fsm.ErrUnknown. A context without a deadline gives the call ten seconds.
-// No error and no log has any of the policy's secrets in it.
+// and in force on every node that can be reached, or a second after it is committed. Errors are *task.FieldError,
+// *task.QueuesFullError, task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten
+// seconds. No error and no log has any of the policy's secrets in it.
 func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
 	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
 		Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy}},
@@ -50,7 +50,7 @@ func (n *Node) UpdateQueue(
 			return policy, nil
 		}
 		if err := n.policiesAt(ctx, changed.Version); err != nil {
-			return nil, fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+			return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, err)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (
 			}
 			return changed, nil
 		}
-		if !errors.Is(err, fsm.ErrNotProposed) || errors.Is(err, fsm.ErrUnknown) {
+		if !errors.Is(err, task.ErrNotProposed) || errors.Is(err, task.ErrUnknown) {
 			return nil, err
 		}
 		if !sleepFor(ctx, pause) {
@@ -103,7 +103,7 @@ func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (
 // askLeaderToChange tries once: on this node if it leads the control group, else on the node that is said to.
 func (n *Node) askLeaderToChange(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	changed, err := n.changeHere(ctx, change)
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	if !errors.As(err, &notLeader) || notLeader.Leader == "" || notLeader.Leader == n.ID() {
 		return changed, err
 	}
@@ -114,7 +114,7 @@ func (n *Node) askLeaderToChange(ctx context.Context, change *clusterpb.QueueCha
 func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	g := n.controlGroup()
 	if g == nil {
-		return nil, fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
 	var done control.Change
 	var err error
@@ -124,7 +124,7 @@ func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*
 	case *clusterpb.QueueChange_Delete:
 		done, err = g.DeleteQueue(ctx, op.Delete.GetNamespace(), op.Delete.GetQueue())
 	default:
-		err = fmt.Errorf("%w: a change that this build does not know", fsm.ErrNotProposed)
+		err = fmt.Errorf("%w: a change that this build does not know", task.ErrNotProposed)
 	}
 	if err != nil {
 		return nil, err
@@ -199,7 +199,7 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 func (n *Node) policiesAt(ctx context.Context, version uint64) error {
 	g := n.controlGroup()
 	if g == nil {
-		return fmt.Errorf("%w: this node is in no cluster yet", fsm.ErrNotProposed)
+		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
 	for {
 		state, changed := g.Watch()

@@ -18,8 +18,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clustertest"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
@@ -39,7 +39,7 @@ func hasPolicy(ctx context.Context, n *cluster.Node, queue string, want *fsmpb.Q
 	}
 	if want != nil {
 		want = proto.CloneOf(want)
-		want.Namespace, want.Version = fsm.DefaultNamespace, got.GetVersion()
+		want.Namespace, want.Version = task.DefaultNamespace, got.GetVersion()
 	}
 	if !proto.Equal(got, want) {
 		return fmt.Errorf("the policy is %v, not %v", got, want)
@@ -156,7 +156,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
 		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "refused", MaxPerSecond: -1})
-		var field *fsm.FieldError
+		var field *task.FieldError
 		if !errors.As(err, &field) || field.Field != "max_per_second" {
 			t.Errorf("through node %d: %v", i, err)
 		}
@@ -260,12 +260,12 @@ func checkAnswers(t *testing.T, n *cluster.Node, victim int, answers []error) {
 	}
 	for i, err := range answers {
 		name := fmt.Sprintf("q-%d-%d", victim, i)
-		there := slices.ContainsFunc(all, func(q fsm.Queue) bool { return q.Policy.GetQueue() == name })
+		there := slices.ContainsFunc(all, func(q task.Queue) bool { return q.Policy.GetQueue() == name })
 		switch {
 		case err == nil && there:
 			made++
-		case errors.Is(err, fsm.ErrUnknown):
-		case err == nil || there || !errors.Is(err, fsm.ErrNotProposed):
+		case errors.Is(err, task.ErrUnknown):
+		case err == nil || there || !errors.Is(err, task.ErrNotProposed):
 			t.Errorf("%s: %v, and it is there: %v", name, err, there)
 		}
 	}

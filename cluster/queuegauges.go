@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // registerQueues adds gauges for the tasks of each queue in the shards led here to the node's metrics.
@@ -26,8 +26,8 @@ func (n *Node) registerQueues() {
 }
 
 // queueSizes yields what each shard led here holds of each queue.
-func (n *Node) queueSizes() iter.Seq[fsm.QueueSize] {
-	return func(yield func(fsm.QueueSize) bool) {
+func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
+	return func(yield func(task.QueueSize) bool) {
 		for _, s := range n.replicas.all() {
 			for size := range s.QueueSizes() {
 				if !yield(size) {

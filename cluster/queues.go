@@ -9,8 +9,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxUnnamed bounds how many queues without a policy are listed: anybody may schedule into any queue, and so make them.
@@ -32,7 +32,7 @@ func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.Queue
 
 // Queues returns the queues of a namespace that have a policy, and those that have a task, tombstones included, sorted
 // by name, with their counts as in Queue. Of those without a policy it returns the first 4096.
-func (n *Node) Queues(ctx context.Context, namespace string) ([]fsm.Queue, error) {
+func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, error) {
 	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, All: true})
 	if err != nil {
 		return nil, err
@@ -41,21 +41,21 @@ func (n *Node) Queues(ctx context.Context, namespace string) ([]fsm.Queue, error
 }
 
 // join makes one list of two sorted ones.
-func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []fsm.Queue {
-	var all []fsm.Queue
+func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Queue {
+	var all []task.Queue
 	for unnamed := 0; len(policies)+len(counts) > 0; {
 		switch order := compareHeads(policies, counts); {
 		case order < 0:
 			none := &fsmpb.QueueCounts{Namespace: policies[0].Namespace, Queue: policies[0].Queue}
-			all = append(all, fsm.Queue{Policy: proto.CloneOf(policies[0]), Counts: none})
+			all = append(all, task.Queue{Policy: proto.CloneOf(policies[0]), Counts: none})
 			policies = policies[1:]
 		case order > 0:
 			if unnamed++; unnamed <= maxUnnamed {
-				all = append(all, fsm.Queue{Counts: counts[0]})
+				all = append(all, task.Queue{Counts: counts[0]})
 			}
 			counts = counts[1:]
 		default:
-			all = append(all, fsm.Queue{Policy: proto.CloneOf(policies[0]), Counts: counts[0]})
+			all = append(all, task.Queue{Policy: proto.CloneOf(policies[0]), Counts: counts[0]})
 			policies, counts = policies[1:], counts[1:]
 		}
 	}

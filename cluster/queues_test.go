@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func policiesOf(names ...string) (policies []*fsmpb.QueuePolicy) {
@@ -62,7 +62,7 @@ func TestListedQueuesAreBounded(t *testing.T) {
 		t.Errorf("a shard lists %d of %d, up to %s", len(shard), len(names), shard[len(shard)-1])
 	}
 	all := join(policies, countsOf(names...))
-	last := func(q fsm.Queue) bool { return q.Counts.Queue == "z" && q.Policy != nil }
+	last := func(q task.Queue) bool { return q.Counts.Queue == "z" && q.Policy != nil }
 	if len(all) != maxUnnamed+3 || !slices.ContainsFunc(all, last) {
 		t.Errorf("%d queues are listed", len(all))
 	}

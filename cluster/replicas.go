@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/witness"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -221,16 +221,16 @@ func (r *replicas) find(id uint32) (*shard.Shard, error) {
 	if leader == r.node.ID() {
 		leader = ""
 	}
-	return nil, &fsm.NotLeaderError{Shard: id, Leader: leader}
+	return nil, &task.NotLeaderError{Shard: id, Leader: leader}
 }
 
 // Do gives commands to the replica here.
-func (r *replicas) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
+func (r *replicas) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	s, err := r.find(id)
 	if err == nil {
 		return s.Do(ctx, cmds)
 	}
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	for i := range replies {
 		replies[i].Err = err
 	}

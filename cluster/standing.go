@@ -3,7 +3,7 @@ package cluster
 import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/memory"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -29,11 +29,11 @@ func (n *Node) setStandings() {
 // lack is what keeps a shard of these nodes from taking more, nil if nothing does.
 func (n *Node) lack(voters []string) error {
 	if !n.hasRoom(voters) {
-		return fsm.ErrNoRoom
+		return task.ErrNoRoom
 	}
 	for _, node := range voters {
 		if limit := n.memoryFull(node); limit != "" {
-			return &fsm.MemoryError{Node: node, Limit: limit}
+			return &task.MemoryError{Node: node, Limit: limit}
 		}
 	}
 	return nil

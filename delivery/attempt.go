@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 var (
@@ -18,25 +18,25 @@ var (
 
 // verdict is an outcome and its class.
 type verdict struct {
-	fsm.Outcome
+	task.Outcome
 	class result
 }
 
-func delivered() verdict { return verdict{fsm.Outcome{Delivered: true}, resultDelivered} }
+func delivered() verdict { return verdict{task.Outcome{Delivered: true}, resultDelivered} }
 
-func failed(text string) verdict { return verdict{fsm.Outcome{Error: text}, resultFailed} }
+func failed(text string) verdict { return verdict{task.Outcome{Error: text}, resultFailed} }
 
 // hopeless is the verdict when no further attempt can help.
 func hopeless(text string) verdict {
-	return verdict{fsm.Outcome{Permanent: true, Error: text}, resultPermanent}
+	return verdict{task.Outcome{Permanent: true, Error: text}, resultPermanent}
 }
 
 func aborted(why string) verdict {
-	return verdict{fsm.Outcome{Error: "aborted: " + why}, resultAborted}
+	return verdict{task.Outcome{Error: "aborted: " + why}, resultAborted}
 }
 
 // attempt runs one attempt within its own timeout.
-func (w *Webhook) attempt(parent context.Context, a fsm.Attempt, begun time.Time) verdict {
+func (w *Webhook) attempt(parent context.Context, a task.Attempt, begun time.Time) verdict {
 	build := func(ctx context.Context) (*http.Request, error) { return w.request(ctx, a, begun) }
 	return w.exchange(parent, a.Timeout, build, func(x *exchange, resp *http.Response) verdict {
 		return x.answered(resp, w.cfg.Now())
@@ -78,7 +78,7 @@ type exchange struct {
 
 func (w *Webhook) begin(parent context.Context, timeout time.Duration) *exchange {
 	if timeout <= 0 {
-		timeout = fsm.DefaultTimeout
+		timeout = task.DefaultTimeout
 	}
 	x := &exchange{parent: parent, timeout: timeout, connectTimeout: min(timeout, w.cfg.ConnectTimeout)}
 	ctx, cancel := context.WithCancelCause(parent)

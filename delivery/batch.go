@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // DeliverBatch makes one attempt of each of these in a single request and reports what came of each, in their order.
@@ -18,7 +18,7 @@ import (
 // their timeouts is the request's; else it does as Deliver does. A batch of one is a batch as well, so that a receiver
 // of batches meets nothing else. How much goes into one request is the caller's to bound: all of it is in memory, and
 // receivers have limits.
-func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -26,7 +26,7 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.O
 	verdicts := w.attemptBatch(ctx, batch, begun)
 	took := w.cfg.Now().Sub(begun)
 	w.metrics.request(took)
-	outcomes := make([]fsm.Outcome, len(batch))
+	outcomes := make([]task.Outcome, len(batch))
 	for i, v := range verdicts {
 		w.ended(ctx, batch[i], v, took)
 		outcomes[i] = v.Outcome
@@ -35,7 +35,7 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.O
 }
 
 // attemptBatch runs the attempts of a batch within the shortest timeout among them.
-func (w *Webhook) attemptBatch(parent context.Context, batch []fsm.Attempt, begun time.Time) []verdict {
+func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, begun time.Time) []verdict {
 	var each []verdict
 	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
 	all := w.exchange(parent, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
@@ -53,11 +53,11 @@ func (w *Webhook) attemptBatch(parent context.Context, batch []fsm.Attempt, begu
 }
 
 // shortest is the timeout that no attempt's lease is shorter than.
-func shortest(batch []fsm.Attempt) time.Duration {
-	shortest := fsm.MaxTimeout
+func shortest(batch []task.Attempt) time.Duration {
+	shortest := task.MaxTimeout
 	for _, a := range batch {
 		if a.Timeout <= 0 {
-			a.Timeout = fsm.DefaultTimeout
+			a.Timeout = task.DefaultTimeout
 		}
 		shortest = min(shortest, a.Timeout)
 	}
@@ -65,7 +65,7 @@ func shortest(batch []fsm.Attempt) time.Duration {
 }
 
 // batchRequest makes the HTTP request of a batch. Its errors are words for last_error: no retry helps.
-func (w *Webhook) batchRequest(ctx context.Context, batch []fsm.Attempt, now time.Time) (*http.Request, error) {
+func (w *Webhook) batchRequest(ctx context.Context, batch []task.Attempt, now time.Time) (*http.Request, error) {
 	target, body := batch[0].Task.GetSpec().GetTarget(), events(batch)
 	req, err := post(ctx, target, body)
 	if err != nil {
@@ -80,7 +80,7 @@ func (w *Webhook) batchRequest(ctx context.Context, batch []fsm.Attempt, now tim
 }
 
 // batchID names a batch by what is in it, in whatever order: the same events again have the same id.
-func batchID(batch []fsm.Attempt) string {
+func batchID(batch []task.Attempt) string {
 	ids := make([]string, len(batch))
 	for i, a := range batch {
 		ids[i] = a.Task.WebhookId

@@ -15,13 +15,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // batchOf makes a batch of n tasks with ids task-0… and webhook ids msg-0….
-func batchOf(url string, n int, change ...func(*fsmpb.Task)) []fsm.Attempt {
-	batch := make([]fsm.Attempt, n)
+func batchOf(url string, n int, change ...func(*fsmpb.Task)) []task.Attempt {
+	batch := make([]task.Attempt, n)
 	for i := range batch {
 		batch[i] = attemptOf(url, change...)
 		batch[i].Task.Id = fmt.Sprintf("task-%d", i)
@@ -172,7 +172,7 @@ func TestBatchID(t *testing.T) {
 	if got := batchID(same); got != id {
 		t.Errorf("the same events again: %s, then %s", id, got)
 	}
-	for name, other := range map[string][]fsm.Attempt{"fewer": batch[:2], "more": batchOf("", 4), "one": batch[:1]} {
+	for name, other := range map[string][]task.Attempt{"fewer": batch[:2], "more": batchOf("", 4), "one": batch[:1]} {
 		if batchID(other) == id {
 			t.Errorf("%s: the same id", name)
 		}
@@ -184,7 +184,7 @@ func TestBatchesWithoutARequest(t *testing.T) {
 	if out := w.DeliverBatch(t.Context(), nil); out != nil {
 		t.Errorf("no attempts, and outcomes %v", out)
 	}
-	for name, batch := range map[string][]fsm.Attempt{
+	for name, batch := range map[string][]task.Attempt{
 		"no target": {{Task: &fsmpb.Task{}}, {Task: &fsmpb.Task{}}},
 		"refused":   batchOf("http://10.0.0.1/", 2),
 		"not a URL": batchOf("http://[::1", 2),

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/dns/dnsmessage"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // nameServer is a DNS server on loopback.
@@ -115,25 +115,25 @@ func portOf(t testing.TB, url string) string {
 
 func TestNames(t *testing.T) {
 	url := serve(t, answer(200, nil, ""))
-	refused := func(addr, kind string) fsm.Outcome {
-		return fsm.Outcome{Permanent: true, Error: "refused: shop.test leads to " + addr + " (" + kind +
+	refused := func(addr, kind string) task.Outcome {
+		return task.Outcome{Permanent: true, Error: "refused: shop.test leads to " + addr + " (" + kind +
 			"), which is not a public address: only an operator can allow it, with --allow-webhook-cidr"}
 	}
 	tests := map[string]struct {
 		addrs []string
-		want  fsm.Outcome
+		want  task.Outcome
 	}{
-		"allowed":                 {[]string{"127.0.0.1"}, fsm.Outcome{Delivered: true}},
+		"allowed":                 {[]string{"127.0.0.1"}, task.Outcome{Delivered: true}},
 		"private":                 {[]string{"10.0.0.7"}, refused("10.0.0.7", "private")},
 		"metadata service":        {[]string{"169.254.169.254"}, refused("169.254.169.254", "link-local")},
 		"loopback beside allowed": {[]string{"127.0.0.2"}, refused("127.0.0.2", "loopback")},
 		"two refused":             {[]string{"10.0.0.7", "192.168.0.1"}, refused("10.0.0.7", "private")},
-		"refused first":           {[]string{"10.0.0.7", "127.0.0.1"}, fsm.Outcome{Delivered: true}},
+		"refused first":           {[]string{"10.0.0.7", "127.0.0.1"}, task.Outcome{Delivered: true}},
 		"IPv6 loopback":           {[]string{"::1"}, refused("::1", "loopback")},
 		"IPv4 in IPv6":            {[]string{"::ffff:10.0.0.7"}, refused("10.0.0.7", "private")},
 		"NAT64":                   {[]string{"64:ff9b::a9fe:a9fe"}, refused("64:ff9b::a9fe:a9fe", "NAT64")},
-		"private of both kinds":   {[]string{"fd00::1", "127.0.0.1"}, fsm.Outcome{Delivered: true}},
-		"unknown name":            {nil, fsm.Outcome{Error: "no such host: shop.test"}},
+		"private of both kinds":   {[]string{"fd00::1", "127.0.0.1"}, task.Outcome{Delivered: true}},
+		"unknown name":            {nil, task.Outcome{Error: "no such host: shop.test"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestRefusedAndDown(t *testing.T) {
 	for _, addrs := range [][]string{{"10.0.0.7", "127.0.0.1"}, {"127.0.0.1", "10.0.0.7"}, {"203.0.113.9", "127.0.0.1"}} {
 		w := newWebhook(t, func(c *Config) { c.Resolver = dnsServer(t, fixed(addrs...)).resolver() })
 		out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+down))
-		if out != (fsm.Outcome{Error: "connection refused"}) && out != (fsm.Outcome{Error: "could not connect"}) {
+		if out != (task.Outcome{Error: "connection refused"}) && out != (task.Outcome{Error: "could not connect"}) {
 			t.Errorf("%v: outcome %+v", addrs, out)
 		}
 	}

@@ -8,7 +8,7 @@
 // one destination at a time (its lanes), and what an outcome means: backoff, dead letter, settle. Nothing here retries,
 // queues, limits or remembers a task, so an attempt costs memory and goroutines only while it runs, and a receiver that
 // is down or slow costs nothing to anyone else. A circuit breaker is the leader's too: it is credit, fed by outcomes.
-// This package knows fsm's vocabulary and nothing else of Belfry.
+// This package knows the vocabulary of tasks (package fsm/task) and nothing else of Belfry.
 //
 // # What a request is
 //

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 
 // events is the body of a batch (CloudEvents JSON format 1.0.2, section 4): an array with an object for each attempt.
 // It is written by hand because encoding/json would change the payloads' bytes: it drops their spaces.
-func events(batch []fsm.Attempt) []byte {
+func events(batch []task.Attempt) []byte {
 	size := 2
 	for _, a := range batch {
 		size += 512 + base64.StdEncoding.EncodedLen(len(a.Task.GetSpec().GetPayload()))
@@ -85,7 +85,7 @@ func appendString(b []byte, s string) []byte {
 
 // isJSONType tells whether a media type is JSON to CloudEvents: a subtype json, or one with the suffix +json.
 func isJSONType(contentType string) bool {
-	if contentType == fsm.DefaultContentType {
+	if contentType == task.DefaultContentType {
 		return true
 	}
 	media, _, err := mime.ParseMediaType(contentType)

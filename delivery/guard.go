@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -38,8 +38,8 @@ func NewGuard(allow []netip.Prefix) *Guard {
 
 // CheckURL refuses, when a task is scheduled, a URL whose host is a literal address that may not be reached, or is no
 // plain host name: what can be known without a look-up. A name's addresses are checked at each attempt. It leaves the
-// rest of the URL to fsm.CheckSpec.
-func (g *Guard) CheckURL(rawURL string) *fsm.FieldError {
+// rest of the URL to task.CheckSpec.
+func (g *Guard) CheckURL(rawURL string) *task.FieldError {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return faulty(urlFault(err))
@@ -66,7 +66,7 @@ func asciiHost(host string) (string, error) {
 	return strings.ToLower(host), nil
 }
 
-func (g *Guard) checkAddr(host string, addr netip.Addr) *fsm.FieldError {
+func (g *Guard) checkAddr(host string, addr netip.Addr) *task.FieldError {
 	if addr.Zone() != "" {
 		return faulty(fmt.Sprintf("has an address with a zone (%%%s), which differs from node to node", addr.Zone()))
 	}
@@ -76,7 +76,7 @@ func (g *Guard) checkAddr(host string, addr netip.Addr) *fsm.FieldError {
 	return nil
 }
 
-func (g *Guard) checkName(host string) *fsm.FieldError {
+func (g *Guard) checkName(host string) *task.FieldError {
 	name := strings.TrimSuffix(host, ".")
 	last := name[strings.LastIndexByte(name, '.')+1:]
 	switch {
@@ -137,4 +137,4 @@ func leadsTo(host string, addr netip.Addr, kind string) string {
 		subject, kind, allowFlag)
 }
 
-func faulty(detail string) *fsm.FieldError { return &fsm.FieldError{Field: urlField, Detail: detail} }
+func faulty(detail string) *task.FieldError { return &task.FieldError{Field: urlField, Detail: detail} }

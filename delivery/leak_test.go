@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestNothingIsLeftBehind runs each kind of bad receiver on a fake clock and over connections in memory. When an attempt
@@ -22,41 +22,41 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	const attempts, timeout = 20, 15 * time.Second
 	tests := map[string]struct {
 		speak func(net.Conn) // once a request is read; then the connection is closed, unless it is kept
-		want  fsm.Outcome
+		want  task.Outcome
 		took  time.Duration
 		kept  bool // the connection is ready for the next request
 	}{
-		"never answers": {untilGone, fsm.Outcome{Error: "timed out after 15s (waiting for the answer)"}, timeout, false},
+		"never answers": {untilGone, task.Outcome{Error: "timed out after 15s (waiting for the answer)"}, timeout, false},
 		"hangs in the header": {hangsAfter("HTTP/1.1 200 OK\r\nX-A: "),
-			fsm.Outcome{Error: "timed out after 15s (reading the answer)"}, timeout, false},
+			task.Outcome{Error: "timed out after 15s (reading the answer)"}, timeout, false},
 		"hangs in the body": {hangsAfter("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"),
-			fsm.Outcome{Delivered: true}, replyPatience, false},
+			task.Outcome{Delivered: true}, replyPatience, false},
 		"hangs in a failure's body": {hangsAfter("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
-			fsm.Outcome{Error: "500 Internal Server Error: x"}, replyPatience, false},
+			task.Outcome{Error: "500 Internal Server Error: x"}, replyPatience, false},
 		"closes unanswered": {func(net.Conn) {},
-			fsm.Outcome{Error: "the receiver closed the connection without an answer"}, 0, false},
+			task.Outcome{Error: "the receiver closed the connection without an answer"}, 0, false},
 		"closes in the body": {says("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
-			fsm.Outcome{Error: "500 Internal Server Error: x"}, 0, false},
+			task.Outcome{Error: "500 Internal Server Error: x"}, 0, false},
 		"10 MB": {says("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 10<<20)),
-			fsm.Outcome{Delivered: true}, 0, false},
+			task.Outcome{Delivered: true}, 0, false},
 		"10 MB of failure": {says("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 10<<20)),
-			fsm.Outcome{Error: "500 Internal Server Error: " + strings.Repeat("x", maxExcerpt-1)}, 0, false},
+			task.Outcome{Error: "500 Internal Server Error: " + strings.Repeat("x", maxExcerpt-1)}, 0, false},
 		"10 MB of header": {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", 10<<20)),
-			fsm.Outcome{Error: "malformed answer, or one with a header over 64 KiB"}, 0, false},
+			task.Outcome{Error: "malformed answer, or one with a header over 64 KiB"}, 0, false},
 		"redirects home": {says("HTTP/1.1 307 R\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"),
-			fsm.Outcome{Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
-		"500":       {says("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), fsm.Outcome{Error: "500 Internal Server Error"}, 0, true},
-		"delivered": {says("HTTP/1.1 204 No\r\n\r\n"), fsm.Outcome{Delivered: true}, 0, true},
+			task.Outcome{Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
+		"500":       {says("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), task.Outcome{Error: "500 Internal Server Error"}, 0, true},
+		"delivered": {says("HTTP/1.1 204 No\r\n\r\n"), task.Outcome{Delivered: true}, 0, true},
 		"busy, in seconds": {says("HTTP/1.1 429 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n"),
-			fsm.Outcome{Error: "429 Too Many Requests", RetryAfter: 2 * time.Minute}, 0, true},
+			task.Outcome{Error: "429 Too Many Requests", RetryAfter: 2 * time.Minute}, 0, true},
 		"busy, until": {says("HTTP/1.1 503 Busy\r\nRetry-After: Sat, 01 Jan 2000 00:10:00 GMT\r\nContent-Length: 0\r\n\r\n"),
-			fsm.Outcome{Error: "503 Service Unavailable", RetryAfter: 10 * time.Minute}, 0, true},
+			task.Outcome{Error: "503 Service Unavailable", RetryAfter: 10 * time.Minute}, 0, true},
 	}
 	for name, test := range tests {
-		for how, deliver := range map[string]func(context.Context, *Webhook, fsm.Attempt) fsm.Outcome{
-			"alone": func(ctx context.Context, w *Webhook, a fsm.Attempt) fsm.Outcome { return w.Deliver(ctx, a) },
-			"batch": func(ctx context.Context, w *Webhook, a fsm.Attempt) fsm.Outcome {
-				return w.DeliverBatch(ctx, []fsm.Attempt{a})[0]
+		for how, deliver := range map[string]func(context.Context, *Webhook, task.Attempt) task.Outcome{
+			"alone": func(ctx context.Context, w *Webhook, a task.Attempt) task.Outcome { return w.Deliver(ctx, a) },
+			"batch": func(ctx context.Context, w *Webhook, a task.Attempt) task.Outcome {
+				return w.DeliverBatch(ctx, []task.Attempt{a})[0]
 			},
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					w := newWebhook(t)
 					var open, taken atomic.Int64
 					w.transport.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
-					outcomes := make(chan fsm.Outcome, attempts)
+					outcomes := make(chan task.Outcome, attempts)
 					begun := time.Now() // the bubble's: 2000-01-01
 					for range attempts {
 						go func() {

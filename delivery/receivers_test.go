@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestReceivers shows each kind of receiver that answers or breaks off, and what an attempt makes of it.
@@ -23,11 +23,11 @@ func TestReceivers(t *testing.T) {
 	}
 	const broken = "malformed answer, or one with a header over 64 KiB"
 	const silent = "the receiver closed the connection without an answer"
-	ok := fsm.Outcome{Delivered: true}
-	fails := func(text string) fsm.Outcome { return fsm.Outcome{Error: text} }
+	ok := task.Outcome{Delivered: true}
+	fails := func(text string) task.Outcome { return task.Outcome{Error: text} }
 	tests := map[string]struct {
 		receiver func(*testing.T) string
-		want     fsm.Outcome
+		want     task.Outcome
 	}{
 		"200":           {answers(200, nil, "fine"), ok},
 		"202":           {answers(202, nil, ""), ok},
@@ -44,7 +44,7 @@ func TestReceivers(t *testing.T) {
 			fails("500 Internal Server Error: " + strings.Repeat("é", 99))},
 		"name not repeated": {raw("HTTP/1.1 500 \x1b[31mevil\r\nContent-Length: 0\r\n\r\n"),
 			fails("500 Internal Server Error")},
-		"410": {answers(410, nil, "left"), fsm.Outcome{Permanent: true, Error: "410 Gone: left"}},
+		"410": {answers(410, nil, "left"), task.Outcome{Permanent: true, Error: "410 Gone: left"}},
 		"101": {raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nhello"),
 			fails("101 Switching Protocols")},
 		"302": {answers(302, map[string]string{"Location": "http://127.0.0.1:1/\u202e"}, ""),
@@ -52,11 +52,11 @@ func TestReceivers(t *testing.T) {
 		"304": {raw("HTTP/1.1 304 Not Modified\r\n\r\n"), fails("304 Not Modified: redirects are not followed")},
 
 		"429 with Retry-After": {answers(429, map[string]string{"Retry-After": "120"}, "slow down"),
-			fsm.Outcome{RetryAfter: 2 * time.Minute, Error: "429 Too Many Requests: slow down"}},
+			task.Outcome{RetryAfter: 2 * time.Minute, Error: "429 Too Many Requests: slow down"}},
 		"500 with Retry-After": {answers(500, map[string]string{"Retry-After": "999999999999999999999"}, ""),
-			fsm.Outcome{RetryAfter: 24 * time.Hour, Error: "500 Internal Server Error"}},
+			task.Outcome{RetryAfter: 24 * time.Hour, Error: "500 Internal Server Error"}},
 		"302 with Retry-After": {answers(302, map[string]string{"Retry-After": "1"}, ""),
-			fsm.Outcome{RetryAfter: time.Second, Error: "302 Found: redirects are not followed"}},
+			task.Outcome{RetryAfter: time.Second, Error: "302 Found: redirects are not followed"}},
 		"200 with Retry-After": {answers(200, map[string]string{"Retry-After": "1"}, ""), ok},
 
 		"closes":        {raw(""), fails(silent)},
@@ -92,7 +92,7 @@ func TestReceivers(t *testing.T) {
 			if out != test.want {
 				t.Errorf("outcome %+v\n   want %+v", out, test.want)
 			}
-			if len(out.Error) > fsm.MaxErrorBytes {
+			if len(out.Error) > task.MaxErrorBytes {
 				t.Errorf("the error has %d bytes", len(out.Error))
 			}
 		})
@@ -111,7 +111,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 				answer(status, map[string]string{"Location": to, "Refresh": "0; url=" + private}, "")(rw, r)
 			})
 			out := w.Deliver(t.Context(), attemptOf(url))
-			batch := w.DeliverBatch(t.Context(), []fsm.Attempt{attemptOf(url)})
+			batch := w.DeliverBatch(t.Context(), []task.Attempt{attemptOf(url)})
 			if out.Delivered || out.Permanent || !strings.Contains(out.Error, "redirects are not followed (to "+to) {
 				t.Errorf("%d to %s: %+v", status, to, out)
 			}

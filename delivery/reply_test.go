@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -118,13 +118,13 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-func checkOutcome(t *testing.T, out fsm.Outcome) {
+func checkOutcome(t *testing.T, out task.Outcome) {
 	t.Helper()
 	switch {
 	case out.Delivered != (out.Error == ""),
 		out.Delivered && (out.Permanent || out.RetryAfter != 0),
 		out.RetryAfter < 0 || out.RetryAfter > maxRetryAfter,
-		len(out.Error) > fsm.MaxErrorBytes:
+		len(out.Error) > task.MaxErrorBytes:
 		t.Errorf("outcome %+v", out)
 	}
 }

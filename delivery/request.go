@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 )
 
 // request makes the HTTP request of an attempt that begins now. Its errors are words for last_error: no retry helps.
-func (w *Webhook) request(ctx context.Context, a fsm.Attempt, now time.Time) (*http.Request, error) {
+func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*http.Request, error) {
 	spec := a.Task.GetSpec()
 	req, err := post(ctx, spec.GetTarget(), spec.GetPayload())
 	if err != nil {
@@ -57,8 +57,8 @@ func urlFault(err error) string {
 }
 
 // headers is what a receiver gets beside the payload. Names are in lower case, as the contract and HTTP/2 write them;
-// a caller's header never replaces one of ours (fsm.CheckSpec refuses those names, this holds if it once did not).
-func headers(a fsm.Attempt, version string, now time.Time) http.Header {
+// a caller's header never replaces one of ours (task.CheckSpec refuses those names, this holds if it once did not).
+func headers(a task.Attempt, version string, now time.Time) http.Header {
 	t, s := a.Task, a.Task.Spec
 	h := newHeaderSet(17 + len(s.Target.Headers))
 	h.sender(version, s.Target)
@@ -114,14 +114,14 @@ func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(instantFo
 
 func queueOf(s *fsmpb.Spec) string {
 	if s.GetQueue() == "" {
-		return fsm.DefaultQueue
+		return task.DefaultQueue
 	}
 	return s.Queue
 }
 
 func contentType(s *fsmpb.Spec) string {
 	if s.ContentType == "" {
-		return fsm.DefaultContentType
+		return task.DefaultContentType
 	}
 	return s.ContentType
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // The reply to a batch may have so many bytes, if it is a list of results.
@@ -32,7 +32,7 @@ var errNoList = errors.New("results is no list")
 // answeredBatch judges a reply of success to a batch: one verdict for all, or each its own. Whatever its content type
 // says, a body that begins with a brace may hold results (servers that were told no type name a wrong one); any other
 // body means nothing.
-func (x *exchange) answeredBatch(resp *http.Response, batch []fsm.Attempt) (verdict, []verdict) {
+func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (verdict, []verdict) {
 	limit := int64(resultsBase + resultsPerTask*len(batch))
 	body := bufio.NewReader(io.LimitReader(resp.Body, limit))
 	object, err := beginsObject(body)
@@ -89,7 +89,7 @@ type resultList struct {
 	said    []*verdict     // in the batch's order; nil: nothing yet
 }
 
-func newResultList(batch []fsm.Attempt) *resultList {
+func newResultList(batch []task.Attempt) *resultList {
 	l := &resultList{index: make(map[string]int, len(batch)), said: make([]*verdict, len(batch))}
 	for i, a := range batch {
 		l.index[a.Task.WebhookId] = i

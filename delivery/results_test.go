@@ -12,17 +12,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestBatchReplies has a batch of three events, msg-0 to msg-2, and what each reply makes of them.
 func TestBatchReplies(t *testing.T) {
 	const cut = "the answer's results are malformed, cut short or over 65 KiB"
 	const lost = "the answer's body is cut short, so what it says of the events is not known"
-	ok := fsm.Outcome{Delivered: true}
-	fails := func(text string) fsm.Outcome { return fsm.Outcome{Error: text} }
+	ok := task.Outcome{Delivered: true}
+	fails := func(text string) task.Outcome { return task.Outcome{Error: text} }
 	unnamed := fails("the answer has results, and none of this event")
-	all := func(out fsm.Outcome) []fsm.Outcome { return []fsm.Outcome{out, out, out} }
+	all := func(out task.Outcome) []task.Outcome { return []task.Outcome{out, out, out} }
 	list := func(results string) http.HandlerFunc {
 		return answer(207, map[string]string{"Content-Type": "application/json"}, `{"results":[`+results+`]}`)
 	}
@@ -38,7 +38,7 @@ func TestBatchReplies(t *testing.T) {
 	const r0, r1, r2 = `{"id":"msg-0","status":200}`, `{"id":"msg-1","status":202}`, `{"id":"msg-2","status":299}`
 	tests := map[string]struct {
 		reply http.HandlerFunc
-		want  []fsm.Outcome
+		want  []task.Outcome
 	}{
 		"204":                 {answer(204, nil, ""), all(ok)},
 		"200, empty":          {answer(200, nil, ""), all(ok)},
@@ -53,39 +53,39 @@ func TestBatchReplies(t *testing.T) {
 		"no body at all":      {raw("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n"), all(fails(lost))},
 		"all of them":         {list(r2 + "," + r0 + "," + r1), all(ok)},
 		"after something":     {says(`{"took":{"ms":[1]},"results":[` + r0 + "," + r1 + "," + r2 + `],"x":1}`), all(ok)},
-		"a name in capitals":  {says(`{"Results":[{"Id":"msg-0","Status":200}]}`), []fsm.Outcome{ok, unnamed, unnamed}},
+		"a name in capitals":  {says(`{"Results":[{"Id":"msg-0","Status":200}]}`), []task.Outcome{ok, unnamed, unnamed}},
 		"none":                {list(""), all(unnamed)},
 		"null":                {says(`{"results":null}`), all(unnamed)},
-		"one is missing":      {list(r0 + "," + r2), []fsm.Outcome{ok, unnamed, ok}},
-		"strangers":           {list(r0 + `,{"id":"msg-9","status":500},{"status":200},{}`), []fsm.Outcome{ok, unnamed, unnamed}},
-		"twice, failed first": {list(`{"id":"msg-0","status":500},` + r0), []fsm.Outcome{fails("500 Internal Server Error"), unnamed, unnamed}},
-		"twice, failed last":  {list(r0 + `,{"id":"msg-0","status":500}`), []fsm.Outcome{fails("500 Internal Server Error"), unnamed, unnamed}},
+		"one is missing":      {list(r0 + "," + r2), []task.Outcome{ok, unnamed, ok}},
+		"strangers":           {list(r0 + `,{"id":"msg-9","status":500},{"status":200},{}`), []task.Outcome{ok, unnamed, unnamed}},
+		"twice, failed first": {list(`{"id":"msg-0","status":500},` + r0), []task.Outcome{fails("500 Internal Server Error"), unnamed, unnamed}},
+		"twice, failed last":  {list(r0 + `,{"id":"msg-0","status":500}`), []task.Outcome{fails("500 Internal Server Error"), unnamed, unnamed}},
 		"each its own": {list(r0 + `,{"id":"msg-1","status":503,"retry_after":1.5,"error":"full\n\u202e"},{"id":"msg-2","status":410,"error":"left"}`),
-			[]fsm.Outcome{ok, {RetryAfter: 1500 * time.Millisecond, Error: "503 Service Unavailable: full"},
+			[]task.Outcome{ok, {RetryAfter: 1500 * time.Millisecond, Error: "503 Service Unavailable: full"},
 				{Permanent: true, Error: "410 Gone: left"}}},
 		"odd statuses": {list(`{"id":"msg-0","status":302},{"id":"msg-1"},{"id":"msg-2","status":-7,"error":"x"}`),
-			[]fsm.Outcome{fails("302 Found"), fails("the event's result has no status"), fails("-7: x")}},
+			[]task.Outcome{fails("302 Found"), fails("the event's result has no status"), fails("-7: x")}},
 		"odd waits": {list(`{"id":"msg-0","status":429,"retry_after":-5},{"id":"msg-1","status":429,"retry_after":1e300},` +
 			`{"id":"msg-2","status":200,"retry_after":5}`),
-			[]fsm.Outcome{fails("429 Too Many Requests"), {RetryAfter: 24 * time.Hour, Error: "429 Too Many Requests"}, ok}},
+			[]task.Outcome{fails("429 Too Many Requests"), {RetryAfter: 24 * time.Hour, Error: "429 Too Many Requests"}, ok}},
 		"long errors": {list(`{"id":"msg-0","status":500,"error":"` + strings.Repeat("x", 900) + `"},` + r1 + "," + r2),
-			[]fsm.Outcome{fails("500 Internal Server Error: " + strings.Repeat("x", 199)), ok, ok}},
-		"cut after one":    {says(`{"results":[` + r0 + `,{"id":"msg-1","sta`), []fsm.Outcome{ok, fails(cut), fails(cut)}},
+			[]task.Outcome{fails("500 Internal Server Error: " + strings.Repeat("x", 199)), ok, ok}},
+		"cut after one":    {says(`{"results":[` + r0 + `,{"id":"msg-1","sta`), []task.Outcome{ok, fails(cut), fails(cut)}},
 		"not closed":       {says(`{"results":[` + r0 + "," + r1 + "," + r2 + "]"), all(ok)},
-		"short":            {raw("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"results\":[" + r0), []fsm.Outcome{ok, fails(cut), fails(cut)}},
+		"short":            {raw("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{\"results\":[" + r0), []task.Outcome{ok, fails(cut), fails(cut)}},
 		"a brace only":     {says(`{`), all(fails(cut))},
 		"no JSON":          {says(`{results: 1}`), all(fails(cut))},
 		"no list":          {says(`{"results":{"msg-0":200}}`), all(fails(cut))},
 		"wrong types":      {list(`{"id":"msg-0","status":"200"},` + r1), all(fails(cut))},
 		"status over all":  {list(`{"id":"msg-0","status":1e400}`), all(fails(cut))},
-		"10 MB of results": {huge(200, `{"results":[`+strings.Repeat(r0+",", 99)), []fsm.Outcome{ok, fails(cut), fails(cut)}},
+		"10 MB of results": {huge(200, `{"results":[`+strings.Repeat(r0+",", 99)), []task.Outcome{ok, fails(cut), fails(cut)}},
 		"10 MB of an id":   {huge(200, `{"results":[{"id":"`+strings.Repeat("x", 1000)), all(fails(cut))},
 		"10 MB of depth":   {huge(200, `{"a":`), all(fails(cut))},
 
 		"500": {answer(500, nil, "it broke"), all(fails("500 Internal Server Error: it broke"))},
 		"503 with Retry-After": {answer(503, map[string]string{"Retry-After": "7"}, ""),
-			all(fsm.Outcome{RetryAfter: 7 * time.Second, Error: "503 Service Unavailable"})},
-		"410":               {answer(410, nil, ""), all(fsm.Outcome{Permanent: true, Error: "410 Gone"})},
+			all(task.Outcome{RetryAfter: 7 * time.Second, Error: "503 Service Unavailable"})},
+		"410":               {answer(410, nil, ""), all(task.Outcome{Permanent: true, Error: "410 Gone"})},
 		"500 with results":  {answer(500, nil, `{"results":[`+r0+`]}`), all(fails(`500 Internal Server Error: {"results":[` + r0 + `]}`))},
 		"302":               {answer(302, map[string]string{"Location": "http://10.0.0.1/"}, ""), all(fails("302 Found: redirects are not followed (to http://10.0.0.1/)"))},
 		"closes unanswered": {raw(""), all(fails("the receiver closed the connection without an answer"))},
@@ -139,15 +139,15 @@ func TestLargestBatch(t *testing.T) {
 // TestSlowBatchReplies: a list of results may take the attempt's time, and any other body does not.
 func TestSlowBatchReplies(t *testing.T) {
 	const timeout = 400 * time.Millisecond
-	late := fsm.Outcome{Error: "timed out after 400ms (reading the answer)"}
-	ok := fsm.Outcome{Delivered: true}
+	late := task.Outcome{Error: "timed out after 400ms (reading the answer)"}
+	ok := task.Outcome{Delivered: true}
 	tests := map[string]struct {
 		begin string
-		want  []fsm.Outcome
+		want  []task.Outcome
 	}{
-		"hangs before the body": {"", []fsm.Outcome{late, late}},
-		"hangs in the results":  {`{"results":[{"id":"msg-0","status":200},`, []fsm.Outcome{ok, late}},
-		"hangs in a text":       {"fine", []fsm.Outcome{ok, ok}},
+		"hangs before the body": {"", []task.Outcome{late, late}},
+		"hangs in the results":  {`{"results":[{"id":"msg-0","status":200},`, []task.Outcome{ok, late}},
+		"hangs in a text":       {"fine", []task.Outcome{ok, ok}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func secretOf(t testing.TB, encoded string) []byte {
@@ -98,7 +98,7 @@ func TestSecretsStayHere(t *testing.T) {
 	} {
 		a := attemptOf(url)
 		a.Secrets = [][]byte{secret}
-		fmt.Fprintf(&seen, "%+v\n%+v\n", w.Deliver(t.Context(), a), w.DeliverBatch(t.Context(), []fsm.Attempt{a}))
+		fmt.Fprintf(&seen, "%+v\n%+v\n", w.Deliver(t.Context(), a), w.DeliverBatch(t.Context(), []task.Attempt{a}))
 	}
 	families, err := reg.Gather()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestSlowReceivers: none of these ever finishes, and each attempt ends in its time and says what it was doing.
@@ -23,12 +23,12 @@ func TestSlowReceivers(t *testing.T) {
 	trickle := func(before, drop string) func(*testing.T) string {
 		return func(t *testing.T) string { return serveRaw(t, func(c net.Conn) { drip(c, before, drop) }) }
 	}
-	ok := fsm.Outcome{Delivered: true}
-	late := func(doing string) fsm.Outcome { return fsm.Outcome{Error: "timed out after 400ms (" + doing + ")"} }
-	failed := fsm.Outcome{Error: "500 Internal Server Error: x"}
+	ok := task.Outcome{Delivered: true}
+	late := func(doing string) task.Outcome { return task.Outcome{Error: "timed out after 400ms (" + doing + ")"} }
+	failed := task.Outcome{Error: "500 Internal Server Error: x"}
 	tests := map[string]struct {
 		receiver func(*testing.T) string
-		want     fsm.Outcome
+		want     task.Outcome
 		payload  int
 	}{
 		"accepts, then nothing": {hang(""), late("waiting for the answer"), 100},
@@ -40,7 +40,7 @@ func TestSlowReceivers(t *testing.T) {
 		"trickles the body":         {trickle("HTTP/1.1 200 OK\r\n\r\n", "x"), ok, 100},
 		"hangs in a failure's body": {hang("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"), failed, 100},
 		"hangs after 101": {hang("HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
-			fsm.Outcome{Error: "101 Switching Protocols"}, 100},
+			task.Outcome{Error: "101 Switching Protocols"}, 100},
 		"hangs in the TLS handshake": {receiverThatHangsInTLS, late("connecting"), 100},
 		"hangs in the look-up":       {nil, late("connecting"), 100},
 	}
@@ -97,7 +97,7 @@ func receiverThatHangsInTLS(t *testing.T) string {
 func TestConnectTimeout(t *testing.T) {
 	w := newWebhook(t, func(c *Config) { c.ConnectTimeout = 50 * time.Millisecond })
 	out := w.Deliver(t.Context(), attemptOf(receiverThatHangsInTLS(t)))
-	if want := (fsm.Outcome{Error: "timed out after 50ms (connecting)"}); out != want {
+	if want := (task.Outcome{Error: "timed out after 50ms (connecting)"}); out != want {
 		t.Errorf("outcome %+v", out)
 	}
 }
@@ -111,7 +111,7 @@ func TestCallerCountsToo(t *testing.T) {
 	a := attemptOf(serveRaw(t, untilGone))
 	a.Timeout = timeout
 	out := newWebhook(t).Deliver(ctx, a)
-	if want := (fsm.Outcome{Error: "timed out after 50ms (waiting for the answer)"}); out != want {
+	if want := (task.Outcome{Error: "timed out after 50ms (waiting for the answer)"}); out != want {
 		t.Errorf("outcome %+v", out)
 	}
 }
@@ -168,7 +168,7 @@ func TestIsolation(t *testing.T) {
 	})
 	alive := serve(t, answer(200, nil, ""))
 	w := newWebhook(t)
-	outcomes := make(chan fsm.Outcome, hanging)
+	outcomes := make(chan task.Outcome, hanging)
 	for range hanging {
 		go func() {
 			a := attemptOf(dead)

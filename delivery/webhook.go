@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Webhook delivers tasks by HTTP. Its methods may be called concurrently.
@@ -47,11 +47,11 @@ func newTransport(cfg Config) *http.Transport {
 	}
 }
 
-// Deliver makes one attempt and reports what came of it. It returns within a.Timeout (fsm.DefaultTimeout if that is not
-// positive), and at once when ctx ends; if it was cancelled, the outcome begins with "aborted", and the receiver may
+// Deliver makes one attempt and reports what came of it. It returns within a.Timeout (task.DefaultTimeout if that is
+// not positive), and at once when ctx ends; if it was cancelled, the outcome begins with "aborted", and the receiver may
 // have got the task or not. The task must not change any more, even after the return: a connection may still be sending
 // its payload.
-func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (w *Webhook) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	begun := w.cfg.Now()
 	v := w.attempt(ctx, a, begun)
 	took := w.cfg.Now().Sub(begun)
@@ -61,12 +61,12 @@ func (w *Webhook) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 }
 
 // ended counts an attempt, and logs it if it did not succeed.
-func (w *Webhook) ended(ctx context.Context, a fsm.Attempt, v verdict, took time.Duration) {
+func (w *Webhook) ended(ctx context.Context, a task.Attempt, v verdict, took time.Duration) {
 	w.metrics.attempt(v.class)
 	if v.Delivered || !w.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	destination, err := fsm.Destination(a.Task.GetSpec().GetTarget().GetUrl())
+	destination, err := task.Destination(a.Task.GetSpec().GetTarget().GetUrl())
 	if err != nil {
 		destination = "unknown" // the outcome says why
 	}

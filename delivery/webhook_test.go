@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
@@ -32,8 +32,8 @@ func newWebhook(t testing.TB, change ...func(*Config)) *Webhook {
 	return w
 }
 
-func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
-	task := &fsmpb.Task{
+func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
+	due := &fsmpb.Task{
 		Id:        "order-1042-close",
 		Spec:      &fsmpb.Spec{Payload: []byte(`{"order": 1042}`), Target: &fsmpb.Target{Url: url}},
 		FireAtMs:  time.Date(2026, 11, 21, 10, 0, 0, 7e6, time.UTC).UnixMilli(),
@@ -42,9 +42,9 @@ func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
 		WebhookId: "msg_5-8841-1",
 	}
 	for _, c := range change {
-		c(task)
+		c(due)
 	}
-	return fsm.Attempt{Task: task, Timeout: 10 * time.Second}
+	return task.Attempt{Task: due, Timeout: 10 * time.Second}
 }
 
 // serve starts a receiver and returns its URL.
@@ -123,7 +123,7 @@ func TestPayloadArrivesByteForByte(t *testing.T) {
 	payloads := map[string][]byte{
 		"json with odd spacing": []byte("{ \"a\" :1,\n\"a\":2.50e0 }"),
 		"bytes":                 {0, 0xff, '\r', '\n', 0x80, 0},
-		"largest":               []byte(strings.Repeat("x", fsm.MaxPayloadBytes)),
+		"largest":               []byte(strings.Repeat("x", task.MaxPayloadBytes)),
 		"none":                  nil,
 	}
 	got := make(chan []byte, 1)
@@ -186,7 +186,7 @@ func TestClosed(t *testing.T) {
 
 func TestTargetsThatNoRetryHelps(t *testing.T) {
 	w := newWebhook(t)
-	for name, a := range map[string]fsm.Attempt{
+	for name, a := range map[string]task.Attempt{
 		"no target":  attemptOf("", func(task *fsmpb.Task) { task.Spec.Target = nil }),
 		"no URL":     attemptOf(""),
 		"not a URL":  attemptOf("http://[::1/?key=secret"),

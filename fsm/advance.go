@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
 
 // advance moves the wheel and sees to everything that came due, in order.
 func (m *Machine) advance(op *fsmpb.Advance) *fsmpb.Result {
@@ -85,13 +88,13 @@ type taker struct {
 // credits is what an advance may grant.
 type credits struct {
 	policy *fsmpb.Policy
-	named  map[Lane][]*fsmpb.LaneCredit // what the leader said of lanes by name
+	named  map[task.Lane][]*fsmpb.LaneCredit // what the leader said of lanes by name
 }
 
 func newCredits(op *fsmpb.Advance) *credits {
 	c := &credits{policy: op.Policy}
 	if len(op.Credits) > 0 {
-		c.named = make(map[Lane][]*fsmpb.LaneCredit, len(op.Credits))
+		c.named = make(map[task.Lane][]*fsmpb.LaneCredit, len(op.Credits))
 	}
 	for _, credit := range op.Credits {
 		key := laneKey(credit.Lane)

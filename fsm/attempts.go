@@ -1,6 +1,9 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
 
 // startAttempt begins a task's next attempt.
 func (m *Machine) startAttempt(h handle, l *lane, due int64, policy *fsmpb.Policy, t taker) {
@@ -31,7 +34,9 @@ func (m *Machine) lease(h handle, l *lane, due int64, policy *fsmpb.Policy, t ta
 	m.waitUntil(h, max(start, m.now)+length)
 	if m.full {
 		namespace, id := m.idOf(r)
-		m.grants = append(m.grants, Grant{namespace, id, m.number, c.occurrence, start, l.Lane, t.tag})
+		m.grants = append(m.grants, task.Grant{
+			Namespace: namespace, ID: id, Fence: m.number, Occurrence: c.occurrence, StartMs: start, Lane: l.Lane, Tag: t.tag,
+		})
 	}
 }
 
@@ -65,7 +70,7 @@ func (m *Machine) endLease(h handle, credits *credits) {
 func (s *state) maxAttempts(h handle, policy *fsmpb.Policy) uint32 {
 	r := s.tasks.Read(h)
 	c := readCold(s.blobs.Get(r.cold))
-	if n := AttemptsOf(s.extraOf(&c).Retry); n > 0 {
+	if n := task.AttemptsOf(s.extraOf(&c).Retry); n > 0 {
 		return n
 	}
 	if n := s.queueOf(r).rule.MaxAttempts; n > 0 {

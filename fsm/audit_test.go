@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // failer is a *testing.T, B, F or a *rapid.T.
@@ -39,7 +40,7 @@ func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
 // walk, every begun task is in exactly the list that its state names, and the wheel holds exactly those that wait.
 func audit(t failer, m *Machine) {
 	t.Helper()
-	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}, slots: make(slotCounts, Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{}}
+	a := auditor{t: t, m: m, listed: map[handle]string{}, queues: map[queueKey]queueTally{}, uses: map[queueKey]int{}, slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{}}
 	a.walkLists()
 	a.walkTasks()
 	if a.sum != m.sum {
@@ -121,7 +122,7 @@ func (a *auditor) walkList(name string, l *list) {
 }
 
 func (a *auditor) walkTasks() {
-	for slot := range uint32(Slots) {
+	for slot := range uint32(task.Slots) {
 		for h := range a.m.index.Each(slot) {
 			a.walkTask(slot, h)
 		}
@@ -132,7 +133,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	m := a.m
 	r := m.tasks.Read(h)
 	namespace, id := m.idOf(r)
-	if m.find(namespace, id) != h || Slot(namespace, id) != slot {
+	if m.find(namespace, id) != h || task.Slot(namespace, id) != slot {
 		a.t.Errorf("%q is not found by its id", id)
 	}
 	a.counts[r.state]++

@@ -4,6 +4,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Tasks are counted for the shard, for their queue and for their slot, and so is how many of a queue come due when. All
@@ -56,12 +57,12 @@ func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
 // slotOf is Slot of a task's id.
 func (s *state) slotOf(r *record) uint32 {
 	if r.idLen == 0 {
-		return Slot(s.idOf(r))
+		return task.Slot(s.idOf(r))
 	}
-	var key [len(DefaultNamespace) + 1 + inlineIDBytes]byte
-	n := copy(key[:], DefaultNamespace) + 1
+	var key [len(task.DefaultNamespace) + 1 + inlineIDBytes]byte
+	n := copy(key[:], task.DefaultNamespace) + 1
 	n += copy(key[n:], r.id[:r.idLen])
-	return uint32(xxhash.Sum64(key[:n]) % Slots)
+	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 
 // QueueCounts returns what the shard holds of a queue, at nowMs. What it costs does not grow with the tasks. What comes

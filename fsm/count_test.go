@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // A few dead letters among many tasks: a list of them finds each once, in a few pages, and none when there is none.
@@ -36,7 +37,7 @@ func TestListSkipsSlots(t *testing.T) {
 func listDead(m *Machine) (pages int, found []string) {
 	q := &fsmpb.ListQuery{States: []fsmpb.State{fsmpb.State_STATE_DEAD}, Limit: 100}
 	for {
-		page := m.List(q, Slots)
+		page := m.List(q, task.Slots)
 		pages++
 		for _, task := range page.Tasks {
 			found = append(found, task.Id)
@@ -62,7 +63,7 @@ func TestListCopiesLittleAtOnce(t *testing.T) {
 	found := map[string]bool{}
 	q := &fsmpb.ListQuery{Limit: 1000, IncludePayload: true}
 	for more := true; more; {
-		page := m.List(q, Slots)
+		page := m.List(q, task.Slots)
 		if len(page.Tasks)*size > listBytes+size {
 			t.Fatalf("%d tasks in a page", len(page.Tasks))
 		}
@@ -75,7 +76,7 @@ func TestListCopiesLittleAtOnce(t *testing.T) {
 		t.Errorf("%d tasks of %d were listed", len(found), tasks)
 	}
 	q = &fsmpb.ListQuery{Limit: 1000}
-	if page := m.List(q, Slots); page.More || len(page.Tasks) != tasks {
+	if page := m.List(q, task.Slots); page.More || len(page.Tasks) != tasks {
 		t.Errorf("without payloads a page ends after %d tasks", len(page.Tasks))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // The same log on two machines, one of them restored from a snapshot somewhere on the way, and now and then again:
@@ -35,7 +36,7 @@ func addRandom(f *testing.F) {
 func replicasAreEqual(t *rapid.T) {
 	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
 	follower := New(3)
-	known := map[Lane]LaneLoad{}
+	known := map[task.Lane]task.LaneLoad{}
 	for range rapid.IntRange(1, 60).Draw(t, "entries") {
 		data := g.entry()
 		applied := applyTo(t, g.m, data, true)
@@ -56,13 +57,13 @@ func replicasAreEqual(t *rapid.T) {
 }
 
 // followLanes does what a leader does: it knows every lane's load from what each entry says it changed.
-func followLanes(t *rapid.T, m *Machine, known map[Lane]LaneLoad, changed []LaneLoad) {
+func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, changed []task.LaneLoad) {
 	for _, l := range changed {
 		if known[l.Lane] = l; l.Ready+l.Firing == 0 {
 			delete(known, l.Lane)
 		}
 	}
-	all := map[Lane]LaneLoad{}
+	all := map[task.Lane]task.LaneLoad{}
 	for _, l := range m.Loads() {
 		all[l.Lane] = l
 	}
@@ -88,13 +89,13 @@ func sameCounts(t *rapid.T, a, b *Machine, now int64) {
 
 // sameSizes compares the sizes of all queues with the counts of each.
 func sameSizes(t *rapid.T, m *Machine, now int64) {
-	got, want := map[string]QueueSize{}, map[string]QueueSize{}
+	got, want := map[string]task.QueueSize{}, map[string]task.QueueSize{}
 	for size := range m.QueueSizes() {
 		got[size.Queue] = size
 	}
 	for _, q := range m.Queues("") {
 		c := m.QueueCounts("", q, now)
-		size := QueueSize{
+		size := task.QueueSize{
 			Namespace: c.Namespace, Queue: q, Pending: c.Scheduled + c.Retrying, Ready: c.Ready,
 			InFlight: c.Firing + c.Leased, Dead: c.Dead, OldestOverdueMs: c.OldestOverdueMs,
 		}
@@ -170,7 +171,7 @@ type logGenerator struct {
 	t      *rapid.T
 	m      *Machine
 	now    int64
-	grants []Grant
+	grants []task.Grant
 }
 
 func (g *logGenerator) learn(a Applied) {

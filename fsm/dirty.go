@@ -1,11 +1,14 @@
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
 
 // keepScheduled is what a restore into a machine that was not emptied comes to, where what was there is found first:
 // see flaw.DirtyRestore. What was scheduled stays so, whatever the snapshot says of it.
 func (m *Machine) keepScheduled(was *state) {
-	for slot := uint32(0); slot < Slots; slot++ {
+	for slot := uint32(0); slot < task.Slots; slot++ {
 		for h := range was.index.Each(slot) {
 			if was.tasks.Read(h).is(fsmpb.State_STATE_SCHEDULED) {
 				m.keep(was, h)

@@ -1,8 +1,8 @@
 // Package fsm is the state machine of one shard: committed commands in, the same state everywhere out.
 //
 // It holds the shard's tasks in memory, the timing wheel that says which of them is due, the lanes that due tasks wait
-// in, the keys it remembers, and the tombstones. It also owns the vocabulary that other packages share: the commands
-// and results (fsmpb), the contract's limits, the hash that maps ids to slots, and the errors.
+// in, the keys it remembers, and the tombstones. Commands and results are messages of package fsmpb. The nouns, limits
+// and errors that other packages share are in package task.
 //
 // # Determinism
 //

@@ -1,12 +1,14 @@
 package fsm
 
+import "github.com/belfryhq/belfry/fsm/task"
+
 // givenKept is how many leases a replica remembers: those of the last moments of a leader that takes as many tasks
 // through its shard as one can.
 const givenKept = 4096
 
 // Given is a lease that was given lately and still runs, with the run of the node whose consumers it was given for.
 type Given struct {
-	Grant
+	task.Grant
 	Holder uint32
 }
 
@@ -53,7 +55,7 @@ func (m *Machine) Given() []Given {
 			continue
 		}
 		namespace, id := m.idOf(r)
-		running = append(running, Given{Holder: g.holder, Grant: Grant{
+		running = append(running, Given{Holder: g.holder, Grant: task.Grant{
 			Namespace: namespace, ID: id, Fence: g.fence, Occurrence: readCold(m.blobs.Get(r.cold)).occurrence,
 			Lane: m.lanes.lanes[p.lane].Lane,
 		}})

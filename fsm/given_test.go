@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func applyAll(t *testing.T, m *Machine, at int64, commands ...*fsmpb.Command) Applied {
@@ -34,7 +35,7 @@ func leaseAll(to int64, holder uint32) *fsmpb.Command {
 	}}}
 }
 
-func settleGiven(g Grant, verdict fsmpb.Verdict) *fsmpb.Command {
+func settleGiven(g task.Grant, verdict fsmpb.Verdict) *fsmpb.Command {
 	return &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 		Fence: g.Fence, Occurrence: g.Occurrence, Verdict: verdict, Consumer: true, KeepUntilMs: 1 << 40,
 	}}}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // grantReady gives a lane's first ready tasks their grants. How many there may be is the leader's to know, and so
@@ -43,10 +44,12 @@ func (m *Machine) readyFrom(h handle) int64 {
 	return 0
 }
 
-func laneKey(l *fsmpb.Lane) Lane {
-	key := Lane{CanonicalNamespace(l.GetNamespace()), l.GetQueue(), l.GetDestination()}
+func laneKey(l *fsmpb.Lane) task.Lane {
+	key := task.Lane{
+		Namespace: task.CanonicalNamespace(l.GetNamespace()), Queue: l.GetQueue(), Destination: l.GetDestination(),
+	}
 	if key.Queue == "" {
-		key.Queue = DefaultQueue
+		key.Queue = task.DefaultQueue
 	}
 	return key
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // The state hash is a sum, modulo 2^64, of three hashes a task: its record and progress, its blob, its remembered keys.
@@ -78,7 +79,7 @@ func (s *state) digest(h handle) uint64 {
 func (s *state) idDigest(r *record) uint64 {
 	d := digester{}
 	if r.idLen != 0 {
-		d.string(DefaultNamespace)
+		d.string(task.DefaultNamespace)
 		d.bytes(r.id[:r.idLen])
 	} else {
 		namespace, id := s.idOf(r)

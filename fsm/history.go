@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // historyKept is how many of its ended attempts a task remembers.
@@ -97,7 +98,7 @@ func hasOwnError(b []byte) bool { return b[0]&historyOwnError != 0 }
 
 // add appends an attempt; the oldest one over historyKept is forgotten.
 func (h *history) add(e ended) {
-	e.node, e.err = cutText(e.node, maxNodeBytes), cutText(e.err, MaxErrorBytes)
+	e.node, e.err = cutText(e.node, maxNodeBytes), cutText(e.err, task.MaxErrorBytes)
 	h.past = append(h.past, e)
 	h.past = h.past[max(0, len(h.past)-historyKept):]
 	h.lastError = e.err
@@ -130,7 +131,7 @@ func (s *state) endAttempt(p *progress, e ended) {
 // setLastError keeps why a task ended without an attempt's doing, or, with an empty text, that it goes on.
 func (s *state) setLastError(p *progress, text string) {
 	h := readHistory(s.blob(p.history))
-	h.lastError = cutText(text, MaxErrorBytes)
+	h.lastError = cutText(text, task.MaxErrorBytes)
 	s.putHistory(p, &h)
 }
 
@@ -161,6 +162,6 @@ func historyOf(t *fsmpb.Task) *history {
 	for _, p := range t.History {
 		h.add(ended{p.Attempt, p.Fence, p.StartedAtMs, p.EndedAtMs, p.Node, p.Error})
 	}
-	h.lastError = cutText(t.LastError, MaxErrorBytes)
+	h.lastError = cutText(t.LastError, task.MaxErrorBytes)
 	return h
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxInterned bounds a table: a target of its own for each task would turn it into the pointer-laden heap that the
@@ -73,7 +74,7 @@ type target struct {
 }
 
 func newTarget(spec *fsmpb.Target) target {
-	destination, err := Destination(spec.Url)
+	destination, err := task.Destination(spec.Url)
 	if err != nil {
 		destination = spec.Url // not accepted by CheckSpec, and yet a lane of its own
 	}

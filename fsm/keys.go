@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // keysRemembered is how many of the last keyed calls that changed a task can be repeated. Calls that found nothing to
@@ -51,7 +52,7 @@ func (m *Machine) repeat(h handle, k *remembered, c *fsmpb.Command) *fsmpb.Resul
 	if t := result.Task; t != nil {
 		if op, ok := c.Op.(*fsmpb.Command_Schedule); ok {
 			t.Spec = copyOf(specOrEmpty(op.Schedule))
-			t.Spec.Queue = cmp.Or(t.Spec.Queue, DefaultQueue)
+			t.Spec.Queue = cmp.Or(t.Spec.Queue, task.DefaultQueue)
 		}
 		t.Revision, t.State, t.Attempts = k.revision, k.state, k.attempts
 		t.FireAtMs, t.CreatedAtMs = k.fireAt, k.created

@@ -1,8 +1,10 @@
 package fsm
 
+import "github.com/belfryhq/belfry/fsm/task"
+
 // lane is one receiver's line. A due task is in exactly one of its two lists.
 type lane struct {
-	Lane
+	task.Lane
 	number  uint32 // its own, in lanes
 	queue   *queue // it counts as a use of it
 	ready   list
@@ -16,22 +18,24 @@ type lane struct {
 // pulled tells whether its tasks wait for consumers.
 func (l *lane) pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
 
-func (l *lane) load() LaneLoad { return LaneLoad{l.Lane, l.ready.len, l.firing.len, l.pulled()} }
+func (l *lane) load() task.LaneLoad {
+	return task.LaneLoad{Lane: l.Lane, Ready: l.ready.len, Firing: l.firing.len, Pulled: l.pulled()}
+}
 
 // lanes holds the lanes that have a task in them.
 type lanes struct {
-	numbers map[Lane]uint32
+	numbers map[task.Lane]uint32
 	lanes   []*lane // by number; 0 is none
 	free    []uint32
 	touched []*lane // whose lists this entry changed, and which may be empty by now
 }
 
 func newLanes() lanes {
-	return lanes{numbers: map[Lane]uint32{}, lanes: make([]*lane, 1)}
+	return lanes{numbers: map[task.Lane]uint32{}, lanes: make([]*lane, 1)}
 }
 
 // find returns a lane that is open, nil for none.
-func (ls *lanes) find(key Lane) *lane { return ls.lanes[ls.numbers[key]] }
+func (ls *lanes) find(key task.Lane) *lane { return ls.lanes[ls.numbers[key]] }
 
 // touch notes that the entry changed a lane.
 func (ls *lanes) touch(l *lane) {
@@ -45,7 +49,7 @@ func (ls *lanes) touch(l *lane) {
 func (s *state) openLane(r *record) *lane {
 	c := readCold(s.blobs.Get(r.cold))
 	q := s.queues.list[c.queue]
-	key := Lane{q.namespace, q.name, s.destinationOf(&c, s.extraOf(&c))}
+	key := task.Lane{Namespace: q.namespace, Queue: q.name, Destination: s.destinationOf(&c, s.extraOf(&c))}
 	if l := s.lanes.find(key); l != nil {
 		return l
 	}
@@ -67,8 +71,8 @@ func (ls *lanes) add(l *lane) *lane {
 
 // settleLanes ends an entry: lanes that it left empty are forgotten, for there may have been as many as there are
 // receivers. It returns what the lanes that the entry changed hold now, if that is wanted.
-func (s *state) settleLanes(full bool) []LaneLoad {
-	var loads []LaneLoad
+func (s *state) settleLanes(full bool) []task.LaneLoad {
+	var loads []task.LaneLoad
 	for i, l := range s.lanes.touched {
 		s.lanes.touched[i] = nil
 		l.touched = false
@@ -100,10 +104,10 @@ func (s *state) waitReady(h handle, l *lane) {
 
 // Loads returns what every lane that holds a task holds, in no particular order. A leader asks once, and learns from
 // each Applied what changes.
-func (m *Machine) Loads() []LaneLoad {
+func (m *Machine) Loads() []task.LaneLoad {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	loads := make([]LaneLoad, 0, len(m.lanes.numbers))
+	loads := make([]task.LaneLoad, 0, len(m.lanes.numbers))
 	for _, l := range m.lanes.lanes {
 		if l != nil {
 			loads = append(loads, l.load())

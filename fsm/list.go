@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // How much one page looks at, and how much payload it copies and one more task's, so that it holds no lock for long.
@@ -50,7 +51,7 @@ func (m *Machine) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *
 	for h := range m.index.Each(slot) {
 		r := m.tasks.Read(h)
 		namespace, id := m.idOf(r)
-		if namespace == CanonicalNamespace(q.Namespace) && id > after && strings.HasPrefix(id, q.Prefix) && m.matches(r, q) {
+		if namespace == task.CanonicalNamespace(q.Namespace) && id > after && strings.HasPrefix(id, q.Prefix) && m.matches(r, q) {
 			tasks = append(tasks, found{id, h})
 		}
 	}

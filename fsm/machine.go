@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // CommandVersion is the newest command version that this build writes and reads.
@@ -26,8 +27,8 @@ func New(shard uint32) *Machine {
 // Applied is what the commands of one entry did.
 type Applied struct {
 	Results []*fsmpb.Result // one a command, in order
-	Grants  []Grant         // in the order in which they were made
-	Lanes   []LaneLoad      // the lanes that it changed, as they are after it; each once, with zeros if it is empty now
+	Grants  []task.Grant    // in the order in which they were made
+	Lanes   []task.LaneLoad // the lanes that it changed, as they are after it; each once, with zeros if it is empty now
 }
 
 // Apply applies one entry, a marshalled fsmpb.Entry, which nobody may change any more: while it is applied its commands

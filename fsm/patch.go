@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // patch merges a merge patch into a task that no attempt of has begun, and checks the limits of what comes out.
@@ -13,8 +14,8 @@ func (m *Machine) patch(h handle, op *fsmpb.Patch) *fsmpb.Result {
 	}
 	r := m.tasks.Read(h)
 	was := readCold(m.blobs.Get(r.cold))
-	spec := MergeSpec(m.specOf(&was, true), op)
-	if err := cmp.Or(CheckMasked(spec.Target), CheckSpec(spec)); err != nil {
+	spec := task.MergeSpec(m.specOf(&was, true), op)
+	if err := cmp.Or(task.CheckMasked(spec.Target), task.CheckSpec(spec)); err != nil {
 		return m.invalid(h, err)
 	}
 	fireAt, delay := m.fireAtOf(r), was.delay

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // place is where the index has an id.
@@ -13,7 +14,7 @@ type place struct {
 }
 
 func (s *state) placeOf(namespace, id string) place {
-	return place{slot: Slot(namespace, id), hash: s.indexHash(namespace, id)}
+	return place{slot: task.Slot(namespace, id), hash: s.indexHash(namespace, id)}
 }
 
 func (s *state) indexHash(namespace, id string) uint64 {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // queueKey names a queue.
@@ -34,15 +35,15 @@ type queues struct {
 }
 
 func newQueues() queues {
-	q := &queue{queueKey: queueKey{DefaultNamespace, DefaultQueue}, uses: 1, rule: noRule}
+	q := &queue{queueKey: queueKey{task.DefaultNamespace, task.DefaultQueue}, uses: 1, rule: noRule}
 	return queues{numbers: map[queueKey]uint32{q.queueKey: 0}, list: []*queue{q}}
 }
 
 func keyOfQueue(namespace, name string) queueKey {
 	if name == "" {
-		name = DefaultQueue
+		name = task.DefaultQueue
 	}
-	return queueKey{CanonicalNamespace(namespace), name}
+	return queueKey{task.CanonicalNamespace(namespace), name}
 }
 
 // acquire counts one more use of a queue, which is made if it is new.
@@ -92,7 +93,7 @@ func (s *state) queueOf(r *record) *queue { return s.queues.list[coldQueue(s.blo
 
 // Queues returns the names of the queues of a namespace that hold a task, tombstones included, or have a rule, sorted.
 func (m *Machine) Queues(namespace string) []string {
-	namespace = CanonicalNamespace(namespace)
+	namespace = task.CanonicalNamespace(namespace)
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var names []string

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // More queues than are read at once are each yielded once, also by a caller that stops early.
@@ -20,7 +21,7 @@ func TestQueueSizesYieldsEachQueueOnce(t *testing.T) {
 	applyBytes(t, m, mustMarshal(entry))
 	found := map[string]int{}
 	for size := range m.QueueSizes() {
-		if size.Pending != 1 || size.Namespace != DefaultNamespace || size.Live() != 1 || size.OldestOverdueMs != 0 {
+		if size.Pending != 1 || size.Namespace != task.DefaultNamespace || size.Live() != 1 || size.OldestOverdueMs != 0 {
 			t.Fatalf("%+v", size)
 		}
 		found[size.Queue]++

@@ -4,6 +4,7 @@ import (
 	"iter"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // queuesAtOnce bounds how many queues are read under one hold of the machine's lock.
@@ -11,10 +12,10 @@ const queuesAtOnce = 1000
 
 // QueueSizes yields the size of each queue with a live task, of all namespaces and in no order. Its cost does not grow
 // with the tasks. The machine may change between two of them, and a queue that is new or gone meanwhile may be missed.
-func (m *Machine) QueueSizes() iter.Seq[QueueSize] {
-	return func(yield func(QueueSize) bool) {
+func (m *Machine) QueueSizes() iter.Seq[task.QueueSize] {
+	return func(yield func(task.QueueSize) bool) {
 		for first, more := 0, true; more; first += queuesAtOnce {
-			var sizes []QueueSize
+			var sizes []task.QueueSize
 			sizes, more = m.queueSizes(first)
 			for _, size := range sizes {
 				if !yield(size) {
@@ -26,7 +27,7 @@ func (m *Machine) QueueSizes() iter.Seq[QueueSize] {
 }
 
 // queueSizes reads the queues numbered from first on, and reports whether there are more after them.
-func (m *Machine) queueSizes(first int) (sizes []QueueSize, more bool) {
+func (m *Machine) queueSizes(first int) (sizes []task.QueueSize, more bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	list := m.queues.list
@@ -42,9 +43,9 @@ func (m *Machine) queueSizes(first int) (sizes []QueueSize, more bool) {
 	return sizes, end < len(list)
 }
 
-func (q *queue) size() QueueSize {
+func (q *queue) size() task.QueueSize {
 	of := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
-	size := QueueSize{
+	size := task.QueueSize{
 		Namespace: q.namespace, Queue: q.name,
 		Pending:  of(fsmpb.State_STATE_SCHEDULED) + of(fsmpb.State_STATE_RETRYING),
 		Ready:    of(fsmpb.State_STATE_READY),

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )
 
@@ -212,7 +213,7 @@ func (m *Machine) restoreLane(h handle) *lane {
 
 // landAll adds every record to the state hash, now that each is whole.
 func (m *Machine) landAll() {
-	for slot := uint32(0); slot < Slots; slot++ {
+	for slot := uint32(0); slot < task.Slots; slot++ {
 		for h := range m.index.Each(slot) {
 			m.land(h)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // noRule is the rule of a queue that has none. It is never written to.
@@ -21,7 +22,7 @@ func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 		Pushed:           p.GetTarget() != nil,
 		Held:             p.GetPaused() || p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0,
 		AttemptTimeoutMs: p.GetTarget().GetTimeoutMs(),
-		MaxAttempts:      AttemptsOf(p.GetRetry()),
+		MaxAttempts:      task.AttemptsOf(p.GetRetry()),
 		KeepDoneMs:       p.GetKeepDoneMs(),
 		KeepDeadMs:       p.GetKeepDeadMs(),
 	}
@@ -84,7 +85,7 @@ func (s *state) setRule(r *fsmpb.QueueRule) {
 		s.rulesSum += digestRule(q.rule)
 		s.queues.rules++
 	}
-	if l := s.lanes.find(Lane{key.namespace, key.name, ""}); l != nil && before.Pushed != q.rule.Pushed {
+	if l := s.lanes.find(task.Lane{Namespace: key.namespace, Queue: key.name}); l != nil && before.Pushed != q.rule.Pushed {
 		s.lanes.touch(l) // its load says whether it is pulled
 	}
 }

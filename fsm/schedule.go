@@ -4,11 +4,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // schedule creates the task, or replaces the one that h is, in whatever state that is.
 func (m *Machine) schedule(h handle, c *fsmpb.Command, at place, op *fsmpb.Schedule) *fsmpb.Result {
-	if HasMasked(op.GetSpec().GetTarget()) {
+	if task.HasMasked(op.GetSpec().GetTarget()) {
 		kept, err := m.keepMasked(h, op)
 		if err != nil {
 			return m.invalid(h, err)
@@ -31,22 +32,22 @@ func (m *Machine) schedule(h handle, c *fsmpb.Command, at place, op *fsmpb.Sched
 }
 
 // keepMasked returns a copy of op with the credentials of the task h, 0 for none, where op says to keep them.
-func (m *Machine) keepMasked(h handle, op *fsmpb.Schedule) (*fsmpb.Schedule, *FieldError) {
+func (m *Machine) keepMasked(h handle, op *fsmpb.Schedule) (*fsmpb.Schedule, *task.FieldError) {
 	var stored *fsmpb.Target
 	if h != 0 {
 		c := readCold(m.blobs.Get(m.tasks.Read(h).cold))
 		stored = m.targetOf(&c, m.extraOf(&c))
 	}
 	op = proto.CloneOf(op)
-	op.Spec.Target = KeepMasked(op.Spec.Target, stored)
-	if err := CheckMasked(op.Spec.Target); err != nil {
+	op.Spec.Target = task.KeepMasked(op.Spec.Target, stored)
+	if err := task.CheckMasked(op.Spec.Target); err != nil {
 		return nil, err
 	}
-	return op, CheckSpec(op.Spec)
+	return op, task.CheckSpec(op.Spec)
 }
 
 // invalid refuses a call that would leave the task h, 0 for none, against the rules.
-func (m *Machine) invalid(h handle, err *FieldError) *fsmpb.Result {
+func (m *Machine) invalid(h handle, err *task.FieldError) *fsmpb.Result {
 	return &fsmpb.Result{
 		Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail, Limit: err.Limit, Revision: m.revisionOf(h),
 	}

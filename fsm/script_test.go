@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 var update = flag.Bool("update", false, "write what the scripts in testdata print as what they shall print")
@@ -59,7 +60,7 @@ type script struct {
 	m   *Machine
 	now int64
 
-	changed []LaneLoad // by the last entry
+	changed []task.LaneLoad // by the last entry
 }
 
 // block runs one block and returns it with what it printed.
@@ -203,7 +204,7 @@ func (s *script) look(line string) string {
 		return strings.Join(append(out, fmt.Sprintf("lanes=%d", s.m.Counts().Lanes)), " ")
 	case "loads":
 		loads := s.m.Loads()
-		slices.SortFunc(loads, func(a, b LaneLoad) int {
+		slices.SortFunc(loads, func(a, b task.LaneLoad) int {
 			return cmp.Or(strings.Compare(a.Lane.Queue, b.Lane.Queue), strings.Compare(a.Lane.Destination, b.Lane.Destination))
 		})
 		return "loads" + printLoads(loads)
@@ -225,7 +226,7 @@ func (s *script) look(line string) string {
 	return ""
 }
 
-func printLoads(loads []LaneLoad) string {
+func printLoads(loads []task.LaneLoad) string {
 	out := ""
 	for _, l := range loads {
 		out += fmt.Sprintf(" %s|%s ready=%d firing=%d", l.Lane.Queue, l.Lane.Destination, l.Ready, l.Firing)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
 )
 
@@ -37,13 +38,13 @@ type state struct {
 	sum      uint64    // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 	rulesSum uint64    // of digestRule over all rules
 
-	full    bool     // this entry's results are wanted
-	grants  []Grant  // of this entry
-	fired   []handle // of this advance; reused
-	scratch []byte   // for encoding; reused
-	places  []place  // of an entry's commands; reused
-	found   []handle // what is there, perhaps; reused
-	fetched uint64   // means nothing; what is read ahead must be used
+	full    bool         // this entry's results are wanted
+	grants  []task.Grant // of this entry
+	fired   []handle     // of this advance; reused
+	scratch []byte       // for encoding; reused
+	places  []place      // of an entry's commands; reused
+	found   []handle     // what is there, perhaps; reused
+	fetched uint64       // means nothing; what is read ahead must be used
 }
 
 func newState() *state {
@@ -57,7 +58,7 @@ func newState() *state {
 		targets:  newInternTable[target](),
 		manners:  newInternTable[*fsmpb.Extra](),
 		lanes:    newLanes(),
-		slots:    make(slotCounts, Slots),
+		slots:    make(slotCounts, task.Slots),
 	}
 	s.wheel = wheel.New(nodes{s.tasks}, 0)
 	return s
@@ -81,7 +82,7 @@ func (s *state) findAt(at place, namespace, id string) handle {
 }
 
 func isDefaultNamespace(namespace string) bool {
-	return namespace == "" || namespace == DefaultNamespace
+	return namespace == "" || namespace == task.DefaultNamespace
 }
 
 func fitsInline(namespace, id string) bool {
@@ -92,13 +93,13 @@ func (s *state) hasID(r *record, namespace, id string) bool {
 	if r.idLen != 0 {
 		return isDefaultNamespace(namespace) && string(r.id[:r.idLen]) == id
 	}
-	return coldIs(s.blobs.Get(r.cold), CanonicalNamespace(namespace), id)
+	return coldIs(s.blobs.Get(r.cold), task.CanonicalNamespace(namespace), id)
 }
 
 // idOf returns a task's namespace and id.
 func (s *state) idOf(r *record) (namespace, id string) {
 	if r.idLen != 0 {
-		return DefaultNamespace, string(r.id[:r.idLen])
+		return task.DefaultNamespace, string(r.id[:r.idLen])
 	}
 	c := readCold(s.blobs.Get(r.cold))
 	return c.namespace, c.id
@@ -111,7 +112,7 @@ func (s *state) add(at place, namespace, id string, c *cold) handle {
 	if fitsInline(namespace, id) {
 		r.idLen = uint8(copy(r.id[:], id))
 	} else {
-		c.namespace, c.id = CanonicalNamespace(namespace), id
+		c.namespace, c.id = task.CanonicalNamespace(namespace), id
 	}
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)

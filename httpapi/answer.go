@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // view is a task as an answer shows it.
@@ -29,10 +29,10 @@ func viewOf(t *fsmpb.Task) view {
 func (v view) append(b []byte) []byte {
 	t, spec := v.task, v.task.GetSpec()
 	b = appendString(append(b, `{"id":`...), t.Id)
-	b = appendString(append(b, `,"queue":`...), orElse(spec.GetQueue(), fsm.DefaultQueue))
+	b = appendString(append(b, `,"queue":`...), orElse(spec.GetQueue(), task.DefaultQueue))
 	b = appendInstant(append(b, `,"fire_at":`...), t.FireAtMs)
 	b = v.appendPayload(b)
-	b = appendString(append(b, `,"content_type":`...), orElse(spec.GetContentType(), fsm.DefaultContentType))
+	b = appendString(append(b, `,"content_type":`...), orElse(spec.GetContentType(), task.DefaultContentType))
 	b = appendSettings(b, spec)
 	b = appendString(append(b, `,"state":`...), stateName(t.State))
 	b = strconv.AppendUint(append(b, `,"attempts":`...), uint64(t.Attempts), 10)
@@ -142,8 +142,8 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 // shownValue is what answers show of a header's value. It is the one place that keeps credentials back: every answer
 // with a target, of a task or of a queue, is written by appendSettings.
 func shownValue(h *fsmpb.Header) string {
-	if fsm.IsCredential(h.Name) {
-		return fsm.Masked
+	if task.IsCredential(h.Name) {
+		return task.Masked
 	}
 	return h.Value
 }

@@ -3,19 +3,19 @@ package httpapi
 import (
 	"context"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Backend carries out calls, wherever in the cluster their tasks live. Its methods are called concurrently. Errors
 // are those of package fsm, or a context's.
 type Backend interface {
 	// Do carries out commands and answers each, in order. Commands about one id are applied in the order given; once
-	// one of them is refused with fsm.ErrOverloaded, so are the later ones about that id. Do writes into the commands
+	// one of them is refused with task.ErrOverloaded, so are the later ones about that id. Do writes into the commands
 	// what only the shard's leader decides (until when a tombstone is kept) and leaves the rest as it is. It may still
 	// be sending them after it returned, so from then on they are only read; just those that it refused with
-	// fsm.ErrOverloaded may be handed to it again.
-	Do(ctx context.Context, commands []*fsmpb.Command) []fsm.Reply
+	// task.ErrOverloaded may be handed to it again.
+	Do(ctx context.Context, commands []*fsmpb.Command) []task.Reply
 
 	// Get reads a task, tombstones included: nil without an error if there is none. The read is linearizable, unless
 	// stale asks for what the nearest replica holds.
@@ -28,7 +28,7 @@ type Backend interface {
 	// bound on their total bytes (a single task always fits). Lease waits for the first task. When the context ends, it
 	// returns the tasks granted so far, or none, without an error. With the request's Look it returns no tasks as soon as
 	// every shard's leader has none. The caller settles or releases each task, or lets its lease end.
-	Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error)
+	Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error)
 
 	// PutQueue replaces a queue's policy. It returns once every leader that can be reached applies it, or a second later.
 	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
@@ -46,7 +46,7 @@ type Backend interface {
 	Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error)
 
 	// Queues lists the queues that have a policy or a task, tombstones included, sorted by name.
-	Queues(ctx context.Context, namespace string) ([]fsm.Queue, error)
+	Queues(ctx context.Context, namespace string) ([]task.Queue, error)
 
 	// Cluster says who is there and which shard lives where, as far as this node knows.
 	Cluster(ctx context.Context) (ClusterView, error)

@@ -9,14 +9,14 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // fakeBackend is a cluster of one map. It does as much of every command as an answer shows.
 type fakeBackend struct {
 	// do, if set, may answer in its place; nil replies leave it to the map.
-	do func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
+	do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
 	mu       sync.Mutex
 	tasks    map[string]*fsmpb.Task
@@ -42,7 +42,7 @@ func newFake() *fakeBackend {
 	return &fakeBackend{tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}}
 }
 
-func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if f.do != nil {
 		if replies := f.do(ctx, cmds); replies != nil {
 			return replies
@@ -50,10 +50,10 @@ func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var replies []fsm.Reply
+	var replies []task.Reply
 	for _, c := range cmds {
 		f.seen = append(f.seen, c)
-		replies = append(replies, fsm.Reply{Result: f.keyed(c)})
+		replies = append(replies, task.Reply{Result: f.keyed(c)})
 	}
 	return replies
 }
@@ -122,7 +122,7 @@ func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 		if p.FireAtMs != nil {
 			t.FireAtMs = *p.FireAtMs
 		}
-		if target := fsm.MergeTarget(t.Spec.Target, p); target != nil && fsm.CheckMasked(target) == nil {
+		if target := task.MergeTarget(t.Spec.Target, p); target != nil && task.CheckMasked(target) == nil {
 			t.Spec.Target = target
 		}
 		if p.ClearTarget {
@@ -147,12 +147,12 @@ func (f *fakeBackend) changed(code fsmpb.Code, t *fsmpb.Task, answer fsmpb.Answe
 
 func (f *fakeBackend) schedule(c *fsmpb.Command, old *fsmpb.Task, s *fsmpb.Schedule) *fsmpb.Result {
 	spec := proto.CloneOf(s.Spec)
-	spec.Target = fsm.KeepMasked(spec.Target, old.GetSpec().GetTarget())
-	if err := fsm.CheckMasked(spec.Target); err != nil {
+	spec.Target = task.KeepMasked(spec.Target, old.GetSpec().GetTarget())
+	if err := task.CheckMasked(spec.Target); err != nil {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: err.Field, Detail: err.Detail}
 	}
 	t := &fsmpb.Task{Id: c.Id, Spec: spec, FireAtMs: s.FireAtMs, CreatedAtMs: s.ReceivedAtMs,
-		State: fsmpb.State_STATE_SCHEDULED, Shard: fsm.Slot("", c.Id) % 12}
+		State: fsmpb.State_STATE_SCHEDULED, Shard: task.Slot("", c.Id) % 12}
 	f.tasks[c.Id] = t
 	code := fsmpb.Code_CODE_CREATED
 	if old != nil && !tombstone(old) {
@@ -205,23 +205,23 @@ func (f *fakeBackend) List(_ context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPa
 	}
 	var found []*fsmpb.Task
 	for id, t := range f.tasks {
-		slot := fsm.Slot("", id)
+		slot := task.Slot("", id)
 		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
-		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), fsm.DefaultQueue)) &&
+		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), task.DefaultQueue)) &&
 			(len(q.States) == 0 || slices.Contains(q.States, t.State))
 		if after && asked && strings.HasPrefix(id, q.Prefix) {
 			found = append(found, proto.CloneOf(t))
 		}
 	}
 	sort.Slice(found, func(i, j int) bool {
-		a, b := fsm.Slot("", found[i].Id), fsm.Slot("", found[j].Id)
+		a, b := task.Slot("", found[i].Id), task.Slot("", found[j].Id)
 		return a < b || a == b && found[i].Id < found[j].Id
 	})
 	page := &fsmpb.ListPage{Tasks: found}
 	if len(found) > int(q.Limit) {
 		page.Tasks = found[:q.Limit]
 		last := page.Tasks[q.Limit-1].Id
-		page.More, page.Slot, page.AfterId = true, fsm.Slot("", last), last
+		page.More, page.Slot, page.AfterId = true, task.Slot("", last), last
 	}
 	return page, nil
 }
@@ -233,7 +233,7 @@ func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
 	return ClusterView{
 		ClusterID: "c1", Map: f.MapVersion(),
 		Nodes:  []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", Alive: true, ClockOffsetMs: -0.25}},
-		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: fsm.Slots}}}, {ID: 2}},
+		Shards: []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
 	}, nil
 }
 

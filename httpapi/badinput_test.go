@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Every one of these bodies is wrong in one way, and the answer names it.
@@ -158,7 +158,7 @@ func TestPayloadsAreKeptByteForByte(t *testing.T) {
 		"[\n\t1\r\n]",
 		`{"a":1,"a":2}`, `123456789012345678901234567890`,
 		strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth),
-		`"` + strings.Repeat("x", fsm.MaxPayloadBytes-2) + `"`,
+		`"` + strings.Repeat("x", task.MaxPayloadBytes-2) + `"`,
 	} {
 		a := h.call("PUT", "/v1/tasks/a", `{"payload": `+payload+` ,"delay":"1s"}`)
 		if !strings.Contains(a.text, `,"payload":`+payload+`,`) {
@@ -176,14 +176,14 @@ func TestPayloadsAreKeptByteForByte(t *testing.T) {
 
 func TestTooLarge(t *testing.T) {
 	h := newHarness(t)
-	over := strings.Repeat("x", fsm.MaxPayloadBytes-1)
+	over := strings.Repeat("x", task.MaxPayloadBytes-1)
 	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload":"`+over+`"}`).mustProblem(t, 413, "payload")
 	if p["limit"] != "262144 bytes" {
 		t.Errorf("limit %v", p["limit"])
 	}
-	bytes := base64.StdEncoding.EncodeToString(make([]byte, fsm.MaxPayloadBytes+1))
+	bytes := base64.StdEncoding.EncodeToString(make([]byte, task.MaxPayloadBytes+1))
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload_base64":"`+bytes+`"}`).mustProblem(t, 413, "payload_base64")
-	fits := base64.StdEncoding.EncodeToString(make([]byte, fsm.MaxPayloadBytes))
+	fits := base64.StdEncoding.EncodeToString(make([]byte, task.MaxPayloadBytes))
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload_base64":"`+fits+`"}`).mustStatus(t, 201)
 	p = h.call("PUT", "/v1/tasks/a", strings.Repeat(" ", 600<<10)+`{"delay":"1s"}`).mustProblem(t, 413, "")
 	if p["limit"] != "524288 bytes" {

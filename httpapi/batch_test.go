@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 type batchAnswer struct {
@@ -227,13 +227,13 @@ func TestBatchSlowsDownUnderOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
 		var calls atomic.Int32
-		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 			if n := calls.Add(1); n <= 6 { // one more command gets through each time
-				replies := make([]fsm.Reply, len(cmds))
+				replies := make([]task.Reply, len(cmds))
 				for i := range replies {
-					replies[i].Err = fmt.Errorf("shard 1: %w", fsm.ErrOverloaded)
+					replies[i].Err = fmt.Errorf("shard 1: %w", task.ErrOverloaded)
 				}
-				replies[0] = fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: uint64(n)}}
+				replies[0] = task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: uint64(n)}}
 				return replies
 			}
 			return nil
@@ -256,11 +256,11 @@ func TestBatchSlowsDownUnderOverload(t *testing.T) {
 
 func TestBatchErrorsAreOfTheirLines(t *testing.T) {
 	h := newHarness(t)
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
-		var replies []fsm.Reply
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
+		var replies []task.Reply
 		for _, c := range cmds {
-			err := map[string]error{"no": fsm.ErrNotProposed, "unknown": fsm.ErrUnknown}[c.Id]
-			replies = append(replies, fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
+			err := map[string]error{"no": task.ErrNotProposed, "unknown": task.ErrUnknown}[c.Id]
+			replies = append(replies, task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
 		}
 		return replies
 	}
@@ -308,7 +308,7 @@ func (r *countedReader) Read(b []byte) (int, error) {
 func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, func(c *Config) { c.BatchAnswerBytes, c.BatchChunkLines = 32<<10, 256 })
-		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply { return okReplies(cmds) }
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply { return okReplies(cmds) }
 		lines := &countedReader{line: []byte(`{"op":"fire","id":"a"}` + "\n"), limit: 8 << 20}
 		r := httptest.NewRequest("POST", "/v1/batch", lines)
 		r.Header.Set("Content-Type", ndjsonType)
@@ -334,8 +334,8 @@ func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 	})
 }
 
-func okReplies(cmds []*fsmpb.Command) []fsm.Reply {
-	replies := make([]fsm.Reply, len(cmds))
+func okReplies(cmds []*fsmpb.Command) []task.Reply {
+	replies := make([]task.Reply, len(cmds))
 	for i := range replies {
 		replies[i].Result = &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: uint64(i)}
 	}
@@ -344,7 +344,7 @@ func okReplies(cmds []*fsmpb.Command) []fsm.Reply {
 
 func TestBatchPanicCutsTheConnection(t *testing.T) {
 	h := newHarness(t)
-	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { panic("broken invariant") }
+	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { panic("broken invariant") }
 	defer func() {
 		if what := recover(); what != http.ErrAbortHandler {
 			t.Errorf("panic %v", what)
@@ -462,7 +462,7 @@ func TestSmallBatchIsAnsweredWhole(t *testing.T) {
 		if n := len(batchAnswers(t, a.text)); n != 50 || a.Header.Get("Content-Length") != strconv.Itoa(len(a.text)) {
 			t.Errorf("%d answers, %s bytes of %d", n, a.Header.Get("Content-Length"), len(a.text))
 		}
-		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 			<-time.After(2 * headPatience)
 			return okReplies(cmds)
 		}

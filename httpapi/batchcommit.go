@@ -3,8 +3,8 @@ package httpapi
 import (
 	"context"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // commit carries out what has been parsed, one commit at a time.
@@ -46,7 +46,7 @@ func commandsOf(lines []line) []*fsmpb.Command {
 }
 
 // answersTo writes a line for each line, in order.
-func (t *batch) answersTo(lines []line, replies []fsm.Reply) *[]byte {
+func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
 	buffer := t.s.buffers.get()
 	b, tally := *buffer, statusTally{}
 	for _, l := range lines {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // line is one line of a batch: a command, or why there is none.
@@ -70,18 +70,18 @@ func (p *parser) lineCommand(d *draft) error {
 	fields, ok := fieldsOfOp(d.op)
 	switch {
 	case !d.seen.has(fieldOp):
-		return &fsm.FieldError{Field: "op", Detail: "is absent"}
+		return &task.FieldError{Field: "op", Detail: "is absent"}
 	case !ok:
 		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch, fire or patch", clip(d.op))
-		return &fsm.FieldError{Field: "op", Detail: detail}
+		return &task.FieldError{Field: "op", Detail: detail}
 	case !d.seen.has(fieldID):
-		return &fsm.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
+		return &task.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
 	}
-	if err := fsm.CheckName("id", d.order.cmd.Id); err != nil {
+	if err := task.CheckName("id", d.order.cmd.Id); err != nil {
 		return err
 	}
 	if extra := d.seen &^ fields; extra != 0 {
-		return &fsm.FieldError{Field: extra.first().String(), Detail: "is not a field of " + d.op}
+		return &task.FieldError{Field: extra.first().String(), Detail: "is not a field of " + d.op}
 	}
 	switch d.op {
 	case "schedule":
@@ -135,7 +135,7 @@ func textIn(data []byte, member field) (found string) {
 }
 
 // appendReply writes the answer to one line and tells its status.
-func appendReply(b []byte, id string, reply fsm.Reply) ([]byte, int) {
+func appendReply(b []byte, id string, reply task.Reply) ([]byte, int) {
 	if reply.Err != nil {
 		return appendRefusal(b, id, problemOf(reply.Err))
 	}

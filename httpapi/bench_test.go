@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // quiet is a response writer that keeps nothing.
@@ -20,8 +20,8 @@ func (w *quiet) Write(b []byte) (int, error) { return len(b), nil }
 func (w *quiet) WriteHeader(int)             {}
 
 func idleBackend(h *harness) {
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
-		replies := make([]fsm.Reply, len(cmds))
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
+		replies := make([]task.Reply, len(cmds))
 		for i, c := range cmds {
 			result := &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Revision: uint64(i) + 1}
 			if c.Answer != fsmpb.Answer_ANSWER_BRIEF {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // nobodysRevision is of no task: revisions begin with 1.
@@ -51,7 +51,7 @@ func parseIfMatch(field, text string, c *fsmpb.Condition) error {
 	for tag := range strings.SplitSeq(text, ",") {
 		revision, ok := parseETag(strings.Trim(tag, " \t"))
 		if !ok {
-			return &fsm.FieldError{Field: field, Detail: `must be * or entity tags as ETag gives them, like "8841" in quotes`}
+			return &task.FieldError{Field: field, Detail: `must be * or entity tags as ETag gives them, like "8841" in quotes`}
 		}
 		c.Revisions = append(c.Revisions, revision)
 	}
@@ -75,7 +75,7 @@ func parseETag(tag string) (revision uint64, ok bool) {
 
 func parseIfNoneMatch(field, text string, c *fsmpb.Condition) error {
 	if strings.Trim(text, " \t") != "*" {
-		return &fsm.FieldError{Field: field, Detail: "must be *"}
+		return &task.FieldError{Field: field, Detail: "must be *"}
 	}
 	c.Absent = true
 	return nil

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
@@ -16,7 +16,7 @@ import (
 type Config struct {
 	Backend Backend
 	// CheckURL refuses receivers that may not be delivered to. Nil refuses none.
-	CheckURL func(rawURL string) *fsm.FieldError
+	CheckURL func(rawURL string) *task.FieldError
 	// Origins says which host names and web pages may call. Nil: localhost, IP literals, and the node's own pages.
 	Origins *origin.Policy
 	// Gatherer is what GET /metrics shows. Nil: nothing.
@@ -68,7 +68,7 @@ func (c *Config) setDefaults() {
 	setDefault(&c.StreamBeat, 15*time.Second)
 	setDefault(&c.StreamBytes, 256<<10)
 	if c.CheckURL == nil {
-		c.CheckURL = func(string) *fsm.FieldError { return nil }
+		c.CheckURL = func(string) *task.FieldError { return nil }
 	}
 	if c.Origins == nil {
 		c.Origins = new(origin.Policy)

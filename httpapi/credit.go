@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxCredit is how many tasks a consumer may ask a stream for ahead.
@@ -26,7 +26,7 @@ func (c *credit) add(n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.left+n > maxCredit {
-		return &fsm.FieldError{Field: "credit", Detail: fmt.Sprintf("would be %d in all", c.left+n),
+		return &task.FieldError{Field: "credit", Detail: fmt.Sprintf("would be %d in all", c.left+n),
 			Limit: fmt.Sprint(maxCredit)}
 	}
 	c.left += n

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // listing identifies a listing by a hash of its kind and its filters. A cursor belongs to one listing: in another one
@@ -72,7 +72,7 @@ func (l listing) decode(text string) (slot uint32, after string, ok bool) {
 		return 0, "", false
 	}
 	slot, after = uint32(binary.BigEndian.Uint16(raw[cursorSum:])), string(raw[cursorHead:])
-	if slot >= fsm.Slots || after != "" && fsm.CheckName("cursor", after) != nil ||
+	if slot >= task.Slots || after != "" && task.CheckName("cursor", after) != nil ||
 		l.cursor(slot, after) != text { // the decoder skips line breaks
 		return 0, "", false
 	}

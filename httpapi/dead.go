@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // replayDead makes a queue's dead letters due again, and dropDead forgets them: all of them, those that filters
@@ -83,7 +83,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 	if err != nil {
 		return nil, err
 	}
-	f.query.Queue, f.query.Limit = queue, fsm.MaxListLimit
+	f.query.Queue, f.query.Limit = queue, task.MaxListLimit
 	f.query.States = []fsmpb.State{fsmpb.State_STATE_DEAD}
 	return f, nil
 }
@@ -99,7 +99,7 @@ func (f *deadFilter) checkIDs(query url.Values) error {
 		return fieldProblem("id", fmt.Sprintf("is given %d times", len(f.ids)), fmt.Sprint(maxDeadIDs))
 	}
 	for _, id := range f.ids {
-		if err := fsm.CheckName("id", id); err != nil {
+		if err := task.CheckName("id", id); err != nil {
 			return err
 		}
 	}
@@ -125,7 +125,7 @@ func (e *exhumation) run(ctx context.Context, f *deadFilter, beat func()) error 
 		if err := e.change(ctx, page.Tasks); err != nil || e.left == 0 {
 			return err
 		}
-		if !page.More || page.Slot >= fsm.Slots {
+		if !page.More || page.Slot >= task.Slots {
 			return nil
 		}
 		f.query.Slot, f.query.AfterId = page.Slot, page.AfterId
@@ -148,11 +148,11 @@ func (e *exhumation) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, e
 	defer cancel()
 	var tasks []*fsmpb.Task
 	for _, id := range f.ids {
-		t, err := e.s.cfg.Backend.Get(ctx, fsm.DefaultNamespace, id, false)
+		t, err := e.s.cfg.Backend.Get(ctx, task.DefaultNamespace, id, false)
 		if err != nil {
 			return nil, readProblem(err)
 		}
-		if t.GetState() == fsmpb.State_STATE_DEAD && orElse(t.Spec.GetQueue(), fsm.DefaultQueue) == f.queue {
+		if t.GetState() == fsmpb.State_STATE_DEAD && orElse(t.Spec.GetQueue(), task.DefaultQueue) == f.queue {
 			tasks = append(tasks, t)
 		}
 	}
@@ -177,14 +177,14 @@ func (e *exhumation) change(ctx context.Context, tasks []*fsmpb.Task) error {
 	}
 	var failed error
 	for _, r := range replies {
-		if err := e.tally(r); err != nil && (failed == nil || errors.Is(err, fsm.ErrUnknown)) {
+		if err := e.tally(r); err != nil && (failed == nil || errors.Is(err, task.ErrUnknown)) {
 			failed = err // what is not known is worse than what was not done
 		}
 	}
 	return failed
 }
 
-func (e *exhumation) tally(r fsm.Reply) error {
+func (e *exhumation) tally(r task.Reply) error {
 	switch {
 	case r.Err != nil:
 		return r.Err

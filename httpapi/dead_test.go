@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // die makes dead letters.
@@ -73,7 +73,7 @@ func TestReplayGoesThroughAllPages(t *testing.T) {
 func TestReplayOfAChangedTask(t *testing.T) {
 	h := newHarness(t)
 	h.die("q", "a", "b")
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 		h.fake.mu.Lock()
 		defer h.fake.mu.Unlock()
 		h.fake.tasks["a"].Revision = 99
@@ -103,7 +103,7 @@ func TestReplayThatBreaksOff(t *testing.T) {
 		err       error
 		status    int
 		committed any
-	}{{fsm.ErrNotProposed, 503, "no"}, {fsm.ErrUnknown, 504, "unknown"}} {
+	}{{task.ErrNotProposed, 503, "no"}, {task.ErrUnknown, 504, "unknown"}} {
 		h := newHarness(t)
 		var ids []string
 		for i := range 1500 {
@@ -111,11 +111,11 @@ func TestReplayThatBreaksOff(t *testing.T) {
 		}
 		h.die("q", ids...)
 		fail := 1
-		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 			if fail--; fail > 0 {
 				return nil
 			}
-			replies := make([]fsm.Reply, len(cmds))
+			replies := make([]task.Reply, len(cmds))
 			for i := range replies {
 				replies[i].Err = c.err
 			}
@@ -141,11 +141,11 @@ func TestReplayWaitsOutOverload(t *testing.T) {
 		h := newHarness(t)
 		h.die("q", "a", "b")
 		full := 5
-		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 			if full--; full < 0 {
 				return nil
 			}
-			return []fsm.Reply{{Err: fsm.ErrOverloaded}, {Err: fsm.ErrOverloaded}}[:len(cmds)]
+			return []task.Reply{{Err: task.ErrOverloaded}, {Err: task.ErrOverloaded}}[:len(cmds)]
 		}
 		if n := h.call("POST", "/v1/queues/q/dead/replay", "").count(t); n != 2 {
 			t.Errorf("%d replayed", n)

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // doPatiently carries out commands, and those that were refused for overload again, with a growing pause, until none is
 // or the client is gone. Order about one id holds, and a command can be handed over twice, by what Backend says about
 // such refusals.
-func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
+func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	replies, err := s.doOnce(ctx, cmds)
 	for pause := firstPause; err == nil; pause = min(2*pause, lastPause) {
 		refused := overloadedAmong(replies)
@@ -35,7 +35,7 @@ func (s *Server) doPatiently(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.
 }
 
 // doOnce carries out commands, none of them if there are none, within the time for a call.
-func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply, error) {
+func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	if len(cmds) == 0 {
 		return nil, nil
 	}
@@ -48,10 +48,10 @@ func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]fsm.Reply
 	return replies, nil
 }
 
-func overloadedAmong(replies []fsm.Reply) []int {
+func overloadedAmong(replies []task.Reply) []int {
 	var refused []int
 	for i, r := range replies {
-		if r.Err != nil && errors.Is(r.Err, fsm.ErrOverloaded) {
+		if r.Err != nil && errors.Is(r.Err, task.ErrOverloaded) {
 			refused = append(refused, i)
 		}
 	}
@@ -59,7 +59,7 @@ func overloadedAmong(replies []fsm.Reply) []int {
 }
 
 // again carries out the refused ones and puts their replies in place.
-func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []fsm.Reply, refused []int) error {
+func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []task.Reply, refused []int) error {
 	part := make([]*fsmpb.Command, len(refused))
 	for i, at := range refused {
 		part[i] = cmds[at]

@@ -8,15 +8,15 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // fakeQueues are the fake's policies, and what wakes those who wait for a task.
 type fakeQueues struct {
 	policies map[string]*fsmpb.QueuePolicy
 	ready    chan struct{} // closed, and made anew, whenever a task may have become ready
-	asked    []fsm.LeaseRequest
+	asked    []task.LeaseRequest
 	waiting  int // Lease calls under way
 }
 
@@ -28,7 +28,7 @@ func (f *fakeBackend) wake() {
 	f.queues.ready = make(chan struct{})
 }
 
-func (f *fakeBackend) Lease(ctx context.Context, request fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+func (f *fakeBackend) Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error) {
 	f.mu.Lock()
 	f.queues.asked = append(f.queues.asked, request)
 	f.queues.waiting++
@@ -66,11 +66,11 @@ func (f *fakeBackend) Lease(ctx context.Context, request fsm.LeaseRequest) ([]*f
 }
 
 // lease grants what is ready, in the order of ids.
-func (f *fakeBackend) lease(request fsm.LeaseRequest) []*fsmpb.Task {
+func (f *fakeBackend) lease(request task.LeaseRequest) []*fsmpb.Task {
 	var tasks []*fsmpb.Task
 	for _, id := range slices.Sorted(maps.Keys(f.tasks)) {
 		t := f.tasks[id]
-		if t.State != fsmpb.State_STATE_READY || orElse(t.Spec.Queue, fsm.DefaultQueue) != request.Queue ||
+		if t.State != fsmpb.State_STATE_READY || orElse(t.Spec.Queue, task.DefaultQueue) != request.Queue ||
 			len(tasks) == request.Max || f.leaseMost > 0 && len(tasks) == f.leaseMost {
 			continue
 		}
@@ -190,7 +190,7 @@ func (f *fakeBackend) Queue(_ context.Context, _, queue string) (*fsmpb.QueuePol
 func (f *fakeBackend) counts(queue string) *fsmpb.QueueCounts {
 	c := &fsmpb.QueueCounts{Queue: queue}
 	for _, t := range f.tasks {
-		if orElse(t.Spec.Queue, fsm.DefaultQueue) != queue {
+		if orElse(t.Spec.Queue, task.DefaultQueue) != queue {
 			continue
 		}
 		switch t.State {
@@ -219,7 +219,7 @@ func (f *fakeBackend) counts(queue string) *fsmpb.QueueCounts {
 	return c
 }
 
-func (f *fakeBackend) Queues(context.Context, string) ([]fsm.Queue, error) {
+func (f *fakeBackend) Queues(context.Context, string) ([]task.Queue, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	names := map[string]bool{}
@@ -227,11 +227,11 @@ func (f *fakeBackend) Queues(context.Context, string) ([]fsm.Queue, error) {
 		names[name] = true
 	}
 	for _, t := range f.tasks {
-		names[orElse(t.Spec.Queue, fsm.DefaultQueue)] = true
+		names[orElse(t.Spec.Queue, task.DefaultQueue)] = true
 	}
-	var out []fsm.Queue
+	var out []task.Queue
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, fsm.Queue{Policy: f.queues.policies[name], Counts: f.counts(name)})
+		out = append(out, task.Queue{Policy: f.queues.policies[name], Counts: f.counts(name)})
 	}
 	return out, f.readErr
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // field is a member that a body or a batch line can have.
@@ -152,11 +152,11 @@ func (s *fieldSet) admit(name []byte, allowed fieldSet) (field, error) {
 	f := fieldOf(name)
 	switch {
 	case f == fieldUnknown && setByService(name):
-		return f, &fsm.FieldError{Field: string(name), Detail: "is set by the service and cannot be sent"}
+		return f, &task.FieldError{Field: string(name), Detail: "is set by the service and cannot be sent"}
 	case f == fieldUnknown:
-		return f, &fsm.FieldError{Field: string(name), Detail: "is not a field that is known"}
+		return f, &task.FieldError{Field: string(name), Detail: "is not a field that is known"}
 	case !allowed.has(f) && allowed&^fieldsOfHead == fieldsOfPatch && fieldsOfPut.has(f):
-		return f, &fsm.FieldError{Field: f.String(), Detail: "cannot be patched; PUT the task anew"}
+		return f, &task.FieldError{Field: f.String(), Detail: "cannot be patched; PUT the task anew"}
 	case !allowed.has(f):
 		return f, notOfCall(f)
 	case s.has(f):
@@ -168,12 +168,12 @@ func (s *fieldSet) admit(name []byte, allowed fieldSet) (field, error) {
 
 func notOfCall(f field) error {
 	if f == fieldID {
-		return &fsm.FieldError{Field: "id", Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
+		return &task.FieldError{Field: "id", Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
 	}
-	return &fsm.FieldError{Field: f.String(), Detail: "is not a field of this call"}
+	return &task.FieldError{Field: f.String(), Detail: "is not a field of this call"}
 }
 
-func twice(name string) error { return &fsm.FieldError{Field: name, Detail: "is given twice"} }
+func twice(name string) error { return &task.FieldError{Field: name, Detail: "is given twice"} }
 
 // The next few read a member's value of one type, and name the field if it is of another.
 
@@ -198,7 +198,7 @@ func (s *scanner) wrongType(name, want string) error {
 	if _, err := s.value(); err != nil {
 		return err
 	}
-	return &fsm.FieldError{Field: name, Detail: fmt.Sprintf("must be %s", want)}
+	return &task.FieldError{Field: name, Detail: fmt.Sprintf("must be %s", want)}
 }
 
 func (s *scanner) null() bool {

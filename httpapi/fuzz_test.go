@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // FuzzTaskBody: a body is refused with a 4xx, or makes a task that is within the limits and keeps its payload.
@@ -35,7 +35,7 @@ func FuzzTaskBody(f *testing.F) {
 			t.Fatal("taken, although it is not JSON")
 		}
 		spec := d.order.schedule.msg.Spec
-		if err := fsm.CheckSpec(spec); err != nil {
+		if err := task.CheckSpec(spec); err != nil {
 			t.Fatal(err)
 		}
 		if !spec.PayloadIsBytes && len(spec.Payload) > 0 && !bytes.Contains(body, spec.Payload) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 var errInstant = errors.New(
@@ -89,13 +89,13 @@ const spanLimit = "0s to 100 years (36500d)"
 func instantField(field, text string, now time.Time) (int64, error) {
 	ms, err := parseInstant(text)
 	if err != nil {
-		return 0, &fsm.FieldError{Field: field, Detail: err.Error()}
+		return 0, &task.FieldError{Field: field, Detail: err.Error()}
 	}
 	if ms < 0 {
-		return 0, &fsm.FieldError{Field: field, Detail: "is too early", Limit: "1970-01-01T00:00:00Z or later"}
+		return 0, &task.FieldError{Field: field, Detail: "is too early", Limit: "1970-01-01T00:00:00Z or later"}
 	}
-	if latest := now.Add(fsm.MaxDelay); ms > ceilUnixMs(latest) {
-		return 0, &fsm.FieldError{Field: field, Detail: "is too far ahead", Limit: "100 years from now"}
+	if latest := now.Add(task.MaxDelay); ms > ceilUnixMs(latest) {
+		return 0, &task.FieldError{Field: field, Detail: "is too far ahead", Limit: "100 years from now"}
 	}
 	return ms, nil
 }
@@ -105,11 +105,11 @@ func spanField(field, text string) (time.Duration, error) {
 	d, err := parseDuration(text)
 	switch {
 	case err != nil:
-		return 0, &fsm.FieldError{Field: field, Detail: err.Error()}
+		return 0, &task.FieldError{Field: field, Detail: err.Error()}
 	case d < 0:
-		return 0, &fsm.FieldError{Field: field, Detail: "is negative", Limit: spanLimit}
-	case d > fsm.MaxDelay:
-		return 0, &fsm.FieldError{Field: field, Detail: "is too long", Limit: spanLimit}
+		return 0, &task.FieldError{Field: field, Detail: "is negative", Limit: spanLimit}
+	case d > task.MaxDelay:
+		return 0, &task.FieldError{Field: field, Detail: "is too long", Limit: spanLimit}
 	}
 	return d, nil
 }
@@ -119,12 +119,12 @@ func positiveField(field, text string, limit time.Duration, limitText string) (i
 	d, err := parseDuration(text)
 	switch {
 	case err != nil:
-		return 0, &fsm.FieldError{Field: field, Detail: err.Error()}
+		return 0, &task.FieldError{Field: field, Detail: err.Error()}
 	case d <= 0:
-		return 0, &fsm.FieldError{Field: field, Detail: "is not longer than nothing",
+		return 0, &task.FieldError{Field: field, Detail: "is not longer than nothing",
 			Limit: fmt.Sprintf("more than 0s, at most %s", limitText)}
 	case d > limit:
-		return 0, &fsm.FieldError{Field: field, Detail: "is too long",
+		return 0, &task.FieldError{Field: field, Detail: "is too long",
 			Limit: fmt.Sprintf("more than 0s, at most %s", limitText)}
 	}
 	return ceilMs(d), nil

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // spread moves the instant back by a part of the jitter that only the task's name decides: tasks of one instant are
@@ -18,7 +18,7 @@ func (p *plan) spread(namespace, id string) {
 // jitterHash differs from the hash that shards go by: those of one slot shall not share an offset.
 func jitterHash(namespace, id string) uint64 {
 	if namespace == "" {
-		namespace = fsm.DefaultNamespace
+		namespace = task.DefaultNamespace
 	}
 	var d xxhash.Digest
 	d.ResetWithSeed(jitterSeed)

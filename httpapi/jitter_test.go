@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func TestJitterSpreadsATie(t *testing.T) {
@@ -36,8 +36,8 @@ func TestJitterDoesNotFollowTheSlots(t *testing.T) {
 		if i == 1_000_000 {
 			t.Fatal("all tasks of a slot have one offset")
 		}
-		if id := fmt.Sprint(i); fsm.Slot("", id) == 7 {
-			offsets[jitterHash("", id)%fsm.Slots] = true
+		if id := fmt.Sprint(i); task.Slot("", id) == 7 {
+			offsets[jitterHash("", id)%task.Slots] = true
 		}
 	}
 }

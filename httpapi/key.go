@@ -9,16 +9,16 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const keyHeader = "Idempotency-Key"
 
 func checkKey(name, key string) error {
-	if key == "" || len(key) > fsm.MaxKeyBytes {
-		return &fsm.FieldError{Field: name, Detail: fmt.Sprintf("is %d bytes long", len(key)),
-			Limit: fmt.Sprintf("1 to %d bytes", fsm.MaxKeyBytes)}
+	if key == "" || len(key) > task.MaxKeyBytes {
+		return &task.FieldError{Field: name, Detail: fmt.Sprintf("is %d bytes long", len(key)),
+			Limit: fmt.Sprintf("1 to %d bytes", task.MaxKeyBytes)}
 	}
 	return nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -91,7 +91,7 @@ func (s *Server) readDemand(c echo.Context) (demand, error) {
 }
 
 func parseDemand(data []byte) (demand, error) {
-	d := demand{max: 1, lease: fsm.DefaultLease}
+	d := demand{max: 1, lease: task.DefaultLease}
 	if len(data) == 0 {
 		return d, nil
 	}
@@ -108,12 +108,12 @@ func parseDemand(data []byte) (demand, error) {
 		switch member {
 		case "max":
 			var n int64
-			n, err = s.whole(member, 1, fsm.MaxLeaseTasks)
+			n, err = s.whole(member, 1, task.MaxLeaseTasks)
 			d.max = int(n)
 		case "wait":
 			d.wait, err = s.span(member, 0, maxLeaseWait, "0s to 1m")
 		case "lease":
-			d.lease, err = s.span(member, fsm.MinLease, fsm.MaxLease, leaseRule)
+			d.lease, err = s.span(member, task.MinLease, task.MaxLease, leaseRule)
 		}
 		return err
 	})
@@ -136,11 +136,11 @@ func boundedSpan(name, text string, least, most time.Duration, limit string) (ti
 	d, err := parseDuration(text)
 	switch {
 	case err != nil:
-		return 0, &fsm.FieldError{Field: name, Detail: err.Error()}
+		return 0, &task.FieldError{Field: name, Detail: err.Error()}
 	case d < least:
-		return 0, &fsm.FieldError{Field: name, Detail: "is too short", Limit: limit}
+		return 0, &task.FieldError{Field: name, Detail: "is too short", Limit: limit}
 	case d > most:
-		return 0, &fsm.FieldError{Field: name, Detail: "is too long", Limit: limit}
+		return 0, &task.FieldError{Field: name, Detail: "is too long", Limit: limit}
 	}
 	return time.Duration(ceilMs(d)) * time.Millisecond, nil
 }
@@ -150,8 +150,8 @@ func (s *Server) demand(request context.Context, queue string, d demand) ([]*fsm
 	ctx, cancel := context.WithTimeout(request, max(d.wait, leaseLook))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	tasks, err := s.cfg.Backend.Lease(ctx, fsm.LeaseRequest{
-		Namespace: fsm.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease, Look: d.wait == 0,
+	tasks, err := s.cfg.Backend.Lease(ctx, task.LeaseRequest{
+		Namespace: task.DefaultNamespace, Queue: queue, Max: d.max, Lease: d.lease, Look: d.wait == 0,
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, nil // the wait is over: that is no failure

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // ready schedules tasks and lets them come due.
@@ -76,7 +76,7 @@ func TestLease(t *testing.T) {
 		t.Fatalf("%+v", more)
 	}
 	asked := h.fake.queues.asked
-	want := []fsm.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
+	want := []task.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
 		{Namespace: "default", Queue: "q", Max: 1000, Lease: 12 * time.Hour}}
 	if !slices.Equal(asked, want) {
 		t.Errorf("asked %+v", asked)
@@ -231,7 +231,7 @@ func TestShutdownLetsConsumersGo(t *testing.T) {
 }
 
 func TestLeaseFailures(t *testing.T) {
-	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, fsm.ErrUnknown: 504} {
+	for err, status := range map[error]int{task.ErrOverloaded: 429, task.ErrNotProposed: 503, task.ErrUnknown: 504} {
 		h := newHarness(t)
 		h.fake.readErr = fmt.Errorf("shard 1: %w", err)
 		h.call("POST", "/v1/queues/q/lease", "").mustProblem(t, status, "")

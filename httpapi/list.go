@@ -13,8 +13,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func (s *Server) list(c echo.Context) error {
@@ -62,7 +62,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 		}
 	}
 	b = append(b, `],"next_cursor":`...)
-	if page.More && page.Slot < fsm.Slots { // a page that ends with the last slot has nothing behind it
+	if page.More && page.Slot < task.Slots { // a page that ends with the last slot has nothing behind it
 		b = append(append(append(b, '"'), listingOf(listsTasks, q).cursor(page.Slot, page.AfterId)...), '"')
 	} else {
 		b = append(b, "null"...)
@@ -74,7 +74,7 @@ func (s *Server) writePage(w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb
 
 // parseList reads the parameters of a listing of what, each of which parameters has found to be there once at most.
 func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
-	q := &fsmpb.ListQuery{Namespace: fsm.DefaultNamespace, Limit: fsm.DefaultListLimit}
+	q := &fsmpb.ListQuery{Namespace: task.DefaultNamespace, Limit: task.DefaultListLimit}
 	for _, p := range []struct {
 		name string
 		read func(q *fsmpb.ListQuery, value string) error
@@ -100,7 +100,7 @@ func parseList(what string, query url.Values, now time.Time) (*fsmpb.ListQuery, 
 
 func listQueue(q *fsmpb.ListQuery, value string) error {
 	q.Queue = value
-	return checked(fsm.CheckName("queue", value))
+	return checked(task.CheckName("queue", value))
 }
 
 func listPrefix(q *fsmpb.ListQuery, value string) error {
@@ -108,11 +108,11 @@ func listPrefix(q *fsmpb.ListQuery, value string) error {
 	if value == "" {
 		return nil
 	}
-	return checked(fsm.CheckName("prefix", value))
+	return checked(task.CheckName("prefix", value))
 }
 
 // checked makes a plain error of a FieldError, nil of nil.
-func checked(err *fsm.FieldError) error {
+func checked(err *task.FieldError) error {
 	if err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func checked(err *fsm.FieldError) error {
 
 func listLimit(q *fsmpb.ListQuery, value string) error {
 	n, err := strconv.ParseUint(value, 10, 32)
-	if err != nil || n < 1 || n > fsm.MaxListLimit {
-		return fieldProblem("limit", fmt.Sprintf("is %q", clip(value)), fmt.Sprintf("1 to %d", fsm.MaxListLimit))
+	if err != nil || n < 1 || n > task.MaxListLimit {
+		return fieldProblem("limit", fmt.Sprintf("is %q", clip(value)), fmt.Sprintf("1 to %d", task.MaxListLimit))
 	}
 	q.Limit = uint32(n)
 	return nil
@@ -182,8 +182,8 @@ func stateOf(name string) fsmpb.State {
 }
 
 func listLabels(q *fsmpb.ListQuery, values []string) error {
-	if len(values) > fsm.MaxLabels {
-		return fieldProblem("label", fmt.Sprintf("is given %d times", len(values)), fmt.Sprint(fsm.MaxLabels))
+	if len(values) > task.MaxLabels {
+		return fieldProblem("label", fmt.Sprintf("is given %d times", len(values)), fmt.Sprint(task.MaxLabels))
 	}
 	for _, value := range values {
 		end := strings.IndexAny(value, ":=")

@@ -10,8 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func TestListPagesShowEveryTaskOnce(t *testing.T) {
@@ -50,7 +50,7 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
-	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: fsm.Slots}, new(fsmpb.ListQuery))
+	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery))
 	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
 		t.Errorf("%s", w.Body)
 	}
@@ -67,8 +67,8 @@ func TestListQuery(t *testing.T) {
 		t.Errorf("query %v", q)
 	}
 	h.call("GET", "/v1/tasks", "").mustStatus(t, 200)
-	if q := h.fake.queries[1]; q.Limit != fsm.DefaultListLimit || len(q.States) != 0 ||
-		q.Namespace != fsm.DefaultNamespace {
+	if q := h.fake.queries[1]; q.Limit != task.DefaultListLimit || len(q.States) != 0 ||
+		q.Namespace != task.DefaultNamespace {
 		t.Errorf("default query %v", q)
 	}
 	for query, field := range map[string]string{
@@ -85,7 +85,7 @@ func TestListQuery(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		slot := rapid.Uint32Range(0, fsm.Slots-1).Draw(t, "slot")
+		slot := rapid.Uint32Range(0, task.Slots-1).Draw(t, "slot")
 		id := rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9._:~-]{0,199})?`).Draw(t, "id")
 		l := listing(rapid.Uint64().Draw(t, "listing"))
 		text := l.cursor(slot, id)

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -98,7 +98,7 @@ func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
 	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 	h.call("PATCH", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 	h.call("PUT", "/v1/queues/q", `{`+credentialTarget+`}`).mustStatus(t, 201)
-	stored := func() *fsm.FieldError { return fsm.CheckMasked(h.fake.queues.policies["q"].Target) }
+	stored := func() *task.FieldError { return task.CheckMasked(h.fake.queues.policies["q"].Target) }
 	for range 2 { // an answer is a request
 		a := h.call("PUT", "/v1/queues/q", `{"max_in_flight":3,`+maskedTarget+`}`)
 		a.mustStatus(t, 200)

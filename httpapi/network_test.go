@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // listen serves on loopback as a node does, and returns the URL.
@@ -283,7 +283,7 @@ func TestSingleCallsOverBothVersions(t *testing.T) {
 // A client that sends a whole batch before it reads a single answer gets all of them.
 func TestBatchOfAClientThatReadsLate(t *testing.T) {
 	h := newHarness(t)
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply { return okReplies(cmds) }
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply { return okReplies(cmds) }
 	c := dial(t, h.listen())
 	const lines = 150_000
 	var body strings.Builder
@@ -302,7 +302,7 @@ func TestBatchOfAClientThatLeaves(t *testing.T) {
 	h := newHarness(t)
 	entered, left := make(chan struct{}), make(chan error, 1)
 	var once sync.Once
-	h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+	h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 		once.Do(func() { close(entered) })
 		<-ctx.Done()
 		left <- context.Cause(ctx)
@@ -369,12 +369,12 @@ func TestTimeoutsKeepToThemselves(t *testing.T) {
 	for proto, client := range clients(t) {
 		t.Run(proto, func(t *testing.T) {
 			h := newHarness(t, func(c *Config) { c.BatchIdle, c.BodyTimeout = 150*time.Millisecond, 150*time.Millisecond })
-			h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+			h.fake.do = func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 				select {
 				case <-time.After(400 * time.Millisecond):
 					return nil
 				case <-ctx.Done():
-					return []fsm.Reply{{Err: ctx.Err()}}
+					return []task.Reply{{Err: ctx.Err()}}
 				}
 			}
 			url := h.listen(func(s *http.Server) { s.WriteTimeout = 250 * time.Millisecond })

@@ -18,8 +18,8 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func loadDocument(t testing.TB) *openapi3.T {
@@ -260,7 +260,7 @@ func TestConsumersAnswersAreDocumented(t *testing.T) {
 	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)
 	d.call(400, "POST", "/v1/queues/q/stream?credit=0", "")
 	d.call(415, "POST", "/v1/queues/q/stream", "{}")
-	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, errors.New("x"): 500} {
+	for err, status := range map[error]int{task.ErrOverloaded: 429, task.ErrNotProposed: 503, errors.New("x"): 500} {
 		d.fake.readErr = err
 		d.call(status, "PUT", "/v1/queues/q", "{}")
 		d.call(status, "POST", "/v1/queues/q/lease", "")
@@ -300,10 +300,10 @@ func (d *documented) begun(id string) string {
 }
 
 func TestFailuresAreDocumented(t *testing.T) {
-	for err, status := range map[error]int{fsm.ErrOverloaded: 429, fsm.ErrNotProposed: 503, fsm.ErrUnknown: 504,
-		errors.New("x"): 500, &fsm.MemoryError{Node: "n1", Limit: "1GiB"}: 429} {
+	for err, status := range map[error]int{task.ErrOverloaded: 429, task.ErrNotProposed: 503, task.ErrUnknown: 504,
+		errors.New("x"): 500, &task.MemoryError{Node: "n1", Limit: "1GiB"}: 429} {
 		d := newDocumented(t)
-		d.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { return []fsm.Reply{{Err: err}} }
+		d.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { return []task.Reply{{Err: err}} }
 		d.fake.readErr, d.fake.ready = err, err
 		for _, c := range [][3]string{{"PUT", "/v1/tasks/a", `{"delay":"1s"}`}, {"PATCH", "/v1/tasks/a", "{}"}, {"DELETE",
 			"/v1/tasks/a", ""},

@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // parser reads the bodies and lines of one request.
 type parser struct {
 	now         arrival
 	traceparent string // of the request; empty: none
-	checkURL    func(rawURL string) *fsm.FieldError
+	checkURL    func(rawURL string) *task.FieldError
 }
 
 // draft is what a body or a line has said so far. Which parts of it matter is known only at its end.
@@ -109,7 +109,7 @@ func (p *parser) specMember(s *scanner, f field, spec *fsmpb.Spec) (err error) {
 	case fieldRetry:
 		spec.Retry, err = retry(s)
 	case fieldExpiresAfter:
-		spec.ExpiresAfterMs, err = s.positive("expires_after", fsm.MaxDelay, "100 years")
+		spec.ExpiresAfterMs, err = s.positive("expires_after", task.MaxDelay, "100 years")
 	case fieldLabels:
 		spec.Labels, err = labels(s)
 	default:
@@ -157,13 +157,13 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 		if seen.has(fieldDelay) {
 			detail = "and fire_at are both given: say when with exactly one of them"
 		}
-		return &fsm.FieldError{Field: "delay", Detail: detail}
+		return &task.FieldError{Field: "delay", Detail: detail}
 	}
 	if err := onePayload(seen); err != nil {
 		return err
 	}
-	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.at.Add(fsm.MaxDelay)) {
-		return &fsm.FieldError{Field: "jitter", Detail: "reaches too far ahead", Limit: "100 years from now"}
+	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.at.Add(task.MaxDelay)) {
+		return &task.FieldError{Field: "jitter", Detail: "reaches too far ahead", Limit: "100 years from now"}
 	}
 	plan.msg.ReceivedAtMs = p.now.at.UnixMilli()
 	plan.spec.Traceparent = p.traceparent
@@ -172,13 +172,13 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 
 func onePayload(seen fieldSet) error {
 	if seen.has(fieldPayload) && seen.has(fieldPayloadBase64) {
-		return &fsm.FieldError{Field: "payload_base64", Detail: "and payload are both given: at most one of them"}
+		return &task.FieldError{Field: "payload_base64", Detail: "and payload are both given: at most one of them"}
 	}
 	return nil
 }
 
 func (p *parser) checkSpec(spec *fsmpb.Spec) error {
-	if err := fsm.CheckSpec(spec); err != nil {
+	if err := task.CheckSpec(spec); err != nil {
 		return err
 	}
 	if spec.Target != nil {
@@ -203,10 +203,10 @@ func (s *scanner) queue() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := fsm.CheckName("queue", name); err != nil {
+	if err := task.CheckName("queue", name); err != nil {
 		return "", err
 	}
-	if name == fsm.DefaultQueue {
+	if name == task.DefaultQueue {
 		return "", nil
 	}
 	return name, nil
@@ -219,8 +219,8 @@ func (s *scanner) contentType() (string, error) {
 	case err != nil:
 		return "", err
 	case text == "":
-		return "", &fsm.FieldError{Field: "content_type", Detail: "is empty"}
-	case text == fsm.DefaultContentType:
+		return "", &task.FieldError{Field: "content_type", Detail: "is empty"}
+	case text == task.DefaultContentType:
 		return "", nil
 	}
 	return text, nil
@@ -250,17 +250,17 @@ func (s *scanner) payloadBase64() ([]byte, error) {
 	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, err := base64.StdEncoding.Strict().Decode(out, text)
 	if err != nil || bytes.ContainsAny(text, "\r\n") { // Decode skips line ends
-		return nil, &fsm.FieldError{Field: name, Detail: "is not standard base64 with padding (RFC 4648, section 4)"}
+		return nil, &task.FieldError{Field: name, Detail: "is not standard base64 with padding (RFC 4648, section 4)"}
 	}
 	return out[:n], checkPayload(name, n)
 }
 
 func checkPayload(field string, n int) error {
-	if n <= fsm.MaxPayloadBytes {
+	if n <= task.MaxPayloadBytes {
 		return nil
 	}
 	return &problem{kind: tooLarge, field: field, detail: fmt.Sprintf("is %d bytes", n),
-		limit: fmt.Sprintf("%d bytes", fsm.MaxPayloadBytes)}
+		limit: fmt.Sprintf("%d bytes", task.MaxPayloadBytes)}
 }
 
 // positive reads a duration of more than nothing, in milliseconds.

@@ -3,8 +3,8 @@ package httpapi
 import (
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // patch reads a merge patch (RFC 7396): an absent member stays, null goes back to the default, anything else is set.
@@ -72,7 +72,7 @@ func (p *parser) patchMember(s *scanner, f field, patch *fsmpb.Patch) error {
 func restoreDefault(f field, patch *fsmpb.Patch) error {
 	switch f {
 	case fieldFireAt, fieldDelay:
-		return &fsm.FieldError{Field: f.String(), Detail: "cannot be null: a task is always due at some time"}
+		return &task.FieldError{Field: f.String(), Detail: "cannot be null: a task is always due at some time"}
 	case fieldPayload, fieldPayloadBase64:
 		patch.ClearPayload = true
 	case fieldContentType:
@@ -111,7 +111,7 @@ func patchTarget(s *scanner, patch *fsmpb.Patch) error {
 func (s *scanner) patchURL() (*string, error) {
 	text, err := s.text("target.url")
 	if err == nil && text == "" {
-		err = &fsm.FieldError{Field: "target.url", Detail: "is empty"}
+		err = &task.FieldError{Field: "target.url", Detail: "is empty"}
 	}
 	return &text, err
 }
@@ -174,12 +174,12 @@ func numberOrNull[T int64 | uint32](s *scanner, read func(*scanner) (T, error)) 
 // checkPatch holds what is set against the limits. The merged task is checked once more where it is merged.
 func (p *parser) checkPatch(patch *fsmpb.Patch, seen fieldSet) error {
 	if seen.has(fieldFireAt) && seen.has(fieldDelay) {
-		return &fsm.FieldError{Field: "delay", Detail: "and fire_at are both given: at most one of them"}
+		return &task.FieldError{Field: "delay", Detail: "and fire_at are both given: at most one of them"}
 	}
 	if err := onePayload(seen); err != nil {
 		return err
 	}
-	if err := fsm.CheckSpec(settings(patch)); err != nil {
+	if err := task.CheckSpec(settings(patch)); err != nil {
 		return err
 	}
 	if patch.Target.GetUrl() != "" {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // policyDraft is a queue's policy as a request words it. Its secrets are not in the policy yet: some may only be named.
@@ -30,7 +30,7 @@ func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 	if s.peek() != '{' {
 		return nil, s.notObject()
 	}
-	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue}}
+	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}}
 	err := s.policy(func(member string) error { return p.policyMember(s, d, member) })
 	if err == nil {
 		err = p.checkPolicy(d.policy)
@@ -44,7 +44,7 @@ func (s *scanner) policy(member func(name string) error) error {
 		"keep_dead", "batch_max", "signing"}}
 	err := s.object(func(name []byte) error {
 		if n := string(name); n == "counts" || n == "version" {
-			return &fsm.FieldError{Field: n, Detail: "is set by the service and cannot be sent"}
+			return &task.FieldError{Field: n, Detail: "is set by the service and cannot be sent"}
 		}
 		known, err := fields.admit(name)
 		if err != nil {
@@ -68,17 +68,17 @@ func (p *parser) policyMember(s *scanner, d *policyDraft, member string) (err er
 	case "retry":
 		policy.Retry, err = retry(s)
 	case "max_in_flight":
-		policy.MaxInFlight, err = s.count32(member, fsm.MaxInFlight)
+		policy.MaxInFlight, err = s.count32(member, task.MaxInFlight)
 	case "max_per_second":
 		policy.MaxPerSecond, err = s.rate(member)
 	case "paused":
 		policy.Paused, err = s.boolean(member)
 	case "keep_done":
-		policy.KeepDoneMs, err = s.positive(member, fsm.MaxKeep, "100 years")
+		policy.KeepDoneMs, err = s.positive(member, task.MaxKeep, "100 years")
 	case "keep_dead":
-		policy.KeepDeadMs, err = s.positive(member, fsm.MaxKeep, "100 years")
+		policy.KeepDeadMs, err = s.positive(member, task.MaxKeep, "100 years")
 	case "batch_max":
-		policy.BatchMax, err = s.count32(member, fsm.MaxBatch)
+		policy.BatchMax, err = s.count32(member, task.MaxBatch)
 	case "signing":
 		d.secrets, err = s.signing()
 	}
@@ -86,7 +86,7 @@ func (p *parser) policyMember(s *scanner, d *policyDraft, member string) (err er
 }
 
 func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
-	if err := fsm.CheckQueue(policy); err != nil {
+	if err := task.CheckQueue(policy); err != nil {
 		return err
 	}
 	if t := policy.Target; t != nil {
@@ -98,7 +98,7 @@ func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
 func (s *scanner) pathQueue(queue string) error {
 	text, err := s.text("queue")
 	if err == nil && text != queue {
-		err = &fsm.FieldError{Field: "queue", Detail: "is not the queue in the path"}
+		err = &task.FieldError{Field: "queue", Detail: "is not the queue in the path"}
 	}
 	return err
 }
@@ -118,9 +118,9 @@ func (s *scanner) rate(name string) (float64, error) {
 		return 0, err
 	}
 	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || n < minPerSecond || n > fsm.MaxPerSecond {
-		limit := fmt.Sprintf("%v to %d", minPerSecond, fsm.MaxPerSecond)
-		return 0, &fsm.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
+	if err != nil || n < minPerSecond || n > task.MaxPerSecond {
+		limit := fmt.Sprintf("%v to %d", minPerSecond, task.MaxPerSecond)
+		return 0, &task.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
 	}
 	return n, nil
 }
@@ -143,8 +143,8 @@ func (s *scanner) signing() (secrets []secret, err error) {
 			return err
 		}
 		return s.array("signing.secrets", func(i int) error {
-			if i == fsm.MaxSecrets {
-				return &fsm.FieldError{Field: "signing.secrets", Detail: "has more than two", Limit: "1 or 2"}
+			if i == task.MaxSecrets {
+				return &task.FieldError{Field: "signing.secrets", Detail: "has more than two", Limit: "1 or 2"}
 			}
 			one, err := s.secret(fmt.Sprintf("signing.secrets[%d]", i))
 			secrets = append(secrets, one)
@@ -152,7 +152,7 @@ func (s *scanner) signing() (secrets []secret, err error) {
 		})
 	})
 	if err == nil && len(secrets) == 0 {
-		err = &fsm.FieldError{Field: "signing.secrets", Detail: "is absent or empty", Limit: "1 or 2"}
+		err = &task.FieldError{Field: "signing.secrets", Detail: "is absent or empty", Limit: "1 or 2"}
 	}
 	return secrets, err
 }

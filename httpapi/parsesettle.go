@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
 	maxReceipts    = 4000 // of one call, or one line of a stream
-	maxReasonBytes = fsm.MaxErrorBytes
+	maxReasonBytes = task.MaxErrorBytes
 
 	// noReason is why an attempt failed whose consumer does not say: without an error it would look delivered.
 	noReason = "the consumer gave no reason"
@@ -86,7 +86,7 @@ func (s *scanner) verdicts(v *verdicts, member string) (err error) {
 // count bounds how many receipts come in one go.
 func (v *verdicts) count(member string) error {
 	if v.receipts++; v.receipts > maxReceipts {
-		return &fsm.FieldError{Field: member, Detail: "has a receipt too many", Limit: fmt.Sprintf("%d in all", maxReceipts)}
+		return &task.FieldError{Field: member, Detail: "has a receipt too many", Limit: fmt.Sprintf("%d in all", maxReceipts)}
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (s *scanner) entry(at string, names []string) (entry, error) {
 		return err
 	})
 	if _, ok := e["receipt"]; err == nil && !ok {
-		err = &fsm.FieldError{Field: at + ".receipt", Detail: "is absent"}
+		err = &task.FieldError{Field: at + ".receipt", Detail: "is absent"}
 	}
 	return e, err
 }
@@ -173,11 +173,11 @@ func (s *scanner) entry(at string, names []string) (entry, error) {
 func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
 	verdict := &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RETRY, Error: orElse(e["reason"], noReason)}
 	if n := len(verdict.Error); n > maxReasonBytes {
-		return nil, &fsm.FieldError{Field: "reason", Detail: fmt.Sprintf("is %d bytes", n),
+		return nil, &task.FieldError{Field: "reason", Detail: fmt.Sprintf("is %d bytes", n),
 			Limit: fmt.Sprintf("%d bytes", maxReasonBytes)}
 	}
 	if text, ok := e["delay"]; ok {
-		delay, err := boundedSpan("delay", text, 0, fsm.MaxDelay, spanLimit)
+		delay, err := boundedSpan("delay", text, 0, task.MaxDelay, spanLimit)
 		if err != nil {
 			return nil, err
 		}
@@ -190,9 +190,9 @@ func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
 func extendCommand(r receipt, e entry) (*fsmpb.Command, error) {
 	text, ok := e["lease"]
 	if !ok {
-		return nil, &fsm.FieldError{Field: "lease", Detail: "is absent", Limit: leaseRule}
+		return nil, &task.FieldError{Field: "lease", Detail: "is absent", Limit: leaseRule}
 	}
-	lease, err := boundedSpan("lease", text, fsm.MinLease, fsm.MaxLease, leaseRule)
+	lease, err := boundedSpan("lease", text, task.MinLease, task.MaxLease, leaseRule)
 	if err != nil {
 		return nil, err
 	}

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // pair is a member of a map of strings. Value is nil for a null, where that is allowed.
@@ -81,7 +81,7 @@ func (o *once) admit(name []byte) (string, error) {
 	full := o.prefix + clip(string(name))
 	switch {
 	case i < 0:
-		return "", &fsm.FieldError{Field: full, Detail: "is not a field that is known"}
+		return "", &task.FieldError{Field: full, Detail: "is not a field that is known"}
 	case o.seen&(1<<i) != 0:
 		return "", twice(full)
 	}
@@ -108,13 +108,13 @@ func (p *parser) target(s *scanner) (*fsmpb.Target, error) {
 		return err
 	})
 	if err == nil && t.Url == "" {
-		err = &fsm.FieldError{Field: "target.url", Detail: "is absent or empty"}
+		err = &task.FieldError{Field: "target.url", Detail: "is absent or empty"}
 	}
 	return t, err
 }
 
 func (s *scanner) timeout() (int64, error) {
-	return s.positive("target.timeout", fsm.MaxTimeout, "10m")
+	return s.positive("target.timeout", task.MaxTimeout, "10m")
 }
 
 // retry reads the retry policy; one that says nothing is kept as none.
@@ -152,27 +152,27 @@ func retryFields() once {
 func (s *scanner) delays() (delays []int64, err error) {
 	const field = "retry.delays"
 	err = s.array(field, func(i int) error {
-		if i == fsm.MaxRetryDelays {
-			return &fsm.FieldError{Field: field, Detail: "has too many", Limit: delaysRule}
+		if i == task.MaxRetryDelays {
+			return &task.FieldError{Field: field, Detail: "has too many", Limit: delaysRule}
 		}
 		ms, err := s.backoff(fmt.Sprintf("%s[%d]", field, i))
 		delays = append(delays, ms)
 		return err
 	})
 	if err == nil && len(delays) == 0 {
-		err = &fsm.FieldError{Field: field, Detail: "is empty", Limit: delaysRule}
+		err = &task.FieldError{Field: field, Detail: "is empty", Limit: delaysRule}
 	}
 	return delays, err
 }
 
-var delaysRule = fmt.Sprintf("1 to %d", fsm.MaxRetryDelays)
+var delaysRule = fmt.Sprintf("1 to %d", task.MaxRetryDelays)
 
 func (s *scanner) backoff(name string) (int64, error) {
-	return s.positive(name, fsm.MaxBackoff, "7d")
+	return s.positive(name, task.MaxBackoff, "7d")
 }
 
 func (s *scanner) maxAttempts() (uint32, error) {
-	n, err := s.whole("retry.max_attempts", 1, fsm.MaxAttempts)
+	n, err := s.whole("retry.max_attempts", 1, task.MaxAttempts)
 	return uint32(n), err
 }
 
@@ -187,12 +187,12 @@ func (s *scanner) whole(name string, least, most int64) (int64, error) {
 	}
 	digits := strings.TrimPrefix(string(raw), "-")
 	if strings.Trim(digits, "0123456789") != "" {
-		return 0, &fsm.FieldError{Field: name, Detail: "must be a whole number"}
+		return 0, &task.FieldError{Field: name, Detail: "must be a whole number"}
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < least || n > most {
 		limit := fmt.Sprintf("%d to %d", least, most)
-		return 0, &fsm.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
+		return 0, &task.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
 	}
 	return n, nil
 }

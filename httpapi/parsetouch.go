@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // asSchedule makes the draft a schedule.
@@ -61,7 +61,7 @@ func (p *parser) noLaterThan(s *scanner, t *fsmpb.Touch) error {
 func (p *parser) age(name, text string) (int64, error) {
 	if _, err := parseDuration(text); err != nil {
 		const detail = "must be an instant (RFC 3339), or a duration from the task's creation"
-		return 0, &fsm.FieldError{Field: name, Detail: detail}
+		return 0, &task.FieldError{Field: name, Detail: detail}
 	}
 	var d time.Duration
 	d, err := spanField(name, text)
@@ -86,11 +86,11 @@ func (p *parser) orSchedule(s *scanner) (*plan, error) {
 
 // within puts a prefix before the field that an error names.
 func within(prefix string, err error) error {
-	var field *fsm.FieldError
+	var field *task.FieldError
 	var refusal *problem
 	switch {
 	case errors.As(err, &field):
-		return &fsm.FieldError{Field: prefix + field.Field, Detail: field.Detail, Limit: field.Limit}
+		return &task.FieldError{Field: prefix + field.Field, Detail: field.Detail, Limit: field.Limit}
 	case errors.As(err, &refusal) && refusal.field != "":
 		named := *refusal
 		named.field = prefix + named.field

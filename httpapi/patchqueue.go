@@ -7,8 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // patchQueue merges a merge patch (RFC 7396) into a queue's policy.
@@ -49,9 +49,9 @@ func (s *Server) setPaused(c echo.Context, paused bool) error {
 func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, err := s.cfg.Backend.UpdateQueue(ctx, fsm.DefaultNamespace, queue,
+	policy, err := s.cfg.Backend.UpdateQueue(ctx, task.DefaultNamespace, queue,
 		func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
-			next := &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue}
+			next := &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}
 			if current != nil {
 				next = proto.CloneOf(current)
 			}
@@ -84,7 +84,7 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	if err := p.checkPolicy(policy); err != nil {
 		return err
 	}
-	return checked(fsm.CheckMasked(policy.Target))
+	return checked(task.CheckMasked(policy.Target))
 }
 
 func (p *parser) patchPolicyMember(s *scanner, d *policyDraft, member string) error {
@@ -96,11 +96,11 @@ func (p *parser) patchPolicyMember(s *scanner, d *policyDraft, member string) er
 	switch member {
 	case "target":
 		err := patchTarget(s, &patch)
-		d.policy.Target = fsm.MergeTarget(d.policy.Target, &patch)
+		d.policy.Target = task.MergeTarget(d.policy.Target, &patch)
 		return err
 	case "retry":
 		err := patchRetry(s, &patch)
-		d.policy.Retry = fsm.MergeRetry(d.policy.Retry, &patch)
+		d.policy.Retry = task.MergeRetry(d.policy.Retry, &patch)
 		return err
 	}
 	return p.policyMember(s, d, member)

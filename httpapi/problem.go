@@ -9,8 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // kind is one sort of problem: its slug ends the problem's type and never changes.
@@ -110,10 +110,10 @@ var plainWords = strings.NewReplacer(
 // problemOf finds the problem behind any error of a call. Committed says what a write that was not answered means.
 func problemOf(err error) *problem {
 	var p *problem
-	var field *fsm.FieldError
+	var field *task.FieldError
 	var syntax *syntaxError
-	var memory *fsm.MemoryError
-	var full *fsm.QueuesFullError
+	var memory *task.MemoryError
+	var full *task.QueuesFullError
 	switch {
 	case errors.As(err, &p):
 		return p
@@ -121,7 +121,7 @@ func problemOf(err error) *problem {
 		return fieldProblem(field.Field, field.Detail, field.Limit)
 	case errors.As(err, &syntax):
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
-	case errors.Is(err, fsm.ErrOverloaded):
+	case errors.Is(err, task.ErrOverloaded):
 		return &problem{kind: overloaded, detail: "try again later", retryAfter: 1}
 	case errors.As(err, &memory):
 		return &problem{kind: memoryFull, limit: memory.Limit, retryAfter: 5,
@@ -131,12 +131,12 @@ func problemOf(err error) *problem {
 		return &problem{kind: queuesFull, limit: full.Limit,
 			detail: "this queue has no policy yet: delete that of another one first, or use this one without; policies that " +
 				"are there can be changed"}
-	case errors.Is(err, fsm.ErrNoRoom):
+	case errors.Is(err, task.ErrNoRoom):
 		return &problem{kind: noRoom, committed: "no", retryAfter: 10,
 			detail: "nothing is taken that needs more room; cancels, settles and changes of a time are"}
-	case errors.Is(err, fsm.ErrNotProposed):
+	case errors.Is(err, task.ErrNotProposed):
 		return &problem{kind: notCommitted, detail: reason(err), committed: "no", retryAfter: 1}
-	case errors.Is(err, fsm.ErrUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, task.ErrUnknown), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &problem{kind: outcomeUnknown, detail: reason(err), committed: "unknown", retryAfter: 1}
 	}
 	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}

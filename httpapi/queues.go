@@ -10,8 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // putQueue replaces a queue's policy.
@@ -50,14 +50,14 @@ func (s *Server) putQueue(c echo.Context) error {
 // reads the stored policy only if the draft has one of these.
 func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 	var current *fsmpb.QueuePolicy
-	if d.named() || fsm.HasMasked(d.policy.Target) {
+	if d.named() || task.HasMasked(d.policy.Target) {
 		var err error
 		if current, _, err = s.cfg.Backend.Queue(ctx, d.policy.Namespace, d.policy.Queue); err != nil {
 			return s.readFailed(err)
 		}
 	}
-	d.policy.Target = fsm.KeepMasked(d.policy.Target, current.GetTarget())
-	if err := cmp.Or(fsm.CheckMasked(d.policy.Target), fsm.CheckQueue(d.policy)); err != nil {
+	d.policy.Target = task.KeepMasked(d.policy.Target, current.GetTarget())
+	if err := cmp.Or(task.CheckMasked(d.policy.Target), task.CheckQueue(d.policy)); err != nil {
 		return err
 	}
 	var err error
@@ -75,11 +75,11 @@ func (s *Server) getQueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, counts, err := s.cfg.Backend.Queue(ctx, fsm.DefaultNamespace, queue)
+	policy, counts, err := s.cfg.Backend.Queue(ctx, task.DefaultNamespace, queue)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
-	case policy == nil && queue != fsm.DefaultQueue && pending(counts)+counts.GetDelivered()+counts.GetCancelled() == 0:
+	case policy == nil && queue != task.DefaultQueue && pending(counts)+counts.GetDelivered()+counts.GetCancelled() == 0:
 		return noSuchQueue()
 	}
 	if counts == nil {
@@ -105,14 +105,14 @@ func (s *Server) deleteQueue(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	policy, counts, err := s.cfg.Backend.Queue(ctx, fsm.DefaultNamespace, queue)
+	policy, counts, err := s.cfg.Backend.Queue(ctx, task.DefaultNamespace, queue)
 	if err != nil {
 		return s.readFailed(err)
 	}
 	if pending(counts) > 0 {
 		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)), counts: counts}
 	}
-	existed, err := s.cfg.Backend.DeleteQueue(ctx, fsm.DefaultNamespace, queue)
+	existed, err := s.cfg.Backend.DeleteQueue(ctx, task.DefaultNamespace, queue)
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +142,7 @@ func (s *Server) listQueues(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	queues, err := s.cfg.Backend.Queues(ctx, fsm.DefaultNamespace)
+	queues, err := s.cfg.Backend.Queues(ctx, task.DefaultNamespace)
 	if err != nil {
 		return s.readFailed(err)
 	}
@@ -151,22 +151,22 @@ func (s *Server) listQueues(c echo.Context) error {
 }
 
 // queuesOf keeps what the query asks for, its limit aside.
-func queuesOf(queues []fsm.Queue, q *fsmpb.ListQuery) []fsm.Queue {
-	return slices.DeleteFunc(queues, func(queue fsm.Queue) bool {
+func queuesOf(queues []task.Queue, q *fsmpb.ListQuery) []task.Queue {
+	return slices.DeleteFunc(queues, func(queue task.Queue) bool {
 		name := queueName(queue)
 		return name <= q.AfterId || !strings.HasPrefix(name, q.Prefix)
 	})
 }
 
-func queueName(q fsm.Queue) string {
+func queueName(q task.Queue) string {
 	name := q.Policy.GetQueue()
 	if name == "" {
 		name = q.Counts.GetQueue()
 	}
-	return orElse(name, fsm.DefaultQueue)
+	return orElse(name, task.DefaultQueue)
 }
 
-func (s *Server) writeQueues(c echo.Context, queues []fsm.Queue, q *fsmpb.ListQuery) {
+func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQuery) {
 	next := "null"
 	if limit := int(q.Limit); len(queues) > limit {
 		queues = queues[:limit]

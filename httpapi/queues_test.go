@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func whsec(fill byte, n int) string {
@@ -189,7 +189,7 @@ func TestListQueuesInPages(t *testing.T) {
 // Where as many queues have a policy as may, one more is refused as such by every call that would make it.
 func TestQueuesAreFull(t *testing.T) {
 	d := newDocumented(t)
-	d.fake.readErr = &fsm.QueuesFullError{Limit: "4096"}
+	d.fake.readErr = &task.QueuesFullError{Limit: "4096"}
 	for _, call := range [][3]string{{"PUT", "", "{}"}, {"PATCH", "", "{}"}, {"POST", "/pause", ""}, {"POST", "/resume", ""}} {
 		p := d.harness.call(call[0], "/v1/queues/q"+call[1], call[2]).mustProblem(t, 409, "")
 		if p["type"] != problemTypePrefix+"queues-full" || p["limit"] != "4096" {

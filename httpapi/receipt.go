@@ -7,8 +7,8 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // receipt names one lease: whoever holds it may end or extend that lease, as long as it lasts. It is no secret and
@@ -28,10 +28,10 @@ const (
 var errReceipt = errors.New("is not a receipt as a lease gives them")
 
 func receiptOf(t *fsmpb.Task) receipt {
-	r := receipt{namespace: t.Namespace, queue: orElse(t.Spec.GetQueue(), fsm.DefaultQueue), id: t.Id,
+	r := receipt{namespace: t.Namespace, queue: orElse(t.Spec.GetQueue(), task.DefaultQueue), id: t.Id,
 		fence: t.Fence, occurrence: t.Occurrence}
 	if r.namespace == "" {
-		r.namespace = fsm.DefaultNamespace
+		r.namespace = task.DefaultNamespace
 	}
 	return r
 }
@@ -42,7 +42,7 @@ func (r receipt) append(b []byte) []byte {
 	raw = binary.AppendUvarint(raw, r.fence)
 	raw = binary.AppendUvarint(raw, r.occurrence)
 	namespace := r.namespace
-	if namespace == fsm.DefaultNamespace {
+	if namespace == task.DefaultNamespace {
 		namespace = ""
 	}
 	raw = append(append(raw, byte(len(namespace))), namespace...)
@@ -62,10 +62,10 @@ func parseReceipt(text string) (receipt, error) {
 	f := &receiptFields{rest: raw[receiptHead:], ok: true}
 	r := receipt{fence: f.number(), occurrence: f.number(), namespace: f.text(), queue: f.text(), id: string(f.rest)}
 	if r.namespace == "" {
-		r.namespace = fsm.DefaultNamespace
+		r.namespace = task.DefaultNamespace
 	}
 	for _, name := range []string{r.namespace, r.queue, r.id} {
-		f.ok = f.ok && fsm.CheckName("receipt", name) == nil
+		f.ok = f.ok && task.CheckName("receipt", name) == nil
 	}
 	if !f.ok || string(r.append(nil)) != text { // one lease, one spelling
 		return receipt{}, errReceipt

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Signing secrets as Standard Webhooks writes them. They go in and never come out: answers show a fingerprint, and a
@@ -25,14 +25,14 @@ const secretRule = "whsec_ and the base64 of 24 to 64 bytes"
 func parseSecret(field, text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok {
-		return nil, &fsm.FieldError{Field: field, Detail: "does not begin with whsec_", Limit: secretRule}
+		return nil, &task.FieldError{Field: field, Detail: "does not begin with whsec_", Limit: secretRule}
 	}
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if err != nil || strings.ContainsAny(encoded, "\r\n") { // the decoder skips line ends
-		return nil, &fsm.FieldError{Field: field, Detail: "is not base64 after whsec_", Limit: secretRule}
+		return nil, &task.FieldError{Field: field, Detail: "is not base64 after whsec_", Limit: secretRule}
 	}
-	if len(key) < fsm.MinSecretBytes || len(key) > fsm.MaxSecretBytes {
-		return nil, &fsm.FieldError{Field: field, Detail: fmt.Sprintf("is of %d bytes", len(key)), Limit: secretRule}
+	if len(key) < task.MinSecretBytes || len(key) > task.MaxSecretBytes {
+		return nil, &task.FieldError{Field: field, Detail: fmt.Sprintf("is of %d bytes", len(key)), Limit: secretRule}
 	}
 	return key, nil
 }
@@ -50,12 +50,12 @@ func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
 		field := fmt.Sprintf("signing.secrets[%d]", i)
 		if s.fingerprint != "" {
 			if s.key = named(s.fingerprint, current); s.key == nil {
-				return nil, &fsm.FieldError{Field: field, Detail: "is the fingerprint of no secret that the queue has"}
+				return nil, &task.FieldError{Field: field, Detail: "is the fingerprint of no secret that the queue has"}
 			}
 		}
 		for _, other := range out {
 			if bytes.Equal(other, s.key) {
-				return nil, &fsm.FieldError{Field: field, Detail: "is the same secret again"}
+				return nil, &task.FieldError{Field: field, Detail: "is the same secret again"}
 			}
 		}
 		out = append(out, s.key)

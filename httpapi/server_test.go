@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
@@ -175,7 +175,7 @@ func TestRoutingProblems(t *testing.T) {
 
 // The rule is written in two places; an id that is refused quotes the one of fsm.
 func TestNameRule(t *testing.T) {
-	if err := fsm.CheckName("id", ""); err.Limit != nameRule {
+	if err := task.CheckName("id", ""); err.Limit != nameRule {
 		t.Fatalf("fsm says %q", err.Limit)
 	}
 }
@@ -218,7 +218,7 @@ func TestNodeRoutes(t *testing.T) {
 	if a := h.call("GET", "/openapi.yaml", ""); a.StatusCode != 200 || a.text != string(openAPIDocument) {
 		t.Errorf("openapi.yaml: %d", a.StatusCode)
 	}
-	h.fake.ready = fsm.ErrNotProposed
+	h.fake.ready = task.ErrNotProposed
 	h.call("GET", "/readyz", "").mustProblem(t, 503, "")
 	h.call("GET", "/healthz", "").mustStatus(t, 200)
 	h.call("GET", "/v1/cluster?verbose=1", "").mustProblem(t, 400, "verbose")

@@ -7,8 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // settlement is one receipt of a settle, and what is to become of its lease: a command, or why there is none.
@@ -59,7 +59,7 @@ func settleCommands(asked []settlement) []*fsmpb.Command {
 }
 
 // appendResults writes an array with a result for each receipt.
-func (s *Server) appendResults(b []byte, asked []settlement, replies []fsm.Reply) []byte {
+func (s *Server) appendResults(b []byte, asked []settlement, replies []task.Reply) []byte {
 	b = append(b, '[')
 	for i, a := range asked {
 		if i > 0 {
@@ -78,7 +78,7 @@ func (s *Server) appendResults(b []byte, asked []settlement, replies []fsm.Reply
 
 // settleProblem returns why a lease was not settled, nil if it was or the task was scheduled anew: then its consumer
 // has nothing left to settle.
-func (s *Server) settleProblem(reply fsm.Reply) (_ *problem, replaced bool) {
+func (s *Server) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
 	if reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_REPLACED {
 		return nil, true
 	}
@@ -123,7 +123,7 @@ func (r receipt) extend(leaseMs int64) *fsmpb.Command {
 // of checks that the receipt is one of this queue.
 func (r receipt) of(queue string) error {
 	switch {
-	case r.namespace != fsm.DefaultNamespace: // what others have, we do not tell
+	case r.namespace != task.DefaultNamespace: // what others have, we do not tell
 		return &problem{kind: taskNotFound, detail: noSuchTask}
 	case r.queue != queue:
 		return noSuchLease(fmt.Sprintf("is of queue %q", r.queue))

@@ -9,8 +9,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 type settleResult struct {
@@ -220,11 +220,11 @@ func TestBadSettleBodies(t *testing.T) {
 
 func TestSettleFailuresAreOfTheirReceipts(t *testing.T) {
 	h := newHarness(t)
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []fsm.Reply {
-		var replies []fsm.Reply
+	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
+		var replies []task.Reply
 		for _, c := range cmds {
-			err := map[string]error{"no": fsm.ErrNotProposed, "unknown": fsm.ErrUnknown, "full": fsm.ErrOverloaded}[c.Id]
-			replies = append(replies, fsm.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
+			err := map[string]error{"no": task.ErrNotProposed, "unknown": task.ErrUnknown, "full": task.ErrOverloaded}[c.Id]
+			replies = append(replies, task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_OK}, Err: err})
 		}
 		return replies
 	}
@@ -317,7 +317,7 @@ func FuzzQueueBody(f *testing.F) {
 			mustBeTheCallers(t, err)
 			return
 		}
-		if err := fsm.CheckQueue(d.policy); err != nil || !json.Valid(body) {
+		if err := task.CheckQueue(d.policy); err != nil || !json.Valid(body) {
 			t.Fatal(err)
 		}
 		shown := appendQueue(nil, "q", d.policy, nil)
@@ -339,8 +339,8 @@ func FuzzLeaseBody(f *testing.F) {
 			mustBeTheCallers(t, err)
 			return
 		}
-		if d.max < 1 || d.max > fsm.MaxLeaseTasks || d.wait < 0 || d.wait > maxLeaseWait || d.lease < fsm.MinLease ||
-			d.lease > fsm.MaxLease {
+		if d.max < 1 || d.max > task.MaxLeaseTasks || d.wait < 0 || d.wait > maxLeaseWait || d.lease < task.MinLease ||
+			d.lease > task.MaxLease {
 			t.Fatalf("%+v", d)
 		}
 	})

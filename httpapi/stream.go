@@ -12,8 +12,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // consumer is one stream under way: tasks flow to it as it gives credit, and it may settle them on the same connection.
@@ -64,7 +64,7 @@ func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &consumer{queue: queue, lease: fsm.DefaultLease}
+	t := &consumer{queue: queue, lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (t *consumer) takeQuery(query url.Values) error {
 	t.credit = newCredit(n)
 	var err error
 	if query.Has("lease") {
-		t.lease, err = boundedSpan("lease", query.Get("lease"), fsm.MinLease, fsm.MaxLease, leaseRule)
+		t.lease, err = boundedSpan("lease", query.Get("lease"), task.MinLease, task.MaxLease, leaseRule)
 	}
 	return err
 }
@@ -152,8 +152,8 @@ func (t *consumer) leaseTasks(context.Context) error {
 
 // leaseSome asks once, and delivers what comes; false if nothing does.
 func (t *consumer) leaseSome(n int) (some bool, err error) {
-	tasks, err := t.s.cfg.Backend.Lease(t.leasing, fsm.LeaseRequest{
-		Namespace: fsm.DefaultNamespace, Queue: t.queue, Max: min(n, fsm.MaxLeaseTasks), Lease: t.lease,
+	tasks, err := t.s.cfg.Backend.Lease(t.leasing, task.LeaseRequest{
+		Namespace: task.DefaultNamespace, Queue: t.queue, Max: min(n, task.MaxLeaseTasks), Lease: t.lease,
 	})
 	if t.leasing.Err() != nil {
 		t.s.giveBack(tasks)
@@ -283,7 +283,7 @@ func (t *consumer) settle(ctx context.Context) error {
 	return nil
 }
 
-func (t *consumer) answersTo(lines []consumerLine, replies []fsm.Reply) *[]byte {
+func (t *consumer) answersTo(lines []consumerLine, replies []task.Reply) *[]byte {
 	buffer := t.s.buffers.get()
 	b := *buffer
 	for _, l := range lines {

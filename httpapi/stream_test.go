@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 type streamLine struct {
@@ -242,7 +242,7 @@ func TestShutdownEndsStreamsInOrder(t *testing.T) {
 // Trouble with the shards is waited out.
 func TestStreamOutlivesTrouble(t *testing.T) {
 	h := newHarness(t)
-	h.fake.readErr = fsm.ErrNotProposed
+	h.fake.readErr = task.ErrNotProposed
 	s := h.stream(t, h.listen(), "?credit=1")
 	h.until(func() bool { return len(h.fake.queues.asked) > 2 })
 	h.fake.mu.Lock()

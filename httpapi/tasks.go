@@ -9,8 +9,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func (s *Server) put(c echo.Context) error {
@@ -20,7 +20,7 @@ func (s *Server) put(c echo.Context) error {
 			return nil, err
 		}
 		if id := c.Param("id"); d.seen.has(fieldID) && d.order.cmd.Id != id {
-			return nil, &fsm.FieldError{Field: "id", Detail: "is not the id in the path"}
+			return nil, &task.FieldError{Field: "id", Detail: "is not the id in the path"}
 		}
 		return d.order, p.asSchedule(d, false)
 	})
@@ -192,7 +192,7 @@ func (s *Server) get(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	task, err := s.cfg.Backend.Get(ctx, fsm.DefaultNamespace, c.Param("id"), stale)
+	task, err := s.cfg.Backend.Get(ctx, task.DefaultNamespace, c.Param("id"), stale)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
@@ -233,7 +233,7 @@ func pathName(c echo.Context, param string) (string, error) {
 		}
 		name = decoded
 	}
-	return name, checked(fsm.CheckName(param, name))
+	return name, checked(task.CheckName(param, name))
 }
 
 // parameters reads the query and refuses every parameter that the call does not know, or that is given twice. Those of

@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const wholeTask = `{"queue":"mail","fire_at":"2026-11-21T12:00:00.0001+01:00","payload":{"order": 1042,"x":[1,  2]},
@@ -45,7 +45,7 @@ func TestPutAnswersTheWholeTask(t *testing.T) {
 		`"retry":{"max_attempts":5,"min_backoff":"500ms","max_backoff":"10m"},` +
 		`"expires_after":"1h","labels":{"b":"","t":"a"},` +
 		`"state":"scheduled","attempts":0,"next_attempt_at":null,"last_error":"","revision":1,"shard":` +
-		fmt.Sprint(fsm.Slot("", "order-1042")%12) + `,"created_at":"2026-11-21T10:00:00.000Z"}` + "\n"
+		fmt.Sprint(task.Slot("", "order-1042")%12) + `,"created_at":"2026-11-21T10:00:00.000Z"}` + "\n"
 	if a.text != want {
 		t.Fatalf("got  %s\nwant %s", a.text, want)
 	}
@@ -123,7 +123,7 @@ func TestPost(t *testing.T) {
 	h := newHarness(t)
 	a := h.call("POST", "/v1/tasks", `{"delay":"1h","payload":"x"}`, keyHeader, "k")
 	id := a.mustStatus(t, 201)["id"].(string)
-	if a.Header.Get("Location") != "/v1/tasks/"+id || fsm.CheckName("id", id) != nil {
+	if a.Header.Get("Location") != "/v1/tasks/"+id || task.CheckName("id", id) != nil {
 		t.Errorf("Location %s, id %s", a.Header.Get("Location"), id)
 	}
 	if !h.fake.last().GetSchedule().GeneratedId {
@@ -260,16 +260,16 @@ func TestErrorsOfTheBackend(t *testing.T) {
 		write, read      int
 		committed, later string
 	}{
-		{fmt.Errorf("shard 3: %w", fsm.ErrOverloaded), 429, 429, "", "1"},
-		{&fsm.MemoryError{Node: "n1", Limit: "1GiB"}, 429, 429, "", "5"},
-		{fmt.Errorf("no room: %w", fsm.ErrNotProposed), 503, 503, "no", "1"},
-		{&fsm.NotLeaderError{Shard: 3}, 503, 503, "no", "1"},
-		{fsm.ErrUnknown, 504, 503, "unknown", "1"},
+		{fmt.Errorf("shard 3: %w", task.ErrOverloaded), 429, 429, "", "1"},
+		{&task.MemoryError{Node: "n1", Limit: "1GiB"}, 429, 429, "", "5"},
+		{fmt.Errorf("no room: %w", task.ErrNotProposed), 503, 503, "no", "1"},
+		{&task.NotLeaderError{Shard: 3}, 503, 503, "no", "1"},
+		{task.ErrUnknown, 504, 503, "unknown", "1"},
 		{context.DeadlineExceeded, 504, 503, "unknown", "1"},
 		{errors.New("disk on fire"), 500, 500, "unknown", "1"},
 	} {
 		h := newHarness(t)
-		h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { return []fsm.Reply{{Err: c.err}} }
+		h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { return []task.Reply{{Err: c.err}} }
 		h.fake.readErr = c.err
 		a := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`)
 		p := a.mustProblem(t, c.write, "")
@@ -291,8 +291,8 @@ func TestErrorsOfTheBackend(t *testing.T) {
 // Who is refused for want of memory is told whose it is, and the limit.
 func TestMemoryLimitIsNamed(t *testing.T) {
 	h := newHarness(t)
-	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply {
-		return []fsm.Reply{{Err: fmt.Errorf("shard 3: %w", &fsm.MemoryError{Node: "n1", Limit: "1GiB"})}}
+	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply {
+		return []task.Reply{{Err: fmt.Errorf("shard 3: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"})}}
 	}
 	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustProblem(t, 429, "")
 	if detail, _ := p["detail"].(string); p["limit"] != "1GiB" || !strings.Contains(detail, "n1") {
@@ -306,7 +306,7 @@ func TestMemoryLimitIsNamed(t *testing.T) {
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
 	log := new(strings.Builder)
 	h := newHarness(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
-	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply { panic("broken invariant") }
+	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { panic("broken invariant") }
 	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustProblem(t, 500, "")
 	if p["committed"] != "unknown" || !strings.Contains(log.String(), "broken invariant") {
 		t.Errorf("%v, log %s", p, log)
@@ -326,9 +326,9 @@ func TestTraceparent(t *testing.T) {
 
 func TestAddressGuard(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
-		c.CheckURL = func(url string) *fsm.FieldError {
+		c.CheckURL = func(url string) *task.FieldError {
 			if strings.Contains(url, "127.0.0.1") {
-				return &fsm.FieldError{Field: "target.url", Detail: "is a loopback address: see --allow-webhook-cidr"}
+				return &task.FieldError{Field: "target.url", Detail: "is a loopback address: see --allow-webhook-cidr"}
 			}
 			return nil
 		}
@@ -366,10 +366,10 @@ func TestMetrics(t *testing.T) {
 func TestTooManyCallsAtOnce(t *testing.T) {
 	entered, leave := make(chan struct{}), make(chan struct{})
 	h := newHarness(t, func(c *Config) { c.MaxInFlight = 1 })
-	h.fake.do = func(context.Context, []*fsmpb.Command) []fsm.Reply {
+	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply {
 		close(entered)
 		<-leave
-		return []fsm.Reply{{Err: fsm.ErrUnknown}}
+		return []task.Reply{{Err: task.ErrUnknown}}
 	}
 	done := make(chan answer)
 	go func() { done <- h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`) }()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // internals are words of Go's own packages, which mean nothing to a caller in another language.
@@ -74,8 +74,8 @@ func TestErrorsArePlain(t *testing.T) {
 // What went wrong inside is told in plain words, too.
 func TestFailuresArePlain(t *testing.T) {
 	for _, err := range []error{
-		fmt.Errorf("%w: %w", fsm.ErrNotProposed, context.DeadlineExceeded), fmt.Errorf("%w: %w", fsm.ErrUnknown, context.Canceled),
-		context.DeadlineExceeded, fmt.Errorf("%w: node b: rpc error: code = Unavailable desc = %w", fsm.ErrNotProposed, io.ErrUnexpectedEOF),
+		fmt.Errorf("%w: %w", task.ErrNotProposed, context.DeadlineExceeded), fmt.Errorf("%w: %w", task.ErrUnknown, context.Canceled),
+		context.DeadlineExceeded, fmt.Errorf("%w: node b: rpc error: code = Unavailable desc = %w", task.ErrNotProposed, io.ErrUnexpectedEOF),
 		errors.New("runtime error: 0x7f"),
 	} {
 		mustBePlain(t, err.Error(), problemOf(err).Error())

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -115,14 +115,14 @@ const stormRoom = 1000
 func newStormWorker(b *testing.B, n *node) *stormWorker {
 	w := &stormWorker{b: b, node: n, come: make(chan struct{}, 1), ended: make(chan struct{})}
 	var err error
-	ask := fsm.LeaseRequest{Namespace: "default", Queue: "storm", Max: stormRoom, Lease: time.Minute}
+	ask := task.LeaseRequest{Namespace: "default", Queue: "storm", Max: stormRoom, Lease: time.Minute}
 	if w.demand, err = n.Lease(ask, w); err != nil {
 		b.Error(err)
 	}
 	return w
 }
 
-func (w *stormWorker) Take(leased fsm.Leased) {
+func (w *stormWorker) Take(leased task.Leased) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.tasks = append(w.tasks, leased.Tasks...)

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -88,7 +88,7 @@ func (m *turmoil) schedule(queue string, more int) {
 		cmd := inQueue(queue, fmt.Sprintf("t%04d", m.tasks), time.Now().Add(time.Duration(more)*300*time.Millisecond))
 		m.tasks++
 		spec := cmd.GetSchedule().Spec
-		spec.Retry = &fsmpb.Retry{MaxAttempts: fsm.MaxAttempts, MaxBackoffMs: 20_000}
+		spec.Retry = &fsmpb.Retry{MaxAttempts: task.MaxAttempts, MaxBackoffMs: 20_000}
 		if more%2 == 0 {
 			spec.Target = &fsmpb.Target{Url: fmt.Sprintf("http://%d.test/", more%3)}
 		}
@@ -97,20 +97,20 @@ func (m *turmoil) schedule(queue string, more int) {
 	m.c.leader().Do(context.Background(), cmds) // refused ones are simply not there
 }
 
-func (m *turmoil) respond(_ context.Context, a fsm.Attempt) fsm.Outcome {
+func (m *turmoil) respond(_ context.Context, a task.Attempt) task.Outcome {
 	<-time.After(30 * time.Millisecond)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down[a.Task.Spec.Target.Url[len("http://"):len("http://")+1]] {
-		return fsm.Outcome{Error: "refused"}
+		return task.Outcome{Error: "refused"}
 	}
-	return fsm.Outcome{Delivered: true}
+	return task.Outcome{Delivered: true}
 }
 
 // acker takes tasks of any number and says that they are done.
 type acker struct{ m *turmoil }
 
-func (a acker) Take(l fsm.Leased) {
+func (a acker) Take(l task.Leased) {
 	var cmds []*fsmpb.Command
 	for _, task := range l.Tasks {
 		cmds = append(cmds, saysOf(task, fsmpb.Verdict_VERDICT_DELIVERED, nil))
@@ -128,7 +128,7 @@ func (m *turmoil) consume(queue string, begin bool) {
 		m.demand[queue] = nil
 	}
 	if begin {
-		req := fsm.LeaseRequest{Namespace: "default", Queue: queue, Max: 1 << 20, Lease: 10 * time.Second}
+		req := task.LeaseRequest{Namespace: "default", Queue: queue, Max: 1 << 20, Lease: 10 * time.Second}
 		if d, err := m.c.leader().Lease(req, acker{m}); err == nil {
 			m.demand[queue] = d
 		}

@@ -3,8 +3,8 @@ package shard
 import (
 	"fmt"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // call is the commands of one Do: encoded by its caller, so that the proposer has only bytes to copy. They are taken in
@@ -13,7 +13,7 @@ type call struct {
 	data    []byte // the commands, framed
 	ends    []int  // where each ends in data
 	ofUser  bool   // one of them is a user's own, not about a lease
-	replies []fsm.Reply
+	replies []task.Reply
 	// 0 <= answered <= taken <= len(ends)
 	taken    int
 	answered int
@@ -31,7 +31,7 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 	c := &call{
 		data:    make([]byte, 0, size),
 		ends:    make([]int, 0, len(cmds)),
-		replies: make([]fsm.Reply, len(cmds)),
+		replies: make([]task.Reply, len(cmds)),
 		done:    make(chan struct{}),
 	}
 	for i, cmd := range cmds {
@@ -81,7 +81,7 @@ func (c *call) fit(commands, bytes int) int {
 }
 
 // answer gives the next replies, in order.
-func (c *call) answer(replies []fsm.Reply) {
+func (c *call) answer(replies []task.Reply) {
 	if c.gone {
 		return
 	}
@@ -103,8 +103,8 @@ func (c *call) leave(unknown, notProposed error) {
 }
 
 // refuse answers each of n commands with the same error.
-func refuse(n int, err error) []fsm.Reply {
-	replies := make([]fsm.Reply, n)
+func refuse(n int, err error) []task.Reply {
+	replies := make([]task.Reply, n)
 	for i := range replies {
 		replies[i].Err = err
 	}

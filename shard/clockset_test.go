@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // compare has a node compare its clock with those that the test has set.
@@ -157,7 +157,7 @@ func TestCallsWaitForTheClock(t *testing.T) {
 			}
 			return n != nil
 		})
-		replies := make(chan []fsm.Reply)
+		replies := make(chan []task.Reply)
 		go func() {
 			replies <- n.Do(t.Context(), []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour)), cancelOf("a")})
 		}()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // replicas is a shard on several nodes in one process, over an in-memory network that can be cut. It checks when it is
@@ -245,8 +245,8 @@ func (c *replicas) agree() {
 type receiver struct {
 	mu       sync.Mutex
 	arrivals []arrival
-	batches  []int                                          // how many came together, in the order of their arrival
-	respond  func(context.Context, fsm.Attempt) fsm.Outcome // nil: delivered
+	batches  []int                                            // how many came together, in the order of their arrival
+	respond  func(context.Context, task.Attempt) task.Outcome // nil: delivered
 }
 
 type arrival struct {
@@ -263,7 +263,7 @@ type receiverAt struct {
 
 func (r *receiver) at(node string) Deliverer { return receiverAt{r, node} }
 
-func (r receiverAt) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (r receiverAt) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	r.mu.Lock()
 	r.arrivals = append(r.arrivals, arrival{
 		node: r.node, id: a.Task.Id, webhookID: a.Task.WebhookId, fence: a.Task.Fence, attempts: a.Task.Attempts,
@@ -272,16 +272,16 @@ func (r receiverAt) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	respond := r.respond
 	r.mu.Unlock()
 	if respond == nil {
-		return fsm.Outcome{Delivered: true}
+		return task.Outcome{Delivered: true}
 	}
 	return respond(ctx, a)
 }
 
-func (r receiverAt) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+func (r receiverAt) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	r.mu.Lock()
 	r.batches = append(r.batches, len(batch))
 	r.mu.Unlock()
-	outcomes := make([]fsm.Outcome, len(batch))
+	outcomes := make([]task.Outcome, len(batch))
 	for i, a := range batch {
 		outcomes[i] = r.Deliver(ctx, a)
 	}
@@ -338,6 +338,6 @@ func (n *node) state(t testing.TB, id string) fsmpb.State {
 }
 
 func isNotLeader(err error) bool {
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	return errors.As(err, &notLeader)
 }

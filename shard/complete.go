@@ -3,8 +3,8 @@ package shard
 import (
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // complete writes into a caller's command what only the leader decides.
@@ -26,18 +26,18 @@ func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Ti
 		return
 	}
 	op.RetryAtMs = now.UnixMilli()
-	task, _, ok := s.machine.Attempt(cmd.Namespace, cmd.Id, op.Fence)
+	leased, _, ok := s.machine.Attempt(cmd.Namespace, cmd.Id, op.Fence)
 	if !ok {
 		return // it will be found stale
 	}
-	plan := s.cfg.Policy.planOf(task, s.policyOf(task.Namespace, task.Spec.Queue))
+	plan := s.cfg.Policy.planOf(leased, s.policyOf(leased.Namespace, leased.Spec.Queue))
 	switch {
-	case task.Attempts >= plan.maxAttempts:
+	case leased.Attempts >= plan.maxAttempts:
 		op.Verdict = fsmpb.Verdict_VERDICT_DEAD
 	case op.DelayMs != nil:
-		wait := min(max(*op.DelayMs, 0), fsm.MaxDelay.Milliseconds())
+		wait := min(max(*op.DelayMs, 0), task.MaxDelay.Milliseconds())
 		op.RetryAtMs = notBefore(now) + wait
 	default:
-		op.RetryAtMs = notBefore(now.Add(plan.backoff(task.Attempts)))
+		op.RetryAtMs = notBefore(now.Add(plan.backoff(leased.Attempts)))
 	}
 }

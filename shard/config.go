@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
@@ -101,10 +101,10 @@ type Stores interface {
 
 // Deliverer takes attempts to their receiver. It returns when they are over, at the latest soon after ctx is.
 type Deliverer interface {
-	Deliver(ctx context.Context, attempt fsm.Attempt) fsm.Outcome
+	Deliver(ctx context.Context, attempt task.Attempt) task.Outcome
 	// DeliverBatch takes attempts of one queue with equal targets there together, and returns an outcome for each, in
 	// order. It is only asked for queues that allow more than one task in a request.
-	DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome
+	DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome
 }
 
 // Timing holds every duration that is about Raft or the machine it runs on.
@@ -168,8 +168,8 @@ type Policy struct {
 func defaultPolicy() Policy {
 	return Policy{
 		Window: 16, MaxWindow: 512, Strangers: 8192,
-		Timeout: fsm.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: fsm.DefaultKeepDone,
-		MaxAttempts: fsm.DefaultMaxAttempts, MinBackoff: fsm.DefaultMinBackoff, MaxBackoff: fsm.DefaultMaxBackoff,
+		Timeout: task.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: task.DefaultKeepDone,
+		MaxAttempts: task.DefaultMaxAttempts, MinBackoff: task.DefaultMinBackoff, MaxBackoff: task.DefaultMaxBackoff,
 	}
 }
 
@@ -182,7 +182,7 @@ const (
 
 func (c Config) withDefaults() (Config, error) {
 	if c.EndSlot == 0 {
-		c.EndSlot = fsm.Slots
+		c.EndSlot = task.Slots
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
@@ -251,7 +251,7 @@ func (c Config) validate() error {
 		return errors.New("shard: Fatal is not set")
 	case c.Dir == "" && (c.Stores == nil || c.Snapshots == nil):
 		return errors.New("shard: no folder")
-	case c.FirstSlot >= c.EndSlot || c.EndSlot > fsm.Slots:
+	case c.FirstSlot >= c.EndSlot || c.EndSlot > task.Slots:
 		return fmt.Errorf("shard: slots [%d, %d) are no range", c.FirstSlot, c.EndSlot)
 	case c.Policy.Window > c.Policy.MaxWindow:
 		return fmt.Errorf("shard: window %d is over the greatest, %d", c.Policy.Window, c.Policy.MaxWindow)

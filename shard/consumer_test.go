@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // saysOf is what a consumer says of a task it was leased.
@@ -41,7 +41,7 @@ func TestConsumersSettles(t *testing.T) {
 		{"nack with a delay", 0, retry, ms(time.Hour), retrying, time.Hour, time.Hour},
 		{"nack at once", 0, retry, ms(0), fsmpb.State_STATE_READY, 0, 0},
 		{"nack with a delay below zero", 0, retry, ms(-time.Hour), fsmpb.State_STATE_READY, 0, 0},
-		{"nack for ever", 0, retry, ms(1 << 62), retrying, fsm.MaxDelay, fsm.MaxDelay},
+		{"nack for ever", 0, retry, ms(1 << 62), retrying, task.MaxDelay, task.MaxDelay},
 		{"the last nack", 1, retry, ms(time.Hour), fsmpb.State_STATE_DEAD, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,16 +64,16 @@ func TestConsumersSettles(t *testing.T) {
 					t.Fatal(got)
 				}
 				time.Sleep(100 * time.Millisecond)
-				task, err := n.Get(t.Context(), "", "a", false)
-				if err != nil || task.State != test.state {
-					t.Fatalf("%v, %v, want %v", task, err, test.state)
+				got, err := n.Get(t.Context(), "", "a", false)
+				if err != nil || got.State != test.state {
+					t.Fatalf("%v, %v, want %v", got, err, test.state)
 				}
-				if wait := time.UnixMilli(task.NextAttemptAtMs).Sub(at); test.to > 0 &&
+				if wait := time.UnixMilli(got.NextAttemptAtMs).Sub(at); test.to > 0 &&
 					(wait < test.from-time.Millisecond || wait > test.to) {
 					t.Errorf("again after %v, want %v to %v", wait, test.from, test.to)
 				}
-				if len(task.LastError) > fsm.MaxErrorBytes {
-					t.Errorf("an error of %d bytes", len(task.LastError))
+				if len(got.LastError) > task.MaxErrorBytes {
+					t.Errorf("an error of %d bytes", len(got.LastError))
 				}
 				if test.state != delivered {
 					return

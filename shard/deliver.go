@@ -8,9 +8,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
@@ -19,9 +19,9 @@ const maxBatchBytes = 1 << 20
 
 // launch starts the attempts of pushed lanes whose instants have come. Those of one lane go together if their queue
 // allows it.
-func (f *firing) launch(due []fsm.Grant) {
-	var requests [][]fsm.Grant
-	together := map[fsm.Lane][]fsm.Grant{}
+func (f *firing) launch(due []task.Grant) {
+	var requests [][]task.Grant
+	together := map[task.Lane][]task.Grant{}
 	for i, g := range due {
 		if f.batchMax(g) > 1 {
 			together[g.Lane] = append(together[g.Lane], g)
@@ -35,21 +35,21 @@ func (f *firing) launch(due []fsm.Grant) {
 	inTurns(len(requests), func(i int) { go f.attempt(requests[i]) })
 }
 
-func (f *firing) batchMax(g fsm.Grant) int {
+func (f *firing) batchMax(g task.Grant) int {
 	return max(int(f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
 }
 
 // begun is an attempt that begins.
 type begun struct {
-	fsm.Attempt
-	grant fsm.Grant
+	task.Attempt
+	grant task.Grant
 	plan  plan
 	// batched: its queue's receivers get batches, also of one task, so that they meet one form only.
 	batched bool
 }
 
 // attempt runs attempts to their end, also when the leadership ends meanwhile.
-func (f *firing) attempt(grants []fsm.Grant) {
+func (f *firing) attempt(grants []task.Grant) {
 	ready := make([]begun, 0, len(grants))
 	for _, g := range grants {
 		if b, refused := f.prepare(g); refused != nil {
@@ -73,31 +73,31 @@ var errNoTarget = errors.New("neither the task nor its queue has a target any mo
 
 // prepare reads the task of a grant, completed with what its queue says; refused is how the grant is settled if it is
 // not to be begun.
-func (f *firing) prepare(g fsm.Grant) (_ begun, refused *fsmpb.Settle) {
+func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
 	machine := f.shard.machine
 	if flaw.FireBeforeCommit.On() {
 		machine = f.lead.proposer.ahead.machine
 	}
-	task, leaseEndMs, ok := machine.Attempt(g.Namespace, g.ID, g.Fence)
+	granted, leaseEndMs, ok := machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
 		return begun{}, policy.stopped(now)
 	}
 	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
-	if task.Spec.Target == nil {
-		task.Spec.Target = queue.GetTarget()
+	if granted.Spec.Target == nil {
+		granted.Spec.Target = queue.GetTarget()
 	}
-	b := begun{grant: g, plan: policy.planOf(task, queue), batched: queue.GetBatchMax() > 1}
+	b := begun{grant: g, plan: policy.planOf(granted, queue), batched: queue.GetBatchMax() > 1}
 	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
-	if task.Spec.Target == nil {
+	if granted.Spec.Target == nil {
 		err = errNoTarget
 	}
 	if err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "err", err)
 		return begun{}, policy.released(now)
 	}
-	b.Attempt = fsm.Attempt{Task: task, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
+	b.Attempt = task.Attempt{Task: granted, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
 	return b, nil
 }
 
@@ -139,23 +139,23 @@ func (f *firing) deliver(batch []begun) {
 }
 
 // outcomes returns one for each attempt of a batch.
-func (f *firing) outcomes(ctx context.Context, batch []begun) []fsm.Outcome {
+func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 	if len(batch) == 1 && !batch[0].batched {
-		return []fsm.Outcome{f.shard.cfg.Deliver.Deliver(ctx, batch[0].Attempt)}
+		return []task.Outcome{f.shard.cfg.Deliver.Deliver(ctx, batch[0].Attempt)}
 	}
-	attempts := make([]fsm.Attempt, len(batch))
+	attempts := make([]task.Attempt, len(batch))
 	for i, b := range batch {
 		attempts[i] = b.Attempt
 	}
 	outcomes := f.shard.cfg.Deliver.DeliverBatch(ctx, attempts)
 	for len(outcomes) < len(batch) {
-		outcomes = append(outcomes, fsm.Outcome{Error: "nothing is known of the attempt's outcome"})
+		outcomes = append(outcomes, task.Outcome{Error: "nothing is known of the attempt's outcome"})
 	}
 	return outcomes
 }
 
 // endingOf is what an outcome says about the receiver. That it wants no further attempt at a task is nothing.
-func endingOf(out fsm.Outcome, took, timeout time.Duration) *throttle.Ending {
+func endingOf(out task.Outcome, took, timeout time.Duration) *throttle.Ending {
 	if out.Permanent {
 		return nil
 	}
@@ -165,7 +165,7 @@ func endingOf(out fsm.Outcome, took, timeout time.Duration) *throttle.Ending {
 }
 
 // conclude settles an attempt that has ended, or that is not begun.
-func (f *firing) conclude(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) {
+func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) {
 	defer f.shard.attempts.end()
 	f.shard.metrics.settled(verdictName(op.Verdict))
 	f.settle(g, op, how)

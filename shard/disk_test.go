@@ -12,8 +12,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func fastTiming() Timing {
@@ -37,7 +37,7 @@ func (c *replicas) commit(cmds ...*fsmpb.Command) {
 	c.t.Helper()
 	c.eventually("commands are carried out", func() bool {
 		replies := c.leader().Do(c.t.Context(), cmds)
-		return !slices.ContainsFunc(replies, func(r fsm.Reply) bool { return r.Err != nil })
+		return !slices.ContainsFunc(replies, func(r task.Reply) bool { return r.Err != nil })
 	})
 }
 

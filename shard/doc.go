@@ -82,8 +82,8 @@
 //
 // # What is ambiguous
 //
-// fsm.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a
-// failed append, shutdown, the caller's own deadline) is fsm.ErrUnknown.
+// task.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a
+// failed append, shutdown, the caller's own deadline) is task.ErrUnknown.
 //
 // # Left to others
 //

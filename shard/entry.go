@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
@@ -103,11 +104,11 @@ type advanced struct {
 // settle is one settle on its way, encoded by the goroutine of its attempt.
 type settle struct {
 	framed []byte
-	lane   fsm.Lane         // whose credit it frees
+	lane   task.Lane        // whose credit it frees
 	how    *throttle.Ending // what it says about the receiver; nil: nothing
 }
 
-func newSettle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {
+func newSettle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {
 	op.Fence, op.Occurrence = g.Fence, g.Occurrence
 	framed, err := frame(nil, &fsmpb.Command{
 		Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op},
@@ -115,6 +116,6 @@ func newSettle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, err
 	return settle{framed: framed, lane: g.Lane, how: how}, err
 }
 
-func laneOf(l fsm.Lane) *fsmpb.Lane {
+func laneOf(l task.Lane) *fsmpb.Lane {
 	return &fsmpb.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination}
 }

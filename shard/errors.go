@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // errEnded: the leadership was over before the entry was handed to Raft.
@@ -28,11 +28,11 @@ func (s *Shard) proposalError(err error) error {
 	if neverTaken(err) {
 		return s.notLeader()
 	}
-	return fmt.Errorf("%w: %w", fsm.ErrUnknown, err)
+	return fmt.Errorf("%w: %w", task.ErrUnknown, err)
 }
 
 // notLeader names the leader as far as this replica knows it.
 func (s *Shard) notLeader() error {
 	leader, _ := s.Leader()
-	return &fsm.NotLeaderError{Shard: s.cfg.ID, Leader: leader}
+	return &task.NotLeaderError{Shard: s.cfg.ID, Leader: leader}
 }

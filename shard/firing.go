@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
@@ -27,7 +27,7 @@ type firing struct {
 }
 
 type heldGrant struct {
-	fsm.Grant
+	task.Grant
 	order   uint64
 	renewed bool // by a Takeover: the attempt may have begun on another node, so it cannot be given back uncounted
 }
@@ -37,7 +37,7 @@ func newFiring(l *leadership) *firing {
 }
 
 // add takes the grants of one entry. When starts are paused they go straight back.
-func (f *firing) add(grants []fsm.Grant, renewed bool) {
+func (f *firing) add(grants []task.Grant, renewed bool) {
 	if len(grants) == 0 {
 		return
 	}
@@ -76,11 +76,11 @@ func (f *firing) run(ctx context.Context) {
 
 // due takes all grants whose instant has come. Attempts count as running from here on: a transfer that does not see
 // them would begin, and the next leader repeat them, while this one still makes sure that it leads.
-func (f *firing) due() []fsm.Grant {
+func (f *firing) due() []task.Grant {
 	now, _ := f.shard.clock.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []fsm.Grant
+	var due []task.Grant
 	for !f.paused && len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
 		g := heap.Pop(&f.held).(heldGrant).Grant
 		if g.Tag == 0 {
@@ -103,9 +103,9 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 }
 
 // start begins attempts, after making sure that this node still leads. If it does not, they are dropped.
-func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
+func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	now, _ := f.shard.clock.now()
-	var leased, pushed []fsm.Grant
+	var leased, pushed []task.Grant
 	for _, g := range due {
 		f.shard.metrics.started(now.Sub(time.UnixMilli(g.StartMs)))
 		if g.Tag != 0 {
@@ -132,7 +132,7 @@ func (f *firing) start(ctx context.Context, due []fsm.Grant) bool {
 // settle queues the verdict with the leadership that granted the attempt, and tells whether it could. If that is over,
 // only a success is still worth anything, and only if this node leads again: failures settle under the current fence
 // alone.
-func (f *firing) settle(g fsm.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
+func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
@@ -167,7 +167,7 @@ func (f *firing) giveBackHeld() {
 	f.held = kept
 	heap.Init(&f.held)
 	slices.SortFunc(back, func(a, b heldGrant) int { return cmp.Compare(a.order, b.order) })
-	grants := make([]fsm.Grant, len(back))
+	grants := make([]task.Grant, len(back))
 	for i, g := range back {
 		grants[i] = g.Grant
 	}
@@ -175,7 +175,7 @@ func (f *firing) giveBackHeld() {
 }
 
 // giveBack returns grants, in the order in which they were made, that are not begun.
-func (f *firing) giveBack(grants []fsm.Grant) {
+func (f *firing) giveBack(grants []task.Grant) {
 	left := f.release(grants)
 	f.lead.desk.GivenBack(leased(grants))
 	f.lead.desk.Unload(leased(left))
@@ -183,7 +183,7 @@ func (f *firing) giveBack(grants []fsm.Grant) {
 
 // release has them settled so, the last first: each goes to the head of its lane. It returns those that came too late
 // for this leadership.
-func (f *firing) release(grants []fsm.Grant) (left []fsm.Grant) {
+func (f *firing) release(grants []task.Grant) (left []task.Grant) {
 	now, _ := f.shard.clock.now()
 	for _, g := range slices.Backward(grants) {
 		if !f.settle(g, f.shard.cfg.Policy.released(now), nil) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // foresight is flaw.FireBeforeCommit: a leader that applies what it proposes to a machine of its own, and starts what
@@ -23,7 +24,7 @@ func (p *proposer) fireProposed(e *entry) {
 }
 
 // notFired leaves out of an entry's grants, now that it is committed, what was started before.
-func (p *proposer) notFired(e *entry, grants []fsm.Grant) []fsm.Grant {
+func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	if e.takeover {
 		if err := p.ahead.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
 			p.shard.fatal(err)
@@ -45,12 +46,12 @@ func (f *foresight) begin(shard uint32, committed *fsm.Machine) error {
 }
 
 // proposed returns the pushed grants of an entry that is about to be proposed.
-func (f *foresight) proposed(e *entry) ([]fsm.Grant, error) {
+func (f *foresight) proposed(e *entry) ([]task.Grant, error) {
 	if f.machine == nil {
 		return nil, nil
 	}
 	got, err := f.machine.Apply(e.data, true)
-	var pushed []fsm.Grant
+	var pushed []task.Grant
 	for _, g := range got.Grants {
 		if g.Tag == 0 {
 			f.started[g.Fence] = true
@@ -61,8 +62,8 @@ func (f *foresight) proposed(e *entry) ([]fsm.Grant, error) {
 }
 
 // notStarted leaves out what was started when it was proposed.
-func (f *foresight) notStarted(grants []fsm.Grant) []fsm.Grant {
-	var left []fsm.Grant
+func (f *foresight) notStarted(grants []task.Grant) []task.Grant {
+	var left []task.Grant
 	for _, g := range grants {
 		if !f.started[g.Fence] {
 			left = append(left, g)

@@ -3,8 +3,8 @@ package shard
 import (
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -215,7 +215,7 @@ func (b *book) window() uint32 {
 // applied takes what an entry did to the lanes, and returns its grants: those that stand, and those that must be given
 // back, because the lane's gate was closed when the machine did not know it yet. Grants that a Takeover renewed stand:
 // their attempts may have begun long ago.
-func (b *book) applied(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) (stand, back []fsm.Grant) {
+func (b *book) applied(loads []task.LaneLoad, grants []task.Grant, renewed bool) (stand, back []task.Grant) {
 	for _, g := range grants {
 		if renewed || b.admit(g) {
 			stand = append(stand, g)
@@ -232,7 +232,7 @@ func (b *book) applied(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) (
 }
 
 // admit tells whether a grant may be started.
-func (b *book) admit(g fsm.Grant) bool {
+func (b *book) admit(g task.Grant) bool {
 	l := b.open(g.Lane)
 	switch q := l.queue; {
 	case q.isShut(), l.isStranded():

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // mode says what the proposer may take.
@@ -104,7 +104,7 @@ func (q *intake) grow(bytes int64) error {
 	case q.closed != nil:
 		return q.closed
 	case q.pending > 0 && q.pending+bytes > q.limit:
-		return fmt.Errorf("%w: %d bytes", fsm.ErrOverloaded, q.pending)
+		return fmt.Errorf("%w: %d bytes", task.ErrOverloaded, q.pending)
 	}
 	q.pending += bytes
 	return nil
@@ -121,7 +121,7 @@ func (q *intake) leave(ctx context.Context, c *call) {
 		q.pending -= c.waiting()
 	}
 	cause := context.Cause(ctx)
-	c.leave(fmt.Errorf("%w: %w", fsm.ErrUnknown, cause), fmt.Errorf("%w: %w", fsm.ErrNotProposed, cause))
+	c.leave(fmt.Errorf("%w: %w", task.ErrUnknown, cause), fmt.Errorf("%w: %w", task.ErrNotProposed, cause))
 }
 
 // settle queues a settle. After the end of the leadership it is dropped: the next one has granted the attempt anew.
@@ -287,7 +287,7 @@ func (q *intake) takeFrom(c *call, n int, w *work) {
 }
 
 // answer hands results to the calls of an entry, in order; nil results: err for all.
-func (q *intake) answer(segments []segment, replies []fsm.Reply, err error) {
+func (q *intake) answer(segments []segment, replies []task.Reply, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range segments {

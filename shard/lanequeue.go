@@ -1,8 +1,8 @@
 package shard
 
 import (
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
@@ -30,7 +30,7 @@ type laneQueue struct {
 func (q *laneQueue) isShut() bool { return q.policy.GetPaused() || q.unknown }
 
 // queueOf returns the record of a lane's queue.
-func (b *book) queueOf(key fsm.Lane) *laneQueue {
+func (b *book) queueOf(key task.Lane) *laneQueue {
 	name := queueName{key.Namespace, key.Queue}
 	if q, ok := b.queues[name]; ok {
 		return q

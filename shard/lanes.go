@@ -5,7 +5,7 @@ import (
 	"container/list"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
@@ -16,9 +16,9 @@ const maxIdleLanes = 1024
 
 // lane is what a leadership knows of one receiver's line. The zeros of a load mean that no task is due there.
 type lane struct {
-	fsm.LaneLoad // after the last applied entry
-	queue        *laneQueue
-	throttle     throttle.Throttle // of a pushed lane
+	task.LaneLoad // after the last applied entry
+	queue         *laneQueue
+	throttle      throttle.Throttle // of a pushed lane
 
 	marked   bool          // in book.marked
 	dozing   bool          // in book.dozing
@@ -70,7 +70,7 @@ type book struct {
 	shard *Shard
 	cfg   throttle.Config
 
-	lanes     map[fsm.Lane]*lane
+	lanes     map[task.Lane]*lane
 	queues    map[queueName]*laneQueue
 	borrowers map[queueName]*lend.Borrower
 	held      map[queueName]bool // queues whose policy is not known, and which the shard's rules hold
@@ -93,7 +93,7 @@ type book struct {
 func newBook(l *leadership) *book {
 	b := &book{
 		lead: l, shard: l.shard, cfg: l.shard.cfg.Policy.throttle(),
-		lanes: map[fsm.Lane]*lane{}, queues: map[queueName]*laneQueue{}, borrowers: map[queueName]*lend.Borrower{},
+		lanes: map[task.Lane]*lane{}, queues: map[queueName]*laneQueue{}, borrowers: map[queueName]*lend.Borrower{},
 		idle: list.New(),
 	}
 	b.special.place = func(l *lane) *int { return &l.special }
@@ -102,7 +102,7 @@ func newBook(l *leadership) *book {
 }
 
 // begin takes the loads at the beginning of a leadership.
-func (b *book) begin(loads []fsm.LaneLoad) {
+func (b *book) begin(loads []task.LaneLoad) {
 	b.policiesChanged(b.shard.heldUnknown())
 	for _, load := range loads {
 		b.update(load)
@@ -110,12 +110,12 @@ func (b *book) begin(loads []fsm.LaneLoad) {
 }
 
 // open returns the record of a lane, a new one if there is none.
-func (b *book) open(key fsm.Lane) *lane {
+func (b *book) open(key task.Lane) *lane {
 	if l, ok := b.lanes[key]; ok {
 		return l
 	}
 	l := &lane{
-		LaneLoad: fsm.LaneLoad{Lane: key}, queue: b.queueOf(key), throttle: throttle.New(b.cfg), special: -1, consumed: -1,
+		LaneLoad: task.LaneLoad{Lane: key}, queue: b.queueOf(key), throttle: throttle.New(b.cfg), special: -1, consumed: -1,
 	}
 	l.Pulled = l.isPulledByPolicy()
 	l.queue.lanes++
@@ -124,7 +124,7 @@ func (b *book) open(key fsm.Lane) *lane {
 }
 
 // update takes a lane's load after an entry.
-func (b *book) update(load fsm.LaneLoad) {
+func (b *book) update(load task.LaneLoad) {
 	if _, ok := b.lanes[load.Lane]; !ok && load.Ready == 0 && load.Firing == 0 {
 		return
 	}
@@ -210,7 +210,7 @@ func (b *book) leaveEntry() {
 }
 
 // ended takes how an attempt came out whose settle is in the entry being put together.
-func (b *book) ended(key fsm.Lane, how *throttle.Ending) {
+func (b *book) ended(key task.Lane, how *throttle.Ending) {
 	l, ok := b.lanes[key]
 	if !ok {
 		return
@@ -251,7 +251,7 @@ func (b *book) letIn() {
 }
 
 // demandChanged is told that a consumer asks for tasks of a lane, or that none does any more.
-func (b *book) demandChanged(key fsm.Lane) {
+func (b *book) demandChanged(key task.Lane) {
 	l := b.open(key)
 	l.asked, l.demands = false, nil
 	b.consumed.set(l, b.lead.desk.Asked(key))

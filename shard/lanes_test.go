@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // toEach schedules a task for each of n receivers.
@@ -41,9 +41,9 @@ func TestStrangers(t *testing.T) {
 		defer c.close()
 		var mu sync.Mutex
 		hanging, most := 0, 0
-		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			if !strings.HasPrefix(a.Task.Id, "dead") {
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
 			mu.Lock()
 			hanging++
@@ -53,7 +53,7 @@ func TestStrangers(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			hanging--
-			return fsm.Outcome{Error: "timeout"}
+			return task.Outcome{Error: "timeout"}
 		}
 		n := c.leader()
 		due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
@@ -92,9 +92,9 @@ func TestFullLanesAreLeftAlone(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
 		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
 		defer c.close()
-		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			<-ctx.Done()
-			return fsm.Outcome{Error: "timeout"}
+			return task.Outcome{Error: "timeout"}
 		}
 		n := c.leader()
 		const lanes = 300

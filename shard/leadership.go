@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
@@ -139,7 +140,7 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 	}
 	err = l.awaitReady(ctx)
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+		err = fmt.Errorf("%w: %w", task.ErrNotProposed, err)
 	}
 	return reserved, err
 }

@@ -5,39 +5,39 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease begins a demand of a consumer for req.Max tasks, which lasts until it is withdrawn or this leadership ends. The
-// error is an *fsm.NotLeaderError. Namespace and queue must be named.
-func (s *Shard) Lease(req fsm.LeaseRequest, c desk.Consumer) (*desk.Demand, error) {
+// error is an *task.NotLeaderError. Namespace and queue must be named.
+func (s *Shard) Lease(req task.LeaseRequest, c desk.Consumer) (*desk.Demand, error) {
 	l := s.current()
 	if l == nil {
 		return nil, s.notLeader()
 	}
-	lane := fsm.Lane{Namespace: req.Namespace, Queue: req.Queue}
+	lane := task.Lane{Namespace: req.Namespace, Queue: req.Queue}
 	return l.desk.Open(lane, desk.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
 }
 
 // newDesk opens the desk of a leadership.
 func newDesk(l *leadership) *desk.Desk {
 	return desk.NewDesk(desk.Config{
-		Changed: func(lane fsm.Lane) {
+		Changed: func(lane task.Lane) {
 			l.proposer.intake.tell(func(b *book) { b.demandChanged(lane) })
 		},
-		Look: func(lane fsm.Lane) {
+		Look: func(lane task.Lane) {
 			l.proposer.intake.tell(func(b *book) { b.looks.add(lane) })
 		},
 		Task:    l.leasedTask,
 		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },
-		Release: func(grants []fsm.Grant) []fsm.Grant { return l.firing.release(grants) },
+		Release: func(grants []task.Grant) []task.Grant { return l.firing.release(grants) },
 	})
 }
 
 // leasedTask returns what a consumer gets for a grant; nil if its lease is not to be had any more.
-func (l *leadership) leasedTask(g fsm.Grant) *fsmpb.Task {
+func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	s := l.shard
 	now, _ := s.clock.now()
 	task, leaseEndMs, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence)
@@ -52,8 +52,8 @@ func (l *leadership) leasedTask(g fsm.Grant) *fsmpb.Task {
 }
 
 // leased picks the grants that answer consumers' demands.
-func leased(grants []fsm.Grant) []fsm.Grant {
-	var leased []fsm.Grant
+func leased(grants []task.Grant) []task.Grant {
+	var leased []task.Grant
 	for _, g := range grants {
 		if g.Tag != 0 {
 			leased = append(leased, g)
@@ -84,13 +84,13 @@ func (l *leadership) closeDesk() {
 			if wait > longestHold || !sleep(l.shard.attempts.ctx, wait) {
 				return // a clock that was set back: their leases end
 			}
-			l.desk.Start([]fsm.Grant{g})
+			l.desk.Start([]task.Grant{g})
 		}
 	}()
 }
 
 // takeLeased takes the leases that are held to their instants, in their order.
-func (f *firing) takeLeased() []fsm.Grant {
+func (f *firing) takeLeased() []task.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	held := f.held
@@ -98,7 +98,7 @@ func (f *firing) takeLeased() []fsm.Grant {
 	slices.SortFunc(held, func(a, b heldGrant) int {
 		return cmp.Or(cmp.Compare(a.StartMs, b.StartMs), cmp.Compare(a.order, b.order))
 	})
-	var grants []fsm.Grant
+	var grants []task.Grant
 	for _, g := range held {
 		grants = append(grants, g.Grant)
 	}

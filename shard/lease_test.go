@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -29,7 +29,7 @@ func (p *puller) Nothing(look uint64) {
 	p.looks = append(p.looks, look)
 }
 
-func (p *puller) Take(l fsm.Leased) {
+func (p *puller) Take(l task.Leased) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range l.Tasks {
@@ -63,7 +63,7 @@ func (p *puller) counts() (answers, tasks int) {
 func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration) (*puller, *desk.Demand) {
 	t.Helper()
 	p := &puller{}
-	d, err := n.Lease(fsm.LeaseRequest{Namespace: "default", Queue: queue, Max: total, Lease: lease}, p)
+	d, err := n.Lease(task.LeaseRequest{Namespace: "default", Queue: queue, Max: total, Lease: lease}, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func isLimited(p *fsmpb.QueuePolicy) bool { return p.GetMaxInFlight() > 0 || p.G
 const notLimited = 50 * time.Millisecond
 
 // Lend is the owner's side of a queue's limits: it takes what a borrower says, and lends it permits, for which the call
-// may wait half a second. Nothing of it is in the log. Errors are *fsm.NotLeaderError and a context's.
+// may wait half a second. Nothing of it is in the log. Errors are *task.NotLeaderError and a context's.
 func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	l, err := s.leadership(ctx)
 	if err != nil {

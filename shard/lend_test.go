@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // toOwner takes every call to the leader of the shard that owns all queues.
@@ -20,7 +20,7 @@ type toOwner struct {
 }
 
 func (o *toOwner) Borrow(ctx context.Context, ask Borrow) (Loan, error) {
-	err := error(&fsm.NotLeaderError{})
+	err := error(&task.NotLeaderError{})
 	for _, id := range o.owner.ids {
 		o.mu.Lock()
 		s := o.owner.nodes[id].Shard
@@ -45,7 +45,7 @@ type crowd struct {
 	took      time.Duration
 }
 
-func (w *crowd) respond(_ context.Context, a fsm.Attempt) fsm.Outcome {
+func (w *crowd) respond(_ context.Context, a task.Attempt) task.Outcome {
 	w.mu.Lock()
 	w.now++
 	w.most = max(w.most, w.now)
@@ -56,7 +56,7 @@ func (w *crowd) respond(_ context.Context, a fsm.Attempt) fsm.Outcome {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now--
-	return fsm.Outcome{Delivered: true}
+	return task.Outcome{Delivered: true}
 }
 
 func (w *crowd) read() (most, begun int) {
@@ -169,7 +169,7 @@ func TestLimitAcrossTakeover(t *testing.T) {
 		var mu sync.Mutex
 		running := map[string]bool{} // by webhook id: the same attempt may run on two nodes
 		most := 0
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			mu.Lock()
 			running[a.Task.Id] = true
 			most = max(most, len(running))
@@ -178,7 +178,7 @@ func TestLimitAcrossTakeover(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			delete(running, a.Task.Id)
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		n := c.leader()
 		var cmds []*fsmpb.Command
@@ -211,11 +211,11 @@ func TestBrokenReceiver(t *testing.T) {
 		n := c.leader()
 		const tasks = 1000
 		back := time.Now().Add(10 * time.Minute)
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			if a.Task.Id == "other" || time.Now().After(back) {
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
-			return fsm.Outcome{Error: "connection refused"}
+			return task.Outcome{Error: "connection refused"}
 		}
 		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 		var cmds []*fsmpb.Command

@@ -3,14 +3,14 @@ package shard
 import (
 	"math"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // looks are the lanes whose consumers have asked whether anything is there, and since when by the leader's clock, in
 // Unix milliseconds; 0: since the next entry is put together.
-type looks map[fsm.Lane]int64
+type looks map[task.Lane]int64
 
-func (l *looks) add(lane fsm.Lane) {
+func (l *looks) add(lane task.Lane) {
 	if *l == nil {
 		*l = looks{}
 	}
@@ -43,7 +43,7 @@ func (p *proposer) answerLooks() {
 }
 
 // willGrant reports whether a later entry grants the tasks that wait in a lane now, if the lane has consumers.
-func (b *book) willGrant(key fsm.Lane) bool {
+func (b *book) willGrant(key task.Lane) bool {
 	l := b.lanes[key]
 	return l != nil && l.Pulled && l.consumed >= 0 && l.Ready > 0 && !l.queue.isShut()
 }

@@ -3,7 +3,7 @@ package shard
 import (
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // While users call, a backlog is granted in bursts with rests between them.
@@ -79,8 +79,8 @@ func (p *pacing) landed(now time.Time, took time.Duration, granted int, ofBacklo
 }
 
 // waitingBeside is how many tasks wait in the lanes that an entry granted something in.
-func waitingBeside(grants []fsm.Grant, loads []fsm.LaneLoad) (n int) {
-	granted := make(map[fsm.Lane]bool)
+func waitingBeside(grants []task.Grant, loads []task.LaneLoad) (n int) {
+	granted := make(map[task.Lane]bool)
 	for _, g := range grants {
 		granted[g.Lane] = true
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestNoHeartbeatFastPath: no handler reaches the transport, and the optional interfaces are those of the inner one.
@@ -123,8 +124,8 @@ func TestDeposedLeaderReads(t *testing.T) {
 		old := c.leader()
 		old.must(t, schedule("a", time.Now().Add(time.Hour)))
 		c.cut(old.cfg.NodeID)
-		if task, err := old.Get(t.Context(), "", "a", false); !errors.Is(err, fsm.ErrNotProposed) {
-			t.Errorf("read %v, %v", task, err)
+		if got, err := old.Get(t.Context(), "", "a", false); !errors.Is(err, task.ErrNotProposed) {
+			t.Errorf("read %v, %v", got, err)
 		}
 		next := c.leader(c.others(old.cfg.NodeID)...)
 		next.must(t, cancelOf("a"))
@@ -154,7 +155,7 @@ func TestAmbiguity(t *testing.T) {
 				gates[n.cfg.NodeID].stopEntries(true)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				replies := make(chan []fsm.Reply, 2)
+				replies := make(chan []task.Reply, 2)
 				do := func(cmds ...*fsmpb.Command) {
 					go func() { replies <- n.Do(ctx, cmds) }()
 					synctest.Wait()
@@ -169,9 +170,9 @@ func TestAmbiguity(t *testing.T) {
 				var unknown, not int
 				for range 2 {
 					switch err := (<-replies)[0].Err; {
-					case errors.Is(err, fsm.ErrUnknown):
+					case errors.Is(err, task.ErrUnknown):
 						unknown++
-					case errors.Is(err, fsm.ErrNotProposed):
+					case errors.Is(err, task.ErrNotProposed):
 						not++
 					default:
 						t.Error(err)
@@ -532,7 +533,7 @@ func TestTransferGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		hang := make(chan struct{})
-		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { <-hang; return fsm.Outcome{Delivered: true} }
+		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { <-hang; return task.Outcome{Delivered: true} }
 		c.startAll()
 		defer c.close()
 		defer close(hang)

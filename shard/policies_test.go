@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // decided stands for the control group: the policies of all queues, the same on all nodes.
@@ -188,10 +189,10 @@ func TestQueueTarget(t *testing.T) {
 		})
 		c := newReplicas(t, 1, d.governs).startAll()
 		defer c.close()
-		attempts := make(chan fsm.Attempt, 10)
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		attempts := make(chan task.Attempt, 10)
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			attempts <- a
-			return fsm.Outcome{Error: "500"}
+			return task.Outcome{Error: "500"}
 		}
 		n := c.leader()
 		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
@@ -262,7 +263,7 @@ func TestLostTarget(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
 		defer c.close()
 		release := make(chan struct{})
-		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { <-release; return fsm.Outcome{Delivered: true} }
+		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { <-release; return task.Outcome{Delivered: true} }
 		n, due := c.leader(), time.Now().Add(time.Second)
 		n.mustAll(t, []*fsmpb.Command{inQueue("q", "a", due), inQueue("q", "b", due), inQueue("q", "c", due)})
 		time.Sleep(2 * time.Second)
@@ -291,14 +292,14 @@ func TestBatches(t *testing.T) {
 		defer c.close()
 		failed := map[string]bool{}
 		var mu sync.Mutex
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			mu.Lock()
 			defer mu.Unlock()
 			if a.Task.Id == "t03" && !failed[a.Task.Id] {
 				failed[a.Task.Id] = true
-				return fsm.Outcome{Error: "500"}
+				return task.Outcome{Error: "500"}
 			}
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		n, due := c.leader(), time.Now().Add(time.Minute)
 		var cmds []*fsmpb.Command
@@ -319,7 +320,7 @@ func TestBatches(t *testing.T) {
 
 func TestBatchesOf(t *testing.T) {
 	of := func(url string, bytes int) begun {
-		return begun{Attempt: fsm.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{
+		return begun{Attempt: task.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{
 			Target: &fsmpb.Target{Url: url}, Payload: make([]byte, bytes),
 		}}}}
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // refusalPause is how long an entry waits that Raft turned away for now.
@@ -243,7 +243,7 @@ func (p *proposer) finish(e *entry, got applied) {
 }
 
 // land brings the book up to the entry, starts what it granted, and sees whether more can be granted already.
-func (p *proposer) land(loads []fsm.LaneLoad, grants []fsm.Grant, renewed bool) {
+func (p *proposer) land(loads []task.LaneLoad, grants []task.Grant, renewed bool) {
 	stand, back := p.book.applied(loads, grants, renewed)
 	p.lead.desk.Granted(leased(grants))
 	p.tellReady(loads)
@@ -272,7 +272,7 @@ func (p *proposer) lookAgain() {
 }
 
 // tellReady has consumers know how much waits in the lanes that an entry has changed.
-func (p *proposer) tellReady(loads []fsm.LaneLoad) {
+func (p *proposer) tellReady(loads []task.LaneLoad) {
 	for _, load := range loads {
 		if load.Pulled {
 			p.lead.desk.Ready(load.Lane, load.Ready)
@@ -286,8 +286,8 @@ func (p *proposer) retire() {
 	p.shard.metrics.broken.Set(0)
 }
 
-func repliesOf(results []*fsmpb.Result) []fsm.Reply {
-	replies := make([]fsm.Reply, len(results))
+func repliesOf(results []*fsmpb.Result) []task.Reply {
+	replies := make([]task.Reply, len(results))
 	for i, r := range results {
 		replies[i].Result = r
 	}

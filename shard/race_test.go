@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestCancelAgainstFire forces the race both ways: the log decides, and the answer is kept.
@@ -23,25 +23,25 @@ func TestCancelAgainstFire(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		at       time.Duration // of the cancel, after the due time
-		out      fsm.Outcome
+		out      task.Outcome
 		outcome  fsmpb.CancelOutcome
 		arrivals int
 		state    fsmpb.State
 	}{
 		{
-			"before the grant", -minHorizon - 5*time.Millisecond, fsm.Outcome{Delivered: true},
+			"before the grant", -minHorizon - 5*time.Millisecond, task.Outcome{Delivered: true},
 			cancelled, 0, fsmpb.State_STATE_CANCELLED,
 		},
-		{"granted, not begun", -5 * time.Millisecond, fsm.Outcome{Delivered: true}, stopped, 0, fsmpb.State_STATE_CANCELLED},
-		{"begun, succeeds", 5 * time.Millisecond, fsm.Outcome{Delivered: true}, stopped, 1, fsmpb.State_STATE_DELIVERED},
-		{"begun, fails", 5 * time.Millisecond, fsm.Outcome{Error: "503"}, stopped, 1, fsmpb.State_STATE_CANCELLED},
-		{"delivered", 50 * time.Millisecond, fsm.Outcome{Delivered: true}, fired, 1, fsmpb.State_STATE_DELIVERED},
+		{"granted, not begun", -5 * time.Millisecond, task.Outcome{Delivered: true}, stopped, 0, fsmpb.State_STATE_CANCELLED},
+		{"begun, succeeds", 5 * time.Millisecond, task.Outcome{Delivered: true}, stopped, 1, fsmpb.State_STATE_DELIVERED},
+		{"begun, fails", 5 * time.Millisecond, task.Outcome{Error: "503"}, stopped, 1, fsmpb.State_STATE_CANCELLED},
+		{"delivered", 50 * time.Millisecond, task.Outcome{Delivered: true}, fired, 1, fsmpb.State_STATE_DELIVERED},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, 1, nil).startAll()
 				defer c.close()
-				c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome {
+				c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
 					time.Sleep(20 * time.Millisecond)
 					return test.out
 				}
@@ -71,12 +71,12 @@ func TestFailoverRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Policy.Window = 7 }).startAll()
 		defer c.close()
-		c.sink.respond = func(ctx context.Context, _ fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(ctx context.Context, _ task.Attempt) task.Outcome {
 			select {
 			case <-ctx.Done():
-				return fsm.Outcome{Error: "cut"}
+				return task.Outcome{Error: "cut"}
 			case <-time.After(5 * time.Second):
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
 		}
 		n, due := c.leader(), time.Now().Add(time.Minute)
@@ -115,9 +115,9 @@ func TestTransferRepeatsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
 		defer c.close()
-		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
 			time.Sleep(3 * time.Millisecond)
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		n, begin := c.leader(), time.Now().Add(time.Minute)
 		const tasks = 2000
@@ -161,7 +161,7 @@ func TestTransferRepeatsNothing(t *testing.T) {
 func TestDueAttemptsRun(t *testing.T) {
 	oneReplica(t, func(t *testing.T, _ *replicas, n *node) {
 		f := newFiring(n.current()) // one that does not run
-		f.add([]fsm.Grant{{ID: "a"}, {ID: "leased", Tag: 1}}, false)
+		f.add([]task.Grant{{ID: "a"}, {ID: "leased", Tag: 1}}, false)
 		due := f.due()
 		if got := n.attempts.count(); len(due) != 2 || got != 1 {
 			t.Errorf("%d are due, and %d count as running", len(due), got)
@@ -242,13 +242,13 @@ func TestSuccessAfterDeposition(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
 		defer c.close()
 		release := make(chan struct{})
-		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			if len(c.sink.of(a.Task.Id)) == 1 {
 				<-release
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
 			<-ctx.Done()
-			return fsm.Outcome{Error: "never"}
+			return task.Outcome{Error: "never"}
 		}
 		n, due := c.leader(), time.Now().Add(time.Second)
 		cmd := schedule("a", due)

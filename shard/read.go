@@ -6,12 +6,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *fsm.NotLeaderError on
+// Get returns the task as its leader knows it, nil if there is none; it is linearizable, and *task.NotLeaderError on
 // other replicas. With stale, any replica answers from what it has applied, unless it is barred.
 func (s *Shard) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	return readAs(ctx, s, stale, func() *fsmpb.Task { return s.machine.Get(namespace, id) })
@@ -52,7 +52,7 @@ func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T,
 }
 
 // Queues returns the names of a namespace's queues that this shard holds a task of or a rule for, sorted; it is
-// linearizable, and *fsm.NotLeaderError on replicas that do not lead.
+// linearizable, and *task.NotLeaderError on replicas that do not lead.
 func (s *Shard) Queues(ctx context.Context, namespace string) ([]string, error) {
 	return readAs(ctx, s, false, func() []string { return s.machine.Queues(namespace) })
 }
@@ -71,9 +71,9 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 
 // QueueSizes yields what this shard holds of each queue, and nothing on a replica that does not lead. It asks no other
 // replica: for a moment after a leader was cut off, it and its successor may both yield.
-func (s *Shard) QueueSizes() iter.Seq[fsm.QueueSize] {
+func (s *Shard) QueueSizes() iter.Seq[task.QueueSize] {
 	if !s.IsLeader() {
-		return func(func(fsm.QueueSize) bool) {}
+		return func(func(task.QueueSize) bool) {}
 	}
 	return s.machine.QueueSizes()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -25,7 +26,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 		if !sleep(ctx, reclaimAfter+time.Duration(try)*reclaimPause) {
 			return
 		}
-		var lost []fsm.Grant
+		var lost []task.Grant
 		lost, open = missing(open, l.shard.cfg.Arrived(ctx, fencesOf(open)))
 		l.firing.release(lost) // what comes too late here is the next leader's
 		if len(lost) > 0 {
@@ -36,7 +37,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 }
 
 // missing picks the leases that their nodes do not have, and those of nodes that did not answer.
-func missing(given []fsm.Given, answers []desk.Arrivals) (lost []fsm.Grant, unknown []fsm.Given) {
+func missing(given []fsm.Given, answers []desk.Arrivals) (lost []task.Grant, unknown []fsm.Given) {
 	arrived := map[uint64]bool{}
 	answered := map[uint32]bool{}
 	for _, a := range answers {

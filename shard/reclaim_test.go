@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -32,7 +32,7 @@ func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 	t.Helper()
 	n.must(t, inQueue("work", id, time.Now()))
 	p := &puller{}
-	d, err := n.Lease(fsm.LeaseRequest{
+	d, err := n.Lease(task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: 1, Lease: time.Hour, Holder: holder,
 	}, p)
 	if err != nil {

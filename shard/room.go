@@ -7,9 +7,10 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// SetRoom says what the shard's replicas lack that it would need to grow: fsm.ErrNoRoom, an fsm.ErrNoMemory, or nil,
+// SetRoom says what the shard's replicas lack that it would need to grow: task.ErrNoRoom, a task.ErrNoMemory, or nil,
 // nothing. Its leader refuses commands that need room with that error, and carries out all others: those are small, and
 // let things go.
 func (s *Shard) SetRoom(lack error) {
@@ -33,7 +34,7 @@ func (s *Shard) lacking() error {
 
 // doInPlace is Do without those commands that need room. A call that is remembered needs none: its repeat is answered
 // as it was then. To know which are, this replica must have applied all that leaders before it committed.
-func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []fsm.Reply {
+func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error) []task.Reply {
 	l, err := s.leadership(ctx)
 	if err != nil {
 		return refuse(len(cmds), err) // whoever leads may have room
@@ -51,7 +52,7 @@ func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error
 			rest, at = append(rest, cmd), append(at, i)
 		}
 	}
-	if refused := float64(len(cmds) - len(rest)); errors.Is(lack, fsm.ErrNoMemory) {
+	if refused := float64(len(cmds) - len(rest)); errors.Is(lack, task.ErrNoMemory) {
 		s.metrics.noMemory.Add(refused)
 	} else {
 		s.metrics.noRoom.Add(refused)

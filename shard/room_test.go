@@ -8,14 +8,14 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Without room a leader refuses what needs some and carries out the rest, in order; whoever does not lead says so.
 func TestNoRoom(t *testing.T) {
 	for name, lack := range map[string]error{
-		"disks": fsm.ErrNoRoom, "memory": &fsm.MemoryError{Node: "n2", Limit: "1GiB"},
+		"disks": task.ErrNoRoom, "memory": &task.MemoryError{Node: "n2", Limit: "1GiB"},
 	} {
 		t.Run(name, func(t *testing.T) { testLack(t, lack) })
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // drawPolicies changes some of the policies, and shares the others, as the control group does.
@@ -25,7 +26,7 @@ func drawPolicies(t *rapid.T, old []*fsmpb.QueuePolicy) []*fsmpb.QueuePolicy {
 			continue
 		}
 		policies[name] = &fsmpb.QueuePolicy{
-			Namespace: fsm.DefaultNamespace, Queue: name, Paused: rapid.Bool().Draw(t, "paused"),
+			Namespace: task.DefaultNamespace, Queue: name, Paused: rapid.Bool().Draw(t, "paused"),
 			KeepDoneMs: rapid.Int64Range(0, 2).Draw(t, "keep"),
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Shard is this node's replica of one shard, and its leader whenever Raft says so.
@@ -100,16 +101,16 @@ func (s *Shard) open() error {
 }
 
 // Do has the leader commit commands, and answers each. They keep their order, and no other order is promised beyond the
-// shard's log. Do writes into the commands. Errors are *fsm.NotLeaderError, fsm.ErrOverloaded, fsm.ErrNoRoom and
-// fsm.ErrNoMemory (nothing was proposed), fsm.ErrNotProposed and fsm.ErrUnknown.
-func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+// shard's log. Do writes into the commands. Errors are *task.NotLeaderError, task.ErrOverloaded, task.ErrNoRoom and
+// task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and task.ErrUnknown.
+func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if lack := s.lacking(); lack != nil {
 		return s.doInPlace(ctx, cmds, lack)
 	}
 	return s.do(ctx, cmds)
 }
 
-func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if len(cmds) == 0 {
 		return nil
 	}
@@ -129,7 +130,7 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 	}
 	c, err := newCall(cmds)
 	if err != nil {
-		return s.refuse(len(cmds), fmt.Errorf("%w: %w", fsm.ErrNotProposed, err))
+		return s.refuse(len(cmds), fmt.Errorf("%w: %w", task.ErrNotProposed, err))
 	}
 	if err := intake.enqueue(c, reserved); err != nil {
 		return s.refuse(len(cmds), err)
@@ -143,8 +144,8 @@ func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
 }
 
 // refuse is the answer to so many commands, of which none was proposed.
-func (s *Shard) refuse(commands int, err error) []fsm.Reply {
-	if errors.Is(err, fsm.ErrOverloaded) {
+func (s *Shard) refuse(commands int, err error) []task.Reply {
+	if errors.Is(err, task.ErrOverloaded) {
 		s.metrics.refused.Add(float64(commands))
 	}
 	return refuse(commands, err)
@@ -165,7 +166,7 @@ func (s *Shard) leadership(ctx context.Context) (*leadership, error) {
 		case <-s.raftDown:
 			return nil, s.notLeader()
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", fsm.ErrNotProposed, context.Cause(ctx))
+			return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, context.Cause(ctx))
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestTwoDays schedules a task 48 hours ahead, takes the leader away every few hours by cutting it off or killing it,
@@ -53,7 +53,7 @@ func TestRetriesToDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
 		defer c.close()
-		c.sink.respond = func(context.Context, fsm.Attempt) fsm.Outcome { return fsm.Outcome{Error: "500\xff"} }
+		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { return task.Outcome{Error: "500\xff"} }
 		cmd := schedule("a", time.Now().Add(time.Second))
 		cmd.GetSchedule().Spec.Retry = &fsmpb.Retry{MaxAttempts: 4, MinBackoffMs: 1000, MaxBackoffMs: 3000}
 		c.leader().must(t, cmd)
@@ -82,12 +82,12 @@ func TestLaneWindow(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Window = 5 }).startAll()
 		defer c.close()
 		release := make(chan struct{})
-		c.sink.respond = func(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			if a.Task.Spec.Target.Url != "http://receiver.test:80/hook" {
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
 			<-release
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		var cmds []*fsmpb.Command

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
@@ -127,7 +128,7 @@ func (s *Shard) logOutgrown() float64 {
 // snapshotPressure is by how far the log has outgrown what made a snapshot due. Where a node has no memory for more
 // tasks it is the highest: what is freed while a snapshot is written keeps its room until that is done.
 func (s *Shard) snapshotPressure() float64 {
-	if errors.Is(s.lacking(), fsm.ErrNoMemory) {
+	if errors.Is(s.lacking(), task.ErrNoMemory) {
 		return pressureLate
 	}
 	return s.logOutgrown()

@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // scheduleStorm schedules n tasks for one receiver, due at once or evenly within a time.
@@ -48,9 +48,9 @@ func TestStorm(t *testing.T) {
 		defer c.close()
 		var mu sync.Mutex
 		var now, most, goroutines int
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			if strings.HasPrefix(a.Task.Id, "punctual") {
-				return fsm.Outcome{Delivered: true}
+				return task.Outcome{Delivered: true}
 			}
 			mu.Lock()
 			now++
@@ -60,7 +60,7 @@ func TestStorm(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			now--
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		lead := c.leader()
 		const storm, punctual = 20_000, 200
@@ -113,11 +113,11 @@ func BenchmarkStorm(b *testing.B) {
 	for range b.N {
 		const storm, punctual = 200_000, 1000
 		c := newReplicas(b, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
-		c.sink.respond = func(_ context.Context, a fsm.Attempt) fsm.Outcome {
+		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			if strings.HasPrefix(a.Task.Id, "storm") {
 				<-time.After(5 * time.Millisecond)
 			}
-			return fsm.Outcome{Delivered: true}
+			return task.Outcome{Delivered: true}
 		}
 		lead := c.leader()
 		due := time.Now().Add(15 * time.Second).Truncate(time.Millisecond)

@@ -14,12 +14,13 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func TestBackoffBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		least := time.Duration(rapid.Int64Range(1, int64(fsm.MaxBackoff)).Draw(t, "least"))
-		most := time.Duration(rapid.Int64Range(1, int64(fsm.MaxBackoff)).Draw(t, "most"))
+		least := time.Duration(rapid.Int64Range(1, int64(task.MaxBackoff)).Draw(t, "least"))
+		most := time.Duration(rapid.Int64Range(1, int64(task.MaxBackoff)).Draw(t, "most"))
 		n := rapid.Uint32Range(1, 2000).Draw(t, "n")
 		got := backoff(n, least, most, rapid.Float64Range(0, 0.999).Draw(t, "spread"))
 		if got < least || got > max(least, most) {
@@ -37,18 +38,18 @@ func TestVerdict(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		attempts uint32
-		out      fsm.Outcome
+		out      task.Outcome
 		verdict  fsmpb.Verdict
 		from, to time.Duration // of the retry
 	}{
-		{"success", 1, fsm.Outcome{Delivered: true}, fsmpb.Verdict_VERDICT_DELIVERED, 0, 0},
-		{"first failure", 1, fsm.Outcome{Error: "500"}, retry, time.Second, 2 * time.Second},
-		{"third failure", 3, fsm.Outcome{Error: "500"}, retry, 4 * time.Second, 8 * time.Second},
-		{"the last", 10, fsm.Outcome{Error: "500"}, dead, 0, 0},
-		{"gone", 1, fsm.Outcome{Error: "410", Permanent: true}, dead, 0, 0},
-		{"later, please", 1, fsm.Outcome{Error: "429", RetryAfter: time.Minute}, retry, time.Minute, time.Minute},
-		{"sooner, please", 3, fsm.Outcome{Error: "429", RetryAfter: time.Millisecond}, retry, 4 * time.Second, 8 * time.Second},
-		{"next year", 1, fsm.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, retry, maxRetryAfter, maxRetryAfter},
+		{"success", 1, task.Outcome{Delivered: true}, fsmpb.Verdict_VERDICT_DELIVERED, 0, 0},
+		{"first failure", 1, task.Outcome{Error: "500"}, retry, time.Second, 2 * time.Second},
+		{"third failure", 3, task.Outcome{Error: "500"}, retry, 4 * time.Second, 8 * time.Second},
+		{"the last", 10, task.Outcome{Error: "500"}, dead, 0, 0},
+		{"gone", 1, task.Outcome{Error: "410", Permanent: true}, dead, 0, 0},
+		{"later, please", 1, task.Outcome{Error: "429", RetryAfter: time.Minute}, retry, time.Minute, time.Minute},
+		{"sooner, please", 3, task.Outcome{Error: "429", RetryAfter: time.Millisecond}, retry, 4 * time.Second, 8 * time.Second},
+		{"next year", 1, task.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, retry, maxRetryAfter, maxRetryAfter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, policy.planOf(nil, nil), test.out, now)
@@ -63,9 +64,9 @@ func TestVerdict(t *testing.T) {
 }
 
 func TestCutError(t *testing.T) {
-	for _, text := range []string{"", "short", "bad \xff byte", strings.Repeat("é", fsm.MaxErrorBytes)} {
+	for _, text := range []string{"", "short", "bad \xff byte", strings.Repeat("é", task.MaxErrorBytes)} {
 		got := cutError(text)
-		if len(got) > fsm.MaxErrorBytes || strings.ToValidUTF8(got, "") != got {
+		if len(got) > task.MaxErrorBytes || strings.ToValidUTF8(got, "") != got {
 			t.Errorf("%q", got)
 		}
 	}
@@ -138,7 +139,7 @@ func TestQueueBounds(t *testing.T) {
 	for range 2000 {
 		q.settle(settle{framed: make([]byte, 50)})
 	}
-	if err := q.enqueue(call1(t, 256<<10, 4), nil); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := q.enqueue(call1(t, 256<<10, 4), nil); !errors.Is(err, task.ErrOverloaded) {
 		t.Errorf("over the limit: %v", err)
 	}
 	taken := 0
@@ -215,7 +216,7 @@ func TestQueueModel(t *testing.T) {
 					continue
 				}
 				for _, s := range w.segments {
-					replies := make([]fsm.Reply, s.n)
+					replies := make([]task.Reply, s.n)
 					for i := range replies {
 						replies[i].Result = &fsmpb.Result{Revision: uint64(s.from + i + 1)}
 					}
@@ -250,7 +251,7 @@ func TestQueueModel(t *testing.T) {
 				rt.Fatalf("%d bytes are pending, and said to be are %d", pending, got)
 			}
 		}
-		q.close(fsm.ErrNotProposed)
+		q.close(task.ErrNotProposed)
 		if q.pendingBytes() != 0 {
 			rt.Errorf("%d bytes left", q.pendingBytes())
 		}
@@ -271,15 +272,15 @@ func TestReservedRoomIsKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := q.enqueue(call1(t, 1, 1), nil); !errors.Is(err, fsm.ErrOverloaded) {
+	if err := q.enqueue(call1(t, 1, 1), nil); !errors.Is(err, task.ErrOverloaded) {
 		t.Errorf("beside it: %v", err)
 	}
 	if err := q.enqueue(call1(t, 512<<10, 5), room); err != nil {
 		t.Error(err)
 	}
 	q.release(room)
-	q.close(fsm.ErrNotProposed)
-	if _, err := q.reserve(1); !errors.Is(err, fsm.ErrNotProposed) {
+	q.close(task.ErrNotProposed)
+	if _, err := q.reserve(1); !errors.Is(err, task.ErrNotProposed) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -315,8 +316,8 @@ func TestConfig(t *testing.T) {
 		Policy: Policy{Window: 3},
 	}
 	full, err := good.withDefaults()
-	if err != nil || full.EndSlot != fsm.Slots || full.Policy.Window != 3 ||
-		full.Policy.MaxAttempts != fsm.DefaultMaxAttempts {
+	if err != nil || full.EndSlot != task.Slots || full.Policy.Window != 3 ||
+		full.Policy.MaxAttempts != task.DefaultMaxAttempts {
 		t.Errorf("%+v, %v", full, err)
 	}
 	for name, spoil := range map[string]func(*Config){
@@ -400,15 +401,15 @@ func TestPlan(t *testing.T) {
 func TestListedDelaysAreExact(t *testing.T) {
 	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
 	rapid.Check(t, func(t *rapid.T) {
-		delays := rapid.SliceOfN(rapid.Int64Range(1, fsm.MaxBackoff.Milliseconds()), 1, fsm.MaxRetryDelays).Draw(t, "delays")
-		attempts := rapid.Uint32Range(0, 2*fsm.MaxRetryDelays).Draw(t, "attempts")
+		delays := rapid.SliceOfN(rapid.Int64Range(1, task.MaxBackoff.Milliseconds()), 1, task.MaxRetryDelays).Draw(t, "delays")
+		attempts := rapid.Uint32Range(0, 2*task.MaxRetryDelays).Draw(t, "attempts")
 		plan := p.planOf(&fsmpb.Task{Spec: &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: delays, MaxAttempts: attempts}}}, nil)
 		if attempts == 0 {
 			attempts = uint32(len(delays)) + 1
 		}
 		later := time.Duration(rapid.Int64Range(0, 90_000).Draw(t, "Retry-After")) * time.Second
 		for n := uint32(1); n <= attempts; n++ {
-			s := p.verdict(&fsmpb.Task{Attempts: n}, plan, fsm.Outcome{Error: "500", RetryAfter: later}, now)
+			s := p.verdict(&fsmpb.Task{Attempts: n}, plan, task.Outcome{Error: "500", RetryAfter: later}, now)
 			want := max(delays[min(int(n), len(delays))-1], min(later, maxRetryAfter).Milliseconds())
 			switch {
 			case n == attempts && s.Verdict == fsmpb.Verdict_VERDICT_DEAD:
@@ -423,13 +424,13 @@ func TestListedDelaysAreExact(t *testing.T) {
 // it is gone with the next Advance and the cancel's answer with it.
 func TestEverySettleKeepsATombstone(t *testing.T) {
 	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
-	task, plan := &fsmpb.Task{Attempts: 1}, p.planOf(nil, nil)
+	attempted, plan := &fsmpb.Task{Attempts: 1}, p.planOf(nil, nil)
 	for name, settle := range map[string]*fsmpb.Settle{
 		"released":  p.released(now),
 		"stopped":   p.stopped(now),
-		"delivered": p.verdict(task, plan, fsm.Outcome{Delivered: true}, now),
-		"retry":     p.verdict(task, plan, fsm.Outcome{Error: "500"}, now),
-		"dead":      p.verdict(task, plan, fsm.Outcome{Permanent: true}, now),
+		"delivered": p.verdict(attempted, plan, task.Outcome{Delivered: true}, now),
+		"retry":     p.verdict(attempted, plan, task.Outcome{Error: "500"}, now),
+		"dead":      p.verdict(attempted, plan, task.Outcome{Permanent: true}, now),
 	} {
 		if want := now.Add(p.KeepDone).UnixMilli(); settle.KeepUntilMs != want {
 			t.Errorf("%s: kept until %d, not %d", name, settle.KeepUntilMs, want)

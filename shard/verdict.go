@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxRetryAfter is how far a receiver may put off the next attempt.
@@ -31,7 +31,7 @@ func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	own, queues := spec.GetRetry(), queue.GetRetry()
 	r := plan{
 		timeout:     first(spec.GetTarget().GetTimeoutMs(), queue.GetTarget().GetTimeoutMs(), p.Timeout),
-		maxAttempts: orDefault(orDefault(fsm.AttemptsOf(own), fsm.AttemptsOf(queues)), p.MaxAttempts),
+		maxAttempts: orDefault(orDefault(task.AttemptsOf(own), task.AttemptsOf(queues)), p.MaxAttempts),
 		minBackoff:  first(own.GetMinBackoffMs(), queues.GetMinBackoffMs(), p.MinBackoff),
 		maxBackoff:  first(own.GetMaxBackoffMs(), queues.GetMaxBackoffMs(), p.MaxBackoff),
 	}
@@ -57,7 +57,7 @@ func (r plan) backoff(n uint32) time.Duration {
 }
 
 // verdict decides what an attempt's outcome means for its task. Fence and occurrence are filled in by newSettle.
-func (p Policy) verdict(t *fsmpb.Task, r plan, out fsm.Outcome, now time.Time) *fsmpb.Settle {
+func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, now time.Time) *fsmpb.Settle {
 	s := &fsmpb.Settle{KeepUntilMs: now.Add(p.KeepDone).UnixMilli(), Error: cutError(out.Error)}
 	switch {
 	case out.Delivered:
@@ -110,10 +110,10 @@ func verdictName(v fsmpb.Verdict) string {
 // cutError makes a text fit for the log: valid, and no longer than is kept.
 func cutError(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= fsm.MaxErrorBytes {
+	if len(text) <= task.MaxErrorBytes {
 		return text
 	}
-	return strings.ToValidUTF8(text[:fsm.MaxErrorBytes], "")
+	return strings.ToValidUTF8(text[:task.MaxErrorBytes], "")
 }
 
 func orDefault[T comparable](value, otherwise T) T {

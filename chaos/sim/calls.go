@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/router"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -21,7 +21,7 @@ type here struct{ p *process }
 
 var _ router.Shards = here{}
 
-func (h here) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
+func (h here) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	s, err := h.p.shard(id)
 	if err == nil {
 		return s.Do(ctx, cmds)
@@ -29,8 +29,8 @@ func (h here) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Re
 	return refuse(len(cmds), err)
 }
 
-func refuse(n int, err error) []fsm.Reply {
-	replies := make([]fsm.Reply, n)
+func refuse(n int, err error) []task.Reply {
+	replies := make([]task.Reply, n)
 	for i := range replies {
 		replies[i].Err = err
 	}
@@ -87,15 +87,15 @@ type there struct {
 var _ router.Shards = there{}
 
 // Do sends copies: the other side writes into them.
-func (t there) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.Reply {
+func (t there) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	sent := make([]*fsmpb.Command, len(cmds))
 	for i, c := range cmds {
 		sent[i] = proto.CloneOf(c)
 	}
-	replies, err := wire.Call(ctx, t.p.host, t.node, func(ctx context.Context, at *wire.Host) []fsm.Reply {
+	replies, err := wire.Call(ctx, t.p.host, t.node, func(ctx context.Context, at *wire.Host) []task.Reply {
 		p := t.p.world.processAt(at)
 		if p == nil {
-			return refuse(len(sent), fsm.ErrNotProposed)
+			return refuse(len(sent), task.ErrNotProposed)
 		}
 		return here{p}.Do(ctx, id, sent)
 	})
@@ -108,9 +108,9 @@ func (t there) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []fsm.R
 // callError tells what is certain: a call that was not sent was not carried out.
 func callError(err error) error {
 	if errors.Is(err, wire.ErrNotSent) {
-		return fmt.Errorf("%w: %w", fsm.ErrNotProposed, err)
+		return fmt.Errorf("%w: %w", task.ErrNotProposed, err)
 	}
-	return fmt.Errorf("%w: %w", fsm.ErrUnknown, err)
+	return fmt.Errorf("%w: %w", task.ErrUnknown, err)
 }
 
 // askThere is a call that changes nothing.
@@ -122,7 +122,7 @@ func askThere[T any](ctx context.Context, t there, ask func(context.Context, her
 	a, err := wire.Call(ctx, t.p.host, t.node, func(ctx context.Context, at *wire.Host) answer {
 		p := t.p.world.processAt(at)
 		if p == nil {
-			return answer{err: fsm.ErrNotProposed}
+			return answer{err: task.ErrNotProposed}
 		}
 		value, err := ask(ctx, here{p})
 		return answer{value, err}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // pulledQueue is the queue whose tasks are leased by consumers.
@@ -52,8 +52,8 @@ const (
 func (l *load) lease(ctx context.Context, rng *rand.Rand) (_ []lease, ok bool) {
 	w := l.world
 	asked := w.rec.Now()
-	request := fsm.LeaseRequest{
-		Namespace: fsm.DefaultNamespace, Queue: pulledQueue, Max: 1 + rng.IntN(5),
+	request := task.LeaseRequest{
+		Namespace: task.DefaultNamespace, Queue: pulledQueue, Max: 1 + rng.IntN(5),
 		Lease: between(rng, span(minLease, leaseSpan)),
 	}
 	wait := max(20*time.Second, w.cfg.pace.heartbeat)

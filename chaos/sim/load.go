@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // load plays scripts against the cluster.
@@ -117,7 +117,7 @@ func (l *load) call(ctx context.Context, n *Node, patience time.Duration, o oper
 }
 
 // callAll tries operations in one call. What of it was answered is recorded.
-func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops []operation, batch bool) []fsm.Reply {
+func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops []operation, batch bool) []task.Reply {
 	w := l.world
 	numbers := make([]int, len(ops))
 	for i, o := range ops {
@@ -126,9 +126,9 @@ func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops
 		numbers[i] = w.rec.Begin(what)
 		l.called(what.ID)
 	}
-	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []fsm.Reply {
+	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []task.Reply {
 		return p.receive(ctx, ops)
-	}, func(err error) []fsm.Reply { return refuse(len(ops), err) })
+	}, func(err error) []task.Reply { return refuse(len(ops), err) })
 	for i, reply := range replies {
 		outcome, answer := told(reply)
 		if answer.Status == statusKeyReused {
@@ -144,7 +144,7 @@ func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do 
 	failed func(error) T) T {
 	p := n.running()
 	if p == nil {
-		return failed(fsm.ErrNotProposed) // connection refused
+		return failed(task.ErrNotProposed) // connection refused
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -164,9 +164,9 @@ func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do 
 	case answer := <-answers:
 		return answer
 	case <-ctx.Done():
-		return failed(fsm.ErrUnknown)
+		return failed(task.ErrUnknown)
 	case <-p.host.Life().Done():
-		return failed(fsm.ErrUnknown)
+		return failed(task.ErrUnknown)
 	}
 }
 
@@ -243,7 +243,7 @@ func (l *load) read(ctx context.Context, n *Node, what history.Call,
 
 // shardOf is where an id lives.
 func (w *World) shardOf(id string) uint32 {
-	slot := fsm.Slot("", id)
+	slot := task.Slot("", id)
 	for _, r := range w.state.Slots {
 		if slot < r.End {
 			return r.Shard

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/router"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
@@ -153,7 +153,7 @@ func (p *process) shard(id uint32) (*shard.Shard, error) {
 	if s := p.shards[id]; s != nil {
 		return s, nil
 	}
-	return nil, &fsm.NotLeaderError{Shard: id}
+	return nil, &task.NotLeaderError{Shard: id}
 }
 
 func (p *process) all() []replica {

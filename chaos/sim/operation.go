@@ -8,12 +8,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// task is what a schedule asks for.
-type task struct {
+// taskSpec is a schedule's request.
+type taskSpec struct {
 	fireAt      time.Time
 	delay       time.Duration // in place of fireAt
 	queue       string
@@ -35,7 +35,7 @@ type operation struct {
 // target is where pushed tasks go. Its lane is the queue's.
 const target = "http://receiver.test/hook"
 
-func (l *load) spec(op int64, t task) *fsmpb.Spec {
+func (l *load) spec(op int64, t taskSpec) *fsmpb.Spec {
 	s := &fsmpb.Spec{
 		Queue:          t.queue,
 		Payload:        payload{Op: op, Fail: t.fail, Hold: t.hold.Milliseconds(), Gone: t.gone}.encode(),
@@ -49,7 +49,7 @@ func (l *load) spec(op int64, t task) *fsmpb.Spec {
 }
 
 // plan is a schedule of a task. What counts from its receipt is filled in by the node that receives it.
-func (l *load) plan(op int64, t task) *fsmpb.Schedule {
+func (l *load) plan(op int64, t taskSpec) *fsmpb.Schedule {
 	s := &fsmpb.Schedule{Spec: l.spec(op, t)}
 	if t.fireAt.IsZero() {
 		s.DelayMs = proto.Int64(t.delay.Milliseconds())
@@ -70,7 +70,7 @@ func (l *load) operation(kind history.Kind, id string, ask history.Ask) operatio
 	}
 }
 
-func (l *load) schedule(id string, t task) operation {
+func (l *load) schedule(id string, t taskSpec) operation {
 	o := l.operation(history.Schedule, id, history.Ask{
 		IfAbsent: t.ifAbsent, IfRevision: t.ifRevision, Expires: t.expires > 0,
 	})
@@ -106,7 +106,7 @@ func (l *load) touch(id string, delay time.Duration, orSchedule bool) operation 
 	o := l.operation(history.Touch, id, history.Ask{Delay: delay, OrSchedule: orSchedule})
 	touch := &fsmpb.Touch{DelayMs: proto.Int64(delay.Milliseconds())}
 	if orSchedule {
-		touch.OrSchedule = l.plan(o.what.Op, task{delay: delay})
+		touch.OrSchedule = l.plan(o.what.Op, taskSpec{delay: delay})
 		o.what.Ask.Body = history.Fingerprint(touch.OrSchedule.Spec.Payload)
 	}
 	o.cmd.Op = &fsmpb.Command_Touch{Touch: touch}
@@ -148,7 +148,7 @@ var statuses = map[fsmpb.Code]int{
 }
 
 // told is what a reply says.
-func told(reply fsm.Reply) (history.Outcome, history.Answer) {
+func told(reply task.Reply) (history.Outcome, history.Answer) {
 	if reply.Err != nil {
 		return toldError(reply.Err)
 	}
@@ -169,9 +169,9 @@ func told(reply fsm.Reply) (history.Outcome, history.Answer) {
 
 func toldError(err error) (history.Outcome, history.Answer) {
 	switch {
-	case errors.Is(err, fsm.ErrUnknown):
+	case errors.Is(err, task.ErrUnknown):
 		return history.Unknown, history.Answer{Status: statusUnknown, Error: err.Error()}
-	case errors.Is(err, fsm.ErrNotProposed), errors.Is(err, fsm.ErrOverloaded):
+	case errors.Is(err, task.ErrNotProposed), errors.Is(err, task.ErrOverloaded):
 		return history.Failed, history.Answer{Status: statusUncommitted, Error: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return history.Unknown, history.Answer{Status: statusUnknown, Error: err.Error()}

@@ -111,7 +111,7 @@ func (l *load) placeProbes() {
 		id := fmt.Sprintf("probe-%d", i)
 		if shard := l.world.shardOf(id); l.probes[shard] == "" {
 			l.probes[shard] = id
-			l.new(rng, id, task{delay: probeDelay})
+			l.new(rng, id, taskSpec{delay: probeDelay})
 		}
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
 // Lease begins a demand at a shard led by this process.
-func (h here) Lease(id uint32, req fsm.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
+func (h here) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
 	s, err := h.p.shard(id)
 	if err != nil {
 		return nil, err

@@ -6,21 +6,21 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // receive carries out a call as the HTTP API has it done: what counts from its receipt counts by the time that this
 // node goes by, which is not always the truth, and is refused while the node does not know the time.
-func (p *process) receive(ctx context.Context, ops []operation) []fsm.Reply {
+func (p *process) receive(ctx context.Context, ops []operation) []task.Reply {
 	now, sure := p.now()
-	replies := make([]fsm.Reply, len(ops))
+	replies := make([]task.Reply, len(ops))
 	var cmds []*fsmpb.Command
 	var places []int
 	for i, o := range ops {
 		if !sure && o.counts() {
-			replies[i].Err = fsm.ErrNotProposed
+			replies[i].Err = task.ErrNotProposed
 			continue
 		}
 		cmds, places = append(cmds, o.received(now)), append(places, i)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // payload is what a task carries: who wrote it, and what the receiver is to do.
@@ -68,19 +68,19 @@ func (r *receiver) moods() (down, deaf bool, slow, there, back time.Duration) {
 type deliverer struct{ p *process }
 
 // Deliver makes one attempt. What has left the process arrives, whatever becomes of the process meanwhile.
-func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	if !d.p.host.Gate() {
 		<-ctx.Done()
-		return fsm.Outcome{Error: "this process has ended"}
+		return task.Outcome{Error: "this process has ended"}
 	}
 	w := d.p.world
 	d.p.beginsRightly(a)
 	down, deaf, slow, there, back := w.receiver.moods()
 	if !wire.Sleep(ctx, there) {
-		return fsm.Outcome{Error: "timeout"}
+		return task.Outcome{Error: "timeout"}
 	}
 	if down {
-		return fsm.Outcome{Error: "connection refused"}
+		return task.Outcome{Error: "connection refused"}
 	}
 	body := decode(a.Task.Spec.Payload)
 	hold := max(time.Duration(body.Hold)*time.Millisecond, slow)
@@ -98,10 +98,10 @@ func (d deliverer) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 	w.rec.Arrive(arrival)
 	if !heard {
 		<-ctx.Done()
-		return fsm.Outcome{Error: "timeout"}
+		return task.Outcome{Error: "timeout"}
 	}
 	if !wire.Sleep(ctx, hold+back) || !d.p.host.Gate() {
-		return fsm.Outcome{Error: "timeout"}
+		return task.Outcome{Error: "timeout"}
 	}
 	return outcomeOf(status)
 }
@@ -116,19 +116,19 @@ func statusOf(body payload, attempt uint32) int {
 	return 200
 }
 
-func outcomeOf(status int) fsm.Outcome {
+func outcomeOf(status int) task.Outcome {
 	switch status {
 	case 200:
-		return fsm.Outcome{Delivered: true}
+		return task.Outcome{Delivered: true}
 	case 410:
-		return fsm.Outcome{Permanent: true, Error: "410 gone"}
+		return task.Outcome{Permanent: true, Error: "410 gone"}
 	}
-	return fsm.Outcome{Error: "500 internal server error"}
+	return task.Outcome{Error: "500 internal server error"}
 }
 
 // DeliverBatch makes several attempts in one request: they go and come together.
-func (d deliverer) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
-	outcomes := make([]fsm.Outcome, len(batch))
+func (d deliverer) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
+	outcomes := make([]task.Outcome, len(batch))
 	var wg sync.WaitGroup
 	for i, a := range batch {
 		wg.Go(func() { outcomes[i] = d.Deliver(ctx, a) })
@@ -140,7 +140,7 @@ func (d deliverer) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.
 // beginsRightly looks at what nobody outside can see: that an attempt's grant has been committed, and that it is due by
 // the clock of the node that begins it. (What was due by the clock of the leader before, or by this one before it was
 // set back, may go on. It is not early then by true time.)
-func (p *process) beginsRightly(a fsm.Attempt) {
+func (p *process) beginsRightly(a task.Attempt) {
 	p.isGranted(a)
 	due := time.UnixMilli(a.Task.FireAtMs)
 	if by := p.node.clock.now(); by.Before(due) && time.Now().Before(due) {
@@ -150,7 +150,7 @@ func (p *process) beginsRightly(a fsm.Attempt) {
 }
 
 // isGranted: what a machine has applied was committed.
-func (p *process) isGranted(a fsm.Attempt) {
+func (p *process) isGranted(a task.Attempt) {
 	s, err := p.shard(p.world.shardOf(a.Task.Id))
 	if err != nil {
 		return // it is being opened, or closed

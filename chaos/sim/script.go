@@ -53,17 +53,17 @@ func (l *load) play(rng *rand.Rand, i int) {
 }
 
 // new schedules a task, and tells whether that was acknowledged.
-func (l *load) new(rng *rand.Rand, id string, t task) (history.Answer, bool) {
+func (l *load) new(rng *rand.Rand, id string, t taskSpec) (history.Answer, bool) {
 	outcome, answer := l.perform(rng, l.schedule(id, t))
 	return answer, outcome == history.OK
 }
 
 // timed is a task due at an instant or after a delay.
-func (l *load) timed(rng *rand.Rand) task {
+func (l *load) timed(rng *rand.Rand) taskSpec {
 	if rng.IntN(2) == 0 {
-		return task{delay: l.delay(rng)}
+		return taskSpec{delay: l.delay(rng)}
 	}
-	return task{fireAt: l.due(rng)}
+	return taskSpec{fireAt: l.due(rng)}
 }
 
 // playPlain is the task that is scheduled, read sometimes, and left alone.
@@ -86,7 +86,7 @@ func (l *load) playStorm(rng *rand.Rand, id string) {
 	due, hold := l.due(rng), time.Duration(rng.Int64N(int64(3*time.Second)))
 	ops := make([]operation, 5+rng.IntN(60))
 	for i := range ops {
-		ops[i] = l.schedule(fmt.Sprintf("%s.%d", id, i), task{fireAt: due, hold: hold})
+		ops[i] = l.schedule(fmt.Sprintf("%s.%d", id, i), taskSpec{fireAt: due, hold: hold})
 	}
 	replies := l.callAll(l.world.ctx, l.anyNode(rng), l.patience(rng), ops, true)
 	for i, o := range ops {
@@ -105,7 +105,7 @@ func (l *load) playRetried(rng *rand.Rand, id string) {
 
 // playDead fails until its attempts are used up, or the receiver wants no more.
 func (l *load) playDead(rng *rand.Rand, id string) {
-	t := task{fireAt: l.due(rng), maxAttempts: 1 + rng.Uint32N(4)}
+	t := taskSpec{fireAt: l.due(rng), maxAttempts: 1 + rng.Uint32N(4)}
 	if t.gone = rng.IntN(2) == 0; !t.gone {
 		t.fail = 1000
 	}
@@ -121,7 +121,7 @@ func (l *load) playCancelled(rng *rand.Rand, id string) {
 // playCancelledAtDue cancels within some milliseconds of the due time, twice: the answers must be one.
 func (l *load) playCancelledAtDue(rng *rand.Rand, id string) {
 	due := l.due(rng)
-	l.new(rng, id, task{fireAt: due, fail: rng.Uint32N(2), hold: time.Duration(rng.IntN(100)) * time.Millisecond})
+	l.new(rng, id, taskSpec{fireAt: due, fail: rng.Uint32N(2), hold: time.Duration(rng.IntN(100)) * time.Millisecond})
 	l.world.sleep(time.Until(due) - time.Duration(rng.IntN(100)-30)*time.Millisecond)
 	for range 2 {
 		l.perform(rng, l.cancel(id))
@@ -142,7 +142,7 @@ func (l *load) playReplacedAndCancelled(rng *rand.Rand, id string) {
 // playReplacedAtDue replaces a task while it is being attempted.
 func (l *load) playReplacedAtDue(rng *rand.Rand, id string) {
 	due := l.due(rng)
-	l.new(rng, id, task{fireAt: due, fail: rng.Uint32N(3), hold: time.Duration(rng.IntN(200)) * time.Millisecond})
+	l.new(rng, id, taskSpec{fireAt: due, fail: rng.Uint32N(3), hold: time.Duration(rng.IntN(200)) * time.Millisecond})
 	l.world.sleep(time.Until(due) - time.Duration(rng.IntN(300)-100)*time.Millisecond)
 	l.new(rng, id, l.timed(rng))
 }
@@ -154,7 +154,7 @@ func (l *load) playPatched(rng *rand.Rand, id string) {
 
 // playTouched starts a delay again, some times.
 func (l *load) playTouched(rng *rand.Rand, id string) {
-	l.new(rng, id, task{delay: l.delay(rng)})
+	l.new(rng, id, taskSpec{delay: l.delay(rng)})
 	for range 1 + rng.IntN(4) {
 		l.world.sleep(l.offset(rng))
 		l.perform(rng, l.touch(id, l.delay(rng), rng.IntN(3) == 0))
@@ -162,17 +162,17 @@ func (l *load) playTouched(rng *rand.Rand, id string) {
 }
 
 func (l *load) playFired(rng *rand.Rand, id string) {
-	l.new(rng, id, task{fireAt: l.due(rng), fail: rng.Uint32N(2)})
+	l.new(rng, id, taskSpec{fireAt: l.due(rng), fail: rng.Uint32N(2)})
 	l.world.sleep(l.offset(rng))
 	l.perform(rng, l.fire(id))
 }
 
 // playConditional schedules with conditions, of which the second and the third cannot hold.
 func (l *load) playConditional(rng *rand.Rand, id string) {
-	answer, ok := l.new(rng, id, task{fireAt: l.due(rng), ifAbsent: true})
-	l.new(rng, id, task{fireAt: l.due(rng), ifAbsent: true})
+	answer, ok := l.new(rng, id, taskSpec{fireAt: l.due(rng), ifAbsent: true})
+	l.new(rng, id, taskSpec{fireAt: l.due(rng), ifAbsent: true})
 	if ok {
-		l.new(rng, id, task{fireAt: l.due(rng), ifRevision: answer.Revision + 1<<40})
+		l.new(rng, id, taskSpec{fireAt: l.due(rng), ifRevision: answer.Revision + 1<<40})
 	}
 }
 
@@ -237,7 +237,7 @@ func (l *load) hotCall(rng *rand.Rand, id string) func(n *Node, patience time.Du
 	delay := min(l.delay(rng), 2*time.Second)
 	switch n := rng.IntN(100); {
 	case n < 30:
-		o = l.schedule(id, task{delay: delay})
+		o = l.schedule(id, taskSpec{delay: delay})
 	case n < 40:
 		o = l.patch(id, delay, rng.IntN(2) == 0)
 	case n < 55:

@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // World is a simulated cluster and what is around it. It lives in one synctest bubble.
@@ -59,7 +59,7 @@ func (w *World) place() *clusterpb.ControlState {
 	state := &clusterpb.ControlState{ClusterId: "simulated"}
 	shards := uint32(w.cfg.Shards)
 	for id := uint32(1); id <= shards; id++ {
-		first, end := (id-1)*fsm.Slots/shards, id*fsm.Slots/shards
+		first, end := (id-1)*task.Slots/shards, id*task.Slots/shards
 		state.Slots = append(state.Slots, &clusterpb.SlotRange{First: first, End: end, Shard: id})
 		s := &clusterpb.Shard{Id: id}
 		for i := range w.cfg.Replicas {

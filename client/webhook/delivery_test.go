@@ -12,8 +12,8 @@ import (
 
 	"github.com/belfryhq/belfry/client/webhook"
 	"github.com/belfryhq/belfry/delivery"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -34,8 +34,8 @@ func sender(t *testing.T, now func() time.Time) *delivery.Webhook {
 	return w
 }
 
-func attempt(url, id string, fence uint64, payload []byte, secrets ...string) fsm.Attempt {
-	a := fsm.Attempt{Timeout: 10 * time.Second, Task: &fsmpb.Task{
+func attempt(url, id string, fence uint64, payload []byte, secrets ...string) task.Attempt {
+	a := task.Attempt{Timeout: 10 * time.Second, Task: &fsmpb.Task{
 		Id: id, Spec: &fsmpb.Spec{Payload: payload, Queue: "orders", Target: &fsmpb.Target{Url: url}},
 		FireAtMs: time.Date(2026, 11, 21, 10, 0, 0, 7e6, time.UTC).UnixMilli(), Attempts: 2, Fence: fence, WebhookId: "msg_" + id,
 	}}
@@ -91,7 +91,7 @@ func TestNodesDeliveriesAreRefused(t *testing.T) {
 	w := sender(t, nil)
 	for name, c := range map[string]struct {
 		by     *delivery.Webhook
-		a      fsm.Attempt
+		a      task.Attempt
 		reason string
 	}{
 		"unsigned": {w, attempt(url, "a", 7, nil), "no signature"}, "another secret": {w, attempt(url, "a", 7, nil, secretB), "no signature"},
@@ -118,7 +118,7 @@ func TestNodesBatchesAreVerified(t *testing.T) {
 	w := sender(t, nil)
 	url, got := receiver(t)
 	for round, stale := range []string{"", "b"} {
-		batch := []fsm.Attempt{attempt(url, "a", uint64(10+round), []byte("1"), secretA), attempt(url, "b", uint64(10-round), nil, secretA)}
+		batch := []task.Attempt{attempt(url, "a", uint64(10+round), []byte("1"), secretA), attempt(url, "b", uint64(10-round), nil, secretA)}
 		for i, out := range w.DeliverBatch(t.Context(), batch) {
 			if !out.Delivered {
 				t.Fatalf("round %d, event %d: %+v", round, i, out)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -266,19 +266,19 @@ type Receiver struct {
 var _ shard.Deliverer = (*Receiver)(nil)
 
 // Deliver counts the attempt.
-func (r *Receiver) Deliver(_ context.Context, a fsm.Attempt) fsm.Outcome {
+func (r *Receiver) Deliver(_ context.Context, a task.Attempt) task.Outcome {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.attempts == nil {
 		r.attempts = make(map[string]int)
 	}
 	r.attempts[a.Task.Id]++
-	return fsm.Outcome{Delivered: true}
+	return task.Outcome{Delivered: true}
 }
 
 // DeliverBatch counts each attempt.
-func (r *Receiver) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
-	outcomes := make([]fsm.Outcome, len(batch))
+func (r *Receiver) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
+	outcomes := make([]task.Outcome, len(batch))
 	for i, a := range batch {
 		outcomes[i] = r.Deliver(ctx, a)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestNothingIsLost while consumers come and go, at nodes that are cut off now and then.
@@ -204,10 +204,10 @@ func TestClose(t *testing.T) {
 		}
 		time.Sleep(time.Until(at) - time.Millisecond)
 		go w.pullers["a"].Close()
-		if err := <-left; !errors.Is(err, fsm.ErrNotProposed) {
+		if err := <-left; !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("left with %v", err)
 		}
-		if _, err := w.lease(t.Context(), "a", 1); !errors.Is(err, fsm.ErrNotProposed) {
+		if _, err := w.lease(t.Context(), "a", 1); !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("came with %v", err)
 		}
 		got := 0

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -46,7 +46,7 @@ type Config struct {
 	// State is the control group's; its shards are asked for tasks, and its nodes for what came to them.
 	State func() *clusterpb.ControlState
 	// Local begins a demand at a shard's leader, if that is here.
-	Local func(shard uint32, req fsm.LeaseRequest, c desk.Consumer) (Demand, error)
+	Local func(shard uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error)
 	// Open begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
 	Open func(ctx context.Context, node string) (Stream, error)
 	// Arrived asks another node which leases of a shard came to it; see Puller.ArrivedHere.
@@ -54,7 +54,7 @@ type Config struct {
 	Leaders Leaders
 	Alive   func(node string) bool // a hint; nil: everybody
 	// Do carries out commands; tasks are released by it.
-	Do func(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply
+	Do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
 	MaxWaiting int           // consumers that wait at once; 0: 100 000
 	Linger     time.Duration // how long a task is kept at least that nobody takes; 0: 10 ms

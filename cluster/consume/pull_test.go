@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // released is how many tasks went back untouched.
@@ -251,7 +251,7 @@ func TestTooManyWait(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if _, err := w.lease(ctx, "a", 1); !errors.Is(err, fsm.ErrOverloaded) {
+		if _, err := w.lease(ctx, "a", 1); !errors.Is(err, task.ErrOverloaded) {
 			t.Errorf("the third: %v", err)
 		}
 		cancel()
@@ -322,7 +322,7 @@ func TestLargeTasksForMany(t *testing.T) {
 
 // look leases the tasks that are there already, and waits for no others.
 func (w *world) look(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
-	return w.pullers[node].Lease(ctx, fsm.LeaseRequest{
+	return w.pullers[node].Lease(ctx, task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute, Look: true,
 	})
 }

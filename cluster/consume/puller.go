@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Puller is where this node's consumers wait. Its methods are safe for concurrent use.
@@ -56,14 +56,14 @@ func New(cfg Config) *Puller {
 }
 
 var (
-	errClosed = fmt.Errorf("%w: this node is being closed", fsm.ErrNotProposed)
-	errNoMap  = fmt.Errorf("%w: this node does not know the shards yet", fsm.ErrNotProposed)
+	errClosed = fmt.Errorf("%w: this node is being closed", task.ErrNotProposed)
+	errNoMap  = fmt.Errorf("%w: this node does not know the shards yet", task.ErrNotProposed)
 )
 
 // Lease waits until there is a due task that the consumer may have, and returns it with what else has come by then, up
 // to its max; or until ctx ends, or, for one that only looks, every shard's leader has said that nothing is there, and
 // then returns none. The request must be valid, its namespace and queue named.
-func (p *Puller) Lease(ctx context.Context, req fsm.LeaseRequest) ([]*fsmpb.Task, error) {
+func (p *Puller) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
 	w := &waiter{max: req.Max, looks: req.Look, served: make(chan struct{})}
 	if err := p.enter(key{req.Namespace, req.Queue, req.Lease}, w); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (p *Puller) enter(k key, w *waiter) error {
 	case p.closed:
 		return errClosed
 	case p.waiting >= p.cfg.MaxWaiting:
-		return fmt.Errorf("%w: %d consumers", fsm.ErrOverloaded, p.waiting)
+		return fmt.Errorf("%w: %d consumers", task.ErrOverloaded, p.waiting)
 	case !p.follow():
 		return errNoMap
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Serve answers another node's demands for the shards that are led here, until the stream ends or stopping is closed.
@@ -50,7 +50,7 @@ type session struct {
 }
 
 // errSlow ends a stream whose other end does not take what it asked for.
-var errSlow = fmt.Errorf("%w: more than %d bytes wait to be sent", fsm.ErrOverloaded, maxOutboxBytes)
+var errSlow = fmt.Errorf("%w: more than %d bytes wait to be sent", task.ErrOverloaded, maxOutboxBytes)
 
 func (s *session) receive(ctx context.Context, stream ServerStream) error {
 	for {
@@ -84,7 +84,7 @@ func (s *session) handle(msg *clusterpb.PullDemand) {
 
 func (s *session) begin(msg *clusterpb.PullDemand) {
 	c := &consumer{session: s, number: msg.Number}
-	d, err := s.puller.cfg.Local(msg.Shard, fsm.LeaseRequest{
+	d, err := s.puller.cfg.Local(msg.Shard, task.LeaseRequest{
 		Namespace: msg.Namespace, Queue: msg.Queue, Max: int(min(msg.Total, maxNeed)),
 		Lease: time.Duration(msg.LeaseMs) * time.Millisecond, Holder: msg.Holder,
 	}, c)
@@ -197,7 +197,7 @@ type consumer struct {
 }
 
 // Take queues tasks for the stream.
-func (c *consumer) Take(leased fsm.Leased) {
+func (c *consumer) Take(leased task.Leased) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (c *consumer) End(err error) {
 // endOf names the reason for the other side, which tells one reason from the others: somebody else leads.
 func endOf(err error) *clusterpb.CallError {
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED, Detail: err.Error()}
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	if errors.As(err, &notLeader) {
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
 	}

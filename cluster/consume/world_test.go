@@ -16,8 +16,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
@@ -67,8 +67,8 @@ func (s slowStore) Close() error               { return nil }
 
 type nobody struct{}
 
-func (nobody) Deliver(context.Context, fsm.Attempt) fsm.Outcome { panic("nothing is pushed") }
-func (nobody) DeliverBatch(context.Context, []fsm.Attempt) []fsm.Outcome {
+func (nobody) Deliver(context.Context, task.Attempt) task.Outcome { panic("nothing is pushed") }
+func (nobody) DeliverBatch(context.Context, []task.Attempt) []task.Outcome {
 	panic("nothing is pushed")
 }
 
@@ -90,7 +90,7 @@ func newWorld(t *testing.T, shards int, tune func(*Config)) *world {
 	for _, node := range nodes {
 		cfg := Config{
 			Self: node, State: func() *clusterpb.ControlState { return w.state }, Leaders: w, Do: w.do,
-			Local: func(s uint32, req fsm.LeaseRequest, c desk.Consumer) (Demand, error) {
+			Local: func(s uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error) {
 				return w.local(node, s, req, c)
 			},
 			Open: func(ctx context.Context, to string) (Stream, error) { return w.dial(ctx, node, to) },
@@ -173,15 +173,15 @@ func (w *world) lead(id uint32, node string, told bool) {
 	}
 	for _, o := range ended {
 		o.d.Withdraw()
-		o.c.End(&fsm.NotLeaderError{Shard: id, Leader: node})
+		o.c.End(&task.NotLeaderError{Shard: id, Leader: node})
 	}
 }
 
-func (w *world) local(node string, id uint32, req fsm.LeaseRequest, c desk.Consumer) (Demand, error) {
+func (w *world) local(node string, id uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.leader[id] != node {
-		return nil, &fsm.NotLeaderError{Shard: id, Leader: w.leader[id]}
+		return nil, &task.NotLeaderError{Shard: id, Leader: w.leader[id]}
 	}
 	d, err := w.shards[id].Lease(req, c)
 	if err == nil {
@@ -202,13 +202,13 @@ func shardOf(task string) uint32 {
 	return uint32(id)
 }
 
-func (w *world) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (w *world) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	time.Sleep(onTheWire)
 	byShard := map[uint32][]int{}
 	for i, c := range cmds {
 		byShard[shardOf(c.Id)] = append(byShard[shardOf(c.Id)], i)
 	}
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	var wg sync.WaitGroup
 	for id, at := range byShard {
 		wg.Go(func() {
@@ -249,7 +249,7 @@ func ack(t *fsmpb.Task) *fsmpb.Command {
 }
 
 func (w *world) lease(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
-	return w.pullers[node].Lease(ctx, fsm.LeaseRequest{
+	return w.pullers[node].Lease(ctx, task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute,
 	})
 }

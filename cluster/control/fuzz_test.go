@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // formed is a cluster of two nodes with a queue.
@@ -61,7 +61,7 @@ func FuzzControlApply(f *testing.F) {
 		register("c", 1, 2), register("a", 9, 3), register("", 1, 1), setQueue(policy("r", 1)), setQueue(policy("q", 2)),
 		setQueue(&fsmpb.QueuePolicy{}), deleteQueue("q"), deleteQueue("none"), {Version: Version}, {Version: Version + 1},
 		{Op: &clusterpb.ControlEntry_Init{Init: &clusterpb.Init{ClusterId: "c", Slots: []*clusterpb.SlotRange{
-			{First: 0, End: 10, Shard: 2}, {First: 10, End: fsm.Slots, Shard: 1}}}}},
+			{First: 0, End: 10, Shard: 2}, {First: 10, End: task.Slots, Shard: 1}}}}},
 		{Op: &clusterpb.ControlEntry_Place{Place: &clusterpb.Place{Shards: []*clusterpb.Shard{
 			{Id: 1, Replicas: []string{"a", "b"}, Preferred: "a"}, {Id: 99, Replicas: []string{"a"}, Preferred: "a"}}}}},
 		{Op: &clusterpb.ControlEntry_Register{}}, {Op: &clusterpb.ControlEntry_SetQueue{}},
@@ -113,7 +113,7 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 			}
 			next = r.End
 		}
-		if next != fsm.Slots {
+		if next != task.Slots {
 			t.Errorf("slots end at %d", next)
 		}
 	}

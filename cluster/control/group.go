@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/install"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -176,7 +176,7 @@ func (g *Group) Applied() uint64 { return g.raft.AppliedIndex() }
 func (g *Group) RaftState() raft.RaftState { return g.raft.State() }
 
 // Register adds the node, or refreshes what is known about it, and waits until that is committed. Only the leader can:
-// elsewhere the error is an fsm.NotLeaderError.
+// elsewhere the error is a task.NotLeaderError.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
 	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.raft.State() == raft.Leader {
 		return nil
@@ -194,7 +194,7 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("control group: %w: %w", fsm.ErrNotProposed, ctx.Err())
+		return nil, fmt.Errorf("control group: %w: %w", task.ErrNotProposed, ctx.Err())
 	}
 	future := g.raft.Apply(data, enqueueTimeout(ctx))
 	if err := await(ctx, future); err != nil {
@@ -232,11 +232,11 @@ func (g *Group) explain(err error) error {
 	switch {
 	case errors.Is(err, raft.ErrNotLeader):
 		leader, _ := g.Leader()
-		return &fsm.NotLeaderError{Leader: leader}
+		return &task.NotLeaderError{Leader: leader}
 	case errors.Is(err, raft.ErrEnqueueTimeout), errors.Is(err, raft.ErrLeadershipTransferInProgress):
-		return fmt.Errorf("control group: %w: %w", fsm.ErrNotProposed, err)
+		return fmt.Errorf("control group: %w: %w", task.ErrNotProposed, err)
 	default:
-		return fmt.Errorf("control group: %w: %w", fsm.ErrUnknown, err)
+		return fmt.Errorf("control group: %w: %w", task.ErrUnknown, err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // replica opens one on an in-memory transport, connected to the others'.
@@ -69,7 +69,7 @@ func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
 	joiner, _ := replica(t, dir, "b", false, nil, tr)
 	defer closeGroup(t, joiner)
 
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	node := &clusterpb.Node{Id: "b", PeerAddr: "b:1", CommandVersion: 1, Boot: 1}
 	if err := joiner.Register(t.Context(), node); !errors.As(err, &notLeader) {
 		t.Fatalf("registered by itself: %v", err)
@@ -122,19 +122,19 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 	until(t, other, "the policy is known", func(s *clusterpb.ControlState) bool {
 		return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
 	})
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	if _, err := other.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
 		t.Errorf("set at a follower: %v", err)
 	}
 	if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
 		t.Errorf("deleted at a follower: %v", err)
 	}
-	var field *fsm.FieldError
+	var field *task.FieldError
 	if _, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{Queue: "not a name"}}); !errors.As(err, &field) {
 		t.Errorf("a name that is none: %v", err)
 	}
 	for i := range 2 {
-		got, err := leader.DeleteQueue(ctx, fsm.DefaultNamespace, fsm.DefaultQueue)
+		got, err := leader.DeleteQueue(ctx, task.DefaultNamespace, task.DefaultQueue)
 		if err != nil || got != (Change{Existed: i == 0, Version: 2}) {
 			t.Errorf("deleted, time %d: %+v, %v", i+1, got, err)
 		}

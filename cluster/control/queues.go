@@ -11,23 +11,23 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // MaxQueues is how many queues may have a policy. Queues without one need no entry and are not counted. The number is
 // part of what a log means: another one needs another Version.
 const MaxQueues = 4096
 
-// SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is an
-// *fsm.FieldError, one more than there may be an *fsm.QueuesFullError. Only the leader can set one: elsewhere the error
-// is an *fsm.NotLeaderError. With an expected version the Change says Conflict, and nothing has changed, if the queue's
-// policy has another one by now. The message is read only.
+// SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is a
+// *task.FieldError, one more than there may be a *task.QueuesFullError. Only the leader can set one: elsewhere the
+// error is a *task.NotLeaderError. With an expected version the Change says Conflict, and nothing has changed, if the
+// queue's policy has another one by now. The message is read only.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
 	policy := proto.CloneOf(set.GetPolicy())
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
 	policy.Version = 0 // applying gives it one
-	if err := fsm.CheckQueue(policy); err != nil {
+	if err := task.CheckQueue(policy); err != nil {
 		return Change{}, err
 	}
 	checked := &clusterpb.SetQueue{Policy: policy, Expected: set.Expected}
@@ -60,11 +60,11 @@ func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) 
 }
 
 func names(namespace, queue string) (string, string) {
-	return cmp.Or(namespace, fsm.DefaultNamespace), cmp.Or(queue, fsm.DefaultQueue)
+	return cmp.Or(namespace, task.DefaultNamespace), cmp.Or(queue, task.DefaultQueue)
 }
 
 // errTooMany is the refusal of a queue beyond MaxQueues, in words for the caller.
-var errTooMany = &fsm.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
+var errTooMany = &task.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
 
 // applySetQueue stores a policy that the leader has checked. It does not check the policy's fields: their limits may
 // differ from build to build. The policy belongs to the entry, and no other code holds it.
@@ -127,7 +127,7 @@ func Queue(s *clusterpb.ControlState, namespace, queue string) *fsmpb.QueuePolic
 
 // Queues is the policies of one namespace, sorted by queue. They must not be changed.
 func Queues(s *clusterpb.ControlState, namespace string) []*fsmpb.QueuePolicy {
-	namespace = cmp.Or(namespace, fsm.DefaultNamespace)
+	namespace = cmp.Or(namespace, task.DefaultNamespace)
 	first, _ := findQueue(s, namespace, "")
 	end, _ := findQueue(s, namespace+"\x00", "") // the next namespace there could be
 	return s.Queues[first:end:end]

@@ -14,12 +14,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func policy(queue string, maxInFlight uint32) *fsmpb.QueuePolicy {
-	return &fsmpb.QueuePolicy{Namespace: fsm.DefaultNamespace, Queue: queue, MaxInFlight: maxInFlight}
+	return &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue, MaxInFlight: maxInFlight}
 }
 
 func setQueue(p *fsmpb.QueuePolicy) *clusterpb.ControlEntry {
@@ -29,7 +29,7 @@ func setQueue(p *fsmpb.QueuePolicy) *clusterpb.ControlEntry {
 
 func deleteQueue(queue string) *clusterpb.ControlEntry {
 	return &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_DeleteQueue{
-		DeleteQueue: &clusterpb.DeleteQueue{Namespace: fsm.DefaultNamespace, Queue: queue}}}
+		DeleteQueue: &clusterpb.DeleteQueue{Namespace: task.DefaultNamespace, Queue: queue}}}
 }
 
 // change applies an entry to a machine.
@@ -164,7 +164,7 @@ func full(t testing.TB) *machine {
 
 func TestPoliciesAreBounded(t *testing.T) {
 	m := full(t)
-	var full *fsm.QueuesFullError
+	var full *task.QueuesFullError
 	if _, err := change(t, m, setQueue(policy("one-more", 1))); !errors.As(err, &full) || full.Limit != "4096" ||
 		!errors.Is(err, ErrRefused) {
 		t.Fatalf("one more: %v", err)

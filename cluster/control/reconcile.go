@@ -7,7 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/placement"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Plan is what a new cluster is to be like. Once it is, the plan is no longer looked at.
@@ -45,7 +45,7 @@ func next(state *clusterpb.ControlState, servers []raft.Server, plan Plan) (step
 }
 
 func initialise(plan Plan) (step, error) {
-	ranges, err := placement.Split(fsm.Slots, plan.Shards)
+	ranges, err := placement.Split(task.Slots, plan.Shards)
 	if err != nil {
 		return step{}, err
 	}

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Version is the newest version of control entries that this build writes and reads.
@@ -100,7 +100,7 @@ func shardsOf(slots []*clusterpb.SlotRange) ([]*clusterpb.Shard, error) {
 		next = r.End
 		ids = append(ids, r.Shard)
 	}
-	if next != fsm.Slots {
+	if next != task.Slots {
 		return nil, fmt.Errorf("the slot map ends at %d", next)
 	}
 	slices.Sort(ids)

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Stream is the asking end of the Forward call.
@@ -85,25 +85,25 @@ func (c *Client) Close() {
 }
 
 // Do gives commands of one shard to the node, which must lead it. The replies are in their order.
-func (c *Client) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply {
+func (c *Client) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
 	msg := &clusterpb.Call{Shard: shard, Op: &clusterpb.Call_Commands{Commands: &clusterpb.Commands{Commands: cmds}}}
 	reply, err := c.ask(ctx, msg, false)
 	if err == nil {
 		err = decodeError(reply.Error, shard, c.cfg.Node)
 	}
 	if err == nil && len(reply.Commands) != len(cmds) {
-		err = fmt.Errorf("%w: node %s answered %d of %d commands", fsm.ErrUnknown, c.cfg.Node, len(reply.Commands), len(cmds))
+		err = fmt.Errorf("%w: node %s answered %d of %d commands", task.ErrUnknown, c.cfg.Node, len(reply.Commands), len(cmds))
 	}
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	for i := range replies {
 		if err != nil {
 			replies[i].Err = err
 			continue
 		}
 		answer := reply.Commands[i]
-		replies[i] = fsm.Reply{Result: answer.Result, Err: decodeError(answer.Error, shard, c.cfg.Node)}
+		replies[i] = task.Reply{Result: answer.Result, Err: decodeError(answer.Error, shard, c.cfg.Node)}
 		if replies[i].Result == nil && replies[i].Err == nil {
-			replies[i].Err = fmt.Errorf("%w: node %s answered nothing", fsm.ErrUnknown, c.cfg.Node)
+			replies[i].Err = fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, c.cfg.Node)
 		}
 	}
 	return replies
@@ -131,7 +131,7 @@ func (c *Client) enqueue(k *call) error {
 	case c.closed:
 		return notSent(c.cfg.Node, context.Canceled)
 	case c.outstanding > 0 && c.outstanding+k.size > c.cfg.MaxOutstanding:
-		return fmt.Errorf("%w for node %s: %d bytes", fsm.ErrOverloaded, c.cfg.Node, c.outstanding)
+		return fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding)
 	}
 	c.number++
 	k.msg.Number = c.number

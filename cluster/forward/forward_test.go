@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // pipe is one stream in memory, of which a test can break either end.
@@ -76,11 +76,11 @@ func (p answeringEnd) Recv() (*clusterpb.ForwardRequest, error) {
 
 // localFunc answers commands one by one; reads as its fields say.
 type local struct {
-	do func(ctx context.Context, shard uint32, id string) fsm.Reply
+	do func(ctx context.Context, shard uint32, id string) task.Reply
 }
 
-func (l local) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply {
-	var replies []fsm.Reply
+func (l local) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
+	var replies []task.Reply
 	for _, c := range cmds {
 		replies = append(replies, l.do(ctx, shard, c.Id))
 	}
@@ -115,8 +115,8 @@ func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (
 	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err
 }
 
-func echo(_ context.Context, shard uint32, id string) fsm.Reply {
-	return fsm.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
+func echo(_ context.Context, shard uint32, id string) task.Reply {
+	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }
 
 // served is a client whose streams are answered by the local shards; the newest stream is kept for the test to break.
@@ -234,25 +234,25 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 
 func TestErrorsKeepTheirMeaning(t *testing.T) {
 	for name, c := range map[string]struct{ made, want error }{
-		"not proposed": {fmt.Errorf("x: %w", fsm.ErrNotProposed), fsm.ErrNotProposed},
-		"unknown":      {fsm.ErrUnknown, fsm.ErrUnknown},
-		"overloaded":   {fsm.ErrOverloaded, fsm.ErrOverloaded},
-		"no memory":    {fmt.Errorf("x: %w", &fsm.MemoryError{Node: "n1", Limit: "1GiB"}), fsm.ErrNoMemory},
-		"deadline":     {context.DeadlineExceeded, fsm.ErrUnknown},
-		"not leader":   {&fsm.NotLeaderError{Shard: 3, Leader: "c"}, fsm.ErrNotProposed},
+		"not proposed": {fmt.Errorf("x: %w", task.ErrNotProposed), task.ErrNotProposed},
+		"unknown":      {task.ErrUnknown, task.ErrUnknown},
+		"overloaded":   {task.ErrOverloaded, task.ErrOverloaded},
+		"no memory":    {fmt.Errorf("x: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"}), task.ErrNoMemory},
+		"deadline":     {context.DeadlineExceeded, task.ErrUnknown},
+		"not leader":   {&task.NotLeaderError{Shard: 3, Leader: "c"}, task.ErrNotProposed},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := serve(t, local{func(context.Context, uint32, string) fsm.Reply { return fsm.Reply{Err: c.made} }})
+			s := serve(t, local{func(context.Context, uint32, string) task.Reply { return task.Reply{Err: c.made} }})
 			r := s.Do(t.Context(), 3, command("x"))
 			if !errors.Is(r[0].Err, c.want) || r[0].Result != nil {
 				t.Errorf("command: %v", r[0])
 			}
-			var notLeader *fsm.NotLeaderError
+			var notLeader *task.NotLeaderError
 			if errors.As(c.made, &notLeader) &&
 				(!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
 				t.Errorf("hint: %v", r[0].Err)
 			}
-			var memory *fsm.MemoryError
+			var memory *task.MemoryError
 			if errors.As(c.made, &memory) && r[0].Err.Error() != memory.Error() {
 				t.Errorf("whose memory: %v", r[0].Err)
 			}
@@ -267,41 +267,41 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 }
 
 func TestFullQueuesTravel(t *testing.T) {
-	made := &fsm.QueuesFullError{Limit: "4096"}
-	s := serve(t, local{func(context.Context, uint32, string) fsm.Reply {
-		return fsm.Reply{Err: fmt.Errorf("refused: %w", made)}
+	made := &task.QueuesFullError{Limit: "4096"}
+	s := serve(t, local{func(context.Context, uint32, string) task.Reply {
+		return task.Reply{Err: fmt.Errorf("refused: %w", made)}
 	}})
 	_, err := s.ChangeQueue(t.Context(), deletion("x"))
-	if got, ok := err.(*fsm.QueuesFullError); !ok || *got != *made {
+	if got, ok := err.(*task.QueuesFullError); !ok || *got != *made {
 		t.Errorf("it came as %v", err)
 	}
 }
 
 func TestFieldErrorsTravel(t *testing.T) {
-	made := &fsm.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
-	s := serve(t, local{func(context.Context, uint32, string) fsm.Reply {
-		return fsm.Reply{Err: fmt.Errorf("refused: %w", made)}
+	made := &task.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
+	s := serve(t, local{func(context.Context, uint32, string) task.Reply {
+		return task.Reply{Err: fmt.Errorf("refused: %w", made)}
 	}})
 	_, err := s.ChangeQueue(t.Context(), deletion("x"))
-	if got, ok := err.(*fsm.FieldError); !ok || *got != *made {
+	if got, ok := err.(*task.FieldError); !ok || *got != *made {
 		t.Errorf("%v became %v", made, err)
 	}
 }
 
 // begun is a local whose calls say that they have begun, and then hang.
 func begun(started chan<- string) local {
-	return local{func(ctx context.Context, _ uint32, id string) fsm.Reply {
+	return local{func(ctx context.Context, _ uint32, id string) task.Reply {
 		started <- id
 		<-ctx.Done()
-		return fsm.Reply{Err: ctx.Err()}
+		return task.Reply{Err: ctx.Err()}
 	}}
 }
 
 func TestStreamBrokenMidCall(t *testing.T) {
 	refused := errors.New("the wrong node")
 	for name, c := range map[string]struct{ cause, command, read error }{
-		"broken":  {errBroken, fsm.ErrUnknown, fsm.ErrNotProposed},
-		"refused": {refused, fsm.ErrNotProposed, fsm.ErrNotProposed},
+		"broken":  {errBroken, task.ErrUnknown, task.ErrNotProposed},
+		"refused": {refused, task.ErrNotProposed, task.ErrNotProposed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started := make(chan string)
@@ -338,7 +338,7 @@ func TestUnreachableNodeIsNoticedAtOnce(t *testing.T) {
 	c := NewClient(ClientConfig{Node: "b", Open: func(context.Context) (Stream, error) { return nil, errBroken }})
 	defer c.Close()
 	for range 3 {
-		if err := c.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) || !errors.Is(err, errBroken) {
+		if err := c.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) || !errors.Is(err, errBroken) {
 			t.Fatal(err)
 		}
 	}
@@ -352,7 +352,7 @@ func TestCallerGivesUp(t *testing.T) {
 	go func() { errs <- s.Do(ctx, 1, command("x"))[0].Err }()
 	<-started
 	cancel()
-	if err := <-errs; !errors.Is(err, fsm.ErrUnknown) || !errors.Is(err, context.Canceled) {
+	if err := <-errs; !errors.Is(err, task.ErrUnknown) || !errors.Is(err, context.Canceled) {
 		t.Errorf("sent: %v", err)
 	}
 
@@ -363,7 +363,7 @@ func TestCallerGivesUp(t *testing.T) {
 	defer never.Close()
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Errorf("not sent: %v", err)
 	}
 	if never.outstanding != 0 || len(never.waiting) != 0 {
@@ -372,9 +372,9 @@ func TestCallerGivesUp(t *testing.T) {
 }
 
 func TestDeadlineTravels(t *testing.T) {
-	s := serve(t, local{func(ctx context.Context, _ uint32, _ string) fsm.Reply {
+	s := serve(t, local{func(ctx context.Context, _ uint32, _ string) task.Reply {
 		until, ok := ctx.Deadline()
-		return fsm.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute)}}
+		return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute)}}
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -392,7 +392,7 @@ func TestOutstandingBytesAreBounded(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.Do(ctx, 1, big) }() // one call may exceed the bound, alone
 	<-started
-	if err := s.Do(t.Context(), 1, command("y"))[0].Err; !errors.Is(err, fsm.ErrOverloaded) {
+	if err := s.Do(t.Context(), 1, command("y"))[0].Err; !errors.Is(err, task.ErrOverloaded) {
 		t.Errorf("beside it: %v", err)
 	}
 	cancel()
@@ -406,7 +406,7 @@ func TestOutstandingBytesAreBounded(t *testing.T) {
 func TestClosedClientAnswers(t *testing.T) {
 	s := serve(t, local{echo})
 	s.Close()
-	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
 	}
 }
@@ -416,13 +416,13 @@ func TestServerStopsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun []string
 		finish := make(chan struct{})
-		s := serve(t, local{func(_ context.Context, _ uint32, id string) fsm.Reply {
+		s := serve(t, local{func(_ context.Context, _ uint32, id string) task.Reply {
 			begun = append(begun, id)
 			<-finish
-			return fsm.Reply{Result: &fsmpb.Result{Detail: id}}
+			return task.Reply{Result: &fsmpb.Result{Detail: id}}
 		}})
-		ask := func(id string) <-chan fsm.Reply {
-			answer := make(chan fsm.Reply, 1)
+		ask := func(id string) <-chan task.Reply {
+			answer := make(chan task.Reply, 1)
 			go func() { answer <- s.Do(t.Context(), 1, command(id))[0] }()
 			synctest.Wait()
 			return answer
@@ -435,7 +435,7 @@ func TestServerStopsInOrder(t *testing.T) {
 		if r := <-first; r.Err != nil || r.Result.Detail != "x" {
 			t.Errorf("begun before: %v", r)
 		}
-		if r := <-second; !errors.Is(r.Err, fsm.ErrNotProposed) || !slices.Equal(begun, []string{"x"}) {
+		if r := <-second; !errors.Is(r.Err, task.ErrNotProposed) || !slices.Equal(begun, []string{"x"}) {
 			t.Errorf("not begun: %v; begun: %v", r, begun)
 		}
 	})

@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Local is the replicas on this node, and only those.
 type Local interface {
-	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
+	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
@@ -172,7 +172,7 @@ func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
 	case *clusterpb.Call_ChangeQueue:
 		reply.Queue, err = s.local.ChangeQueue(ctx, op.ChangeQueue)
 	default:
-		err = fmt.Errorf("%w: a call of a kind that this build does not know", fsm.ErrNotProposed)
+		err = fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
 	}
 	reply.Error = encodeError(err)
 	return reply

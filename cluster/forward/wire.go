@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // encodeError names the error for the other side. What has no name there is unknown: nothing is safer to believe.
@@ -15,22 +15,22 @@ func encodeError(err error) *clusterpb.CallError {
 		return nil
 	}
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: err.Error()}
-	var notLeader *fsm.NotLeaderError
-	var field *fsm.FieldError
-	var memory *fsm.MemoryError
-	var full *fsm.QueuesFullError
+	var notLeader *task.NotLeaderError
+	var field *task.FieldError
+	var memory *task.MemoryError
+	var full *task.QueuesFullError
 	switch {
 	case errors.As(err, &notLeader):
 		e.Kind, e.Leader = clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER, notLeader.Leader
-	case errors.Is(err, fsm.ErrOverloaded):
+	case errors.Is(err, task.ErrOverloaded):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_OVERLOADED
-	case errors.Is(err, fsm.ErrNoRoom):
+	case errors.Is(err, task.ErrNoRoom):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NO_ROOM
 	case errors.As(err, &memory):
 		e.Kind, e.Node, e.Limit = clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY, memory.Node, memory.Limit
 	case errors.As(err, &full):
 		e.Kind, e.Limit = clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL, full.Limit
-	case errors.Is(err, fsm.ErrNotProposed):
+	case errors.Is(err, task.ErrNotProposed):
 		e.Kind = clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED
 	case errors.As(err, &field):
 		e.Kind, e.Field, e.Detail, e.Limit = clusterpb.ErrorKind_ERROR_KIND_INVALID, field.Field, field.Detail, field.Limit
@@ -42,22 +42,22 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 	if e == nil {
 		return nil
 	}
-	kind := fsm.ErrUnknown
+	kind := task.ErrUnknown
 	switch e.Kind {
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER:
-		return &fsm.NotLeaderError{Shard: shard, Leader: e.Leader}
+		return &task.NotLeaderError{Shard: shard, Leader: e.Leader}
 	case clusterpb.ErrorKind_ERROR_KIND_INVALID:
-		return &fsm.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
+		return &task.FieldError{Field: e.Field, Detail: e.Detail, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_NO_MEMORY:
-		return &fsm.MemoryError{Node: e.Node, Limit: e.Limit}
+		return &task.MemoryError{Node: e.Node, Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL:
-		return &fsm.QueuesFullError{Limit: e.Limit}
+		return &task.QueuesFullError{Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
-		kind = fsm.ErrOverloaded
+		kind = task.ErrOverloaded
 	case clusterpb.ErrorKind_ERROR_KIND_NO_ROOM:
-		kind = fsm.ErrNoRoom
+		kind = task.ErrNoRoom
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED:
-		kind = fsm.ErrNotProposed
+		kind = task.ErrNotProposed
 	}
 	return remoteError{kind: kind, node: node, detail: e.Detail}
 }
@@ -74,14 +74,14 @@ func (e remoteError) Unwrap() error { return e.kind }
 
 // notSent is the error of a call that has certainly not left this node.
 func notSent(node string, cause error) error {
-	return fmt.Errorf("%w: not sent to node %s: %w", fsm.ErrNotProposed, node, cause)
+	return fmt.Errorf("%w: not sent to node %s: %w", task.ErrNotProposed, node, cause)
 }
 
 // unanswered is the error of a call that was sent and not answered. Asking again does no harm to a read.
 func unanswered(node string, read bool, cause error) error {
-	kind := fsm.ErrUnknown
+	kind := task.ErrUnknown
 	if read && !errors.Is(cause, context.Canceled) {
-		kind = fsm.ErrNotProposed
+		kind = task.ErrNotProposed
 	}
 	return fmt.Errorf("%w: node %s did not answer: %w", kind, node, cause)
 }

@@ -19,8 +19,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // DefaultBound and MaxBound are how many queues have series of their own by default, and at most.
@@ -34,9 +34,9 @@ const Other = "_other"
 
 // Config has the sources of the counts. All of it is required.
 type Config struct {
-	Bound    int                            // queues with series of their own
-	Policies func() []*fsmpb.QueuePolicy    // sorted by namespace and name
-	Sizes    func() iter.Seq[fsm.QueueSize] // of the shards led here; a queue may come once a shard
+	Bound    int                             // queues with series of their own
+	Policies func() []*fsmpb.QueuePolicy     // sorted by namespace and name
+	Sizes    func() iter.Seq[task.QueueSize] // of the shards led here; a queue may come once a shard
 	Now      func() time.Time
 }
 
@@ -49,18 +49,18 @@ func New(cfg Config) *Collector { return &Collector{cfg} }
 // gauges are the metrics, and how each is read.
 var gauges = []struct {
 	desc *prometheus.Desc
-	read func(s fsm.QueueSize, nowMs int64) float64
+	read func(s task.QueueSize, nowMs int64) float64
 }{
 	{desc("pending", "Tasks that wait for their time or for their next attempt, in the shards led here."),
-		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Pending) }},
+		func(s task.QueueSize, _ int64) float64 { return float64(s.Pending) }},
 	{desc("ready", "Tasks that are due and wait for an attempt or a consumer, in the shards led here."),
-		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Ready) }},
+		func(s task.QueueSize, _ int64) float64 { return float64(s.Ready) }},
 	{desc("in_flight", "Attempts and leases under way, in the shards led here."),
-		func(s fsm.QueueSize, _ int64) float64 { return float64(s.InFlight) }},
+		func(s task.QueueSize, _ int64) float64 { return float64(s.InFlight) }},
 	{desc("dead", "Dead letters, in the shards led here."),
-		func(s fsm.QueueSize, _ int64) float64 { return float64(s.Dead) }},
+		func(s task.QueueSize, _ int64) float64 { return float64(s.Dead) }},
 	{desc("oldest_overdue_seconds", "How long ago the first of the ready tasks was due; 0 if none is ready."),
-		func(s fsm.QueueSize, nowMs int64) float64 {
+		func(s task.QueueSize, nowMs int64) float64 {
 			if s.OldestOverdueMs == 0 {
 				return 0
 			}
@@ -93,21 +93,21 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 type key struct{ namespace, queue string }
 
 // choose returns the queues that are shown, and the sum of the others if there are any.
-func (c *Collector) choose() []fsm.QueueSize {
-	sums := make(map[key]*fsm.QueueSize)
+func (c *Collector) choose() []task.QueueSize {
+	sums := make(map[key]*task.QueueSize)
 	for size := range c.cfg.Sizes() {
 		k := key{size.Namespace, size.Queue}
 		if sums[k] == nil {
-			sums[k] = &fsm.QueueSize{Namespace: size.Namespace, Queue: size.Queue}
+			sums[k] = &task.QueueSize{Namespace: size.Namespace, Queue: size.Queue}
 		}
 		sums[k].Add(size)
 	}
-	var shown []fsm.QueueSize
+	var shown []task.QueueSize
 	for _, p := range c.cfg.Policies() {
 		if len(shown) == c.cfg.Bound {
 			break
 		}
-		size := fsm.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown if it is empty, too
+		size := task.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown if it is empty, too
 		k := key{p.Namespace, p.Queue}
 		if sum := sums[k]; sum != nil {
 			size.Add(*sum)
@@ -115,7 +115,7 @@ func (c *Collector) choose() []fsm.QueueSize {
 		}
 		shown = append(shown, size)
 	}
-	left := make([]fsm.QueueSize, 0, len(sums))
+	left := make([]task.QueueSize, 0, len(sums))
 	for _, sum := range sums {
 		left = append(left, *sum)
 	}
@@ -125,7 +125,7 @@ func (c *Collector) choose() []fsm.QueueSize {
 	if own == len(left) {
 		return shown
 	}
-	other := fsm.QueueSize{Queue: Other}
+	other := task.QueueSize{Queue: Other}
 	for _, size := range left[own:] {
 		other.Add(size)
 	}
@@ -133,7 +133,7 @@ func (c *Collector) choose() []fsm.QueueSize {
 }
 
 // byLive puts the largest queue first, and queues of one size in the order of their names.
-func byLive(a, b fsm.QueueSize) int {
+func byLive(a, b task.QueueSize) int {
 	return cmp.Or(cmp.Compare(b.Live(), a.Live()), strings.Compare(a.Namespace, b.Namespace),
 		strings.Compare(a.Queue, b.Queue))
 }

@@ -10,11 +10,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-func collector(bound int, policies []string, sizes ...fsm.QueueSize) *Collector {
+func collector(bound int, policies []string, sizes ...task.QueueSize) *Collector {
 	return New(Config{
 		Bound: bound,
 		Policies: func() (all []*fsmpb.QueuePolicy) {
@@ -23,20 +23,20 @@ func collector(bound int, policies []string, sizes ...fsm.QueueSize) *Collector 
 			}
 			return all
 		},
-		Sizes: func() iter.Seq[fsm.QueueSize] { return slices.Values(sizes) },
+		Sizes: func() iter.Seq[task.QueueSize] { return slices.Values(sizes) },
 		Now:   func() time.Time { return time.UnixMilli(100_000) },
 	})
 }
 
-func ready(queue string, n uint64, dueMs int64) fsm.QueueSize {
-	return fsm.QueueSize{Namespace: "default", Queue: queue, Ready: n, OldestOverdueMs: dueMs}
+func ready(queue string, n uint64, dueMs int64) task.QueueSize {
+	return task.QueueSize{Namespace: "default", Queue: queue, Ready: n, OldestOverdueMs: dueMs}
 }
 
 // Shards are added up, a queue with a policy is shown though it is empty, and the age is that of the oldest task.
 func TestShardsAreAddedUp(t *testing.T) {
-	mails := fsm.QueueSize{Namespace: "default", Queue: "mails", Pending: 5, Ready: 1, InFlight: 2, Dead: 3,
+	mails := task.QueueSize{Namespace: "default", Queue: "mails", Pending: 5, Ready: 1, InFlight: 2, Dead: 3,
 		OldestOverdueMs: 98_500}
-	c := collector(10, []string{"empty"}, mails, ready("mails", 1, 90_000), fsm.QueueSize{Namespace: "default",
+	c := collector(10, []string{"empty"}, mails, ready("mails", 1, 90_000), task.QueueSize{Namespace: "default",
 		Queue: "mails", Pending: 1})
 	want := `
 # HELP belfry_queue_dead Dead letters, in the shards led here.
@@ -68,7 +68,7 @@ belfry_queue_ready{namespace="default",queue="mails"} 2
 // However many queues callers make, the series are bounded, and their sum is that of all tasks.
 func TestSeriesAreBounded(t *testing.T) {
 	const bound, queues = 10, 5000
-	var sizes []fsm.QueueSize
+	var sizes []task.QueueSize
 	total := 0
 	for i := range queues {
 		sizes = append(sizes, ready(fmt.Sprint("q-", i), uint64(i+1), int64(50_000-i)))
@@ -90,7 +90,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	if sum != total || shown[bound].OldestOverdueMs != 50_000-4992 {
 		t.Errorf("%d of %d tasks; the others' oldest was due at %d", sum, total, shown[bound].OldestOverdueMs)
 	}
-	if fsm.CheckName("queue", Other) == nil {
+	if task.CheckName("queue", Other) == nil {
 		t.Errorf("a queue can be named %s", Other)
 	}
 }

@@ -6,7 +6,7 @@
 // node that was asked says who leads, and the call goes there. The other node never passes it on.
 //
 // While a shard has no leader its calls wait here, until the caller's deadline. What is tried again is only what is
-// certainly not proposed (fsm.ErrNotProposed); fsm.ErrUnknown goes to the caller, who alone can say whether repeating
+// certainly not proposed (task.ErrNotProposed); task.ErrUnknown goes to the caller, who alone can say whether repeating
 // is right. Commands of one Do about one id keep their order also across tries: see unsettled.
 //
 // A queue is not of one shard. What all of them hold of it is asked of every leader and added up (Queues); permits to

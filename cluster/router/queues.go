@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Queues asks every shard's leader how many tasks it holds of a queue, or of each queue, and adds the answers up. Each
@@ -102,4 +102,4 @@ func (r *Router) Lend(ctx context.Context, ask *clusterpb.LendCall) (*clusterpb.
 }
 
 // ownerSlot spreads the queues over the shards. No task id has a slash, so that no id stands for a queue by design.
-func ownerSlot(namespace, queue string) uint32 { return fsm.Slot(namespace, "queue/"+queue) }
+func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }

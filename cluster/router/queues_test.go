@@ -9,8 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 func TestCountsAreSummedOverShards(t *testing.T) {
@@ -39,7 +39,7 @@ func TestCountsOfAShardAreMissing(t *testing.T) {
 		w := newWorld()
 		r := w.at("d")
 		w.leader[2] = ""
-		if sums, err := r.Queues(t.Context(), &clusterpb.QueuesCall{Queue: "all"}); !errors.Is(err, fsm.ErrNotProposed) {
+		if sums, err := r.Queues(t.Context(), &clusterpb.QueuesCall{Queue: "all"}); !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("%v, %v", sums, err)
 		}
 	})
@@ -49,7 +49,7 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 	w := newWorld()
 	r := w.at("d")
 	owner := shardOf(ownerSlot("", "q"))
-	if owner != shardOf(ownerSlot(fsm.DefaultNamespace, "q")) {
+	if owner != shardOf(ownerSlot(task.DefaultNamespace, "q")) {
 		t.Error("the default namespace has two owners")
 	}
 	w.leader[owner] = "b"
@@ -74,7 +74,7 @@ func TestBorrowerIsNotKeptWaiting(t *testing.T) {
 		w := newWorld()
 		w.leader = map[uint32]string{}
 		began := time.Now()
-		if _, err := w.at("d").Lend(t.Context(), &clusterpb.LendCall{Queue: "q"}); !errors.Is(err, fsm.ErrNotProposed) {
+		if _, err := w.at("d").Lend(t.Context(), &clusterpb.LendCall{Queue: "q"}); !errors.Is(err, task.ErrNotProposed) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took > lendPatience+time.Second {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // A read that hangs at one node for this long is asked of whoever then leads.
@@ -33,7 +33,7 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 	if l == nil {
 		return nil, errNoMap
 	}
-	shard := l.slots[fsm.Slot(namespace, id)].Shard
+	shard := l.slots[task.Slot(namespace, id)].Shard
 	return read(ctx, r, shard, stale, func(ctx context.Context, s Shards) (*fsmpb.Task, error) {
 		return s.Get(ctx, shard, namespace, id, stale)
 	})
@@ -51,13 +51,13 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 	page := &fsmpb.ListPage{More: true, Slot: q.Slot, AfterId: q.AfterId}
 	limit := int(q.Limit)
 	if limit == 0 {
-		limit = fsm.DefaultListLimit
+		limit = task.DefaultListLimit
 	}
 	if q.IncludePayload {
 		limit = min(limit, payloadTasksPage)
 	}
 	for range shardsAPage {
-		if page.Slot >= fsm.Slots {
+		if page.Slot >= task.Slots {
 			page.More, page.Slot, page.AfterId = false, 0, ""
 			return page, nil
 		}
@@ -121,9 +121,9 @@ func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.C
 	once, cancel := context.WithTimeout(ctx, readPatience)
 	defer cancel()
 	answer, err := ask(once, shards)
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsm.ErrUnknown) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {
 		// It changes nothing: it may be asked again.
-		err = fmt.Errorf("%w: a read: %v", fsm.ErrNotProposed, err) //nolint:errorlint // and no longer what err was
+		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // and no longer what err was
 	}
 	return answer, err
 }

@@ -13,15 +13,15 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Shards answers calls for shards: those of this node, or those of another one. Errors are the ones of package fsm;
-// what is wrapped in fsm.ErrNotProposed may be asked again elsewhere. A shard that is not there is an
-// *fsm.NotLeaderError.
+// what is wrapped in task.ErrNotProposed may be asked again elsewhere. A shard that is not there is an
+// *task.NotLeaderError.
 type Shards interface {
-	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply
+	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
@@ -68,7 +68,7 @@ func New(cfg Config) *Router {
 
 // layout is the slot map of one control state, ready for lookups.
 type layout struct {
-	slots [fsm.Slots]*clusterpb.SlotRange
+	slots [task.Slots]*clusterpb.SlotRange
 }
 
 // layout returns the current one, or nil before the cluster has any.
@@ -82,7 +82,7 @@ func (r *Router) layout() *layout {
 	if r.of != state {
 		l := &layout{}
 		for _, s := range state.Slots {
-			for slot := s.First; slot < s.End && slot < fsm.Slots; slot++ {
+			for slot := s.First; slot < s.End && slot < task.Slots; slot++ {
 				l.slots[slot] = s
 			}
 		}
@@ -91,7 +91,7 @@ func (r *Router) layout() *layout {
 	return r.now
 }
 
-var errNoMap = fmt.Errorf("%w: this node does not know the shards yet", fsm.ErrNotProposed)
+var errNoMap = fmt.Errorf("%w: this node does not know the shards yet", task.ErrNotProposed)
 
 // patient bounds a call that has no deadline of its own.
 func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -103,11 +103,11 @@ func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFu
 
 // Do has the leaders commit commands, each of which must be about a task, and answers each, in order. Commands about
 // one id are proposed in their order; shards are asked side by side. The commands belong to the router until it
-// answers, and after fsm.ErrUnknown for good.
-func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+// answers, and after task.ErrUnknown for good.
+func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	l := r.layout()
 	if l == nil {
 		for i := range replies {
@@ -139,7 +139,7 @@ func split(l *layout, cmds []*fsmpb.Command) []*part {
 	var parts []*part
 	byShard := make(map[uint32]*part)
 	for i, c := range cmds {
-		shard := l.slots[fsm.Slot(c.Namespace, c.Id)].Shard
+		shard := l.slots[task.Slot(c.Namespace, c.Id)].Shard
 		p := byShard[shard]
 		if p == nil {
 			p = &part{shard: shard}
@@ -155,7 +155,7 @@ func split(l *layout, cmds []*fsmpb.Command) []*part {
 // One call to a shard carries commands up to this size, and one more: a larger part is done piece after piece.
 const pieceBytes = 4 << 20
 
-func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
+func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 	for len(p.cmds) > 0 {
 		n, bytes := 0, 0
 		for n < len(p.cmds) && bytes < pieceBytes {
@@ -164,7 +164,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
 		}
 		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
 		// What follows a refusal for want of room is refused too: room made meanwhile must not let it overtake.
-		if last := replies[p.at[n-1]].Err; errors.Is(last, fsm.ErrOverloaded) {
+		if last := replies[p.at[n-1]].Err; errors.Is(last, task.ErrOverloaded) {
 			n, p = 0, &part{shard: p.shard, at: p.at[n:]}
 			for _, at := range p.at {
 				replies[at].Err = last
@@ -175,7 +175,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []fsm.Reply) {
 }
 
 // doPiece tries until every command has an answer that stays.
-func (r *Router) doPiece(ctx context.Context, p *part, replies []fsm.Reply) {
+func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply) {
 	t := r.newTry(p.shard)
 	for {
 		answers := t.do(ctx, p.cmds)
@@ -184,7 +184,7 @@ func (r *Router) doPiece(ctx context.Context, p *part, replies []fsm.Reply) {
 		}
 		var why error
 		if p, why = unsettled(p, answers); len(p.cmds) == 0 {
-			if slices.ContainsFunc(answers, func(a fsm.Reply) bool { return a.Err == nil }) {
+			if slices.ContainsFunc(answers, func(a task.Reply) bool { return a.Err == nil }) {
 				t.answered()
 			}
 			return

@@ -14,8 +14,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // world is a cluster of nodes a, b, c (replicas) and d (none), as the router at one of them meets it.
@@ -37,19 +37,19 @@ type node struct {
 func (n node) check(shard uint32, stale bool) error {
 	switch leader := n.w.leader[shard]; {
 	case n.w.down[n.name]:
-		return fmt.Errorf("%w: %s is down", fsm.ErrNotProposed, n.name)
+		return fmt.Errorf("%w: %s is down", task.ErrNotProposed, n.name)
 	case n.name == "d":
-		return &fsm.NotLeaderError{Shard: shard}
+		return &task.NotLeaderError{Shard: shard}
 	case leader != n.name && !stale:
-		return &fsm.NotLeaderError{Shard: shard, Leader: leader}
+		return &task.NotLeaderError{Shard: shard, Leader: leader}
 	}
 	return nil
 }
 
-func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []fsm.Reply {
+func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	for i, c := range cmds {
 		err := n.check(shard, false)
 		if err == nil && n.w.fail != nil {
@@ -83,17 +83,17 @@ func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bo
 		return nil, err
 	}
 	page := &fsmpb.ListPage{}
-	for _, task := range n.w.tasks {
-		slot := fsm.Slot("", task.Id)
-		if shardOf(slot) != shard || slot < q.Slot || slot == q.Slot && task.Id <= q.AfterId {
+	for _, found := range n.w.tasks {
+		slot := task.Slot("", found.Id)
+		if shardOf(slot) != shard || slot < q.Slot || slot == q.Slot && found.Id <= q.AfterId {
 			continue
 		}
 		if len(page.Tasks) == int(q.Limit) {
 			page.More = true
 			break
 		}
-		page.Tasks = append(page.Tasks, task)
-		page.Slot, page.AfterId = slot, task.Id
+		page.Tasks = append(page.Tasks, found)
+		page.Slot, page.AfterId = slot, found.Id
 	}
 	return page, nil
 }
@@ -126,7 +126,7 @@ func (n node) Lend(_ context.Context, shard uint32, ask *clusterpb.LendCall) (*c
 
 const shardCount = 4
 
-func shardOf(slot uint32) uint32 { return slot/(fsm.Slots/shardCount) + 1 }
+func shardOf(slot uint32) uint32 { return slot/(task.Slots/shardCount) + 1 }
 
 func newWorld() *world {
 	w := &world{leader: make(map[uint32]string), down: make(map[string]bool)}
@@ -139,7 +139,7 @@ func newWorld() *world {
 func (w *world) state() *clusterpb.ControlState {
 	s := &clusterpb.ControlState{ClusterId: "c"}
 	for i := range uint32(shardCount) {
-		size := uint32(fsm.Slots / shardCount)
+		size := uint32(task.Slots / shardCount)
 		s.Slots = append(s.Slots, &clusterpb.SlotRange{First: i * size, End: (i + 1) * size, Shard: i + 1})
 		s.Shards = append(s.Shards, &clusterpb.Shard{Id: i + 1, Replicas: []string{"a", "b", "c"}, Preferred: "a"})
 	}
@@ -167,7 +167,7 @@ func (r *Router) counts() [3]float64 {
 // id is a name that falls on the shard.
 func id(shard uint32, n int) string {
 	for i := 0; ; i++ {
-		if name := fmt.Sprintf("t%d-%d", n, i); shardOf(fsm.Slot("", name)) == shard {
+		if name := fmt.Sprintf("t%d-%d", n, i); shardOf(task.Slot("", name)) == shard {
 			return name
 		}
 	}
@@ -264,10 +264,10 @@ func TestCallGivesUpAtItsDeadline(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := r.Do(ctx, cmds(id(2, 1)))[0].Err
-		if !errors.Is(err, fsm.ErrNotProposed) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, fsm.ErrUnknown) {
+		if !errors.Is(err, task.ErrNotProposed) || !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {
 			t.Errorf("command: %v", err)
 		}
-		if _, err := r.Get(ctx, "", id(2, 1), false); !errors.Is(err, fsm.ErrNotProposed) {
+		if _, err := r.Get(ctx, "", id(2, 1), false); !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("read: %v", err)
 		}
 		began := time.Now()
@@ -278,7 +278,7 @@ func TestCallGivesUpAtItsDeadline(t *testing.T) {
 }
 
 func TestUnknownAndOverloadedAreFinal(t *testing.T) {
-	for _, final := range []error{fsm.ErrUnknown, fsm.ErrOverloaded} {
+	for _, final := range []error{task.ErrUnknown, task.ErrOverloaded} {
 		w := newWorld()
 		asked := 0
 		w.fail = func(string, *fsmpb.Command) error { asked++; return final }
@@ -296,7 +296,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 	w.fail = func(_ string, c *fsmpb.Command) error {
 		if first[c.Id] > 0 {
 			first[c.Id]--
-			return fsm.ErrNotProposed
+			return task.ErrNotProposed
 		}
 		return nil
 	}
@@ -308,7 +308,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 			failed = append(failed, i)
 		}
 	}
-	if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, fsm.ErrNotProposed) {
+	if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, task.ErrNotProposed) {
 		t.Errorf("failed %v: %v", failed, replies)
 	}
 	if !slices.Equal(w.log, []string{x, y, z, z}) {
@@ -340,7 +340,7 @@ func TestHangingReadIsAskedElsewhere(t *testing.T) {
 		r := w.at("d")
 		w.fail = func(name string, _ *fsmpb.Command) error {
 			if name == "a" {
-				return fsm.ErrUnknown
+				return task.ErrUnknown
 			}
 			return nil
 		}
@@ -363,7 +363,7 @@ func TestListWalksAllShards(t *testing.T) {
 		w.tasks = append(w.tasks, &fsmpb.Task{Id: fmt.Sprint("task", i)})
 	}
 	slices.SortFunc(w.tasks, func(a, b *fsmpb.Task) int {
-		if d := int(fsm.Slot("", a.Id)) - int(fsm.Slot("", b.Id)); d != 0 {
+		if d := int(task.Slot("", a.Id)) - int(task.Slot("", b.Id)); d != 0 {
 			return d
 		}
 		return slices.Compare([]byte(a.Id), []byte(b.Id))
@@ -393,13 +393,13 @@ func TestBeforeThereIsAMap(t *testing.T) {
 	w := newWorld()
 	r := w.at("a")
 	r.cfg.State = func() *clusterpb.ControlState { return &clusterpb.ControlState{} }
-	if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, fsm.ErrNotProposed) {
+	if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
 	}
-	if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, fsm.ErrNotProposed) {
+	if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
 	}
-	if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, fsm.ErrNotProposed) {
+	if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // try is one call's search for its leader.
@@ -83,13 +83,13 @@ func (t *try) shards() Shards {
 	}
 }
 
-func (t *try) nobody() error { return &fsm.NotLeaderError{Shard: t.shard} }
+func (t *try) nobody() error { return &task.NotLeaderError{Shard: t.shard} }
 
-func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []fsm.Reply {
+func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if s := t.shards(); s != nil {
 		return s.Do(ctx, t.shard, cmds)
 	}
-	replies := make([]fsm.Reply, len(cmds))
+	replies := make([]task.Reply, len(cmds))
 	for i := range replies {
 		replies[i].Err = t.nobody()
 	}
@@ -107,7 +107,7 @@ const (
 func (t *try) again(ctx context.Context, last error) error {
 	t.r.metrics.retries.Inc()
 	t.r.cfg.Leaders.Doubt(t.shard, t.asked)
-	var notLeader *fsm.NotLeaderError
+	var notLeader *task.NotLeaderError
 	if errors.As(last, &notLeader) && notLeader.Leader != t.asked {
 		t.hint = notLeader.Leader
 	}
@@ -137,17 +137,17 @@ func (t *try) answered() {
 
 // retryable tells whether the call was certainly not carried out and may be by another node, or a moment later.
 func retryable(err error) bool {
-	return errors.Is(err, fsm.ErrNotProposed) && !errors.Is(err, fsm.ErrUnknown)
+	return errors.Is(err, task.ErrNotProposed) && !errors.Is(err, task.ErrUnknown)
 }
 
 // unsettled is what is to be tried again. A command whose follower about the same id (or one that shares its slot) was
 // answered otherwise stays unproposed: trying it now would turn their order round.
-func unsettled(p *part, answers []fsm.Reply) (*part, error) {
+func unsettled(p *part, answers []task.Reply) (*part, error) {
 	rest := &part{shard: p.shard}
 	var why error
 	overtaken := make(map[uint32]bool) // slots
 	for i := len(answers) - 1; i >= 0; i-- {
-		slot := fsm.Slot(p.cmds[i].Namespace, p.cmds[i].Id)
+		slot := task.Slot(p.cmds[i].Namespace, p.cmds[i].Id)
 		if !retryable(answers[i].Err) {
 			overtaken[slot] = true
 			continue

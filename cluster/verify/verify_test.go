@@ -17,8 +17,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/witness"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
@@ -26,9 +26,9 @@ import (
 
 type nobody struct{}
 
-func (nobody) Deliver(context.Context, fsm.Attempt) fsm.Outcome { return fsm.Outcome{} }
-func (nobody) DeliverBatch(_ context.Context, batch []fsm.Attempt) []fsm.Outcome {
-	return make([]fsm.Outcome, len(batch))
+func (nobody) Deliver(context.Context, task.Attempt) task.Outcome { return task.Outcome{} }
+func (nobody) DeliverBatch(_ context.Context, batch []task.Attempt) []task.Outcome {
+	return make([]task.Outcome, len(batch))
 }
 
 const tasks = 400

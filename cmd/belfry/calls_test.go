@@ -52,12 +52,12 @@ func belfry(t *testing.T, args ...string) (out string, code int) {
 	return out, exitCode(err)
 }
 
-const task = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000Z","payload":{"n": 1},
+const taskJSON = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000Z","payload":{"n": 1},
 	"target":{"url":"http://x/"},"state":"scheduled","attempts":0,"next_attempt_at":null,"last_error":"",
 	"revision":8,"shard":3,"labels":{"k":"v"},"created_at":"2000-01-01T00:00:00.000Z"}`
 
 func TestSchedule(t *testing.T) {
-	s := serveOne(t, 201, task)
+	s := serveOne(t, 201, taskJSON)
 	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1d", "--payload", `{"n": 1}`, "--url", "http://x/",
 		"--header", "X-Shop: 1", "--label", "k=v", "--max-attempts", "3", "--key", "k1")
 	if code != 0 || !strings.Contains(out, "state     scheduled") || !strings.Contains(out, `{"n": 1}`) {
@@ -72,7 +72,7 @@ func TestSchedule(t *testing.T) {
 
 // A task that is there already is what --if-absent asked for; without the flag, a condition that fails is a failure.
 func TestScheduleIfAbsent(t *testing.T) {
-	s := serveOne(t, 412, `{"title":"The condition does not hold.","status":412,"task":`+task+`}`)
+	s := serveOne(t, 412, `{"title":"The condition does not hold.","status":412,"task":`+taskJSON+`}`)
 	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--if-absent")
 	if code != 0 || !strings.HasPrefix(out, "task a is there already (scheduled): nothing was changed\n") ||
 		!strings.Contains(out, "revision  8") {
@@ -88,7 +88,7 @@ func TestScheduleIfAbsent(t *testing.T) {
 }
 
 func TestScheduleBytesFromStdin(t *testing.T) {
-	s := serveOne(t, 201, task)
+	s := serveOne(t, 201, taskJSON)
 	out, code := belfry(t, "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
 	if code != 0 {
 		t.Errorf("%d\n%s", code, out)
@@ -99,7 +99,7 @@ func TestScheduleBytesFromStdin(t *testing.T) {
 }
 
 func TestJSONOutput(t *testing.T) {
-	s := serveOne(t, 200, task)
+	s := serveOne(t, 200, taskJSON)
 	out, code := belfry(t, "get", "a", "--addr", s.url, "--json", "--stale")
 	if code != 0 || !strings.Contains(out, `"revision": 8`) || s.uri != "/v1/tasks/a?consistency=stale" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
@@ -118,7 +118,7 @@ func TestCancelSaysWhatItMeans(t *testing.T) {
 }
 
 func TestTouch(t *testing.T) {
-	s := serveOne(t, 200, task)
+	s := serveOne(t, 200, taskJSON)
 	if out, code := belfry(t, "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
 		t.Errorf("%d\n%s", code, out)
 	}
@@ -133,7 +133,7 @@ func TestDelayByBothNames(t *testing.T) {
 		"schedule a --in 1.5d", "schedule a --delay 36h", "touch a --in P1DT12H", "touch a --delay 1d12h",
 		"patch a --in 36h", "patch a --delay 36h",
 	} {
-		s := serveOne(t, 200, task)
+		s := serveOne(t, 200, taskJSON)
 		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
 		if code != 0 || s.body != `{"delay":"36h0m0s"}` {
 			t.Errorf("%s: %d, sent %s\n%s", args, code, s.body, out)
@@ -142,7 +142,7 @@ func TestDelayByBothNames(t *testing.T) {
 }
 
 func TestFire(t *testing.T) {
-	s := serveOne(t, 200, task)
+	s := serveOne(t, 200, taskJSON)
 	out, code := belfry(t, "fire", "a", "--addr", s.url, "--key", "k1")
 	if code != 0 || s.method+s.uri != "POST/v1/tasks/a/fire" || s.key != "k1" || !strings.Contains(out, "revision  8") {
 		t.Errorf("%d, sent %+v\n%s", code, s, out)
@@ -156,7 +156,7 @@ func TestPatch(t *testing.T) {
 		"--attempt-timeout PT5S --max-attempts 3":       `{"retry":{"max_attempts":3},"target":{"timeout":"5s"}}`,
 		"--clear retry.max_attempts,target.timeout":     `{"retry":{"max_attempts":null},"target":{"timeout":null}}`,
 	} {
-		s := serveOne(t, 200, task)
+		s := serveOne(t, 200, taskJSON)
 		out, code := belfry(t, append([]string{"patch", "a", "--addr", s.url}, strings.Fields(args)...)...)
 		if code != 0 || s.method+s.uri != "PATCH/v1/tasks/a" || s.body != want {
 			t.Errorf("%s: %d, sent %s %s\nwant %s\n%s", args, code, s.method, s.body, want, out)
@@ -198,7 +198,7 @@ func TestBatch(t *testing.T) {
 }
 
 func TestList(t *testing.T) {
-	s := serveOne(t, 200, `{"tasks":[`+task+`],"next_cursor":null}`)
+	s := serveOne(t, 200, `{"tasks":[`+taskJSON+`],"next_cursor":null}`)
 	out, code := belfry(t, "list", "--addr", s.url, "--state", "dead,ready", "--label", "k=v", "--limit", "7")
 	if code != 0 || !strings.Contains(out, "ID  STATE") || !strings.Contains(out, "http://x/") {
 		t.Errorf("%d\n%s", code, out)

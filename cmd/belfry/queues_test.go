@@ -170,7 +170,7 @@ func TestDead(t *testing.T) {
 			t.Errorf("%s: %d %s %s\n%s", args, code, s.method, s.uri, out)
 		}
 	}
-	s = serveOne(t, 200, `{"tasks":[`+task+`],"next_cursor":null}`)
+	s = serveOne(t, 200, `{"tasks":[`+taskJSON+`],"next_cursor":null}`)
 	if out, code := belfry(t, "dead", "list", "q", "--addr", s.url); code != 0 || !strings.Contains(out, "ID  STATE") ||
 		s.uri != "/v1/tasks?limit=100&queue=q&state=dead" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
@@ -178,7 +178,7 @@ func TestDead(t *testing.T) {
 }
 
 func TestScheduleWithJitter(t *testing.T) {
-	s := serveOne(t, 201, task)
+	s := serveOne(t, 201, taskJSON)
 	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--jitter", "10m", "--queue", "q")
 	if code != 0 || s.body != `{"queue":"q","delay":"1h0m0s","jitter":"10m0s"}` {
 		t.Errorf("%d, sent %s\n%s", code, s.body, out)

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // endpoint is all that is needed to connect to one broker.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // paths are what follows the address of each kind of broker.
@@ -70,9 +70,9 @@ func TestBadBrokers(t *testing.T) {
 	}
 }
 
-func checkFailure(t *testing.T, out fsm.Outcome) {
+func checkFailure(t *testing.T, out task.Outcome) {
 	t.Helper()
-	if out.Delivered || out.Permanent || out.Error == "" || len(out.Error) > fsm.MaxErrorBytes ||
+	if out.Delivered || out.Permanent || out.Error == "" || len(out.Error) > task.MaxErrorBytes ||
 		strings.ContainsAny(out.Error, "\n\r\x00") || strings.Contains(out.Error, "aborted") {
 		t.Errorf("outcome %+v", out)
 	}
@@ -82,7 +82,7 @@ func TestBrokerThatIsDown(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		target := url(local(freePorts(t, 1)[0]))
 		out := newPublisher(t, knows(t, target)).Deliver(t.Context(), attemptOf(target))
-		if want := (fsm.Outcome{Error: "connection refused"}); out != want {
+		if want := (task.Outcome{Error: "connection refused"}); out != want {
 			t.Errorf("%+v, want %+v", out, want)
 		}
 	})
@@ -94,7 +94,7 @@ func TestAttemptsEndInTime(t *testing.T) {
 		a := attemptOf(target)
 		a.Timeout = 100 * time.Millisecond
 		out := newPublisher(t, knows(t, target)).Deliver(t.Context(), a)
-		if want := (fsm.Outcome{Error: "timed out after 100ms (connecting)"}); out != want {
+		if want := (task.Outcome{Error: "timed out after 100ms (connecting)"}); out != want {
 			t.Errorf("%+v, want %+v", out, want)
 		}
 	})
@@ -105,7 +105,7 @@ func TestAttemptsEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		target := url(listen(t, func(c net.Conn) { cancel(); hang(c) }))
 		out := newPublisher(t, knows(t, target)).Deliver(ctx, attemptOf(target))
-		if want := (fsm.Outcome{Error: "aborted: this node gave the attempt up"}); out != want {
+		if want := (task.Outcome{Error: "aborted: this node gave the attempt up"}); out != want {
 			t.Errorf("%+v, want %+v", out, want)
 		}
 	})
@@ -117,7 +117,7 @@ func TestOneConnectForAll(t *testing.T) {
 		var connections atomic.Int32
 		target := url(listen(t, func(c net.Conn) { connections.Add(1); hang(c) }))
 		p := newPublisher(t, knows(t, target))
-		batch := make([]fsm.Attempt, 50)
+		batch := make([]task.Attempt, 50)
 		for i := range batch {
 			batch[i] = attemptOf(target)
 			batch[i].Timeout = 200 * time.Millisecond
@@ -136,9 +136,9 @@ func TestIsolation(t *testing.T) {
 	good, hung := "redis://"+fakeRedis(t, nil)+"/?stream=s", "amqp://"+listen(t, hang)+"/?queue=q"
 	p := newPublisher(t, knows(t, good, hung))
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan []fsm.Outcome)
+	ended := make(chan []task.Outcome)
 	go func() {
-		batch := make([]fsm.Attempt, 500)
+		batch := make([]task.Attempt, 500)
 		for i := range batch {
 			batch[i] = attemptOf(hung)
 		}
@@ -294,7 +294,7 @@ func TestTargetsThatNoRetryHelps(t *testing.T) {
 			t.Errorf("%q: %+v", url, out)
 		}
 	}
-	if out := p.Deliver(t.Context(), fsm.Attempt{Task: &fsmpb.Task{}}); !out.Permanent {
+	if out := p.Deliver(t.Context(), task.Attempt{Task: &fsmpb.Task{}}); !out.Permanent {
 		t.Errorf("no target: %+v", out)
 	}
 }
@@ -333,7 +333,7 @@ func TestSilenceAfterTheWelcome(t *testing.T) {
 func TestNATSLimits(t *testing.T) {
 	addr := listen(t, func(c net.Conn) { natsServes(c, 100) })
 	out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
-	if want := (fsm.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
+	if want := (task.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
 		t.Errorf("%+v", out)
 	}
 }
@@ -349,7 +349,7 @@ func TestAMQPBlocked(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	close(blocked)
-	for out := (fsm.Outcome{}); out.Error != "the broker blocks publishers: low on memory"; {
+	for out := (task.Outcome{}); out.Error != "the broker blocks publishers: low on memory"; {
 		if out = p.Deliver(t.Context(), a); out.Delivered || t.Context().Err() != nil {
 			t.Fatalf("%+v", out)
 		}
@@ -362,7 +362,7 @@ func TestAMQPNames(t *testing.T) {
 	out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {
 		t.Spec.Target.Headers = []*fsmpb.Header{{Name: strings.Repeat("x", 256), Value: "1"}}
 	}))
-	if want := (fsm.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"}); out != want {
+	if want := (task.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"}); out != want {
 		t.Errorf("%+v", out)
 	}
 }

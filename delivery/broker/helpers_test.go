@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // newPublisher returns a Publisher that is closed with the test.
@@ -70,17 +70,17 @@ func writeFile(t testing.TB, path, text string) {
 }
 
 // attemptOf is the first attempt of a task for a target.
-func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
-	task := &fsmpb.Task{
+func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
+	made := &fsmpb.Task{
 		Id: "order-1042", WebhookId: "w-order-1042", Attempts: 1, Fence: 77, FireAtMs: 1_700_000_000_123,
 		Spec: &fsmpb.Spec{
 			Queue: "orders", Payload: []byte(`{"order": 1042}`), Target: &fsmpb.Target{Url: url},
 		},
 	}
 	for _, f := range change {
-		f(task)
+		f(made)
 	}
-	return fsm.Attempt{Task: task, Timeout: 10 * time.Second}
+	return task.Attempt{Task: made, Timeout: 10 * time.Second}
 }
 
 // listen serves each connection to a port of its own, and returns the port's address.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 func TestLoadKnown(t *testing.T) {

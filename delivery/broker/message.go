@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 const (
@@ -35,7 +35,7 @@ func newMessage(t *fsmpb.Task, kind targeturl.Kind, now time.Time) *message {
 		headers: make([]header, 0, 12+len(s.GetTarget().GetHeaders())),
 	}
 	if len(m.payload) > 0 {
-		m.contentType = orElse(s.GetContentType(), fsm.DefaultContentType)
+		m.contentType = orElse(s.GetContentType(), task.DefaultContentType)
 	}
 	m.describe(t, attributePrefix(kind))
 	for _, h := range s.GetTarget().GetHeaders() {
@@ -52,7 +52,7 @@ func attributePrefix(kind targeturl.Kind) string {
 	return "ce-"
 }
 
-// describe adds what a webhook's receiver gets as headers, too. None of it needs to be encoded: fsm.CheckSpec lets
+// describe adds what a webhook's receiver gets as headers, too. None of it needs to be encoded: task.CheckSpec lets
 // only ASCII without spaces into ids and queue names, and the rest is ours.
 func (m *message) describe(t *fsmpb.Task, ce string) {
 	due := time.UnixMilli(t.GetFireAtMs()).UTC().Format(instantForm)
@@ -60,7 +60,7 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	m.add(ce+"specversion", "1.0")
 	m.add(ce+"id", m.id)
 	m.add(ce+"type", eventType)
-	m.add(ce+"source", "/v1/queues/"+orElse(t.GetSpec().GetQueue(), fsm.DefaultQueue))
+	m.add(ce+"source", "/v1/queues/"+orElse(t.GetSpec().GetQueue(), task.DefaultQueue))
 	m.add(ce+"subject", t.GetId())
 	m.add(ce+"time", due)
 	m.add("belfry-attempt", strconv.FormatUint(uint64(t.GetAttempts()), 10))
@@ -79,7 +79,7 @@ func isTraceparent(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// add leaves the first value of a name: a caller's header never replaces one of ours (fsm.CheckSpec refuses those
+// add leaves the first value of a name: a caller's header never replaces one of ours (task.CheckSpec refuses those
 // names, this holds if it once did not).
 func (m *message) add(name, value string) {
 	for _, h := range m.headers {

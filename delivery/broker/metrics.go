@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // result is the class of an attempt's outcome in the metrics.

@@ -15,8 +15,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // natsServer runs a nats-server with JetStream, which takes TLS and plain connections, from one user who may publish
@@ -109,13 +109,13 @@ func TestNATSServer(t *testing.T) {
 		quick := func(t *fsmpb.Task) { t.Spec.Target.TimeoutMs = 1 }
 		for _, c := range []struct {
 			subject string
-			want    fsm.Outcome
+			want    task.Outcome
 		}{
-			{"nowhere", fsm.Outcome{Error: `no stream takes subject "nowhere", or JetStream is off`}},
-			{"orders.small", fsm.Outcome{Permanent: true, Error: "the message is larger than the stream takes"}},
-			{"orders.full", fsm.Outcome{Delivered: true}},
-			{"orders.full", fsm.Outcome{Delivered: true}}, // the same webhook-id: dropped, and that is as good
-			{"secret", fsm.Outcome{Error: `the broker does not allow to publish to subject "secret"`}},
+			{"nowhere", task.Outcome{Error: `no stream takes subject "nowhere", or JetStream is off`}},
+			{"orders.small", task.Outcome{Permanent: true, Error: "the message is larger than the stream takes"}},
+			{"orders.full", task.Outcome{Delivered: true}},
+			{"orders.full", task.Outcome{Delivered: true}}, // the same webhook-id: dropped, and that is as good
+			{"secret", task.Outcome{Error: `the broker does not allow to publish to subject "secret"`}},
 		} {
 			a := attemptOf("nats://"+addr+"/"+c.subject, quick)
 			a.Timeout = time.Second

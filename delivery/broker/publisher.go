@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/delivery"
-	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // Publisher delivers tasks to brokers. Its methods may be called concurrently.
@@ -34,14 +34,14 @@ func New(cfg Config) (*Publisher, error) {
 }
 
 // CheckURL refuses, when a task is scheduled, a broker that the operator has not named. It leaves the rest of the URL
-// to fsm.CheckSpec.
-func (p *Publisher) CheckURL(rawURL string) *fsm.FieldError {
+// to task.CheckSpec.
+func (p *Publisher) CheckURL(rawURL string) *task.FieldError {
 	t, err := targeturl.Parse(rawURL)
 	switch {
 	case err != nil:
-		return &fsm.FieldError{Field: "target.url", Detail: err.Error()}
+		return &task.FieldError{Field: "target.url", Detail: err.Error()}
 	case p.cfg.accessTo(t) == nil:
-		return &fsm.FieldError{Field: "target.url", Detail: unknownText(t)}
+		return &task.FieldError{Field: "target.url", Detail: unknownText(t)}
 	}
 	return nil
 }
@@ -52,14 +52,14 @@ func unknownText(t *targeturl.Target) string {
 }
 
 // Deliver publishes one task and reports what came of it: it is delivered when the broker has confirmed it. It
-// returns within a.Timeout (fsm.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then
+// returns within a.Timeout (task.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then
 // begins with "aborted", and the broker may have the message or not. The task must not change any more, even after
 // the return.
-func (p *Publisher) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (p *Publisher) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	begun := p.cfg.Now()
 	t, err := targeturl.Parse(a.Task.GetSpec().GetTarget().GetUrl())
 	if err != nil {
-		return fsm.Outcome{Permanent: true, Error: "target.url " + err.Error()}
+		return task.Outcome{Permanent: true, Error: "target.url " + err.Error()}
 	}
 	out, r := p.attempt(ctx, t, a, begun)
 	took := p.cfg.Now().Sub(begun)
@@ -74,8 +74,8 @@ func (p *Publisher) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 }
 
 // DeliverBatch publishes tasks side by side, each with its own outcome, in the order of the attempts.
-func (p *Publisher) DeliverBatch(ctx context.Context, attempts []fsm.Attempt) []fsm.Outcome {
-	outcomes := make([]fsm.Outcome, len(attempts))
+func (p *Publisher) DeliverBatch(ctx context.Context, attempts []task.Attempt) []task.Outcome {
+	outcomes := make([]task.Outcome, len(attempts))
 	var all sync.WaitGroup
 	for i, a := range attempts {
 		all.Go(func() { outcomes[i] = p.Deliver(ctx, a) })
@@ -87,35 +87,35 @@ func (p *Publisher) DeliverBatch(ctx context.Context, attempts []fsm.Attempt) []
 // Close drops all connections: attempts that still run fail, and no further one begins.
 func (p *Publisher) Close() { p.pool.close() }
 
-func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a fsm.Attempt, begun time.Time,
-) (fsm.Outcome, result) {
+func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a task.Attempt, begun time.Time,
+) (task.Outcome, result) {
 	timeout := a.Timeout
 	if timeout <= 0 {
-		timeout = fsm.DefaultTimeout
+		timeout = task.DefaultTimeout
 	}
 	if t.Kind == targeturl.HTTP {
-		return fsm.Outcome{Permanent: true, Error: "target.url is no broker's"}, resultPermanent
+		return task.Outcome{Permanent: true, Error: "target.url is no broker's"}, resultPermanent
 	}
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, errTimedOut)
 	defer cancel()
 	err := p.pool.publish(ctx, t, newMessage(a.Task, t.Kind, begun))
 	switch {
 	case err == nil:
-		return fsm.Outcome{Delivered: true}, resultDelivered
+		return task.Outcome{Delivered: true}, resultDelivered
 	case errors.Is(parent.Err(), context.Canceled):
-		return fsm.Outcome{Error: "aborted: this node gave the attempt up"}, resultAborted
+		return task.Outcome{Error: "aborted: this node gave the attempt up"}, resultAborted
 	case errors.Is(err, errClosed):
-		return fsm.Outcome{Error: "aborted: this node is shutting down"}, resultAborted
+		return task.Outcome{Error: "aborted: this node is shutting down"}, resultAborted
 	}
 	var late *lateError
 	if errors.As(err, &late) {
-		return fsm.Outcome{Error: late.text(timeout)}, resultFailed
+		return task.Outcome{Error: late.text(timeout)}, resultFailed
 	}
 	f := worded(err)
 	if f.permanent {
-		return fsm.Outcome{Permanent: true, Error: f.text}, resultPermanent
+		return task.Outcome{Permanent: true, Error: f.text}, resultPermanent
 	}
-	return fsm.Outcome{Error: f.text}, resultFailed
+	return task.Outcome{Error: f.text}, resultFailed
 }
 
 // lateError says what an attempt was doing when its time was over.

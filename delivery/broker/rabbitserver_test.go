@@ -11,8 +11,8 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // rabbitServer runs a rabbitmq-server with all that it owns in one folder, and an epmd of its own: nothing of it is
@@ -137,7 +137,7 @@ func TestRabbitMQServer(t *testing.T) {
 		}
 	})
 	t.Run("a wrong exchange harms no other", func(t *testing.T) {
-		batch := make([]fsm.Attempt, 400)
+		batch := make([]task.Attempt, 400)
 		for i := range batch {
 			path := []string{"/?queue=orders", "/?exchange=none"}[i%2]
 			batch[i] = attemptOf("amqp://"+addr+path, func(t *fsmpb.Task) { t.Fence = uint64(i) })

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // received is one message as a consumer finds it.
@@ -87,7 +87,7 @@ func streamOf(url string) []*fsmpb.Task {
 		case 0:
 			size = 0
 		case 1:
-			size = fsm.MaxPayloadBytes
+			size = task.MaxPayloadBytes
 		}
 		payload := make([]byte, size)
 		for j := range payload {
@@ -106,18 +106,18 @@ func streamOf(url string) []*fsmpb.Task {
 }
 
 // deliverAtLast returns how many attempts failed before the one that did not.
-func deliverAtLast(t *testing.T, p *Publisher, task *fsmpb.Task) (failed int64) {
+func deliverAtLast(t *testing.T, p *Publisher, first *fsmpb.Task) (failed int64) {
 	for {
 		attempt := &fsmpb.Task{
-			Id: task.Id, WebhookId: task.WebhookId, FireAtMs: task.FireAtMs, Spec: task.Spec,
-			Attempts: uint32(failed) + 1, Fence: task.Fence + uint64(failed) + 1,
+			Id: first.Id, WebhookId: first.WebhookId, FireAtMs: first.FireAtMs, Spec: first.Spec,
+			Attempts: uint32(failed) + 1, Fence: first.Fence + uint64(failed) + 1,
 		}
-		out := p.Deliver(t.Context(), fsm.Attempt{Task: attempt, Timeout: 5 * time.Second})
+		out := p.Deliver(t.Context(), task.Attempt{Task: attempt, Timeout: 5 * time.Second})
 		switch {
 		case out.Delivered:
 			return failed
 		case out.Permanent || out.Error == "" || failed > 2000:
-			t.Errorf("%s: outcome %+v after %d failures", task.Id, out, failed)
+			t.Errorf("%s: outcome %+v after %d failures", first.Id, out, failed)
 			return failed
 		}
 		failed++

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const (
@@ -38,8 +38,8 @@ func startKnowing(t *testing.T) *receiver {
 	return start(t, known)
 }
 
-func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
-	task := &fsmpb.Task{
+func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
+	due := &fsmpb.Task{
 		Id:        "order-1042-close",
 		Spec:      &fsmpb.Spec{Payload: []byte(`{"order": 1042}`), Target: &fsmpb.Target{Url: url}},
 		FireAtMs:  time.Date(2026, 11, 21, 10, 0, 0, 7e6, time.UTC).UnixMilli(),
@@ -48,9 +48,9 @@ func attemptOf(url string, change ...func(*fsmpb.Task)) fsm.Attempt {
 		WebhookId: "msg_00f1",
 	}
 	for _, c := range change {
-		c(task)
+		c(due)
 	}
-	return fsm.Attempt{Task: task, Timeout: 30 * time.Second, Secrets: [][]byte{newSecret}}
+	return task.Attempt{Task: due, Timeout: 30 * time.Second, Secrets: [][]byte{newSecret}}
 }
 
 // eventOf is what a receiver ought to understand of a task with a JSON payload.
@@ -81,8 +81,8 @@ func TestRotation(t *testing.T) {
 			a := attemptOf(r.url + test.knows)
 			a.Secrets = test.secrets
 			single := w.Deliver(t.Context(), a)
-			batch := w.DeliverBatch(t.Context(), []fsm.Attempt{a})[0]
-			for name, out := range map[string]fsm.Outcome{"single": single, "batch": batch} {
+			batch := w.DeliverBatch(t.Context(), []task.Attempt{a})[0]
+			for name, out := range map[string]task.Outcome{"single": single, "batch": batch} {
 				if out.Delivered != test.delivered || !out.Delivered && !strings.HasPrefix(out.Error, "401 ") {
 					t.Errorf("%s: %+v", name, out)
 				}
@@ -156,7 +156,7 @@ func TestBatch(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 2000) + strings.Repeat("]", 2000)
 	url := r.url + "old"
-	batch := []fsm.Attempt{
+	batch := []task.Attempt{
 		attemptOf(url, numbered(0), payload("", "{ \"a\" : 1.50 }")),
 		attemptOf(url, numbered(1), payload("", `{"answer": {"status": 503, "retry_after": 7, "error": "full"}}`)),
 		attemptOf(url, numbered(2), payload("", `{"answer": {"status": 410}}`)),
@@ -171,8 +171,8 @@ func TestBatch(t *testing.T) {
 		batch[i].Secrets = [][]byte{newSecret, oldSecret}
 	}
 	outcomes := w.DeliverBatch(t.Context(), batch)
-	ok := fsm.Outcome{Delivered: true}
-	wantOutcomes := []fsm.Outcome{ok, {RetryAfter: 7 * time.Second, Error: "503 Service Unavailable: full"},
+	ok := task.Outcome{Delivered: true}
+	wantOutcomes := []task.Outcome{ok, {RetryAfter: 7 * time.Second, Error: "503 Service Unavailable: full"},
 		{Permanent: true, Error: "410 Gone"}, ok, ok, ok, ok, ok, ok}
 	if diff := cmp.Diff(wantOutcomes, outcomes); diff != "" {
 		t.Fatalf("outcomes (-want +got):\n%s", diff)
@@ -201,7 +201,7 @@ func TestBatch(t *testing.T) {
 func TestLargeBatch(t *testing.T) {
 	const n = 1000
 	r, w := startKnowing(t), newWebhook(t)
-	batch := make([]fsm.Attempt, n)
+	batch := make([]task.Attempt, n)
 	for i := range batch {
 		batch[i] = attemptOf(r.url+"new", func(task *fsmpb.Task) { task.WebhookId = fmt.Sprintf("msg_%d", i) })
 	}

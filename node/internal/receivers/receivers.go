@@ -9,8 +9,8 @@ import (
 
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
-	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // Receivers delivers attempts. It is safe for concurrent use.
@@ -42,7 +42,7 @@ func toBroker(rawURL string) bool {
 }
 
 // Deliver makes one attempt and returns its outcome.
-func (r *Receivers) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
+func (r *Receivers) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	if toBroker(a.Task.GetSpec().GetTarget().GetUrl()) {
 		return r.broker.Deliver(ctx, a)
 	}
@@ -50,7 +50,7 @@ func (r *Receivers) Deliver(ctx context.Context, a fsm.Attempt) fsm.Outcome {
 }
 
 // DeliverBatch makes one attempt of each task and returns the outcomes in the same order. Their targets are equal.
-func (r *Receivers) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm.Outcome {
+func (r *Receivers) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	if len(batch) > 0 && toBroker(batch[0].Task.GetSpec().GetTarget().GetUrl()) {
 		return r.broker.DeliverBatch(ctx, batch)
 	}
@@ -58,7 +58,7 @@ func (r *Receivers) DeliverBatch(ctx context.Context, batch []fsm.Attempt) []fsm
 }
 
 // CheckURL returns an error if tasks may not be delivered to a URL.
-func (r *Receivers) CheckURL(rawURL string) *fsm.FieldError {
+func (r *Receivers) CheckURL(rawURL string) *task.FieldError {
 	if toBroker(rawURL) {
 		return r.broker.CheckURL(rawURL)
 	}

@@ -11,12 +11,12 @@ import (
 
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-func attemptTo(url string) fsm.Attempt {
-	return fsm.Attempt{Task: &fsmpb.Task{
+func attemptTo(url string) task.Attempt {
+	return task.Attempt{Task: &fsmpb.Task{
 		Id: "a", WebhookId: "w", Spec: &fsmpb.Spec{Target: &fsmpb.Target{Url: url}},
 	}}
 }
@@ -50,7 +50,7 @@ func TestReceivers(t *testing.T) {
 		"":                              "no webhook target",
 	} {
 		single := r.Deliver(t.Context(), attemptTo(url))
-		batch := r.DeliverBatch(t.Context(), []fsm.Attempt{attemptTo(url)})
+		batch := r.DeliverBatch(t.Context(), []task.Attempt{attemptTo(url)})
 		for _, out := range append(batch, single) {
 			if out.Delivered != (want == "") || !strings.Contains(out.Error, want) {
 				t.Errorf("%q: %+v", url, out)

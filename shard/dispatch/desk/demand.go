@@ -3,8 +3,8 @@ package desk
 import (
 	"container/list"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxSentBytes is how much may be on its way to one consumer; one task may go over it.
@@ -104,7 +104,7 @@ func (d *Demand) put(t *fsmpb.Task) {
 
 // deliver hands over what was put together.
 func (d *Demand) deliver() {
-	d.consumer.Take(fsm.Leased{Tasks: d.parcel, Ready: d.line.ready})
+	d.consumer.Take(task.Leased{Tasks: d.parcel, Ready: d.line.ready})
 	d.parcel = nil
 }
 

@@ -5,14 +5,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Terms are what a task is leased by. One that was leased by others is none of a demand's.
 type Terms struct {
 	Lease  time.Duration
-	Holder uint32 // the run of the node that the task goes to; see fsm.LeaseRequest
+	Holder uint32 // the run of the node that the task goes to; see task.LeaseRequest
 }
 
 // Arrivals is what one node says of leases that a shard's leader asks it for.
@@ -32,7 +32,7 @@ type Wish struct {
 // must neither block nor call the desk or the demand.
 type Consumer interface {
 	// Take gets tasks that are leased and due, in the order of their instants.
-	Take(fsm.Leased)
+	Take(task.Leased)
 	// Nothing says that nothing was there for the demand when it asked so, by this number, and that all that came before
 	// has been taken.
 	Nothing(look uint64)
@@ -43,17 +43,17 @@ type Consumer interface {
 // Config is what a desk needs of its leadership. The functions must not block, nor call the desk.
 type Config struct {
 	// Changed is told that the demand of a lane has appeared, grown or gone, once until Wishes is called for the lane.
-	Changed func(fsm.Lane)
+	Changed func(task.Lane)
 	// Look is told that a demand of the lane asks whether a task is there for it. Its receiver calls Nothing for the
 	// lane once all tasks that were due then have been found due, and all that wait and may be granted have been
 	// granted.
-	Look func(fsm.Lane)
+	Look func(task.Lane)
 	// Task returns the task of a grant. It returns nil if the task is no longer to be handed over: the grant has then
 	// been dealt with. Task is called without the desk's lock.
-	Task func(fsm.Grant) *fsmpb.Task
+	Task func(task.Grant) *fsmpb.Task
 	// Release gives back grants that no demand takes, and returns the grants that it could not give back because the
 	// leadership is over. It is called without the desk's lock.
-	Release func([]fsm.Grant) []fsm.Grant
+	Release func([]task.Grant) []task.Grant
 	// Keep returns how long a task that is leased and due may wait for a demand before it is given back. A return and a
 	// new grant take two entries.
 	Keep func() time.Duration
@@ -65,9 +65,9 @@ type Desk struct {
 	cfg Config
 
 	mu      sync.Mutex
-	lines   map[fsm.Lane]*line // those with a demand
-	demands map[uint64]*Demand // by tag; also those withdrawn that may yet get a grant
-	named   []*Demand          // that the entry being made may name
+	lines   map[task.Lane]*line // those with a demand
+	demands map[uint64]*Demand  // by tag; also those withdrawn that may yet get a grant
+	named   []*Demand           // that the entry being made may name
 	lastTag uint64
 	shelf   shelf
 	closed  error // why, once it is
@@ -75,7 +75,7 @@ type Desk struct {
 
 // line is the demands of one lane, those first that were served longest ago.
 type line struct {
-	lane    fsm.Lane
+	lane    task.Lane
 	demands list.List // of *Demand
 	ready   int       // tasks that wait in the lane, as of the last entry that said so
 	told    bool      // Changed was called, and Wishes not since
@@ -83,7 +83,7 @@ type line struct {
 
 // NewDesk returns an open one.
 func NewDesk(cfg Config) *Desk {
-	k := &Desk{cfg: cfg, lines: make(map[fsm.Lane]*line), demands: make(map[uint64]*Demand)}
+	k := &Desk{cfg: cfg, lines: make(map[task.Lane]*line), demands: make(map[uint64]*Demand)}
 	k.shelf = shelf{
 		desk: k, life: cfg.Keep, now: time.Now, later: func(d time.Duration, f func()) { time.AfterFunc(d, f) },
 	}
@@ -91,7 +91,7 @@ func NewDesk(cfg Config) *Desk {
 }
 
 // Open begins a demand for up to total tasks of a lane. The error is the one that the desk was closed with.
-func (k *Desk) Open(lane fsm.Lane, terms Terms, total uint64, c Consumer) (*Demand, error) {
+func (k *Desk) Open(lane task.Lane, terms Terms, total uint64, c Consumer) (*Demand, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed != nil {
@@ -121,7 +121,7 @@ func (k *Desk) tell(l *line) {
 
 // Wishes returns what is asked of a lane, in the order in which it is to be served, for an entry that is being made: it
 // may name any of them. Until Granted, tasks may come for each, also if it is withdrawn meanwhile.
-func (k *Desk) Wishes(lane fsm.Lane) []Wish {
+func (k *Desk) Wishes(lane task.Lane) []Wish {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lines[lane]
@@ -146,7 +146,7 @@ func (k *Desk) Wishes(lane fsm.Lane) []Wish {
 }
 
 // Asked tells whether anybody waits for tasks of a lane.
-func (k *Desk) Asked(lane fsm.Lane) bool {
+func (k *Desk) Asked(lane task.Lane) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lines[lane]
@@ -157,7 +157,7 @@ func (k *Desk) Asked(lane fsm.Lane) bool {
 }
 
 // isAsked tells whether anybody could get a task of the lane now, by whatever terms.
-func (k *Desk) isAsked(lane fsm.Lane) bool {
+func (k *Desk) isAsked(lane task.Lane) bool {
 	l := k.lines[lane]
 	if l == nil {
 		return false
@@ -172,7 +172,7 @@ func (k *Desk) isAsked(lane fsm.Lane) bool {
 
 // Granted ends the making of an entry, also of one that did not commit: these are the grants that it made for demands,
 // in order. Each is followed by Start or GivenBack, unless the leadership ends before.
-func (k *Desk) Granted(grants []fsm.Grant) {
+func (k *Desk) Granted(grants []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, g := range grants {
@@ -195,7 +195,7 @@ func (k *Desk) Granted(grants []fsm.Grant) {
 }
 
 // Ready notes how many tasks wait in a lane, which those who wait there are told with what they get.
-func (k *Desk) Ready(lane fsm.Lane, n int) {
+func (k *Desk) Ready(lane task.Lane, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.lines[lane]; l != nil {
@@ -204,7 +204,7 @@ func (k *Desk) Ready(lane fsm.Lane, n int) {
 }
 
 // GivenBack says that grants are not started after all: their tasks go back to their lane.
-func (k *Desk) GivenBack(grants []fsm.Grant) {
+func (k *Desk) GivenBack(grants []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, g := range grants {
@@ -212,14 +212,14 @@ func (k *Desk) GivenBack(grants []fsm.Grant) {
 	}
 }
 
-func (k *Desk) missed(g fsm.Grant) {
+func (k *Desk) missed(g task.Grant) {
 	if d := k.demands[g.Tag]; d != nil {
 		d.miss()
 	}
 }
 
 // Start hands over granted tasks whose instants have come. Those that nobody takes lie on the shelf for a moment.
-func (k *Desk) Start(grants []fsm.Grant) {
+func (k *Desk) Start(grants []task.Grant) {
 	tasks := make([]*fsmpb.Task, len(grants))
 	for i, g := range grants {
 		tasks[i] = k.cfg.Task(g)
@@ -228,7 +228,7 @@ func (k *Desk) Start(grants []fsm.Grant) {
 }
 
 // hand returns the grants that nobody takes.
-func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) {
+func (k *Desk) hand(grants []task.Grant, tasks []*fsmpb.Task) (back []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var served []*Demand
@@ -258,7 +258,7 @@ func (k *Desk) hand(grants []fsm.Grant, tasks []*fsmpb.Task) (back []fsm.Grant) 
 
 // Nothing answers the demands of a lane that have asked whether anything is there, but for those to which something is
 // on its way: they are told when it has come.
-func (k *Desk) Nothing(lane fsm.Lane) {
+func (k *Desk) Nothing(lane task.Lane) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lines[lane]
@@ -275,7 +275,7 @@ func (k *Desk) Nothing(lane fsm.Lane) {
 
 // taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
 // much under way, another one of the same terms. nil: nobody. Terms of zero are not known.
-func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
+func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
 		return nil, Terms{}
@@ -300,7 +300,7 @@ func (k *Desk) taker(g fsm.Grant) (_ *Demand, _ Terms) {
 }
 
 // release gives grants back that nobody takes.
-func (k *Desk) release(grants []fsm.Grant) {
+func (k *Desk) release(grants []task.Grant) {
 	if len(grants) > 0 {
 		k.Unload(k.cfg.Release(grants))
 	}
@@ -308,7 +308,7 @@ func (k *Desk) release(grants []fsm.Grant) {
 
 // Unload hands over what cannot be given back here any more, because the leadership is over, to whoever of its node
 // stands in its lane, wanted or not: he can give it back to the next leader. Where there is nobody, that one finds out.
-func (k *Desk) Unload(grants []fsm.Grant) {
+func (k *Desk) Unload(grants []task.Grant) {
 	for _, g := range grants {
 		if task := k.cfg.Task(g); task != nil {
 			k.unload(g, task)
@@ -316,7 +316,7 @@ func (k *Desk) Unload(grants []fsm.Grant) {
 	}
 }
 
-func (k *Desk) unload(g fsm.Grant, task *fsmpb.Task) {
+func (k *Desk) unload(g task.Grant, task *fsmpb.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l, d := k.lines[g.Lane], k.demands[g.Tag]

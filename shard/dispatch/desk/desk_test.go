@@ -9,21 +9,21 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 const shelfLife = 10 * time.Millisecond
 
 var (
-	red  = fsm.Lane{Namespace: "default", Queue: "red"}
-	blue = fsm.Lane{Namespace: "default", Queue: "blue"}
+	red  = task.Lane{Namespace: "default", Queue: "red"}
+	blue = task.Lane{Namespace: "default", Queue: "blue"}
 )
 
 // Whatever consumers do, a task is handed to one of them, waits in its lane or is on its way, and is never lost.
 func TestDeskModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := newOffice(t)
-		lanes := []fsm.Lane{red, blue}
+		lanes := []task.Lane{red, blue}
 		count := 0
 		lane := rapid.SampledFrom(lanes)
 		someone := func(t *rapid.T) *person {

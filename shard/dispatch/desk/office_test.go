@@ -7,18 +7,18 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // office is a desk with what is around it: the lanes' tasks, the entry that is being made, the firing queue.
 type office struct {
 	t       rapid.TB
 	desk    *Desk
-	changed map[fsm.Lane]bool
-	looking map[fsm.Lane]bool // those of which the desk was asked, and that were not answered since
-	ready   map[fsm.Lane][]string
-	held    []fsm.Grant
+	changed map[task.Lane]bool
+	looking map[task.Lane]bool // those of which the desk was asked, and that were not answered since
+	ready   map[task.Lane][]string
+	held    []task.Grant
 	out     map[string]string // who has a task; empty: nobody
 	terms   map[string]Terms  // of a granted task
 	gone    map[string]bool   // tasks that a cancel has stopped
@@ -53,7 +53,7 @@ func (o *office) pass(d time.Duration) {
 type person struct {
 	o      *office
 	name   string
-	lane   fsm.Lane
+	lane   task.Lane
 	terms  Terms
 	demand *Demand
 	total  uint64
@@ -72,7 +72,7 @@ func (p *person) Nothing(look uint64) {
 	p.look = look
 }
 
-func (p *person) Take(l fsm.Leased) {
+func (p *person) Take(l task.Leased) {
 	p.ready = l.Ready
 	if p.left || p.ended != nil {
 		p.o.t.Fatalf("%s has left and gets %v", p.name, l.Tasks)
@@ -93,20 +93,20 @@ func (p *person) End(err error) { p.ended = err }
 
 func newOffice(t rapid.TB) *office {
 	o := &office{
-		t: t, changed: map[fsm.Lane]bool{}, looking: map[fsm.Lane]bool{}, ready: map[fsm.Lane][]string{}, out: map[string]string{},
+		t: t, changed: map[task.Lane]bool{}, looking: map[task.Lane]bool{}, ready: map[task.Lane][]string{}, out: map[string]string{},
 		terms: map[string]Terms{}, gone: map[string]bool{},
 	}
 	o.desk = NewDesk(Config{
-		Changed: func(l fsm.Lane) { o.changed[l] = true },
-		Look:    func(l fsm.Lane) { o.looking[l] = true },
+		Changed: func(l task.Lane) { o.changed[l] = true },
+		Look:    func(l task.Lane) { o.looking[l] = true },
 		Keep:    func() time.Duration { return shelfLife },
-		Task: func(g fsm.Grant) *fsmpb.Task {
+		Task: func(g task.Grant) *fsmpb.Task {
 			if o.gone[g.ID] {
 				return nil
 			}
 			return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
 		},
-		Release: func(grants []fsm.Grant) []fsm.Grant {
+		Release: func(grants []task.Grant) []task.Grant {
 			if o.over {
 				return grants
 			}
@@ -121,7 +121,7 @@ func newOffice(t rapid.TB) *office {
 	return o
 }
 
-func (o *office) giveBack(g fsm.Grant) {
+func (o *office) giveBack(g task.Grant) {
 	if by := o.out[g.ID]; by != "" {
 		o.t.Fatalf("%s is given back, and %s has it", g.ID, by)
 	}
@@ -129,11 +129,11 @@ func (o *office) giveBack(g fsm.Grant) {
 	o.ready[g.Lane] = append([]string{g.ID}, o.ready[g.Lane]...)
 }
 
-func (o *office) comes(lane fsm.Lane, lease time.Duration, total uint64) *person {
+func (o *office) comes(lane task.Lane, lease time.Duration, total uint64) *person {
 	return o.comesFrom(0, lane, lease, total)
 }
 
-func (o *office) comesFrom(holder uint32, lane fsm.Lane, lease time.Duration, total uint64) *person {
+func (o *office) comesFrom(holder uint32, lane task.Lane, lease time.Duration, total uint64) *person {
 	p := &person{
 		o: o, name: fmt.Sprint("p", len(o.people)), lane: lane, terms: Terms{Lease: lease, Holder: holder}, total: total,
 	}
@@ -146,22 +146,22 @@ func (o *office) comesFrom(holder uint32, lane fsm.Lane, lease time.Duration, to
 }
 
 // assemble makes an entry with what a lane's consumers ask for, up to n tasks, and returns its grants.
-func (o *office) assemble(lane fsm.Lane, n int) []fsm.Grant {
+func (o *office) assemble(lane task.Lane, n int) []task.Grant {
 	delete(o.changed, lane)
-	var grants []fsm.Grant
+	var grants []task.Grant
 	for _, w := range o.desk.Wishes(lane) {
 		for ; w.Max > 0 && n > 0 && len(o.ready[lane]) > 0; w.Max, n = w.Max-1, n-1 {
 			id := o.ready[lane][0]
 			o.ready[lane] = o.ready[lane][1:]
 			o.fence++
 			o.terms[id] = w.Terms
-			grants = append(grants, fsm.Grant{ID: id, Lane: lane, Tag: w.Tag, Fence: o.fence})
+			grants = append(grants, task.Grant{ID: id, Lane: lane, Tag: w.Tag, Fence: o.fence})
 		}
 	}
 	return grants
 }
 
-func (o *office) entry(lane fsm.Lane, n int) {
+func (o *office) entry(lane task.Lane, n int) {
 	grants := o.assemble(lane, n)
 	o.desk.Granted(grants)
 	o.desk.Ready(lane, len(o.ready[lane]))

@@ -3,8 +3,8 @@ package desk
 import (
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // maxShelfBytes bounds what may lie there. The rest is given back at once.
@@ -27,7 +27,7 @@ type shelf struct {
 }
 
 type shelved struct {
-	fsm.Grant
+	task.Grant
 	task  *fsmpb.Task
 	size  int
 	terms Terms
@@ -35,7 +35,7 @@ type shelved struct {
 }
 
 // put returns false if there is no room, or nobody can ask for it because its terms are not known.
-func (s *shelf) put(g fsm.Grant, task *fsmpb.Task, terms Terms) bool {
+func (s *shelf) put(g task.Grant, task *fsmpb.Task, terms Terms) bool {
 	size := task.SizeVT()
 	if terms == (Terms{}) || s.bytes+size > maxShelfBytes {
 		return false
@@ -58,7 +58,7 @@ func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
 	}
-	var hinders []fsm.Grant
+	var hinders []task.Grant
 	s.take(func(t shelved) bool {
 		if t.Lane != d.line.lane || d.room() == 0 {
 			return false
@@ -127,7 +127,7 @@ func (k *Desk) Sweep() {
 }
 
 // before takes what came before an instant.
-func (s *shelf) before(limit time.Time) (grants []fsm.Grant) {
+func (s *shelf) before(limit time.Time) (grants []task.Grant) {
 	s.take(func(t shelved) bool {
 		old := t.at.Before(limit)
 		if old {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
@@ -34,7 +35,7 @@ const (
 func idsOf(length int) []string {
 	var ids []string
 	for i := 0; len(ids) < sampled; i++ {
-		if id := fmt.Sprintf("%0*d", length, i); fsm.Slot("", id) < sampledSlots {
+		if id := fmt.Sprintf("%0*d", length, i); task.Slot("", id) < sampledSlots {
 			ids = append(ids, id)
 		}
 	}
@@ -57,7 +58,7 @@ func (s sample) schedule(i int, id string) *fsmpb.Command {
 }
 
 // settled is the end of a webhook's attempt as its leader puts it into the log.
-func (s sample) settled(g fsm.Grant) *fsmpb.Command {
+func (s sample) settled(g task.Grant) *fsmpb.Command {
 	return &fsmpb.Command{
 		Namespace: g.Namespace, Id: g.ID,
 		Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
@@ -81,7 +82,7 @@ func policy() *fsmpb.Policy {
 }
 
 // apply has commands applied in entries, and returns what they took in the log and what was granted.
-func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int, grants []fsm.Grant) {
+func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int, grants []task.Grant) {
 	t.Helper()
 	const batch = 100
 	for at := 0; at < len(commands); at += batch {

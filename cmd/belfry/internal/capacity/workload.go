@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Workload is what a cluster must carry in its busiest hour.
@@ -26,7 +26,7 @@ type Workload struct {
 // DefaultWorkload is what is assumed of a load of which only the figures are told that come first.
 func DefaultWorkload() Workload {
 	return Workload{
-		Tasks: 1e6, Rate: 1000, Fires: 1000, Payload: 200, ID: 24, Webhooks: 1, Batch: 1, KeepDone: fsm.DefaultKeepDone,
+		Tasks: 1e6, Rate: 1000, Fires: 1000, Payload: 200, ID: 24, Webhooks: 1, Batch: 1, KeepDone: task.DefaultKeepDone,
 		Replication: 3,
 	}
 }
@@ -61,11 +61,11 @@ func (w Workload) Validate() error {
 		{"--tasks", w.Tasks, 1, many, "1 to 1e12"},
 		{"--rate", w.Rate, 0, 1e9, "0 to 1e9 a second"},
 		{"--fires", w.Fires, 0, w.Rate, fmt.Sprintf("0 to --rate, %g: what fires was scheduled", w.Rate)},
-		{"--payload", float64(w.Payload), 0, fsm.MaxPayloadBytes, "0 to 262144 bytes, 256KiB"},
-		{"--id", float64(w.ID), 1, fsm.MaxNameBytes, "1 to 200 bytes"},
+		{"--payload", float64(w.Payload), 0, task.MaxPayloadBytes, "0 to 262144 bytes, 256KiB"},
+		{"--id", float64(w.ID), 1, task.MaxNameBytes, "1 to 200 bytes"},
 		{"--webhooks", w.Webhooks, 0, 1, "a share, 0 to 1"},
 		{"--batch", w.Batch, 1, 1e6, "1 to 1e6 tasks a call"},
-		{"--keep-done", w.KeepDone.Seconds(), 0, fsm.MaxDelay.Seconds(), "0 to 100 years"},
+		{"--keep-done", w.KeepDone.Seconds(), 0, task.MaxDelay.Seconds(), "0 to 100 years"},
 		{"--zones", float64(w.Zones), 0, 16, "0 to 16"},
 	} {
 		if err := b.check(); err != nil {

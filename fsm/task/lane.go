@@ -1,4 +1,4 @@
-package fsm
+package task
 
 // Lane names who receives: one queue's destination, or, with an empty Destination, whoever gets the queue's tasks that
 // name no target: the queue's own target or its consumers.

@@ -1,4 +1,4 @@
-package fsm
+package task
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/targeturl"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
 // The contract's limits. Sizes are in bytes.

@@ -1,4 +1,4 @@
-package fsm
+package task
 
 // QueueSize is what one shard holds of a queue, without the tombstones of tasks that were delivered or cancelled.
 type QueueSize struct {
