@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -183,20 +184,55 @@ func (n *Node) registerSelf() error {
 	return n.register(ctx, &clusterpb.RegisterRequest{Node: n.self()})
 }
 
-// register has the control group's leader take the entry: this node if it leads, else the leader is asked, once.
+// register has the control group's leader take the entry. It goes through the nodes that are named as the leader, and
+// does not wait for an election. A relayed entry goes no further than this node.
 func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) error {
-	g := n.controlGroup()
-	if g == nil {
+	if n.controlGroup() == nil {
 		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
-	err := g.Register(ctx, req.Node)
-	var notLeader *task.NotLeaderError
-	if !errors.As(err, &notLeader) || req.Relayed || notLeader.Leader == "" || notLeader.Leader == n.ID() {
-		return err
+	for search := n.searchControl(); ; {
+		node := search.Next()
+		if req.Relayed {
+			node = n.ID()
+		}
+		err := n.registerAt(ctx, node, req.Node)
+		if err == nil || req.Relayed || search.Refused(leaders.LeaderIn(err)) > 0 {
+			return err
+		}
 	}
-	relayed := &clusterpb.RegisterRequest{Node: req.Node, Relayed: true}
-	_, err = n.peers.get(notLeader.Leader).rpc.Register(ctx, relayed)
+}
+
+// registerAt has a node take the entry, which it does if it leads the control group.
+func (n *Node) registerAt(ctx context.Context, node string, entry *clusterpb.Node) error {
+	if node == n.ID() {
+		return n.controlGroup().Register(ctx, entry)
+	}
+	_, err := n.peers.get(node).rpc.Register(ctx, &clusterpb.RegisterRequest{Node: entry, Relayed: true})
 	return err
+}
+
+// lastControlPause is the longest pause between two tries to reach the control group's leader. The group has a leader
+// nearly always, and an election of it takes a second.
+const lastControlPause = 200 * time.Millisecond
+
+// searchControl begins a search for the control group's leader. Every node has a replica of the group, so this node's
+// is asked where the leader is not known.
+func (n *Node) searchControl() leaders.Search {
+	here := &clusterpb.Shard{Preferred: n.ID(), Replicas: []string{n.ID()}}
+	return leaders.NewSearch(leaders.SearchConfig{
+		Shard: controlNumber, Source: leaders.Raft(n.controlLeader),
+		Placement: func(uint32) *clusterpb.Shard { return here },
+		Alive:     func(string) bool { return true }, LastPause: lastControlPause,
+	})
+}
+
+// controlLeader returns the control group's leader as far as the replica here knows.
+func (n *Node) controlLeader() string {
+	if g := n.controlGroup(); g != nil {
+		leader, _ := g.Leader()
+		return leader
+	}
+	return ""
 }
 
 // isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it

@@ -278,17 +278,14 @@ func (n *Node) shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sleep waits, and tells whether the node goes on.
-func (n *Node) sleep(d time.Duration) bool { return sleepFor(n.ctx, d) }
-
-// sleepFor waits, and tells whether ctx goes on.
-func sleepFor(ctx context.Context, d time.Duration) bool {
+// sleep waits, and reports whether the node goes on.
+func (n *Node) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return true
-	case <-ctx.Done():
+	case <-n.ctx.Done():
 		return false
 	}
 }

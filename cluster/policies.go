@@ -2,13 +2,13 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
@@ -63,13 +63,8 @@ func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existe
 	return changed.GetExisted(), err
 }
 
-// How long a change of a queue looks for the control group's leader, without a deadline of its own, and how long it
-// waits between two looks. The group has a leader nearly always, and an election of it takes a second.
-const (
-	changePatience   = 10 * time.Second
-	firstChangePause = 10 * time.Millisecond
-	lastChangePause  = 200 * time.Millisecond
-)
+// changePatience bounds a change of a queue whose context has no deadline.
+const changePatience = 10 * time.Second
 
 // changeWithin gives a context without a deadline one.
 func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -83,31 +78,31 @@ func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
 func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	ctx, cancel := changeWithin(ctx)
 	defer cancel()
-	for pause := firstChangePause; ; pause = min(2*pause, lastChangePause) {
-		changed, err := n.askLeaderToChange(ctx, change)
+	for search := n.searchControl(); ; {
+		changed, err := n.changeAt(ctx, search.Next(), change)
 		if err == nil {
 			if !changed.Conflict {
 				n.awaitInForce(ctx, changed.Version)
 			}
 			return changed, nil
 		}
-		if !errors.Is(err, task.ErrNotProposed) || errors.Is(err, task.ErrUnknown) {
+		if !leaders.Repeatable(err) {
 			return nil, err
 		}
-		if !sleepFor(ctx, pause) {
-			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		if err := search.Again(ctx, err); err != nil {
+			return nil, err
 		}
 	}
 }
 
-// askLeaderToChange tries once: on this node if it leads the control group, else on the node that is said to.
-func (n *Node) askLeaderToChange(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	changed, err := n.changeHere(ctx, change)
-	var notLeader *task.NotLeaderError
-	if !errors.As(err, &notLeader) || notLeader.Leader == "" || notLeader.Leader == n.ID() {
-		return changed, err
+// changeAt has a node commit the change, which it does if it leads the control group.
+func (n *Node) changeAt(
+	ctx context.Context, node string, change *clusterpb.QueueChange,
+) (*clusterpb.QueueChanged, error) {
+	if node == n.ID() {
+		return n.changeHere(ctx, change)
 	}
-	return n.peers.get(notLeader.Leader).calls.ChangeQueue(ctx, change)
+	return n.peers.get(node).calls.ChangeQueue(ctx, change)
 }
 
 // changeHere has this node's replica of the control group commit the change; see control.Group.

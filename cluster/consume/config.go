@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -32,14 +33,6 @@ type Demand interface {
 	Withdraw()
 }
 
-// Leaders is what is known of who leads.
-type Leaders interface {
-	// Watch returns the node that is said to lead a shard, empty for none, and a channel that is closed at news.
-	Watch(shard uint32) (node string, changed <-chan struct{})
-	// Doubt says that a node was asked as the leader and ended the demand.
-	Doubt(shard uint32, node string)
-}
-
 // Config says what there is to ask, and whom.
 type Config struct {
 	Self string // node id
@@ -51,7 +44,7 @@ type Config struct {
 	Open func(ctx context.Context, node string) (Stream, error)
 	// Arrived asks another node which leases of a shard came to it; see Puller.ArrivedHere.
 	Arrived func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
-	Leaders Leaders
+	Leaders leaders.Source
 	Alive   func(node string) bool // a hint; nil: everybody
 	// Do carries out commands; tasks are released by it.
 	Do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply

@@ -137,7 +137,8 @@ func (l *link) hear(answer *clusterpb.PullAnswer) {
 		a.received += uint64(len(answer.Tasks))
 		a.unsaid += sizeOf(answer.Tasks)
 		if current {
-			a.place.ready, a.place.tries = int(min(answer.Ready, maxNeed)), 0
+			a.place.ready = int(min(answer.Ready, maxNeed))
+			a.place.leader.Found()
 		}
 		l.deliver(a, l.puller.arrivals(a.shard).take(answer.Tasks))
 	}

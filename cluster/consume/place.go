@@ -5,13 +5,11 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
-// How long a shard is left alone that has nobody to ask, if no news comes: at first, and at most.
-const (
-	firstPause = 5 * time.Millisecond
-	lastPause  = 500 * time.Millisecond
-)
+// lastPause is how long a shard without a node to ask is left alone at most, if no news comes.
+const lastPause = 500 * time.Millisecond
 
 // place is what a pool has to do with one shard.
 type place struct {
@@ -22,12 +20,18 @@ type place struct {
 
 	looked uint64 // the pool's last question to which it said that nothing was there
 
-	refused string      // who did not lead it, or could not be reached, when last asked
-	hint    string      // who leads it, as that one said
-	hinted  bool        // the last one asked was such a hint
-	tries   int         // in a row that came to nothing
-	pause   *time.Timer // until then it is left alone; nil: it is not
+	leader leaders.Search
+	pause  *time.Timer // runs while the shard is left alone; nil: it is not
 }
+
+func newPlace(q *pool, shard uint32) *place {
+	p := q.puller
+	return &place{pool: q, shard: shard, leader: leaders.NewSearch(leaders.SearchConfig{
+		Shard: shard, Source: p.cfg.Leaders, Placement: p.placement, Alive: p.cfg.Alive, LastPause: lastPause,
+	})}
+}
+
+func (p *Puller) placement(shard uint32) *clusterpb.Shard { return control.Shard(p.cfg.State(), shard) }
 
 // want asks for n tasks in all. A demand is raised once it is half used up, and lowered when it is twice too much.
 func (at *place) want(n int) {
@@ -45,11 +49,11 @@ func (at *place) want(n int) {
 	}
 }
 
-// begin asks whoever seems to lead.
+// begin asks the node that seems to lead.
 func (at *place) begin(n int) {
-	node := at.target()
+	node := at.leader.Next()
 	if node == "" {
-		at.rest()
+		at.refused("")
 		return
 	}
 	p := at.pool.puller
@@ -61,60 +65,28 @@ func (at *place) begin(n int) {
 	l.send(at.ask)
 }
 
-// target is the node to ask now; empty: there is none.
-func (at *place) target() string {
-	p := at.pool.puller
-	at.hinted = at.hint != ""
-	if at.hinted {
-		node := at.hint
-		at.hint = ""
-		return node
-	}
-	if leader, _ := p.cfg.Leaders.Watch(at.shard); leader != "" && leader != at.refused {
-		return leader
-	}
-	replicas := control.Shard(p.cfg.State(), at.shard).GetReplicas()
-	node := ""
-	for i := range replicas {
-		id := replicas[(at.tries+i)%len(replicas)]
-		switch {
-		case id == at.refused && node == "":
-			node = id // if there is no other
-		case id != at.refused && p.cfg.Alive(id):
-			return id
-		}
-	}
-	return node
-}
-
-// lost is called when the demand has ended without being asked to. The next one goes out at once if it is known where
-// to, else after a while, or at news.
+// lost is called when the demand has ended without being asked to.
 func (at *place) lost(why *clusterpb.CallError) {
-	at.refused = at.ask.link.node
 	at.ask = nil
-	at.pool.puller.cfg.Leaders.Doubt(at.shard, at.refused)
-	if leader := why.GetLeader(); leader != "" && leader != at.refused && !at.hinted {
-		at.hint = leader
-		return
-	}
-	at.rest()
+	at.refused(why.GetLeader())
 }
 
-// rest leaves the shard alone for a while.
-func (at *place) rest() {
-	q := at.pool
-	if at.pause != nil {
-		return
+// refused leaves the shard alone for a while, unless another node was named as its leader.
+func (at *place) refused(leader string) {
+	if pause := at.leader.Refused(leader); pause > 0 && at.pause == nil {
+		at.pause = time.AfterFunc(pause, at.resume)
 	}
-	at.tries++
-	at.pause = time.AfterFunc(min(firstPause<<min(at.tries-1, 10), lastPause), func() {
-		q.puller.mu.Lock()
-		defer q.puller.mu.Unlock()
-		if at.pause != nil {
-			at.pause = nil
-			q.adjust()
-		}
-	})
+}
+
+// resume ends the pause.
+func (at *place) resume() {
+	q := at.pool
+	q.puller.mu.Lock()
+	defer q.puller.mu.Unlock()
+	if at.pause != nil {
+		at.pause = nil
+		q.adjust()
+	}
 }
 
 func (at *place) wake() {
@@ -127,7 +99,7 @@ func (at *place) wake() {
 // leaderIs takes news. What was asked of another node ends there; what it has granted still comes.
 func (at *place) leaderIs(leader string) {
 	at.wake()
-	at.tries, at.refused, at.hint, at.hinted = 0, "", "", false
+	at.leader.News()
 	if at.ask != nil && leader != "" && at.ask.link.node != leader {
 		at.quit()
 	}

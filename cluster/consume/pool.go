@@ -284,7 +284,7 @@ func (q *pool) adjust() {
 	for i, s := range shards {
 		at := q.places[s.Id]
 		if at == nil {
-			at = &place{pool: q, shard: s.Id}
+			at = newPlace(q, s.Id)
 			q.places[s.Id] = at
 		}
 		ready[i] = at.ready

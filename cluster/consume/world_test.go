@@ -150,6 +150,9 @@ func (w *world) close() {
 // Doubt changes nothing: the world's word about leaders is true.
 func (w *world) Doubt(uint32, string) {}
 
+// Answered changes nothing either.
+func (w *world) Answered(uint32, string) {}
+
 // Watch says who leads.
 func (w *world) Watch(id uint32) (string, <-chan struct{}) {
 	w.mu.Lock()

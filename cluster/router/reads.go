@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -97,9 +97,9 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	for {
 		answer, err := readOnce(ctx, t, stale, ask)
 		if err == nil && !stale {
-			t.answered()
+			t.Found()
 		}
-		if err == nil || !retryable(err) {
+		if err == nil || !leaders.Repeatable(err) {
 			return answer, err
 		}
 		if err := t.again(ctx, err); err != nil {
@@ -110,7 +110,7 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 
 func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
 	var none T
-	s := t.shards
+	s := t.leader
 	if stale || flaw.StaleRead.On() {
 		s = t.anyReplica
 	}
@@ -126,27 +126,4 @@ func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.C
 		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // and no longer what err was
 	}
 	return answer, err
-}
-
-// anyReplica gives this node's shards if it holds a replica, else those of some node that does.
-func (t *try) anyReplica() Shards {
-	shard := control.Shard(t.r.cfg.State(), t.shard)
-	t.count++
-	_, t.changed = t.r.cfg.Leaders.Watch(t.shard)
-	for _, id := range shard.GetReplicas() {
-		if id == t.r.cfg.Self && t.count == 1 {
-			t.asked = id
-			t.r.metrics.local.Inc()
-			return t.r.cfg.Local
-		}
-	}
-	if t.asked = t.replica(); t.asked == "" {
-		return nil
-	}
-	if t.asked == t.r.cfg.Self {
-		t.r.metrics.local.Inc()
-		return t.r.cfg.Local
-	}
-	t.r.metrics.hops.Inc()
-	return t.r.cfg.Remote(t.asked)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -46,6 +47,7 @@ type Config struct {
 type Router struct {
 	cfg     Config
 	metrics *metrics
+	placed  func(shard uint32) *clusterpb.Shard
 
 	mu  sync.Mutex
 	of  *clusterpb.ControlState // what layout was made of
@@ -63,7 +65,8 @@ func New(cfg Config) *Router {
 	if cfg.Alive == nil {
 		cfg.Alive = func(string) bool { return true }
 	}
-	return &Router{cfg: cfg, metrics: newMetrics(cfg.Registerer)}
+	placed := func(shard uint32) *clusterpb.Shard { return control.Shard(cfg.State(), shard) }
+	return &Router{cfg: cfg, metrics: newMetrics(cfg.Registerer), placed: placed}
 }
 
 // layout is the slot map of one control state, ready for lookups.
@@ -185,7 +188,7 @@ func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply) {
 		var why error
 		if p, why = unsettled(p, answers); len(p.cmds) == 0 {
 			if slices.ContainsFunc(answers, func(a task.Reply) bool { return a.Err == nil }) {
-				t.answered()
+				t.Found()
 			}
 			return
 		}
