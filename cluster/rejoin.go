@@ -17,7 +17,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/witness"
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -49,7 +48,7 @@ func (n *Node) rejoin() error {
 		return err
 	}
 	n.check.Store(witness.NewCheck(n.checkConfig()))
-	if !flaw.UncheckedCopy.On() {
+	if !flawSkipsCheck() {
 		if err := n.check.Load().Run(n.ctx); err != nil {
 			return err
 		}

@@ -9,18 +9,11 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Now is the time by which this node goes in what it does for callers, and whether it can be sure of it; see
-// clocks.Clocks.
-func (n *Node) Now() (_ time.Time, sure bool) {
-	if flaw.BlindClock.On() {
-		return n.cfg.Clock(), true
-	}
-	return n.clocks.Now()
-}
+// Now returns the time by which this node serves callers, and whether it is sure of it; see clocks.Clocks.
+func (n *Node) Now() (_ time.Time, sure bool) { return n.clocks.Now() }
 
 func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
@@ -56,7 +49,7 @@ const clockLook = time.Second
 func (n *Node) keepTime() {
 	for n.sleep(clockLook) {
 		by, apart := n.clocks.Apart()
-		if flaw.BlindClock.On() || apart == n.clockApart.Load() {
+		if apart == n.clockApart.Load() {
 			continue
 		}
 		if apart {

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -15,7 +14,7 @@ func (m *Machine) cancel(h handle, op *fsmpb.Cancel) *fsmpb.Result {
 		return m.stop(h)
 	case m.begun(h):
 		return m.endCancelled(h, fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED, op.KeepUntilMs)
-	case flaw.ForgottenCancel.Strikes(m.number):
+	case flawForgetsCancel(m.number):
 		return cancelled(fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED)
 	}
 	return m.endCancelled(h, fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED, op.KeepUntilMs)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"slices"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/wheel"
@@ -29,9 +28,7 @@ func (m *Machine) Restore(r io.Reader) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if flaw.DirtyRestore.On() {
-		fresh.keepScheduled(m.state)
-	}
+	flawKeepsScheduled(fresh, m.state)
 	m.state = fresh.state
 	return nil
 }

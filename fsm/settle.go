@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -18,7 +17,7 @@ func (m *Machine) settle(c *fsmpb.Command, at place, op *fsmpb.Settle) *fsmpb.Re
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_REPLACED, Revision: m.revisionOf(h)}
 	case !m.accepts(h, op):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
-	case flaw.DroppedSettle.Strikes(m.number):
+	case flawDropsSettle(m.number):
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
 	}
 	m.lift(h)

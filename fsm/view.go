@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -60,9 +59,7 @@ func (m *Machine) view(h handle, withPayload bool) *fsmpb.Task {
 	}
 	p := m.progress.Read(r.progress)
 	t.Attempts, t.Fence = p.attempts, p.fence
-	if flaw.TwoIDs.On() {
-		t.WebhookId = webhookID(m.origin, p.fence)
-	}
+	flawChangesWebhookID(t, m.origin)
 	history := readHistory(m.blob(p.history))
 	history.addTo(t)
 	t.Outcome = fsmpb.CancelOutcome(p.outcome)

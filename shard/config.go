@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -190,9 +189,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timing == (Timing{}) {
 		c.Timing = LAN()
 	}
-	if flaw.BlindClock.On() {
-		c.ClockAgrees, c.Timing.ClockJump = nil, never
-	}
+	flawBlinds(&c)
 	setDefault(&c.Timing.Beat, c.Timing.Heartbeat/raftBeats)
 	c.Policy = c.Policy.withDefaults()
 	if c.Policies == nil {

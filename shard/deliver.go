@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
@@ -76,11 +75,7 @@ var errNoTarget = errors.New("neither the task nor its queue has a target any mo
 func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
-	machine := f.shard.machine
-	if flaw.FireBeforeCommit.On() {
-		machine = f.lead.proposer.ahead.machine
-	}
-	granted, leaseEndMs, ok := machine.Attempt(g.Namespace, g.ID, g.Fence)
+	granted, leaseEndMs, ok := f.machine().Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
 		return begun{}, policy.stopped(now)
 	}

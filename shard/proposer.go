@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -24,7 +23,7 @@ type proposer struct {
 	intake *intake
 	book   *book
 	alarm  *time.Timer // for the next lane that waits for an instant
-	ahead  foresight   // of a flaw
+	ahead  foresight   // see flaws.go
 	done   chan struct{}
 }
 
@@ -54,9 +53,6 @@ func (p *proposer) run(ctx context.Context) {
 		if e.commands == 0 {
 			p.land(nil, nil, false)
 			continue
-		}
-		if flaw.FireBeforeCommit.On() {
-			p.fireProposed(e)
 		}
 		began := time.Now()
 		got, err := p.commit(ctx, e)
@@ -145,8 +141,8 @@ func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Co
 	}}
 }
 
-// commit proposes an entry until Raft takes it, and waits for what becomes of it.
-func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
+// propose proposes an entry until Raft takes it, and waits until the entry is applied or lost.
+func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
 	limit := newStandstill(p.shard.applier, p.shard.cfg.Timing.Stuck)
 	defer limit.stop()
 	for {
@@ -231,9 +227,6 @@ func (p *proposer) finish(e *entry, got applied) {
 	}
 	if e.takeover {
 		p.book.begin(p.shard.machine.Loads())
-	}
-	if flaw.FireBeforeCommit.On() {
-		got.Grants = p.notFired(e, got.Grants)
 	}
 	p.land(got.Lanes, got.Grants, e.takeover)
 	if e.advance != nil {

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -31,7 +30,7 @@ func (s *Shard) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmp
 // have committed in between (hashicorp/raft issue 603).
 func readAs[T any](ctx context.Context, s *Shard, stale bool, read func() T) (T, error) {
 	var none T
-	if stale || flaw.StaleRead.On() {
+	if stale || flawReadsStale() {
 		if s.standing.now() == Barred {
 			return none, s.notLeader()
 		}

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -14,7 +13,7 @@ import (
 // receive carries out a call as the HTTP API has it done: what counts from its receipt counts by the time that this
 // node goes by, which is not always the truth, and is refused while the node does not know the time.
 func (p *process) receive(ctx context.Context, ops []operation) []task.Reply {
-	now, sure := p.now()
+	now, sure := p.clocks.Now()
 	replies := make([]task.Reply, len(ops))
 	var cmds []*fsmpb.Command
 	var places []int
@@ -29,14 +28,6 @@ func (p *process) receive(ctx context.Context, ops []operation) []task.Reply {
 		replies[places[i]] = reply
 	}
 	return replies
-}
-
-// now is the time that this process goes by in what it does for callers, as cluster.Node has it.
-func (p *process) now() (_ time.Time, sure bool) {
-	if flaw.BlindClock.On() {
-		return p.node.clock.now(), true
-	}
-	return p.clocks.Now()
 }
 
 // counts tells whether the operation asks for something that counts from its receipt.

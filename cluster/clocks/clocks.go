@@ -67,6 +67,7 @@ func Start(cfg Config) *Clocks {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	flawBlinds(&cfg)
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Clocks{
 		cfg: cfg, own: newOwn(cfg.Clock), metrics: newMetrics(cfg.Registerer), ctx: ctx, cancel: cancel,

@@ -10,7 +10,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -111,7 +110,7 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
 	var none T
 	s := t.leader
-	if stale || flaw.StaleRead.On() {
+	if stale || flawReadsStale() {
 		s = t.anyReplica
 	}
 	shards := s()

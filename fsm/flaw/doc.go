@@ -1,16 +1,22 @@
-// Package flaw holds the mistakes that can be seeded into Belfry, so that what is to find such mistakes can be shown to
-// find them: a checker that never turned red has proved nothing.
+// Package flaw names the mistakes that can be seeded into Belfry. A checker that never turned red has proved nothing; these
+// show that the checks of package chaos find such mistakes.
 //
-// Only a build with the tag `chaos` can have a flaw, and it has the one that BELFRY_FLAW names when the process starts.
-// Without the tag On is a constant false and the compiler drops what depends on it. A flaw is one line at the place
-// where somebody could have made the mistake:
+//	build          flaws
+//	-tags chaos    the one that BELFRY_FLAW names when the process starts
+//	without        none: this package then has only Check, so that no other file can refer to a flaw
 //
-//	if flaw.StaleRead.On() { … }
+// Each package that can have a flaw keeps it in its flaws_chaos.go. Its flaws.go is the twin of that file in a build
+// without the tag: the same functions, each of which does nothing and is inlined away. Their names begin with "flaw":
+//
+//	case flawForgetsCancel(m.number):
 //
 // Some mistakes are no challenge if they are made every time, and so they strike now and then: Strikes says in which
-// cases. It goes by a number that the case has anyhow, so that a mistake in the state machine is made by all replicas
-// alike, as a mistake in its code would be.
+// cases. It goes by a number that the case has anyhow, so that all replicas make a mistake in the state machine alike, as
+// they would with a mistake in its code.
 //
-// It is in fsm because every package that acts on tasks knows that one. It leaves to others: which faults bring a flaw
-// to light and within how many runs (chaos).
+// The package is in fsm because every package that acts on tasks knows that one. Package chaos knows which faults bring a
+// flaw to light and within how many runs.
 package flaw
+
+// variable names the flaw that a process is to have.
+const variable = "BELFRY_FLAW"

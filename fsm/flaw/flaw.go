@@ -1,3 +1,5 @@
+//go:build chaos
+
 package flaw
 
 // Flaw is a mistake that can be seeded.
@@ -16,10 +18,7 @@ const (
 	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and no jump is noticed
 )
 
-// variable names the flaw that a process is to have.
-const variable = "BELFRY_FLAW"
-
-// All are all flaws.
+// All returns all flaws.
 func All() []Flaw {
 	return []Flaw{
 		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
@@ -27,6 +26,6 @@ func All() []Flaw {
 	}
 }
 
-// Strikes tells whether this process has the flaw and makes the mistake in the case of that number: in one of 32,
-// scattered evenly (Fibonacci hashing, Knuth, volume 3, section 6.4).
+// Strikes reports whether this process has the flaw and makes the mistake in case number: in one of 32, scattered evenly
+// (Fibonacci hashing, Knuth, volume 3, section 6.4).
 func (f Flaw) Strikes(number uint64) bool { return f.On() && number*0x9e3779b97f4a7c15>>59 == 0 }

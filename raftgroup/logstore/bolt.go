@@ -11,7 +11,6 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
@@ -36,8 +35,7 @@ func openBolt(path string) (*raftboltdb.BoltStore, error) {
 }
 
 func boltOptions(path string) raftboltdb.Options {
-	unsynced := flaw.SkippedFsync.On() && filepath.Base(path) == boltName
-	return raftboltdb.Options{Path: path, NoSync: unsynced, BoltOptions: &bbolt.Options{
+	return raftboltdb.Options{Path: path, NoSync: flawSkipsSync(path), BoltOptions: &bbolt.Options{
 		Timeout:      lockTimeout,
 		FreelistType: bbolt.FreelistMapType,
 	}}

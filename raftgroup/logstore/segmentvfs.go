@@ -8,17 +8,13 @@ import (
 	"github.com/hashicorp/raft-wal/fs"
 	"github.com/hashicorp/raft-wal/types"
 
-	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
 // segmentVFS is where the log's segments lie.
 func segmentVFS(j *journal.Journal) types.VFS {
 	files := lazilyDeleted{fs.New()}
-	switch {
-	case flaw.SkippedFsync.On():
-		return unsyncedFiles{files}
-	case j == nil:
+	if j == nil {
 		return files
 	}
 	return journalled{files, j}

@@ -55,7 +55,7 @@ func openSegments(dir string, cfg Config, g *guard, meta *guardedMeta) (*walLog,
 	if err := recoverSegments(dir, meta); err != nil {
 		return nil, err
 	}
-	var files types.SegmentFiler = segment.NewFiler(dir, segmentVFS(cfg.Journal))
+	var files types.SegmentFiler = segment.NewFiler(dir, flawUnsyncs(segmentVFS(cfg.Journal)))
 	if cfg.wrapFiler != nil {
 		files = cfg.wrapFiler(files)
 	}

@@ -1,12 +1,32 @@
+//go:build chaos
+
 package fsm
 
 import (
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// keepScheduled is what a restore into a machine that was not emptied comes to, where what was there is found first:
-// see flaw.DirtyRestore. What was scheduled stays so, whatever the snapshot says of it.
+func flawForgetsCancel(number uint64) bool { return flaw.ForgottenCancel.Strikes(number) }
+
+func flawDropsSettle(number uint64) bool { return flaw.DroppedSettle.Strikes(number) }
+
+// flawChangesWebhookID gives every attempt a webhook-id of its own.
+func flawChangesWebhookID(t *fsmpb.Task, origin uint64) {
+	if flaw.TwoIDs.On() {
+		t.WebhookId = webhookID(origin, t.Fence)
+	}
+}
+
+// flawKeepsScheduled restores beside the previous state instead of replacing it, and finds the tasks of that one first: a
+// task that was scheduled stays so, whatever the snapshot says of it.
+func flawKeepsScheduled(m *Machine, previous *state) {
+	if flaw.DirtyRestore.On() {
+		m.keepScheduled(previous)
+	}
+}
+
 func (m *Machine) keepScheduled(was *state) {
 	for slot := uint32(0); slot < task.Slots; slot++ {
 		for h := range was.index.Each(slot) {

@@ -1,17 +1,52 @@
+//go:build chaos
+
 package shard
 
 import (
 	"bytes"
+	"context"
 
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// foresight is flaw.FireBeforeCommit: a leader that applies what it proposes to a machine of its own, and starts what
-// that grants, before a majority has it.
+// flawReadsStale reports whether reads are answered without proof of leadership.
+func flawReadsStale() bool { return flaw.StaleRead.On() }
+
+// flawBlinds keeps a shard from comparing clocks, and from noticing that its own was set.
+func flawBlinds(c *Config) {
+	if flaw.BlindClock.On() {
+		c.ClockAgrees, c.Timing.ClockJump = nil, never
+	}
+}
+
+// foresight is the flaw fire-before-commit: a leader applies what it proposes to a machine of its own, and starts the
+// attempts that this one grants, before a majority has the entry.
 type foresight struct {
 	machine *fsm.Machine    // nil until the Takeover is applied
 	started map[uint64]bool // the fences of what was started so, and is not committed yet
+}
+
+// commit is propose; the flaw starts the entry's grants before it.
+func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
+	if !flaw.FireBeforeCommit.On() {
+		return p.propose(ctx, e)
+	}
+	p.fireProposed(e)
+	got, err := p.propose(ctx, e)
+	if err == nil && got.err == nil {
+		got.Grants = p.notFired(e, got.Grants)
+	}
+	return got, err
+}
+
+// machine returns the machine from which attempts are read: with the flaw, the one that runs ahead.
+func (f *firing) machine() *fsm.Machine {
+	if flaw.FireBeforeCommit.On() {
+		return f.lead.proposer.ahead.machine
+	}
+	return f.shard.machine
 }
 
 // fireProposed starts what an entry grants that is about to be proposed.

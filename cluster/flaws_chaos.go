@@ -1,0 +1,8 @@
+//go:build chaos
+
+package cluster
+
+import "github.com/belfryhq/belfry/fsm/flaw"
+
+// flawSkipsCheck reports whether a node takes part without asking the others whether its data folder is old.
+func flawSkipsCheck() bool { return flaw.UncheckedCopy.On() }

@@ -1,0 +1,8 @@
+//go:build chaos
+
+package router
+
+import "github.com/belfryhq/belfry/fsm/flaw"
+
+// flawReadsStale reports whether reads are answered without proof of leadership.
+func flawReadsStale() bool { return flaw.StaleRead.On() }

@@ -1,0 +1,21 @@
+//go:build !chaos
+
+package shard
+
+import (
+	"context"
+
+	"github.com/belfryhq/belfry/fsm"
+)
+
+// This build has no seeded flaws; see package flaw.
+
+func flawReadsStale() bool { return false }
+
+func flawBlinds(*Config) {}
+
+type foresight struct{}
+
+func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) { return p.propose(ctx, e) }
+
+func (f *firing) machine() *fsm.Machine { return f.shard.machine }
