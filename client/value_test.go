@@ -13,7 +13,8 @@ var values = []string{
 	`nul`, "\"a\nb\"", "{\n\"a\":\r1\t}", `{"a":1}{"b":2}`, `{},"queue":"x"`, `1,2`, `{"":""}`, `[true,false,null,"s",-1]`,
 	strings.Repeat("[", 999) + strings.Repeat("]", 999), strings.Repeat("[", 1001) + strings.Repeat("]", 1001),
 	strings.Repeat(`{"a":`, 70) + "1" + strings.Repeat("}", 70), strings.Repeat(`{"a":[`, 70) + strings.Repeat("}]", 70),
-	strings.Repeat("[", 1001),
+	strings.Repeat("[", 1001), `{"`, `{"a`, `{"a":"b`, `"\`, "{\"a\":\"\x01\"}",
+	`{"a":"\x"}`, `{"\`, `{"a":{"b`, `{"a":[0,-0.5`,
 }
 
 // FuzzIsJSON holds isJSON against encoding/json.

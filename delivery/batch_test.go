@@ -223,6 +223,7 @@ belfry_delivery_attempts_total{result="permanent"} 1
 func FuzzEvents(f *testing.F) {
 	f.Add("id", "queue", "application/json", []byte(`{"a": [1, "\""]}`))
 	f.Add("\xff\n\"", "</script>", "text/plain", []byte{0xff})
+	f.Add("id", "", "", []byte(`{"a":`)) // not JSON, although its type says so
 	f.Fuzz(func(t *testing.T, id, queue, contentType string, payload []byte) {
 		batch := batchOf("", 2, func(task *fsmpb.Task) {
 			task.Spec.Queue, task.Spec.ContentType, task.Spec.Payload = queue, contentType, payload

@@ -245,6 +245,7 @@ func TestZonesAtTheDial(t *testing.T) {
 func FuzzCheckURL(f *testing.F) {
 	for _, s := range []string{
 		"http://127.0.0.1/", "http://[::1]:80", "http://0x7f.1", "https://①②⑦.1/", "http://a@localhost",
+		"https://shop.example/in?a=b#c", "http://\u0300.example/", "http://:80/", "http://%zz/", "\x7f",
 	} {
 		f.Add(s)
 	}

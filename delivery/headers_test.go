@@ -134,6 +134,7 @@ func TestCEValue(t *testing.T) {
 func FuzzHeaders(f *testing.F) {
 	f.Add("id", "queue", "wid", "text/plain", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	f.Add("a\r\nb: c", "q\x00", "w\xff", "", "x\ny")
+	f.Add("id", "", "wid", "", "")
 	f.Fuzz(func(t *testing.T, id, queue, webhookID, contentType, traceparent string) {
 		a := attemptOf("http://127.0.0.1/", func(t *fsmpb.Task) {
 			t.Id, t.Spec.Queue, t.WebhookId = id, queue, ceValue(webhookID)

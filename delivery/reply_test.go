@@ -47,6 +47,9 @@ func TestRetryAfter(t *testing.T) {
 func FuzzRetryAfter(f *testing.F) {
 	f.Add("120")
 	f.Add("Sat, 21 Nov 2026 10:01:30 GMT")
+	for _, value := range []string{"", "-1", "soon", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
+		f.Add(value)
+	}
 	f.Fuzz(func(t *testing.T, value string) {
 		if d := retryAfter(http.Header{"Retry-After": {value}}, time.Unix(1795255200, 0)); d < 0 || d > maxRetryAfter {
 			t.Errorf("%q: %v", value, d)
@@ -74,6 +77,7 @@ func TestPrintable(t *testing.T) {
 
 func FuzzPrintable(f *testing.F) {
 	f.Add([]byte("a\xffb\n"), 5)
+	f.Add([]byte("日本 \u202e\x1b[31m"), 6)
 	f.Fuzz(func(t *testing.T, b []byte, limit int) {
 		limit &= 0xff
 		got := printable(b, limit)
@@ -90,7 +94,7 @@ func FuzzReply(f *testing.F) {
 		"", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 500\r\nRetry-After: 5\r\nContent-Length: 3\r\n\r\nabc",
 		"HTTP/1.1 101 S\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nabc", "HTTP/1.1 302 F\r\nLocation: x\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
-		"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 204 N\r\n\r\n",
+		"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 204 N\r\n\r\n", "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200",
 	} {
 		f.Add([]byte(seed))
 	}

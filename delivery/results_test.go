@@ -174,6 +174,9 @@ func FuzzBatchReply(f *testing.F) {
 	for _, seed := range []string{
 		"", "fine", `{"results":[{"id":"msg-0","status":200},{"id":"msg-1","status":503,"retry_after":1e9,"error":"x"}]}`,
 		`{"a":[{}],"results":null,"results":[{"id":"msg-1","status":410}]}`, `{"results":[{"id":"msg-0","status":200},`,
+		"{}", ` {"a":1,`, ` {"results":{}}`, "{\n\t\"results\": []}",
+		`{"results":[{"id":"x"},{"id":"msg-0"},{"id":"msg-1","status":"2"}]}`,
+		`{"results":[{"id":"msg-1","status":200},{"id":"msg-1","status":500}]}`,
 	} {
 		f.Add(seed)
 	}

@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -34,6 +35,12 @@ func FuzzApply(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	for _, data := range [][]byte{
+		{0x80}, {0x0b}, {0x00}, {0x0a, 0}, {0x18, 1}, {0xf8, 7, 1}, {0x08, CommandVersion + 1}, {0x1a, 9}, {0x1a, 1, 0x80},
+		{0x1a, 3, 0xf8, 7, 1}, {0x1a, 2, 0x0a, 9}, {0x1a, 2, 0x2a, 0}, {0x1a, 5, 0x2a, 3, 0xf8, 7, 1},
+	} {
+		f.Add(data)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := New(1)
 		if _, err := m.Apply(mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}}), true); err != nil {
@@ -58,6 +65,23 @@ func FuzzRestore(f *testing.F) {
 	snapshot.Release()
 	f.Add(whole.Bytes())
 	f.Add(whole.Bytes()[:whole.Len()-3])
+	f.Add(everyField(f))
+	header := &fsmpb.SnapshotHeader{Version: 1, Shard: 1, Origin: 3}
+	task := func(t *fsmpb.SnapshotTask) *fsmpb.SnapshotRecord {
+		return &fsmpb.SnapshotRecord{Record: &fsmpb.SnapshotRecord_Task{Task: t}}
+	}
+	for _, records := range [][]byte{
+		nil, {0xff, 0xff, 0xff, 0x7f}, {9}, {1, 0x80}, {3, 0xf8, 7, 1}, {2, 0x20, 1},
+		framed(&fsmpb.SnapshotHeader{Version: 1, Shard: 2}),
+		framed(&fsmpb.SnapshotHeader{Version: CommandVersion + 1, Shard: 1}),
+		framed(&fsmpb.SnapshotHeader{Version: 1, Shard: 1, NowMs: -1}), framed(header, &fsmpb.SnapshotRecord{}),
+		framed(header, task(&fsmpb.SnapshotTask{})), framed(header, task(&fsmpb.SnapshotTask{Task: &fsmpb.Task{Id: "a"}})),
+		framed(header, task(&fsmpb.SnapshotTask{Task: &fsmpb.Task{Id: "a", Spec: &fsmpb.Spec{}, CreatedAtMs: -1}})),
+		append(framed(header), 3, 0xf8, 7, 1), append(framed(header), 5, 0x12, 3, 0xf8, 7, 1),
+		append(framed(header), 3, 0x12, 1, 0x80),
+	} {
+		f.Add(records)
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := New(1)
 		applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("kept", 5)}}))
@@ -68,6 +92,45 @@ func FuzzRestore(f *testing.F) {
 		}
 		audit(t, m)
 	})
+}
+
+// framed returns the messages as a snapshot has them, each behind its length.
+func framed(messages ...sizedMessage) []byte {
+	var b []byte
+	for _, m := range messages {
+		data := mustMarshal(m)
+		b = append(binary.AppendUvarint(b, uint64(len(data))), data...)
+	}
+	return b
+}
+
+// everyField returns the snapshot of a machine with a rule, an attempt, and a task that sets every field.
+func everyField(tb testing.TB) []byte {
+	tb.Helper()
+	spec := &fsmpb.Spec{
+		Queue: "q", Payload: []byte("p"), PayloadIsBytes: true, ContentType: "text/plain", ExpiresAfterMs: 9,
+		Traceparent: "t",
+		Target: &fsmpb.Target{Url: "http://x/", Headers: []*fsmpb.Header{{Name: "a", Value: "b"}}, TimeoutMs: 5},
+		Retry:  &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{1, 2}}, Labels: []*fsmpb.Label{{Name: "l", Value: "v"}},
+	}
+	m := New(1)
+	applyBytes(tb, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{
+		{Op: &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: []*fsmpb.QueueRule{{
+			Namespace: "n", Queue: "q", Pushed: true, Held: true, AttemptTimeoutMs: 1, MaxAttempts: 2,
+			KeepDoneMs: 3, KeepDeadMs: 4,
+		}}}}},
+		{Id: "a", Namespace: "n", Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
+			Spec: spec, FireAtMs: 99, DelayMs: proto.Int64(90), ReceivedAtMs: 9, GeneratedId: true,
+		}}},
+		scheduleCommand("b", 5), advanceCommand(10),
+	}}))
+	var whole bytes.Buffer
+	snapshot := m.Snapshot()
+	defer snapshot.Release()
+	if _, err := snapshot.WriteTo(&whole); err != nil {
+		tb.Fatal(err)
+	}
+	return whole.Bytes()
 }
 
 // A snapshot cut off anywhere is refused.

@@ -16,11 +16,34 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// almostJSON are bodies that are no JSON object, or stop being one in some part of the grammar.
+var almostJSON = []string{
+	``, ` `, `null`, `[]`, `"x"`, `-1.5e+3`, `{`, `{"`, `{"a`, `{"a"`, `{"a":`, `{"a":1`, `{"a":1,`, `{"a":1,}`, `{a:1}`,
+	`{"a" 1}`, `{"a":1 "b":2}`, "{\n\t\"a\" :\r1 }", `{"a":1}x`, `{"a":tru}`, `{"a":[true,false,null,{"b":-0}]}`,
+	`{"a":[1 2]}`, `{"a":[{"b" 1}]}`, `{"a":[{b:1}]}`, `{"a":[{"b`, `{"a":-}`, `{"a":01}`, `{"a":1.}`, `{"a":1e}`,
+	`{"a":0.5E-1}`, `{"a":"\u00e9\/\""}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"a":"\`, `"\ud83d`, "{\"a\":\"\x01\"}",
+	"{\"\x01\":1}", "{\"a\":\"\xff\"}", `{"a":"é"}`, `"é`, `tru`, `-`, `1.`, `1e`, `{"é`, `[{"a"`, `[[[`, `[1,`,
+}
+
+func addAlmostJSON(f *testing.F) {
+	for _, body := range almostJSON {
+		f.Add([]byte(body))
+	}
+}
+
 // FuzzTaskBody: a body is refused with a 4xx, or makes a task that is within the limits and keeps its payload.
 func FuzzTaskBody(f *testing.F) {
 	f.Add([]byte(wholeTask))
 	f.Add([]byte(`{"delay":"1d12h","payload_base64":"/+8="}`))
 	f.Add([]byte(`{"delay":"-1s","payload":[[[[]]]],"x":"\ud83d\ude00"}`))
+	for _, member := range []string{
+		`"delay":1`, `"delay":"1y"`, `"delay":"1.5"`, `"fire_at":"soon"`, `"fire_at":1,"delay":"1s"`, `"revision":1`,
+		`"target":1`, `"target":{"headers":[]}`, `"payload_base64":"?"`, `"labels":{"a":1}`, `"jitter":"x"`,
+		`"expires_after":"soon"`, `"delay":"1s","target":{"url":"http://a\\\"b/"}`,
+	} {
+		f.Add([]byte(`{` + member + `}`))
+	}
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p := testParser()
 		d, err := p.parse(body, fieldsOfPut)
@@ -60,6 +83,13 @@ func mustBeTheCallers(t *testing.T, err error) {
 
 func FuzzPatchBody(f *testing.F) {
 	f.Add([]byte(`{"target":{"headers":{"a":null},"timeout":"1s"},"retry":null,"labels":{"a":"b"},"payload":null}`))
+	for _, member := range []string{
+		`"target":1`, `"target":{"headers":1}`, `"target":{"x":1}`, `"retry":{"max_attempts":"1"}`, `"labels":[]`,
+		`"payload_base64":"/+8="`, `"delay":"x"`, `"revision":1`, `"\u0001\"":1`,
+	} {
+		f.Add([]byte(`{` + member + `}`))
+	}
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		patch, err := testParser().patch(body)
 		if err != nil {
@@ -78,6 +108,12 @@ func FuzzBatchLine(f *testing.F) {
 	f.Add([]byte(`{"op":"patch","id":"a","target":null,"retry":{"max_attempts":null},"payload":null}`))
 	f.Add([]byte(`{"labels":{"a":null},"id":"a","op":"patch"}`))
 	f.Add([]byte(`{"id":"\ud800"}`))
+	for _, member := range []string{
+		`"revision":1`, `"x":1`, `"op":1`, `"op":"fire","delay":"1s"`, `"op":"cancel","if_match":"x"`,
+	} {
+		f.Add([]byte(`{"id":"a",` + member + `}`))
+	}
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
 		l := testParser().batchLine(data)
 		if l.refused == nil {
@@ -100,6 +136,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(whole)
 	// The base64 decoder skips line breaks, also in strict mode: a cursor with one in it was taken.
 	f.Add(whole[:8] + "\r" + whole[8:])
+	f.Add("?")
 	f.Fuzz(func(t *testing.T, text string) {
 		if slot, after, ok := l.decode(text); ok && l.cursor(slot, after) != text {
 			t.Fatalf("%q is another way to write %q", text, l.cursor(slot, after))
@@ -111,6 +148,11 @@ func FuzzDuration(f *testing.F) {
 	f.Add("1d12h30m1.5s")
 	f.Add("P1W2DT3H4M5.6S")
 	f.Add("-0.000000000000000000000001ns")
+	for _, text := range []string{
+		"0", "", "-", "1", ".s", ".5ms", "1x", "300y", "9223372036854775808ns", "106752d", "1.0001ms", "P", "PT",
+	} {
+		f.Add(text)
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := parseDuration(text)
 		if err != nil || d == math.MaxInt64 {
@@ -131,6 +173,9 @@ func FuzzDuration(f *testing.F) {
 
 func FuzzInstant(f *testing.F) {
 	f.Add("2026-11-21T10:00:00.0005+01:00")
+	f.Add("9999-12-31T23:59:59.9999Z")
+	f.Add("2026-02-29T10:00:00Z")
+	f.Add("2026-11-21 10:00:00Z")
 	f.Fuzz(func(t *testing.T, text string) {
 		ms, err := parseInstant(text)
 		if err != nil || ms < 0 {

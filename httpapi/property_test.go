@@ -143,8 +143,8 @@ func (c *routeCaller) neverCarriedOut() []string {
 func FuzzRoutes(f *testing.F) {
 	c := newRouteCaller(f)
 	source := rand.NewChaCha8([32]byte{})
-	for range 32 {
-		seed := make([]byte, 4<<10) // rapid skips an input that ends too early
+	for range 128 {
+		seed := make([]byte, 2<<10) // rapid skips an input that ends too early
 		_, _ = source.Read(seed)    // never fails
 		f.Add(seed)
 	}

@@ -246,6 +246,7 @@ func TestSettleFailuresAreOfTheirReceipts(t *testing.T) {
 func FuzzReceipt(f *testing.F) {
 	f.Add(string(receipt{namespace: "default", queue: "q", id: "a", fence: 300, occurrence: 7}.append(nil)))
 	f.Add(string(receipt{namespace: "n", queue: strings.Repeat("q", 200), id: strings.Repeat("i", 200)}.append(nil)))
+	f.Add("?")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := parseReceipt(text)
 		if err != nil {
@@ -283,6 +284,11 @@ func FuzzSettleBody(f *testing.F) {
 	r := string(receipt{namespace: "default", queue: "q", id: "a", fence: 300}.append(nil))
 	f.Add([]byte(`{"ack":["` + r + `"],"nack":[{"receipt":"` + r + `","delay":"1s","reason":"x"}],"credit":3}`))
 	f.Add([]byte(`{"extend":[{"receipt":"` + r + `","lease":"1h"}],"release":["x"]}`))
+	f.Add([]byte(`{"ack":[{"receipt":"` + r + `"}],"nack":[{"receipt":1}],"extend":[{"lease":"x"}],"credit":-1}`))
+	f.Add([]byte(`{"ack":1}`))
+	f.Add([]byte(`{"ack":["a" "b"]}`))
+	f.Add([]byte(`{"ack":["\u00e9\"]}`))
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		v, err := parseConsumerLine(body, "q")
 		if err != nil {
@@ -308,6 +314,11 @@ func FuzzSettleBody(f *testing.F) {
 func FuzzQueueBody(f *testing.F) {
 	f.Add([]byte(`{` + wholePolicy + `}`))
 	f.Add([]byte(`{"signing":{"secrets":["` + whsec('a', 24) + `","sha256:01234567"]},"max_per_second":1e-3}`))
+	f.Add([]byte(`{"target":1}`))
+	f.Add([]byte(`{"max_per_second":"x","signing":1}`))
+	f.Add([]byte(`{"signing":{"secrets":["a" 1]}}`))
+	f.Add([]byte(`{"max_in_flight":1.5}`))
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d, err := testParser().queuePolicy(body, "q")
 		if err == nil {
@@ -333,6 +344,11 @@ func FuzzQueueBody(f *testing.F) {
 
 func FuzzLeaseBody(f *testing.F) {
 	f.Add([]byte(`{"max":1000,"wait":"20s","lease":"30s"}`))
+	f.Add([]byte(`{"max":"1"}`))
+	f.Add([]byte(`{"wait":1}`))
+	f.Add([]byte(`{"lease":"1y"}`))
+	f.Add([]byte(`{"x":1}`))
+	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
 		d, err := parseDemand(body)
 		if err != nil {

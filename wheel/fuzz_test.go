@@ -1,6 +1,9 @@
 package wheel
 
-import "testing"
+import (
+	"math/rand/v2"
+	"testing"
+)
 
 // FuzzAgainstModel reads the input as a script: one byte says what to do, the next how far, as a mantissa of three bits
 // and an exponent of five, the third with what.
@@ -8,6 +11,12 @@ func FuzzAgainstModel(f *testing.F) {
 	f.Add(int64(0), false, []byte{0, 0x41, 9, 0, 0x52, 3, 4, 0x52, 9, 5, 0, 0})
 	f.Add(int64(-70), true, []byte{3, 0x63, 40, 0, 0x41, 1, 4, 0x60, 2, 1, 0x70, 3, 5, 0, 0, 6, 0, 0, 4, 0xff, 7})
 	f.Add(int64(1)<<48-5, true, []byte{3, 0x88, 90, 3, 0x48, 90, 2, 0, 3, 5, 0, 0, 7, 0x31, 1, 4, 0xa8, 200})
+	source := rand.NewChaCha8([32]byte{})
+	for range 16 { // long scripts, whose crowded slots are spread ahead
+		script := make([]byte, 900)
+		_, _ = source.Read(script) // never fails
+		f.Add(int64(0), true, script)
+	}
 	f.Fuzz(func(t *testing.T, position int64, tiny bool, script []byte) {
 		if position > 1<<60 || position < -1<<60 {
 			t.Skip("no room for distances")

@@ -90,6 +90,9 @@ func FuzzRead(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
+	for _, file := range []string{"-1\n", "{}\n", `{"n":1,"call":{}}`, `{"call":{}} {"n":7,"end":{}}`} {
+		f.Add([]byte(file))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if h, err := Read(bytes.NewReader(data)); (h == nil) == (err == nil) {
 			t.Errorf("%v and %v", h, err)

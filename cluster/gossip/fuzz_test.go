@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
@@ -69,12 +70,20 @@ func onWire(t testing.TB, key []byte) (*Gossip, *wire) {
 	return g, w
 }
 
+const userType = 8 // of memberlist: a message that it hands to its user
+
 // FuzzStrangers: whatever a stranger sends, in a packet or on a connection, the node lives on; and with a key the mesh
 // stays what it was.
 func FuzzStrangers(f *testing.F) {
 	open, openWire := onWire(f, nil)
 	locked, lockedWire := onWire(f, make([]byte, 32))
+	hint := &clusterpb.LeaderHint{Shard: 1, Term: 2, Leader: "self"}
+	hints, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: "c", Hints: []*clusterpb.LeaderHint{hint}})
+	if err != nil {
+		f.Fatal(err)
+	}
 	for _, seed := range [][]byte{
+		append([]byte{userType}, hints...), {userType, 0xff}, {7}, {7, 1, 0, 9, 0}, {244}, {244, 9}, {6, 0x80}, {2, 0x80},
 		nil, {0}, {244, 8}, []byte("\xf4\x08belfry-1"), append([]byte("\xf4\x08belfry-1"), 0, 0x82), {12, 1, 2, 3, 4, 3},
 		append([]byte("\xf4\x08belfry-1"), 7, 2, 0, 1, 0, 1, 3, 4), append([]byte("\xf4\x08belfry-1"), 9, 0x83),
 	} {

@@ -366,10 +366,14 @@ func FuzzFirstBytes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	stranger, err := groupHeader{group: 1, to: nodeID(3), cluster: cluster}.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
 	requests := []byte("\x03\x01\x00" + nodeID(1) + nodeID(2) + cluster)
 	other := []byte("\x03\x01\x00" + nodeID(1) + nodeID(3) + cluster)
 	for _, seed := range [][]byte{
-		nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20],
+		nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20], stranger,
 		{wireByte}, requests, other, requests[:20],
 	} {
 		f.Add(seed)

@@ -116,6 +116,10 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 func FuzzFile(f *testing.F) {
 	f.Add([]byte("shards: 3\njoin: [a, b]\n"))
 	f.Add([]byte("a: &x [*x]\n"))
+	f.Add([]byte(""))
+	f.Add([]byte("- shards\n"))
+	f.Add([]byte("shards: [\n"))
+	f.Add([]byte("shards: {a: b}\nno-such: 1\n"))
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		_ = applyFile(testFlags(), "f", data) // refuses, and does not panic
 	})

@@ -121,6 +121,11 @@ func TestLoadKnownMode(t *testing.T) {
 func FuzzKnown(f *testing.F) {
 	f.Add("nats://h: {user: u, password: p}\nkafkas://a:1,b:2:\n")
 	f.Add("redis://[::1]:1: {password: 12}\n")
+	f.Add("redis://h: {pass: 12}\n")       // no such setting
+	f.Add("redis://u:secret@h: {}\n")      // a password in a name
+	f.Add("mqtt://h: {}\n://: {}\n")       // no such scheme
+	f.Add("nats://h:\nnats://h:4222:\n")   // one broker twice
+	f.Add("nats://h: {ca: no-such.pem}\n") // a file that is not there
 	f.Fuzz(func(t *testing.T, text string) {
 		known, err := parseKnown([]byte(text), "/nonexistent")
 		if err != nil {

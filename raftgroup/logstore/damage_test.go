@@ -319,9 +319,33 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
+// segments returns the files of a log of two segments, without the zeros behind what was written.
+func segments(tb testing.TB) [][]byte {
+	tb.Helper()
+	dir := tb.TempDir()
+	s := mustOpen(tb, Config{Dir: dir, segmentSize: 4 << 10})
+	mustStore(tb, s, entries(1, 5, 1))
+	for n := uint64(6); len(segmentFiles(tb, dir)) < 2; n++ {
+		mustStore(tb, s, entries(n, n, 1))
+	}
+	mustClose(tb, s)
+	var files [][]byte
+	for _, path := range segmentFiles(tb, dir) {
+		files = append(files, bytes.TrimRight(readFile(tb, path), "\x00"))
+	}
+	return files
+}
+
 func FuzzScan(f *testing.F) {
 	f.Add(make([]byte, 64))
 	f.Add(append(make([]byte, 32), 3, 0, 0, 0, 1, 2, 3, 4))
+	for _, segment := range segments(f) {
+		f.Add(segment)
+		f.Add(segment[:len(segment)-1])
+		torn := bytes.Clone(segment)
+		torn[len(torn)/2] ^= 1
+		f.Add(torn)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := scanSegment(b)
 		if s.end > len(b) {

@@ -3,6 +3,7 @@ package wire
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math"
@@ -267,6 +268,14 @@ func FuzzRequests(f *testing.F) {
 		f.Add(byte(entries), bytes.Clone(b.buf))
 	}
 	f.Add(byte(beats), b.buf[:20])
+	for _, head := range [][]byte{
+		appendUint(nil, groupField, 1<<32), appendUint(nil, prevTermField, 7), appendUint(nil, commitField, 7),
+		appendUint(nil, ownField, 1),
+		protowire.AppendBytes(protowire.AppendTag(nil, addrField, protowire.BytesType), []byte("a")),
+		appendUint(nil, 99, 1), appendUint(nil, entriesField, 1), {0x80}, {0x0b}, {0x9d, 6, 0, 0, 0, 0},
+	} {
+		f.Add(byte(entries), framed(head))
+	}
 	f.Add(byte(beats), []byte{0xff, 0xff, 0xff, 0xff, 0})
 	f.Fuzz(func(t *testing.T, l byte, said []byte) {
 		r := newRequestReader(bytes.NewReader(said), Header{From: self, lane: lane(l % 2)})
@@ -297,6 +306,11 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
+// framed returns a head with its length before it.
+func framed(head []byte) []byte {
+	return append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...)
+}
+
 // FuzzAnswers: whatever arrives as an answer is one or an error.
 func FuzzAnswers(f *testing.F) {
 	var b batch
@@ -304,6 +318,15 @@ func FuzzAnswers(f *testing.F) {
 	appendAnswer(&b, 5, self, nil, errNotHere)
 	f.Add(b.buf)
 	f.Add(b.buf[:10])
+	for _, head := range [][]byte{
+		appendUint(nil, noBackoffField, 1), appendUint(nil, ownField, 1), appendUint(nil, protoField, 3),
+		protowire.AppendBytes(protowire.AppendTag(nil, idField, protowire.BytesType), []byte("id")),
+		protowire.AppendBytes(protowire.AppendTag(nil, addrField, protowire.BytesType), []byte("a")),
+		appendUint(nil, 99, 1), {0x80}, {0x0b}, {0x9d, 6, 0, 0, 0, 0},
+	} {
+		f.Add(framed(head))
+	}
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0})
 	f.Fuzz(func(t *testing.T, said []byte) {
 		r := bufio.NewReaderSize(bytes.NewReader(said), lengthBytes+maxAnswer)
 		for {

@@ -119,6 +119,7 @@ func FuzzParse(f *testing.F) {
 	for _, url := range []string{
 		"http://x/", "nats://a:1,[::1]/s.t", "amqps://h/v%2F?exchange=x&routing_key=k", "redis://h/1?stream=s&maxlen=9",
 		"kafka://h/t?key=k", "nats://%41/x", "amqp://h?queue=\n",
+		"mqtt://h/x", "kafka://%zz/t", "nats://:4222/s", "rediss://h/0?stream=s",
 	} {
 		f.Add(url)
 	}
