@@ -110,8 +110,8 @@ func everyField(tb testing.TB) []byte {
 	spec := &fsmpb.Spec{
 		Queue: "q", Payload: []byte("p"), PayloadIsBytes: true, ContentType: "text/plain", ExpiresAfterMs: 9,
 		Traceparent: "t",
-		Target: &fsmpb.Target{Url: "http://x/", Headers: []*fsmpb.Header{{Name: "a", Value: "b"}}, TimeoutMs: 5},
-		Retry:  &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{1, 2}}, Labels: []*fsmpb.Label{{Name: "l", Value: "v"}},
+		Target:      &fsmpb.Target{Url: "http://x/", Headers: []*fsmpb.Header{{Name: "a", Value: "b"}}, TimeoutMs: 5},
+		Retry:       &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{1, 2}}, Labels: []*fsmpb.Label{{Name: "l", Value: "v"}},
 	}
 	m := New(1)
 	applyBytes(tb, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{
