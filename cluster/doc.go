@@ -12,7 +12,8 @@
 //	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
 //	placement   which nodes hold which shard: a pure function
 //	clocks      how far other nodes' clocks are from this one's
-//	forward     calls on their one hop to another node
+//	calls       the calls between nodes: one interface for shards here and elsewhere
+//	forward     the stream on which calls go to another node
 //	leaders     which node is believed to lead each shard
 //	router      id → slot → shard → leader, and trying again
 //	consume     due tasks, from all leaders to the consumers that wait here

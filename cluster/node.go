@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/belfryhq/belfry/cluster/addressbook"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/compare"
@@ -123,7 +124,8 @@ func (n *Node) open() error {
 	n.replicas = newReplicas(n)
 	n.peers = newPeers(n)
 	n.router = router.New(router.Config{
-		Self: n.ID(), State: n.state, Local: n.replicas, Remote: func(id string) router.Shards { return n.peers.get(id).calls },
+		Self: n.ID(), State: n.state, Local: n.replicas,
+		Remote:  func(id string) calls.Shards { return n.peers.get(id).calls },
 		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()

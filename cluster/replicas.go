@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
@@ -157,7 +158,7 @@ func (r *replicas) openShard(state *clusterpb.ControlState, s *clusterpb.Shard) 
 		Replicas: votersOfShard(s), Preferred: s.Preferred, Transport: transport, LogStore: n.cfg.LogStore, Journal: n.journal,
 		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, s.Id, fences) },
-		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: limits{n.router},
+		MayLead: func(node string) bool { return n.mayLead(s.Id, node) }, Policies: policiesHere{n}, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: r.gate, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
@@ -230,11 +231,7 @@ func (r *replicas) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []t
 	if err == nil {
 		return s.Do(ctx, cmds)
 	}
-	replies := make([]task.Reply, len(cmds))
-	for i := range replies {
-		replies[i].Err = err
-	}
-	return replies
+	return calls.Refuse(len(cmds), err)
 }
 
 // Get asks the replica here.

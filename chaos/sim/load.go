@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -128,7 +129,7 @@ func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops
 	}
 	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []task.Reply {
 		return p.receive(ctx, ops)
-	}, func(err error) []task.Reply { return refuse(len(ops), err) })
+	}, func(err error) []task.Reply { return calls.Refuse(len(ops), err) })
 	for i, reply := range replies {
 		outcome, answer := told(reply)
 		if answer.Status == statusKeyReused {

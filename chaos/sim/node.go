@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
@@ -91,7 +92,7 @@ func (n *Node) begin() *process {
 	}
 	p.router = router.New(router.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: here{p},
-		Remote: func(node string) router.Shards { return there{p, node} }, Leaders: p.leaders, Alive: p.alive,
+		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.alive,
 	})
 	p.puller = consume.New(consume.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
@@ -116,7 +117,7 @@ func (p *process) open(placed *clusterpb.Shard) {
 		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
 		Stores:    func() (shard.Stores, error) { return stores, nil },
 		Snapshots: func() (raft.SnapshotStore, error) { return stores.Snapshots(), nil },
-		Deliver:   deliverer{p}, Policies: p.policies, Limits: limits{p}, Clock: n.clock.now, ClockAgrees: p.clocks.Agrees,
+		Deliver:   deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now, ClockAgrees: p.clocks.Agrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
 			return p.puller.Arrived(ctx, placed.Id, fences)
 		},
@@ -269,7 +270,7 @@ func (p *process) onLeader(c shard.Change) {
 func (p *process) tell(node string, c shard.Change) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
 	defer cancel()
-	_, _ = askThere(ctx, there{p, node}, func(_ context.Context, h here) (bool, error) {
+	_, _ = askThere(ctx, p, node, func(_ context.Context, h here) (bool, error) {
 		return h.p.leaders.Hint(c.Shard, c.Term, c.Leader), nil
 	})
 }

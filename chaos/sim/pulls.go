@@ -22,7 +22,7 @@ func (h here) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.
 
 // askArrived asks another node which leases of a shard came to it.
 func (p *process) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
-	return askThere(ctx, there{p, node}, func(_ context.Context, h here) (desk.Arrivals, error) {
+	return askThere(ctx, p, node, func(_ context.Context, h here) (desk.Arrivals, error) {
 		return h.p.puller.ArrivedHere(shard, fences), nil
 	})
 }

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -34,6 +34,8 @@ const messageBytes = 1 << 20
 
 // Client asks one node. Its methods are safe for concurrent use.
 type Client struct {
+	calls.Node // makes messages of calls, for ask
+
 	cfg    ClientConfig
 	wake   chan struct{} // something waits
 	cancel context.CancelFunc
@@ -42,20 +44,20 @@ type Client struct {
 	mu          sync.Mutex
 	closed      bool
 	number      uint64
-	outstanding int              // bytes of every call in waiting and sent
-	waiting     []*call          // in the order in which they came
-	sent        map[uint64]*call // on the current stream
+	outstanding int                 // bytes of every call in waiting and sent
+	waiting     []*pending          // in the order in which they came
+	sent        map[uint64]*pending // on the current stream
 }
 
-// call is one call under way. Its owner is the Client until reply is closed.
-type call struct {
-	msg   *clusterpb.Call
-	size  int
-	until time.Time // zero: no deadline
-	read  bool
-	done  chan struct{} // closed when reply or err is set
-	reply *clusterpb.CallReply
-	err   error
+// pending is one call under way. It belongs to the Client until done is closed.
+type pending struct {
+	msg        *clusterpb.Call
+	size       int
+	until      time.Time // zero: no deadline
+	repeatable bool
+	done       chan struct{} // closed when reply or err is set
+	reply      *clusterpb.CallReply
+	err        error
 }
 
 // NewClient begins with no stream; the first call opens one.
@@ -70,7 +72,8 @@ func NewClient(cfg ClientConfig) *Client {
 		cfg.Metrics = NewMetrics(nil)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &Client{cfg: cfg, wake: make(chan struct{}, 1), cancel: cancel, sent: make(map[uint64]*call)}
+	c := &Client{cfg: cfg, wake: make(chan struct{}, 1), cancel: cancel, sent: make(map[uint64]*pending)}
+	c.Node = calls.Remote{Node: cfg.Node, Ask: c.ask}
 	c.wg.Go(func() { c.run(ctx) })
 	return c
 }
@@ -84,33 +87,9 @@ func (c *Client) Close() {
 	c.wg.Wait()
 }
 
-// Do gives commands of one shard to the node, which must lead it. The replies are in their order.
-func (c *Client) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
-	msg := &clusterpb.Call{Shard: shard, Op: &clusterpb.Call_Commands{Commands: &clusterpb.Commands{Commands: cmds}}}
-	reply, err := c.ask(ctx, msg, false)
-	if err == nil {
-		err = decodeError(reply.Error, shard, c.cfg.Node)
-	}
-	if err == nil && len(reply.Commands) != len(cmds) {
-		err = fmt.Errorf("%w: node %s answered %d of %d commands", task.ErrUnknown, c.cfg.Node, len(reply.Commands), len(cmds))
-	}
-	replies := make([]task.Reply, len(cmds))
-	for i := range replies {
-		if err != nil {
-			replies[i].Err = err
-			continue
-		}
-		answer := reply.Commands[i]
-		replies[i] = task.Reply{Result: answer.Result, Err: decodeError(answer.Error, shard, c.cfg.Node)}
-		if replies[i].Result == nil && replies[i].Err == nil {
-			replies[i].Err = fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, c.cfg.Node)
-		}
-	}
-	return replies
-}
-
-func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, read bool) (*clusterpb.CallReply, error) {
-	k := &call{msg: msg, size: msg.SizeVT(), read: read, done: make(chan struct{})}
+// ask sends a call and waits for its reply.
+func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
+	k := &pending{msg: msg, size: msg.SizeVT(), repeatable: repeatable, done: make(chan struct{})}
 	k.until, _ = ctx.Deadline()
 	if err := c.enqueue(k); err != nil {
 		return nil, err
@@ -124,7 +103,7 @@ func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, read bool) (*clus
 	return k.reply, k.err
 }
 
-func (c *Client) enqueue(k *call) error {
+func (c *Client) enqueue(k *pending) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -145,12 +124,12 @@ func (c *Client) enqueue(k *call) error {
 }
 
 // abandon ends a call whose caller waits no longer. Its answer, should it come, finds nobody.
-func (c *Client) abandon(k *call, cause error) {
+func (c *Client) abandon(k *pending, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, sent := c.sent[k.msg.Number]; sent {
 		delete(c.sent, k.msg.Number)
-		c.finish(k, nil, unanswered(c.cfg.Node, k.read, cause))
+		c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		return
 	}
 	for i, w := range c.waiting {
@@ -163,7 +142,7 @@ func (c *Client) abandon(k *call, cause error) {
 }
 
 // finish is called with the lock held, once for each call, when it is in neither waiting nor sent any more.
-func (c *Client) finish(k *call, reply *clusterpb.CallReply, err error) {
+func (c *Client) finish(k *pending, reply *clusterpb.CallReply, err error) {
 	c.outstanding -= k.size
 	k.reply, k.err = reply, err
 	close(k.done)

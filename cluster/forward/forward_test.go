@@ -11,9 +11,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // pipe is one stream in memory, of which a test can break either end.
@@ -105,13 +107,13 @@ func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCa
 	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
 }
 
-func (l local) Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
-	r := l.do(ctx, shard, ask.Queue)
-	return &clusterpb.Loan{Permits: ask.Want + shard}, r.Err
+func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
+	r := l.do(ctx, id, ask.Queue)
+	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
 }
 
 func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	r := l.do(ctx, controlGroup, change.GetDelete().GetQueue())
+	r := l.do(ctx, 0, change.GetDelete().GetQueue())
 	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err
 }
 
@@ -129,7 +131,7 @@ type served struct {
 	wg     sync.WaitGroup
 }
 
-func serve(t *testing.T, l Local, edit ...func(*ClientConfig)) *served {
+func serve(t *testing.T, l calls.Node, edit ...func(*ClientConfig)) *served {
 	s := &served{stop: make(chan struct{})}
 	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
 		p := newPipe(ctx)
@@ -163,6 +165,8 @@ func (s *served) breakWire(cause error) {
 	s.stream.cancel(cause)
 }
 
+func borrowed(queue string) shard.Borrow { return shard.Borrow{Queue: queue, Want: 5} }
+
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
 
 func deletion(queue string) *clusterpb.QueueChange {
@@ -190,8 +194,8 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 			if err != nil || len(counts) != 1 || counts[0].Queue != id || counts[0].Ready != uint64(shard) {
 				t.Errorf("queues %d: %v, %v", i, counts, err)
 			}
-			loan, err := s.Lend(t.Context(), shard, &clusterpb.LendCall{Queue: id, Want: 5})
-			if err != nil || loan.Permits != 5+shard {
+			loan, err := s.Lend(t.Context(), shard, borrowed(id))
+			if err != nil || loan.Permits != 5+int(shard) {
 				t.Errorf("lend %d: %v, %v", i, loan, err)
 			}
 			changed, err := s.ChangeQueue(t.Context(), deletion(id))

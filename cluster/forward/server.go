@@ -3,7 +3,6 @@ package forward
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -11,21 +10,9 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/task"
 )
-
-// Local is the replicas on this node, and only those.
-type Local interface {
-	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
-	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
-	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
-	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
-	Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error)
-	// ChangeQueue is for the control group.
-	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
-}
 
 // ServerStream is the answering end of the Forward call.
 type ServerStream interface {
@@ -39,11 +26,11 @@ const maxServed = 64 << 20
 
 // Serve answers a stream's calls until it ends, or until stopping is closed. Then it answers what it has read and ends
 // the stream cleanly, which tells the asker that whatever has no answer was not read: see Client.
-func Serve(stream ServerStream, local Local, stopping <-chan struct{}) error {
+func Serve(stream ServerStream, node calls.Node, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	s := &server{
-		ctx: ctx, local: local, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
+		ctx: ctx, node: node, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- s.sendAll(stream); cancel() }()
@@ -63,7 +50,7 @@ func Serve(stream ServerStream, local Local, stopping <-chan struct{}) error {
 
 type server struct {
 	ctx     context.Context
-	local   Local
+	node    calls.Node
 	room    *semaphore.Weighted
 	replies chan *clusterpb.CallReply
 
@@ -154,26 +141,5 @@ func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(call.TimeoutMs)*time.Millisecond)
 		defer cancel()
 	}
-	reply := &clusterpb.CallReply{Number: call.Number}
-	var err error
-	switch op := call.Op.(type) {
-	case *clusterpb.Call_Commands:
-		for _, r := range s.local.Do(ctx, call.Shard, op.Commands.GetCommands()) {
-			reply.Commands = append(reply.Commands, &clusterpb.CommandReply{Result: r.Result, Error: encodeError(r.Err)})
-		}
-	case *clusterpb.Call_Get:
-		reply.Task, err = s.local.Get(ctx, call.Shard, op.Get.Namespace, op.Get.Id, op.Get.Stale)
-	case *clusterpb.Call_List:
-		reply.Page, err = s.local.List(ctx, call.Shard, op.List.Query, op.List.Stale)
-	case *clusterpb.Call_Queues:
-		reply.Counts, err = s.local.Queues(ctx, call.Shard, op.Queues)
-	case *clusterpb.Call_Lend:
-		reply.Loan, err = s.local.Lend(ctx, call.Shard, op.Lend)
-	case *clusterpb.Call_ChangeQueue:
-		reply.Queue, err = s.local.ChangeQueue(ctx, op.ChangeQueue)
-	default:
-		err = fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
-	}
-	reply.Error = encodeError(err)
-	return reply
+	return calls.Answer(ctx, s.node, call)
 }

@@ -111,7 +111,7 @@ func (c *Client) failAll(cause error) {
 		if refused {
 			c.finish(k, nil, notSent(c.cfg.Node, cause))
 		} else {
-			c.finish(k, nil, unanswered(c.cfg.Node, k.read, cause))
+			c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		}
 	}
 	for _, k := range c.waiting {

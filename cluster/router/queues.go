@@ -8,9 +8,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // Queues asks every shard's leader how many tasks it holds of a queue, or of each queue, and adds the answers up. Each
@@ -25,10 +27,10 @@ func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmp
 	counts := make([][]*fsmpb.QueueCounts, len(shards))
 	errs := make([]error, len(shards))
 	var wg sync.WaitGroup
-	for i, shard := range shards {
+	for i, id := range shards {
 		wg.Go(func() {
-			counts[i], errs[i] = read(ctx, r, shard, false, func(ctx context.Context, s Shards) ([]*fsmpb.QueueCounts, error) {
-				return s.Queues(ctx, shard, ask)
+			counts[i], errs[i] = read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) ([]*fsmpb.QueueCounts, error) {
+				return s.Queues(ctx, id, ask)
 			})
 		})
 	}
@@ -84,22 +86,25 @@ func add(sum, c *fsmpb.QueueCounts) {
 	}
 }
 
-// lendPatience bounds one search for the lender, and its own waiting: a borrower had better look again then.
+// lendPatience bounds one search for the lender and the lender's own waiting. After that the borrower looks again.
 const lendPatience = 2 * time.Second
 
-// Lend asks the leader of the shard that owns a queue's limits for permits.
-func (r *Router) Lend(ctx context.Context, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+// Borrow asks the leader of the shard that owns a queue's limits for permits, wherever that shard is led. Router is a
+// shard.Limits by it.
+func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
 	l := r.layout()
 	if l == nil {
-		return nil, errNoMap
+		return shard.Loan{}, errNoMap
 	}
 	owner := l.slots[ownerSlot(ask.Namespace, ask.Queue)].Shard
-	return read(ctx, r, owner, false, func(ctx context.Context, s Shards) (*clusterpb.Loan, error) {
+	return read(ctx, r, owner, false, func(ctx context.Context, s calls.Shards) (shard.Loan, error) {
 		return s.Lend(ctx, owner, ask)
 	})
 }
+
+var _ shard.Limits = (*Router)(nil)
 
 // ownerSlot spreads the queues over the shards. No task id has a slash, so that no id stands for a queue by design.
 func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
 )
 
 func TestCountsAreSummedOverShards(t *testing.T) {
@@ -54,7 +55,7 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 	}
 	w.leader[owner] = "b"
 	for range 3 {
-		loan, err := r.Lend(t.Context(), &clusterpb.LendCall{Queue: "q", Want: 3})
+		loan, err := r.Borrow(t.Context(), shard.Borrow{Queue: "q", Want: 3})
 		if err != nil || loan.Permits != 3 {
 			t.Fatalf("%v, %v", loan, err)
 		}
@@ -74,7 +75,7 @@ func TestBorrowerIsNotKeptWaiting(t *testing.T) {
 		w := newWorld()
 		w.leader = map[uint32]string{}
 		began := time.Now()
-		if _, err := w.at("d").Lend(t.Context(), &clusterpb.LendCall{Queue: "q"}); !errors.Is(err, task.ErrNotProposed) {
+		if _, err := w.at("d").Borrow(t.Context(), shard.Borrow{Queue: "q"}); !errors.Is(err, task.ErrNotProposed) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took > lendPatience+time.Second {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -33,7 +34,7 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 		return nil, errNoMap
 	}
 	shard := l.slots[task.Slot(namespace, id)].Shard
-	return read(ctx, r, shard, stale, func(ctx context.Context, s Shards) (*fsmpb.Task, error) {
+	return read(ctx, r, shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.Task, error) {
 		return s.Get(ctx, shard, namespace, id, stale)
 	})
 }
@@ -75,7 +76,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	page *fsmpb.ListPage) error {
 	ask := proto.CloneOf(q)
 	ask.Slot, ask.AfterId, ask.Limit = page.Slot, page.AfterId, uint32(limit-len(page.Tasks))
-	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s Shards) (*fsmpb.ListPage, error) {
+	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.ListPage, error) {
 		return s.List(ctx, slots.Shard, ask, stale)
 	})
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 
 // read asks until somebody answers, or the caller's time is over.
 func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
-	ask func(context.Context, Shards) (T, error)) (T, error) {
+	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
 	t := r.newTry(shard)
 	for {
 		answer, err := readOnce(ctx, t, stale, ask)
@@ -107,7 +108,9 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	}
 }
 
-func readOnce[T any](ctx context.Context, t *try, stale bool, ask func(context.Context, Shards) (T, error)) (T, error) {
+func readOnce[T any](
+	ctx context.Context, t *try, stale bool, ask func(context.Context, calls.Shards) (T, error),
+) (T, error) {
 	var none T
 	s := t.leader
 	if stale || flawReadsStale() {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
@@ -18,23 +19,12 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Shards answers calls for shards: those of this node, or those of another one. Errors are the ones of package fsm;
-// what is wrapped in task.ErrNotProposed may be asked again elsewhere. A shard that is not there is an
-// *task.NotLeaderError.
-type Shards interface {
-	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
-	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
-	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
-	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
-	Lend(ctx context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error)
-}
-
 // Config says what the router can ask, and whom.
 type Config struct {
 	Self    string // node id
 	State   func() *clusterpb.ControlState
-	Local   Shards
-	Remote  func(nodeID string) Shards
+	Local   calls.Shards                     // of this node
+	Remote  func(nodeID string) calls.Shards // of another node
 	Leaders *leaders.Beliefs
 	Alive   func(nodeID string) bool // a hint; nil: everybody
 
@@ -110,14 +100,11 @@ func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFu
 func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	replies := make([]task.Reply, len(cmds))
 	l := r.layout()
 	if l == nil {
-		for i := range replies {
-			replies[i].Err = errNoMap
-		}
-		return replies
+		return calls.Refuse(len(cmds), errNoMap)
 	}
+	replies := make([]task.Reply, len(cmds))
 	parts := split(l, cmds)
 	if len(parts) == 1 {
 		r.doShard(ctx, parts[0], replies)

@@ -12,10 +12,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // world is a cluster of nodes a, b, c (replicas) and d (none), as the router at one of them meets it.
@@ -114,14 +116,14 @@ func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall)
 	return counts, nil
 }
 
-func (n node) Lend(_ context.Context, shard uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+func (n node) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
-	if err := n.check(shard, false); err != nil {
-		return nil, err
+	if err := n.check(owner, false); err != nil {
+		return shard.Loan{}, err
 	}
 	n.w.log = append(n.w.log, fmt.Sprintf("%s lends %s", n.name, ask.Queue))
-	return &clusterpb.Loan{Permits: ask.Want}, nil
+	return shard.Loan{Permits: ask.Want}, nil
 }
 
 const shardCount = 4
@@ -151,7 +153,7 @@ func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
 		Self: name, State: func() *clusterpb.ControlState { return state }, Local: node{w, name},
-		Remote: func(id string) Shards { return node{w, id} }, Leaders: leaders.NewBeliefs(),
+		Remote: func(id string) calls.Shards { return node{w, id} }, Leaders: leaders.NewBeliefs(),
 	})
 	for shard, leader := range w.leader {
 		r.cfg.Leaders.Note(shard, 1, leader)

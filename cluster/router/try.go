@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -26,13 +27,13 @@ func (r *Router) newTry(shard uint32) *try {
 }
 
 // leader returns the shards of the node to ask now, or nil if no replica is known.
-func (t *try) leader() Shards { return t.at(t.Next()) }
+func (t *try) leader() calls.Shards { return t.at(t.Next()) }
 
 // anyReplica returns this node's shards if it holds a replica, else those of some node that does.
-func (t *try) anyReplica() Shards { return t.at(t.NextReplica(t.r.cfg.Self)) }
+func (t *try) anyReplica() calls.Shards { return t.at(t.NextReplica(t.r.cfg.Self)) }
 
 // at returns a node's shards and counts the hop to them.
-func (t *try) at(node string) Shards {
+func (t *try) at(node string) calls.Shards {
 	switch node {
 	case "":
 		return nil
@@ -57,11 +58,7 @@ func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if s := t.leader(); s != nil {
 		return s.Do(ctx, t.shard, cmds)
 	}
-	replies := make([]task.Reply, len(cmds))
-	for i := range replies {
-		replies[i].Err = t.nobody()
-	}
-	return replies
+	return calls.Refuse(len(cmds), t.nobody())
 }
 
 // unsettled is what is to be tried again. A command whose follower about the same id (or one that shares its slot) was

@@ -1,7 +1,6 @@
-package forward
+package calls
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -9,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// encodeError names the error for the other side. What has no name there is unknown: nothing is safer to believe.
+// encodeError names an error for the other node. An error without a name there becomes unknown, the safest meaning.
 func encodeError(err error) *clusterpb.CallError {
 	if err == nil {
 		return nil
@@ -62,7 +61,7 @@ func decodeError(e *clusterpb.CallError, shard uint32, node string) error {
 	return remoteError{kind: kind, node: node, detail: e.Detail}
 }
 
-// remoteError is an error that was made on another node.
+// remoteError is an error from another node.
 type remoteError struct {
 	kind   error
 	node   string
@@ -71,17 +70,3 @@ type remoteError struct {
 
 func (e remoteError) Error() string { return fmt.Sprintf("node %s: %s", e.node, e.detail) }
 func (e remoteError) Unwrap() error { return e.kind }
-
-// notSent is the error of a call that has certainly not left this node.
-func notSent(node string, cause error) error {
-	return fmt.Errorf("%w: not sent to node %s: %w", task.ErrNotProposed, node, cause)
-}
-
-// unanswered is the error of a call that was sent and not answered. Asking again does no harm to a read.
-func unanswered(node string, read bool, cause error) error {
-	kind := task.ErrUnknown
-	if read && !errors.Is(cause, context.Canceled) {
-		kind = task.ErrNotProposed
-	}
-	return fmt.Errorf("%w: node %s did not answer: %w", kind, node, cause)
-}

@@ -1,0 +1,25 @@
+// Package calls holds the calls between nodes: the questions to the shards on another node and to its replica of the
+// control group.
+//
+//	Shards   what may be asked of a shard, on whichever node it is
+//	Node     Shards, and what may be asked of the control group
+//	Remote   a Node elsewhere: makes a message of each call and gives it to a transport
+//	Answer   takes such a message, has the Node here answer it, and makes a message of the answer
+//
+// Package replicas answers for the shards here. Package router finds the node to ask. Package forward is the transport
+// between processes, and chaos/sim has one of its own.
+//
+// # To add a call between nodes
+//
+//  1. cluster/clusterpb/peer.proto: the request in Call.op, the answer in CallReply; then make generate
+//  2. cluster/calls/shards.go: the method of Shards, the method of Remote that makes the message, the case of Answer
+//  3. cluster/replicas/answers.go: how a replica here answers
+//  4. cluster/router: which shard is asked, or which shards
+//
+// No transport changes, and no simulation. A new kind of error needs a line in each function of errors.go.
+//
+// # Errors
+//
+// The errors of package task keep their type and meaning on the way. Any other error arrives as task.ErrUnknown: the
+// caller cannot assume anything safer.
+package calls

@@ -1,0 +1,176 @@
+package calls
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Shards answers calls to shards: to those of this node, or to those of another one. Errors are those of package task.
+// A call whose error wraps task.ErrNotProposed was not carried out and may be made elsewhere. Without a replica of the
+// shard the error is a *task.NotLeaderError.
+type Shards interface {
+	// Do commits commands, which must all be about tasks of the shard, and returns a reply to each, in order.
+	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
+	// Get returns a task, or nil if there is none.
+	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
+	// List returns one page of the shard's tasks.
+	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+	// Queues counts the tasks that the shard holds of queues.
+	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
+	// Lend asks the shard that owns a limited queue for permits. It may be repeated: the borrower says each time what it
+	// holds, and a loan that did not arrive is forgotten then.
+	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
+}
+
+// Node answers what another node may ask.
+type Node interface {
+	Shards
+	// ChangeQueue has the control group commit a change. The node must lead the group.
+	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
+}
+
+// controlGroup is the number of the control group among the shards.
+const controlGroup = 0
+
+// Remote asks another node by messages.
+type Remote struct {
+	Node string // id of the node that is asked
+	// Ask sends a call and returns its reply, or an error that says whether the call may have been carried out.
+	// repeatable calls change nothing.
+	Ask func(ctx context.Context, call *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error)
+}
+
+var _ Node = Remote{}
+
+// Do commits commands of one shard.
+func (r Remote) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
+	call := &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Commands{Commands: &clusterpb.Commands{Commands: cmds}}}
+	reply, err := r.ask(ctx, call, false)
+	if err == nil && len(reply.Commands) != len(cmds) {
+		err = fmt.Errorf("%w: node %s answered %d of %d commands", task.ErrUnknown, r.Node, len(reply.Commands), len(cmds))
+	}
+	if err != nil {
+		return Refuse(len(cmds), err)
+	}
+	replies := make([]task.Reply, len(cmds))
+	for i, answer := range reply.Commands {
+		replies[i] = task.Reply{Result: answer.Result, Err: decodeError(answer.Error, id, r.Node)}
+		if replies[i].Result == nil && replies[i].Err == nil {
+			replies[i].Err = fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
+		}
+	}
+	return replies
+}
+
+// Get returns a task, or nil if there is none.
+func (r Remote) Get(ctx context.Context, id uint32, namespace, name string, stale bool) (*fsmpb.Task, error) {
+	get := &clusterpb.GetCall{Namespace: namespace, Id: name, Stale: stale}
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Get{Get: get}}, true)
+	return reply.GetTask(), err
+}
+
+// List returns one page of one shard.
+func (r Remote) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	list := &clusterpb.ListCall{Query: q, Stale: stale}
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_List{List: list}}, true)
+	return reply.GetPage(), err
+}
+
+// Queues counts the tasks that a shard holds of queues.
+func (r Remote) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Queues{Queues: ask}}, true)
+	return reply.GetCounts(), err
+}
+
+// Lend asks the shard that owns a queue for permits.
+func (r Remote) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
+	call := &clusterpb.Call{Shard: owner, Op: &clusterpb.Call_Lend{Lend: &clusterpb.LendCall{
+		Namespace: ask.Namespace, Queue: ask.Queue, Borrower: ask.Shard, Term: ask.Term, Round: ask.Round,
+		InFlight: uint32(ask.InFlight), Unused: uint32(ask.Unused), Want: uint32(ask.Want),
+	}}}
+	reply, err := r.ask(ctx, call, true)
+	loan := reply.GetLoan()
+	return shard.Loan{
+		Permits: int(loan.GetPermits()), Life: time.Duration(loan.GetLifeUs()) * time.Microsecond,
+		RetryAfter: time.Duration(loan.GetRetryAfterUs()) * time.Microsecond,
+	}, err
+}
+
+// ChangeQueue has the control group commit a change.
+func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
+	reply, err := r.ask(ctx, call, false)
+	return reply.GetQueue(), err
+}
+
+// Refuse returns the replies to n commands of which none was carried out.
+func Refuse(n int, err error) []task.Reply {
+	replies := make([]task.Reply, n)
+	for i := range replies {
+		replies[i].Err = err
+	}
+	return replies
+}
+
+// ask returns a reply or an error, whichever side the error was made on.
+func (r Remote) ask(ctx context.Context, call *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
+	reply, err := r.Ask(ctx, call, repeatable)
+	if err == nil {
+		err = decodeError(reply.Error, call.Shard, r.Node)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// Answer has a node answer a call. The reply carries the call's number.
+func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallReply {
+	reply := &clusterpb.CallReply{Number: call.Number}
+	var err error
+	switch op := call.Op.(type) {
+	case *clusterpb.Call_Commands:
+		reply.Commands = answerCommands(n.Do(ctx, call.Shard, op.Commands.GetCommands()))
+	case *clusterpb.Call_Get:
+		reply.Task, err = n.Get(ctx, call.Shard, op.Get.Namespace, op.Get.Id, op.Get.Stale)
+	case *clusterpb.Call_List:
+		reply.Page, err = n.List(ctx, call.Shard, op.List.Query, op.List.Stale)
+	case *clusterpb.Call_Queues:
+		reply.Counts, err = n.Queues(ctx, call.Shard, op.Queues)
+	case *clusterpb.Call_Lend:
+		reply.Loan, err = answerLend(ctx, n, call.Shard, op.Lend)
+	case *clusterpb.Call_ChangeQueue:
+		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
+	default:
+		err = fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
+	}
+	reply.Error = encodeError(err)
+	return reply
+}
+
+func answerCommands(replies []task.Reply) []*clusterpb.CommandReply {
+	var answers []*clusterpb.CommandReply
+	for _, r := range replies {
+		answers = append(answers, &clusterpb.CommandReply{Result: r.Result, Error: encodeError(r.Err)})
+	}
+	return answers
+}
+
+func answerLend(ctx context.Context, n Node, owner uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	loan, err := n.Lend(ctx, owner, shard.Borrow{
+		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Term: ask.Term, Round: ask.Round,
+		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &clusterpb.Loan{
+		Permits: uint32(loan.Permits), LifeUs: loan.Life.Microseconds(), RetryAfterUs: loan.RetryAfter.Microseconds(),
+	}, nil
+}
