@@ -9,7 +9,7 @@
 //	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
 //	firing    holds each grant to its instant, looks once more, and starts it
-//	desk      where consumers' demands wait, and are handed the tasks leased for them (dispatch/desk)
+//	desk      where consumers' demands wait, and are handed the tasks leased for them (package dispatch/desk)
 //	rules     has the shard's rules follow the queues' policies
 //	reclaim   gives back what the leader before had leased and nobody got
 //	verifier  proves leadership for linearizable reads, once for all readers that came in time
@@ -22,30 +22,11 @@
 //
 // # What may begin
 //
-// How many attempts may be under way is not in the log: it is the leader's to know, in memory, and grants and credits
-// are what comes of it. The proposer's book holds for each lane what waits and what is under way as of the last entry;
-// what its receiver can take (package throttle: a window that adapts, a circuit breaker); and its queue's gates:
-// paused, or limited to the permits that the queue's owner lends (package lend), which its lanes share in turn. An
-// Advance grants by itself only up to the first window of a lane. What it grants against a gate that the machine does
-// not know of, a breaker or a policy a moment old, is given back before it starts, uncounted.
+// The number of attempts under way is not in the log: the leader keeps it in memory, and proposes the grants and credits
+// that follow from it. Package dispatch plans them. The proposer tells its planner what each entry settles and grants,
+// and makes the next entry at the instant that the planner names.
 //
-// The book's cost is that of what changes. A lane that can begin nothing is looked at again after an end, an instant,
-// a demand, a permit or a policy, and not before; so a hundred thousand receivers that are down cost an entry nothing.
-// They could still have a connection open each: from Policy.Strangers attempts on, only receivers whose last answer was
-// a success get more.
-//
-// # A backlog beside users
-//
-// What has come due at once, or waited for consumers, costs more to send, acknowledge and settle than to grant, and
-// all of that is work that a user's command then waits behind: some of it in the proposer's queue, the rest at
-// processors, here, at the followers and in whoever calls. So while users call, a backlog is granted in bursts, and
-// after each comes a rest of some thirty times what an entry takes at that time (pacing.go): the longer entries take,
-// the shorter of time is the machine. A burst for each of the longest rests is what fires get at least: for as many
-// shards as a machine has by itself, a third of what it can do. Nothing rests when users do not call, and settles of
-// consumers are no call of a user's. A lane where nothing waits gets what comes due as ever, and lanes with a backlog
-// have their bursts in turn.
-//
-// What a task does not say itself (target, timeout, retry) its queue says, looked up at each attempt and each settle.
+// A task's target, timeout and retry come from its queue's policy if the task has none, at each attempt and each settle.
 //
 // # When the leadership ends
 //
@@ -92,12 +73,9 @@
 //
 // # Why not otherwise
 //
-// Not several entries in flight: measured slower, and the order within a shard would need care at every error. Not a
-// timer that lingers for more commands: the commit of the last entry is the timer. Not a queue of payloads to send: a
-// grant is a name and an instant, and the payload is read when the attempt starts. Not raft's leader lease for reads
-// or for safety: it is no lease (a follower may elect another while it runs). Not windows and permits in the log: they
-// change with each attempt, and a wrong one costs a moment, not a task. Not a walk over the lanes after each entry. Not
-// a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together, and one by
-// one they cost the machine more than the pace saves. Not a pace that follows how long users' commands wait
-// in the queue and commit: where the machine is swamped they wait before it, and the shard finds that all is well.
+//   - Not several entries in flight: measured slower, and the order within a shard would need care at every error.
+//   - Not a timer that lingers for more commands: the commit of the last entry is the timer.
+//   - Not a queue of payloads to send: a grant is a name and an instant, and the payload is read when the attempt starts.
+//   - Not raft's leader lease for reads or for safety: it is no lease, since a follower may elect another leader while
+//     it runs.
 package shard

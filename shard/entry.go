@@ -45,7 +45,6 @@ type entry struct {
 	commands int
 	takeover bool
 	settles  int
-	grants   bool        // of tasks that waited
 	rules    *ruleChange // nil: none
 	advance  *advance    // nil: none
 	// advanceAt is the number of the Advance's result; users' results begin at usersAt.
@@ -114,8 +113,4 @@ func newSettle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, er
 		Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op},
 	})
 	return settle{framed: framed, lane: g.Lane, how: how}, err
-}
-
-func laneOf(l task.Lane) *fsmpb.Lane {
-	return &fsmpb.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination}
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // mode says what the proposer may take.
@@ -30,7 +32,7 @@ type intake struct {
 	closed   error // set once: why nothing is queued any more
 	takeover bool
 	grants   bool // a lane may have both room and waiting tasks
-	news     []func(*book)
+	news     []news
 	settles  []settle
 	rules    *ruleChange
 	advance  *advance
@@ -45,7 +47,7 @@ type work struct {
 	takeover bool
 	grants   bool // asked for
 	mayGrant bool
-	news     []func(*book)
+	news     []news
 	settles  []settle
 	rules    *ruleChange
 	advance  *advance
@@ -175,14 +177,17 @@ func (q *intake) requestGrants() {
 	wake(q.changed)
 }
 
-// tell has the proposer's goroutine do something with its book.
-func (q *intake) tell(news func(*book)) {
+// news changes what the proposer's planner knows. The proposer's goroutine calls it when it makes the next entry.
+type news func(p *dispatch.Planner, now time.Time)
+
+// tell has the planner learn something before the next entry.
+func (q *intake) tell(n news) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed != nil {
 		return
 	}
-	q.news = append(q.news, news)
+	q.news = append(q.news, n)
 	wake(q.changed)
 }
 

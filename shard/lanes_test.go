@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // toEach schedules a task for each of n receivers.
@@ -25,12 +26,15 @@ func toEach(t testing.TB, lead *node, name string, n int, due time.Time) {
 	lead.mustAll(t, cmds)
 }
 
-// bookOf has a look at the leader's book, in the only goroutine that may.
-func bookOf(n *node, look func(*book)) {
-	done := make(chan struct{})
-	n.current().proposer.intake.tell(func(b *book) { look(b); close(done) })
-	<-done
+// planned returns what the leader's planner holds, read by the proposer's goroutine.
+func planned(n *node) dispatch.Stats {
+	stats := make(chan dispatch.Stats, 1)
+	n.current().proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { stats <- p.Stats() })
+	return <-stats
 }
+
+// maxIdleLanes is how many lanes without a task a planner remembers.
+const maxIdleLanes = 1024
 
 // TestStrangers: thousands of receivers that never answer get no more than so many attempts at a time, and one that is
 // known to be well gets its own beside them.
@@ -76,12 +80,9 @@ func TestStrangers(t *testing.T) {
 		if got := n.machine.Counts(); got.ByState[fsmpb.State_STATE_DEAD] != dead || got.Lanes != 0 {
 			t.Errorf("%d dead letters, %d lanes", got.ByState[fsmpb.State_STATE_DEAD], got.Lanes)
 		}
-		bookOf(n, func(b *book) {
-			if len(b.lanes) > maxIdleLanes || b.pushed != 0 || len(b.marked)+len(b.outside)+len(b.dozing) != 0 {
-				t.Errorf("%d lanes, %d attempts, %d marked, %d outside, %d dozing",
-					len(b.lanes), b.pushed, len(b.marked), len(b.outside), len(b.dozing))
-			}
-		})
+		if s := planned(n); s.Lanes > maxIdleLanes || s != (dispatch.Stats{Lanes: s.Lanes}) {
+			t.Errorf("%+v", s)
+		}
 	})
 }
 
@@ -115,11 +116,9 @@ func TestFullLanesAreLeftAlone(t *testing.T) {
 		loads := n.machine.Loads()
 		for range 10 {
 			n.must(t, schedule("other", due.Add(time.Hour)))
-			bookOf(n, func(b *book) {
-				if len(b.marked) > 0 || b.pending() {
-					t.Errorf("%d of %d lanes are to be looked at", len(b.marked), len(loads))
-				}
-			})
+			if s := planned(n); s.Woken+s.HeldBack+s.Serving > 0 {
+				t.Errorf("of %d lanes some are to be looked at: %+v", len(loads), s)
+			}
 		}
 		if len(loads) != 2*lanes+1 {
 			t.Errorf("%d lanes", len(loads))

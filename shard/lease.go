@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -25,10 +26,10 @@ func (s *Shard) Lease(req task.LeaseRequest, c desk.Consumer) (*desk.Demand, err
 func newDesk(l *leadership) *desk.Desk {
 	return desk.NewDesk(desk.Config{
 		Changed: func(lane task.Lane) {
-			l.proposer.intake.tell(func(b *book) { b.demandChanged(lane) })
+			l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Asked(now, lane, l.desk.Asked(lane)) })
 		},
 		Look: func(lane task.Lane) {
-			l.proposer.intake.tell(func(b *book) { b.looks.add(lane) })
+			l.proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { p.Look(lane) })
 		},
 		Task:    l.leasedTask,
 		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },

@@ -4,11 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
-
-func isLimited(p *fsmpb.QueuePolicy) bool { return p.GetMaxInFlight() > 0 || p.GetMaxPerSecond() > 0 }
 
 // notLimited is when a borrower asks again that was told that its queue has no limit.
 const notLimited = 50 * time.Millisecond
@@ -26,14 +24,12 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	policy := s.policyOf(ask.Namespace, ask.Queue)
-	if !isLimited(policy) {
+	limit := dispatch.LimitOf(s.policyOf(ask.Namespace, ask.Queue))
+	if limit.IsNone() {
 		// One of the two nodes has not heard of the newest policy yet. Were it this one, lending would know no bound.
 		return Loan{Life: lend.Life, RetryAfter: notLimited}, nil
 	}
-	loan := l.lender.Lend(ctx, ask, lend.Limit{
-		InFlight: int(policy.GetMaxInFlight()), PerSecond: policy.GetMaxPerSecond(),
-	})
+	loan := l.lender.Lend(ctx, ask, limit)
 	if l.ctx.Err() != nil {
 		return Loan{}, s.notLeader()
 	}
@@ -52,26 +48,18 @@ func (s *Shard) limits() Limits {
 	return s.cfg.Limits
 }
 
-// borrower returns what holds a queue's permits here. It is kept for the whole leadership, so that there is never more
-// than one who speaks for this shard.
-func (b *book) borrower(name queueName) *lend.Borrower {
-	if borrower, ok := b.borrowers[name]; ok {
+// permits returns the permits of a limited queue. They are kept for the whole leadership, so that one borrower alone
+// speaks for this shard.
+func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
+	if borrower, ok := p.borrowers[name]; ok {
 		return borrower
 	}
-	intake := b.lead.proposer.intake
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
-		Context: b.lead.ctx, Namespace: name.namespace, Queue: name.queue, Shard: b.shard.cfg.ID,
-		Term: b.shard.raft.CurrentTerm(),
-		Call: b.shard.limits().Borrow,
-		Got:  func() { intake.tell(func(b *book) { b.gotPermits(name) }) },
+		Context: p.lead.ctx, Namespace: name.Namespace, Queue: name.Queue, Shard: p.shard.cfg.ID,
+		Term: p.shard.raft.CurrentTerm(),
+		Call: p.shard.limits().Borrow,
+		Got:  func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
 	})
-	b.borrowers[name] = borrower
+	p.borrowers[name] = borrower
 	return borrower
-}
-
-// gotPermits is told that a queue may begin more.
-func (b *book) gotPermits(name queueName) {
-	if q, ok := b.queues[name]; ok {
-		b.serveLater(q)
-	}
 }

@@ -234,11 +234,9 @@ func TestBrokenReceiver(t *testing.T) {
 		if got := len(c.sink.all()); got > 200 {
 			t.Errorf("%d attempts in ten minutes", got)
 		}
-		bookOf(n, func(b *book) {
-			if b.broken != 1 {
-				t.Error("the breaker is not open")
-			}
-		})
+		if s := planned(n); s.Broken != 1 {
+			t.Errorf("the breaker is not open: %+v", s)
+		}
 		time.Sleep(10 * time.Minute)
 		delivered := map[string]int{}
 		for _, a := range c.sink.all() {

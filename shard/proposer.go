@@ -3,6 +3,7 @@ package shard
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
 // refusalPause is how long an entry waits that Raft turned away for now.
@@ -18,20 +21,33 @@ const refusalPause = 2 * time.Millisecond
 
 // proposer makes entries of what waits, one at a time, and hands out what they did.
 type proposer struct {
-	lead   *leadership
-	shard  *Shard
-	intake *intake
-	book   *book
-	alarm  *time.Timer // for the next lane that waits for an instant
-	ahead  foresight   // see flaws.go
-	done   chan struct{}
+	lead      *leadership
+	shard     *Shard
+	intake    *intake
+	planner   *dispatch.Planner
+	borrowers map[dispatch.QueueName]*lend.Borrower
+	alarm     *time.Timer // for the instant from which on something may be granted
+	ahead     foresight   // see flaws.go
+	done      chan struct{}
 }
 
 func newProposer(l *leadership) *proposer {
-	p := &proposer{lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending), done: make(chan struct{})}
-	p.book = newBook(l)
+	p := &proposer{
+		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending), done: make(chan struct{}),
+		borrowers: map[dispatch.QueueName]*lend.Borrower{},
+	}
+	p.planner = newPlanner(p)
 	p.alarm = time.AfterFunc(never, p.intake.requestGrants)
 	return p
+}
+
+func newPlanner(p *proposer) *dispatch.Planner {
+	policy := p.shard.cfg.Policy
+	return dispatch.New(dispatch.Config{
+		Throttle: policy.throttle(), Strangers: int(policy.Strangers),
+		Policy:  func(q dispatch.QueueName) *fsmpb.QueuePolicy { return p.shard.policyOf(q.Namespace, q.Queue) },
+		Permits: p.permits, Desk: p.lead.desk,
+	})
 }
 
 // run proposes until the leadership ends, and then tells all who wait that it has.
@@ -51,7 +67,7 @@ func (p *proposer) run(ctx context.Context) {
 			continue
 		}
 		if e.commands == 0 {
-			p.land(nil, nil, false)
+			p.land(dispatch.Entry{})
 			continue
 		}
 		began := time.Now()
@@ -66,10 +82,7 @@ func (p *proposer) run(ctx context.Context) {
 		took := time.Since(began)
 		p.shard.latencies.add(took)
 		p.shard.metrics.committed(e.commands, len(e.data), took)
-		p.book.pacing.landed(time.Now(), took, len(got.Grants), e.grants, func() int {
-			return waitingBeside(got.Grants, got.Lanes)
-		})
-		p.finish(e, got)
+		p.finish(e, got, took)
 	}
 }
 
@@ -80,42 +93,16 @@ func segmentsOf(w *work) []segment {
 	return w.segments
 }
 
-// assemble puts an entry together: Takeover first, settles before the grants that they make room for, users last.
+// assemble puts an entry together: the leader's own commands first, users' last.
 func (p *proposer) assemble(w *work) (*entry, error) {
 	now, inOrder := p.shard.clock.now()
 	e := newEntry(now, w.bytes)
 	e.takeover, e.settles, e.segments = w.takeover, len(w.settles), w.segments
-	policy := p.shard.policyAt(now)
-	for _, news := range w.news {
-		news(p.book)
-	}
-	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
-		p.book.pacing.usersCall(time.Now())
-	}
-	var err error
-	if w.takeover {
-		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
-			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
-		}})
-	}
-	if w.rules != nil && err == nil {
-		e.rules = w.rules
-		err = e.add(&fsmpb.Command{Op: &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: w.rules.rules}}})
-	}
-	for _, s := range w.settles {
-		e.addFramed(s.framed, 1)
-		p.book.ended(s.lane, s.how)
-	}
-	if w.mayGrant && err == nil {
-		err = p.addGrants(e, policy)
-	}
 	if w.advance != nil && !inOrder {
 		w.advance.done <- advanced{paused: true}
-	} else if w.advance != nil && err == nil {
-		e.advance, e.advanceAt = w.advance, e.commands
-		policy.Window = p.book.window()
-		err = e.add(p.advanceCommand(now, policy))
+		w.advance = nil
 	}
+	err := p.addOwn(e, w, p.plan(w), now)
 	e.usersAt = e.commands
 	for _, s := range w.segments {
 		e.addFramed(s.call.bytes(s.from, s.from+s.n), s.n)
@@ -123,22 +110,59 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	return e, err
 }
 
-func (p *proposer) addGrants(e *entry, policy *fsmpb.Policy) error {
-	for _, g := range p.book.grants() {
-		e.grants = true
+// plan tells the planner what the entry holds, and returns what it may begin.
+func (p *proposer) plan(w *work) dispatch.Plan {
+	now := time.Now()
+	for _, n := range w.news {
+		n(p.planner, now)
+	}
+	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
+		p.planner.Called(now)
+	}
+	for _, s := range w.settles {
+		p.planner.Ended(now, s.lane, s.how)
+	}
+	if !w.mayGrant {
+		return dispatch.Plan{}
+	}
+	return p.planner.Plan(now, w.advance != nil)
+}
+
+// addOwn adds the leader's own commands: the Takeover first, settles before the grants that they make room for.
+func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) error {
+	policy := p.shard.policyAt(now)
+	if w.takeover {
+		err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
+			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	if e.rules = w.rules; e.rules != nil {
+		err := e.add(&fsmpb.Command{Op: &fsmpb.Command_SetRules{SetRules: &fsmpb.SetRules{Rules: w.rules.rules}}})
+		if err != nil {
+			return err
+		}
+	}
+	for _, s := range w.settles {
+		e.addFramed(s.framed, 1)
+	}
+	for _, g := range plan.Grants {
 		g.Policy = policy
 		if err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: g}}); err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-func (p *proposer) advanceCommand(now time.Time, policy *fsmpb.Policy) *fsmpb.Command {
+	if w.advance == nil {
+		return nil
+	}
+	e.advance, e.advanceAt = w.advance, e.commands
+	policy.Window = plan.Window
 	to := now.Add(p.shard.latencies.horizon())
-	return &fsmpb.Command{Op: &fsmpb.Command_Advance{
-		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy, Credits: p.book.credits()},
-	}}
+	return e.add(&fsmpb.Command{Op: &fsmpb.Command_Advance{
+		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy, Credits: plan.Credits},
+	}})
 }
 
 // propose proposes an entry until Raft takes it, and waits until the entry is applied or lost.
@@ -210,8 +234,8 @@ func (p *proposer) fail(e *entry, err error) {
 	p.lead.end(err)
 }
 
-// finish hands out what an entry did.
-func (p *proposer) finish(e *entry, got applied) {
+// finish hands out what an entry did. took is the time from its proposal until it was applied.
+func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	if e.takeover {
 		p.lead.open(got.term)
@@ -219,48 +243,65 @@ func (p *proposer) finish(e *entry, got applied) {
 	if got.term != p.lead.term.Load() {
 		p.lead.end(fmt.Errorf("lost in term %d and won again in %d", p.lead.term.Load(), got.term))
 		// The Takeover of the new leadership renews its grants, but not its leases.
-		p.land(nil, leased(got.Grants), false)
+		p.land(dispatch.Entry{Grants: leased(got.Grants)})
 		return
 	}
 	if e.rules != nil {
 		close(e.rules.done)
 	}
 	if e.takeover {
-		p.book.begin(p.shard.machine.Loads())
+		p.planner.Begin(time.Now(), p.shard.machine.Loads(), p.shard.heldUnknown())
 	}
-	p.land(got.Lanes, got.Grants, e.takeover)
+	p.land(dispatch.Entry{
+		Proposed: true, Took: took, Lanes: got.Lanes, Grants: got.Grants, Renewed: e.takeover,
+	})
 	if e.advance != nil {
 		e.advance.done <- advanced{more: got.Results[e.advanceAt].More}
 	}
 	p.lead.ticker.look()
 }
 
-// land brings the book up to the entry, starts what it granted, and sees whether more can be granted already.
-func (p *proposer) land(loads []task.LaneLoad, grants []task.Grant, renewed bool) {
-	stand, back := p.book.applied(loads, grants, renewed)
-	p.lead.desk.Granted(leased(grants))
-	p.tellReady(loads)
-	p.lead.firing.add(stand, renewed)
+// land tells the planner of an applied entry, starts what the entry granted, and sees to the next one that may grant
+// more.
+func (p *proposer) land(e dispatch.Entry) {
+	start, back := p.planner.Applied(time.Now(), e)
+	p.lead.desk.Granted(leased(e.Grants))
+	p.tellReady(e.Lanes)
+	p.lead.firing.add(start, e.Renewed)
 	p.lead.firing.giveBack(back)
-	p.answerLooks()
-	p.lookAgain()
-	p.shard.metrics.broken.Set(float64(p.book.broken))
+	stats := p.planner.Stats()
+	if stats.Looks > 0 {
+		p.answerLooks()
+	}
+	p.planNext()
+	p.shard.metrics.broken.Set(float64(stats.Broken))
 }
 
-// lookAgain has the next entry grant what may be granted already, or one that is made at the instant from which on
-// something may.
-func (p *proposer) lookAgain() {
-	now := time.Now()
-	next, ok := p.book.wake(now)
-	if p.book.pending() {
-		if !p.book.pacing.isResting(now) {
-			p.intake.requestGrants()
-		} else if rest := p.book.pacing.until; !ok || rest.Before(next) {
-			next, ok = rest, true
-		}
+// answerLooks tells consumers that no task is there for them. While the clock is not in order, it is not known what is
+// due.
+func (p *proposer) answerLooks() {
+	now, inOrder := p.shard.clock.now()
+	next, ok := p.shard.machine.Next()
+	switch {
+	case !inOrder:
+		next = math.MinInt64
+	case !ok:
+		next = math.MaxInt64
 	}
-	if ok {
-		p.alarm.Reset(next.Sub(now))
+	for _, lane := range p.planner.Empty(now.UnixMilli(), next) {
+		p.lead.desk.Nothing(lane)
+	}
+}
+
+// planNext has the next entry made at the instant at which it may grant something.
+func (p *proposer) planNext() {
+	now := time.Now()
+	switch at, ok := p.planner.Next(now); {
+	case !ok:
+	case at.After(now):
+		p.alarm.Reset(at.Sub(now))
+	default:
+		p.intake.requestGrants()
 	}
 }
 

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // maxRules is how many rules one entry sets.
@@ -22,7 +24,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 	for {
 		policed, changed := s.cfg.Policies.Watch()
 		held := s.heldUnknown()
-		l.proposer.intake.tell(func(b *book) { b.policiesChanged(held) })
+		l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Policies(now, held) })
 		if policed.Known {
 			differences := rulesChanged(of, policed.Queues)
 			if !known {
@@ -32,7 +34,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 				return
 			}
 			of, known = policed.Queues, true
-			l.proposer.intake.tell(func(*book) { l.inForce.raise(policed.Version) })
+			l.proposer.intake.tell(func(*dispatch.Planner, time.Time) { l.inForce.raise(policed.Version) })
 		}
 		select {
 		case <-ctx.Done():
@@ -58,14 +60,14 @@ func (l *leadership) setRules(ctx context.Context, rules []*fsmpb.QueueRule) boo
 
 // ruleDifferences returns what must be set for rules to be those of the policies.
 func ruleDifferences(rules []*fsmpb.QueueRule, policies []*fsmpb.QueuePolicy) []*fsmpb.QueueRule {
-	have := make(map[queueName]*fsmpb.QueueRule, len(rules))
+	have := make(map[dispatch.QueueName]*fsmpb.QueueRule, len(rules))
 	for _, r := range rules {
-		have[queueName{r.Namespace, r.Queue}] = r
+		have[dispatch.QueueName{Namespace: r.Namespace, Queue: r.Queue}] = r
 	}
 	var differences []*fsmpb.QueueRule
 	for _, p := range policies {
 		want := fsm.RuleOf(p)
-		name := queueName{want.Namespace, want.Queue}
+		name := dispatch.QueueName{Namespace: want.Namespace, Queue: want.Queue}
 		is, ok := have[name]
 		if !ok {
 			is = noRule(name)
@@ -76,7 +78,7 @@ func ruleDifferences(rules []*fsmpb.QueueRule, policies []*fsmpb.QueuePolicy) []
 		delete(have, name)
 	}
 	for _, r := range rules {
-		if name := (queueName{r.Namespace, r.Queue}); have[name] != nil {
+		if name := (dispatch.QueueName{Namespace: r.Namespace, Queue: r.Queue}); have[name] != nil {
 			differences = append(differences, noRule(name))
 		}
 	}
@@ -120,20 +122,20 @@ func compareFirst(a, b []*fsmpb.QueuePolicy) int {
 }
 
 // noRule takes a queue's rule away.
-func noRule(name queueName) *fsmpb.QueueRule {
-	return &fsmpb.QueueRule{Namespace: name.namespace, Queue: name.queue}
+func noRule(name dispatch.QueueName) *fsmpb.QueueRule {
+	return &fsmpb.QueueRule{Namespace: name.Namespace, Queue: name.Queue}
 }
 
 // heldUnknown returns the queues that the shard's rules hold while it is not known what their policies are; nil if it
 // is known.
-func (s *Shard) heldUnknown() map[queueName]bool {
+func (s *Shard) heldUnknown() map[dispatch.QueueName]bool {
 	if policed, _ := s.cfg.Policies.Watch(); policed.Known {
 		return nil
 	}
-	held := map[queueName]bool{}
+	held := map[dispatch.QueueName]bool{}
 	for _, r := range s.machine.Rules() {
 		if r.Held {
-			held[queueName{r.Namespace, r.Queue}] = true
+			held[dispatch.QueueName{Namespace: r.Namespace, Queue: r.Queue}] = true
 		}
 	}
 	return held

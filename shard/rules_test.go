@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // drawPolicies changes some of the policies, and shares the others, as the control group does.
@@ -41,7 +42,7 @@ func drawPolicies(t *rapid.T, old []*fsmpb.QueuePolicy) []*fsmpb.QueuePolicy {
 // setAll sets rules as a machine does.
 func setAll(rules map[string]*fsmpb.QueueRule, differences []*fsmpb.QueueRule) {
 	for _, r := range differences {
-		if proto.Equal(r, noRule(queueName{r.Namespace, r.Queue})) {
+		if proto.Equal(r, noRule(dispatch.QueueName{Namespace: r.Namespace, Queue: r.Queue})) {
 			delete(rules, r.Queue)
 		} else {
 			rules[r.Queue] = r
@@ -68,7 +69,7 @@ func TestRulesFollowEveryChange(t *testing.T) {
 			setAll(rules, differences)
 			for _, p := range policies {
 				want := fsm.RuleOf(p)
-				if proto.Equal(want, noRule(queueName{want.Namespace, want.Queue})) {
+				if proto.Equal(want, noRule(dispatch.QueueName{Namespace: want.Namespace, Queue: want.Queue})) {
 					want = nil
 				}
 				if !proto.Equal(rules[p.Queue], want) {

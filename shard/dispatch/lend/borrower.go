@@ -46,25 +46,25 @@ func NewBorrower(cfg BorrowerConfig) *Borrower {
 	return &Borrower{cfg: cfg, changed: make(chan struct{}, 1)}
 }
 
-// Free is how many attempts may begin now.
-func (b *Borrower) Free() int {
+// Free returns how many attempts may begin now.
+func (b *Borrower) Free(now time.Time) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.free()
+	return b.free(now)
 }
 
-func (b *Borrower) free() int {
-	if b.unused > 0 && !time.Now().Before(b.until) {
+func (b *Borrower) free(now time.Time) int {
+	if b.unused > 0 && !now.Before(b.until) {
 		b.unused = 0
 	}
 	return b.unused
 }
 
-// Take uses one permit up; false: there is none. What it begins is in the next Report.
-func (b *Borrower) Take() bool {
+// Take uses one permit up. It returns false if there is none. The next Report counts the attempt that it begins.
+func (b *Borrower) Take(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.free() == 0 {
+	if b.free(now) == 0 {
 		return false
 	}
 	b.unused--
@@ -72,7 +72,7 @@ func (b *Borrower) Take() bool {
 	return true
 }
 
-// CountInFlight says whether the queue's limits include max_in_flight. If not, ends are nothing that others wait for.
+// CountInFlight says whether the queue's limits include max_in_flight. Otherwise no borrower waits for an attempt's end.
 func (b *Borrower) CountInFlight(yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,11 +81,11 @@ func (b *Borrower) CountInFlight(yes bool) {
 
 // Report says how many attempts and leases are under way, with all for which permits were taken, and how many more
 // could begin. Permits that are more than that go back.
-func (b *Borrower) Report(inFlight, want int) {
+func (b *Borrower) Report(now time.Time, inFlight, want int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.inFlight, b.begun, b.want = inFlight, 0, want
-	b.unused = min(b.free(), want)
+	b.unused = min(b.free(now), want)
 	select {
 	case b.changed <- struct{}{}:
 	default:
@@ -104,7 +104,7 @@ func (b *Borrower) isIdle() bool { return b.held() == 0 && b.want == 0 && b.told
 
 // due returns how long the owner need not be called; 0: now.
 func (b *Borrower) due(now time.Time) time.Duration {
-	missing := b.want > b.free()
+	missing := b.want > b.free(now)
 	switch {
 	case b.failures > 0:
 		return max(b.quiet.Sub(now), 0)
@@ -169,7 +169,7 @@ func (b *Borrower) say() Borrow {
 	defer b.mu.Unlock()
 	now := time.Now()
 	b.round++
-	unused := b.free()
+	unused := b.free(now)
 	b.renew = now.Add(patience)
 	b.told, b.outdated = b.held(), false
 	return Borrow{
@@ -223,7 +223,7 @@ func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 		return false
 	}
 	b.failures, b.quiet = 0, now.Add(loan.RetryAfter)
-	b.free()
+	b.free(now)
 	b.until = asked.Add(min(loan.Life, Life))
 	b.unused += loan.Permits
 	b.told += loan.Permits

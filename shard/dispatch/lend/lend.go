@@ -32,6 +32,9 @@ type Limit struct {
 	PerSecond float64
 }
 
+// IsNone reports whether the queue has no limit.
+func (l Limit) IsNone() bool { return l.InFlight <= 0 && l.PerSecond <= 0 }
+
 // bucket lets through perSecond tokens a second in the long run, and a tenth of that at once, but at least one.
 type bucket struct {
 	perSecond float64

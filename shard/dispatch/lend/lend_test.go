@@ -59,7 +59,7 @@ func newRun(ctx context.Context, n int, limit Limit, took time.Duration) *run {
 func (b *branch) got() {
 	b.run.mu.Lock()
 	defer b.run.mu.Unlock()
-	for b.Take() {
+	for b.Take(time.Now()) {
 		b.begun++
 		b.run.inFlight++
 		b.run.most = max(b.run.most, b.run.inFlight)
@@ -82,7 +82,7 @@ func (b *branch) end() {
 	b.report()
 }
 
-func (b *branch) report() { b.Report(b.begun-b.ended, b.wants) }
+func (b *branch) report() { b.Report(time.Now(), b.begun-b.ended, b.wants) }
 
 // want has them all ask, for so many each time, until the end of the test.
 func (r *run) want(n int) {
@@ -185,14 +185,14 @@ func TestLapse(t *testing.T) {
 		ctx, die := context.WithCancel(t.Context())
 		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Queue: "q", Shard: 7, Call: r.call, Got: a.got})
 		a.wants = 2
-		a.Report(0, 2)
+		a.Report(time.Now(), 0, 2)
 		sleep(2 * Life)
 		if a.count() != 2 {
 			t.Fatalf("%d begun", a.count())
 		}
 		die()
 		b.wants = 1
-		b.Report(0, 1)
+		b.Report(time.Now(), 0, 1)
 		sleep(Life / 3)
 		if b.count() != 0 {
 			t.Error("lent twice")
@@ -250,18 +250,18 @@ func TestUnusedGoesBack(t *testing.T) {
 		sleep(Life)
 		a, b := r.branches[0], r.branches[1]
 		a.cfg.Got = func() {}
-		a.Report(0, 1)
+		a.Report(time.Now(), 0, 1)
 		sleep(100 * time.Millisecond)
-		if a.Free() != 1 {
-			t.Fatalf("%d free", a.Free())
+		if a.Free(time.Now()) != 1 {
+			t.Fatalf("%d free", a.Free(time.Now()))
 		}
 		b.wants = 1
-		b.Report(0, 1)
+		b.Report(time.Now(), 0, 1)
 		sleep(100 * time.Millisecond)
 		if b.count() != 0 {
 			t.Fatal("lent twice")
 		}
-		a.Report(0, 0)
+		a.Report(time.Now(), 0, 0)
 		sleep(time.Millisecond)
 		if b.count() == 0 {
 			t.Error("it was not given back")

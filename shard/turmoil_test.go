@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -147,7 +148,7 @@ func (m *turmoil) calm(last []int) {
 }
 
 // TestNothingIsForgotten: whatever gates have opened and closed meanwhile, once they are all open every task is
-// delivered, and nothing is left in the leader's book.
+// delivered, and nothing is left in the leader's planner.
 func TestNothingIsForgotten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		steps := drawSteps(rt)
@@ -169,16 +170,9 @@ func TestNothingIsForgotten(t *testing.T) {
 			if got := n.machine.Loads(); len(got) > 0 {
 				failure = fmt.Sprintf("lanes left: %+v", got)
 			}
-			bookOf(n, func(b *book) {
-				if b.pushed != 0 || b.pending() || len(b.dozing)+len(b.servable) > 0 {
-					failure += fmt.Sprintf("book: %d under way, pending %v, %d dozing", b.pushed, b.pending(), len(b.dozing))
-				}
-				for name, q := range b.queues {
-					if q.firing != 0 || q.want != 0 {
-						failure += fmt.Sprintf("queue %v: %d under way, %d wanted", name, q.firing, q.want)
-					}
-				}
-			})
+			if s := planned(n); s != (dispatch.Stats{Lanes: s.Lanes}) {
+				failure += fmt.Sprintf("planner: %+v", s)
+			}
 		})
 		if failure != "" {
 			rt.Fatal(failure)

@@ -1,0 +1,84 @@
+// Package dispatch plans what a shard's leader may begin: how many of the due tasks of each lane the next log entry
+// grants.
+//
+// # The planner
+//
+// A Planner is the leader's book of lanes. It is a pure data structure: no clock, no lock, no goroutine. The instant
+// comes with each call, and a plan is a function of the calls before it.
+//
+//	the leader says                                             the planner answers
+//	--------------------------------------------------------    ------------------------------------------------
+//	Begin     the lanes' loads after the Takeover
+//	Policies  the queues' policies may have changed
+//	Asked     a consumer asks for tasks of a lane, or none does
+//	Lent      the owner of a limited queue has lent permits
+//	Called    a user's command is in the entry being made
+//	Ended     an attempt's settle is in the entry being made
+//	Plan      the entry is being made                           Grants, Credits and Window: what it may begin
+//	Applied   the entry's grants and the loads it changed       the grants to start and those to give back
+//	Next                                                        the instant at which the next plan may grant more
+//	Look      a consumer asks whether a task is there
+//	Empty     how far the wheel has come                        the lanes whose questions are answered with no
+//
+// An entry is made between two calls of Applied. What Ended and Plan said of a lane counts until then; Applied replaces
+// it with the load that the machine reports.
+//
+// # Where a lane stands
+//
+// A lane that can begin nothing costs an entry nothing. Plan looks at woken lanes alone:
+//
+//	        an end, a load, a demand, a policy
+//	                        |
+//	                        v
+//	asleep --instant--->  woken  <---attempts end--- held back
+//	   ^                    |                            ^
+//	   |                    | Plan looks at it           |
+//	   +---- pause ---------+--- too many attempts ------+
+//	                        |
+//	       +----------------+----------------+
+//	       | limited queue                   | queue without limits
+//	       v                                 v
+//	the queue's line ------ permits ----> Grants
+//
+// What lets a lane begin something:
+//
+//   - A lane whose queue is paused, or whose target is gone, leaves all of these. A policy wakes it.
+//   - A pushed lane begins what its throttle leaves room for (package throttle). A pulled lane begins what consumers ask
+//     for (package desk).
+//   - A lane of a limited queue stands in its queue's line with what it could begin. The permits that the queue's owner
+//     has lent (package lend) are shared among the lanes of the line, in turn.
+//   - From Config.Strangers attempts on, only receivers whose last answer was a success get more. A hundred thousand
+//     receivers that never answer would otherwise have a connection open each.
+//   - An idle lane, one without tasks, is remembered for the sake of its throttle: the last 1024 of them.
+//
+// An Advance grants tasks in the moment in which they come due, up to Plan.Window in each lane. Credits name the lanes
+// where that would be wrong: those with consumers, and those whose throttle is not at its first window. The machine
+// does not know of an open breaker or of the newest policy; a grant that meets one is given back, uncounted.
+//
+// # A backlog beside users
+//
+// Tasks that have come due at once, or waited for consumers, cost more to send, acknowledge and settle than to grant,
+// and users' commands wait behind all of that work: in the proposer's intake, and at the processors of the leader, the
+// followers and the callers. So a backlog is granted in bursts while users call. After each burst comes a rest of some
+// thirty times the duration of an entry: slow entries mean an overloaded machine. A burst for each of the longest rests
+// is the least that fires get: a third of the machine, for as many shards as it has by itself. Nothing rests when users
+// do not call, and consumers' settles are no users' calls. A lane where no task waits gets what comes due as ever, and
+// lanes with a backlog have their bursts in turn.
+//
+// # Sub-packages
+//
+//	throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
+//	lend      a queue's limits over all shards: its owner lends permits to the leaders
+//	desk      where consumers' demands wait, and are handed the tasks that are leased for them
+//
+// # Why not otherwise
+//
+//   - Not windows and permits in the log: they change with each attempt, and a wrong one costs a moment, not a task.
+//   - Not a walk over the lanes after each entry: a hundred thousand lanes may be full.
+//   - Not a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together, and
+//     one by one they cost the machine more than the rests save.
+//   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they wait
+//     before it, and the shard would find that all is well.
+//   - Not a random or a fair queueing of lanes by weight: woken lanes are looked at in the order in which they woke, and
+//     what one look leaves over goes to the end.
+package dispatch

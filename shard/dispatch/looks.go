@@ -1,0 +1,52 @@
+package dispatch
+
+import "github.com/belfryhq/belfry/fsm/task"
+
+// looks is the open questions of consumers whether a task is there for them, one for each lane.
+type looks struct {
+	lanes []task.Lane         // in the order in which they were asked
+	since map[task.Lane]int64 // in Unix milliseconds; unset until the next answer
+}
+
+// unset is the instant of a question that no entry has followed yet.
+const unset = -1
+
+// Look notes that a consumer asks whether a task of a lane is there. The question counts from the next call of Empty.
+func (p *Planner) Look(lane task.Lane) {
+	if p.looks.since == nil {
+		p.looks.since = map[task.Lane]int64{}
+	}
+	if _, open := p.looks.since[lane]; !open {
+		p.looks.lanes = append(p.looks.lanes, lane)
+	}
+	p.looks.since[lane] = unset
+}
+
+// Empty returns the lanes whose consumers can be told that no task is there, and closes their questions. nowMs is the
+// leader's clock in Unix milliseconds, and nextMs the earliest instant for which a task still waits in the wheel. A
+// question is answered once all tasks that were due when it was asked have been found due, and none of them waits in
+// the lane for the next entry. Tasks of a paused queue are not there for any consumer.
+func (p *Planner) Empty(nowMs, nextMs int64) (empty []task.Lane) {
+	open := p.looks.lanes[:0]
+	for _, lane := range p.looks.lanes {
+		since := p.looks.since[lane]
+		if since == unset {
+			since = nowMs
+			p.looks.since[lane] = since
+		}
+		if nextMs <= since || p.willGrant(lane) {
+			open = append(open, lane)
+			continue
+		}
+		delete(p.looks.since, lane)
+		empty = append(empty, lane)
+	}
+	p.looks.lanes = open
+	return empty
+}
+
+// willGrant reports whether a later entry grants the tasks that wait in a lane now, if the lane has consumers.
+func (p *Planner) willGrant(key task.Lane) bool {
+	l := p.lanes[key]
+	return l != nil && l.Pulled && p.asked.has(l) && l.Ready > 0 && !l.queue.isShut()
+}

@@ -1,0 +1,222 @@
+package dispatch
+
+import (
+	"container/list"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
+	"github.com/belfryhq/belfry/shard/dispatch/throttle"
+)
+
+// Config says whom a planner plans for. Its functions and interfaces must answer alike between two calls of the
+// planner, for a plan to be a function of its inputs.
+type Config struct {
+	Throttle  throttle.Config // of all receivers; its Start is the window that an Advance assumes
+	Strangers int             // attempts under way from which on only receivers that are known to be well get more
+	// Policy returns a queue's policy, nil if it has none. A policy never changes: a queue gets another one.
+	Policy func(QueueName) *fsmpb.QueuePolicy
+	// Permits returns the permits of a limited queue, always the same ones for a queue.
+	Permits func(QueueName) Permits
+	Desk    Desk
+}
+
+// Desk is where consumers ask for tasks. *desk.Desk is one.
+type Desk interface {
+	// Wishes returns what consumers ask of a lane, in the order in which they are to be served. It is called at most
+	// once a lane for each entry, unless the demand changes in between.
+	Wishes(task.Lane) []desk.Wish
+}
+
+// Planner plans what one leadership may begin. See the package's documentation for the order of calls.
+type Planner struct {
+	cfg Config
+	now time.Time // of the call under way; it never goes back
+
+	lanes  map[task.Lane]*lane
+	queues map[QueueName]*queue
+	held   map[QueueName]bool // queues that the shard's rules hold while their policies are not known
+
+	// A lane with tasks that is in none of these waits for an event: an attempt's end, a demand, a policy.
+	woken    fifo[*lane] // to be looked at, in order
+	asleep   sleepers    // woken by an instant
+	heldBack fifo[*lane] // woken when fewer attempts are under way
+	asked    ring        // pulled lanes with a demand
+	unusual  ring        // pushed lanes of which an Advance must be told
+	idle     *list.List  // lanes without a task, the longest idle first
+	drafted  fifo[*lane] // that the entry being made changes
+
+	serving   fifo[*queue] // limited queues with a line and permits
+	reporting fifo[*queue] // limited queues whose owners must hear of the last entry
+
+	firing  int  // attempts and leases under way: the sum over the lanes
+	pushed  int  // the same without leases; 0 <= pushed <= firing
+	wanted  int  // attempts that wait for permits: the sum over the queues
+	broken  int  // lanes whose breaker is open
+	waited  bool // the entry being made grants tasks that waited
+	backlog backlog
+	looks   looks
+}
+
+// New returns a planner without lanes.
+func New(cfg Config) *Planner {
+	return &Planner{
+		cfg: cfg, lanes: map[task.Lane]*lane{}, queues: map[QueueName]*queue{}, idle: list.New(),
+		woken: fifo[*lane]{set: woken}, heldBack: fifo[*lane]{set: heldBack}, drafted: fifo[*lane]{set: inDraft},
+		asked: ring{id: ringAsked}, unusual: ring{id: ringUnusual},
+		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
+	}
+}
+
+// turnTo begins a call at an instant.
+func (p *Planner) turnTo(now time.Time) {
+	if now.Before(p.now) {
+		panic("dispatch: the clock went back")
+	}
+	p.now = now
+}
+
+// Begin takes the lanes' loads at the beginning of a leadership. held is as for Policies.
+func (p *Planner) Begin(now time.Time, loads []task.LaneLoad, held map[QueueName]bool) {
+	p.Policies(now, held)
+	for _, load := range loads {
+		p.update(load)
+	}
+}
+
+// Asked says that consumers' demand for tasks of a lane has appeared or grown, or that none is left.
+func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
+	p.turnTo(now)
+	l := p.open(key)
+	l.draft.known, l.draft.wishes = false, nil
+	p.asked.set(l, some)
+	p.wake(l)
+	p.review(l)
+}
+
+// Called says that the entry being made holds a user's command.
+func (p *Planner) Called(now time.Time) {
+	p.turnTo(now)
+	p.backlog.called = now
+}
+
+// Ended says that the entry being made settles an attempt of a lane. how is what its outcome says about the receiver;
+// nil: nothing. Ended comes before Plan, so that the same entry fills the place.
+func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
+	p.turnTo(now)
+	l, ok := p.lanes[key]
+	if !ok {
+		return
+	}
+	p.enter(l)
+	if how != nil {
+		p.learn(l, *how)
+	}
+	l.draft.freed++
+	p.wake(l)
+}
+
+// learn notes how an attempt ended at a lane's receiver.
+func (p *Planner) learn(l *lane, e throttle.Ending) {
+	wasOpen := l.throttle.Open()
+	e.Full = l.Ready > 0 || l.Firing >= l.throttle.Window()
+	l.throttle.End(p.cfg.Throttle, p.now, e)
+	switch isOpen := l.throttle.Open(); {
+	case isOpen && !wasOpen:
+		p.broken++
+	case wasOpen && !isOpen:
+		p.broken--
+	}
+}
+
+// Entry is what an applied entry did. The zero Entry is one without a command, which was not proposed.
+type Entry struct {
+	Proposed bool
+	Took     time.Duration   // from its proposal until it was applied
+	Lanes    []task.LaneLoad // that it changed
+	Grants   []task.Grant
+	Renewed  bool // the grants are a Takeover's: their attempts may have begun long ago
+}
+
+// Applied ends an entry. It returns the entry's grants: those to start, and those to give back because their lane's
+// gate was closed and the machine did not know. Renewed grants all start.
+func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
+	p.turnTo(now)
+	if e.Proposed {
+		p.backlog.applied(now, e.Took, len(e.Grants), p.waited, func() int { return waitingBeside(e.Grants, e.Lanes) })
+	}
+	for _, g := range e.Grants {
+		if e.Renewed || p.admit(g) {
+			start = append(start, g)
+		} else {
+			back = append(back, g)
+		}
+	}
+	p.endDraft()
+	p.waited = false
+	for _, load := range e.Lanes {
+		p.update(load)
+	}
+	p.report()
+	return start, back
+}
+
+// admit reports whether a grant may start.
+func (p *Planner) admit(g task.Grant) bool {
+	l := p.open(g.Lane)
+	switch q := l.queue; {
+	case q.isShut(), l.isStranded():
+		return false
+	case q.permits != nil:
+		return q.permits.Take(p.now)
+	case g.Tag == 0 && l.throttle.Open() && l.draft.granted == 0:
+		return false
+	}
+	p.enter(l)
+	l.draft.granted = max(l.draft.granted-1, 0)
+	return true
+}
+
+// Next returns the instant at which the next plan may grant something, now if one may already. ok is false if nothing
+// but an event changes that.
+func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
+	p.turnTo(now)
+	at, ok = p.wakeSleepers()
+	switch {
+	case !p.mayGrant():
+		return at, ok
+	case !p.backlog.isResting(now):
+		return now, true
+	case ok && at.Before(p.backlog.until):
+		return at, true
+	}
+	return p.backlog.until, true
+}
+
+// mayGrant reports whether the next plan may grant something, rests aside.
+func (p *Planner) mayGrant() bool {
+	return p.woken.len()+p.serving.len() > 0 || p.heldBack.len() > 0 && p.strangers() > 0
+}
+
+// Stats is what a planner holds.
+type Stats struct {
+	Lanes    int // with tasks or demands, or remembered
+	Firing   int // attempts and leases under way
+	Pushed   int // of these, attempts
+	Wanted   int // attempts that wait for permits
+	Broken   int // lanes whose breaker is open
+	Woken    int // lanes that the next plan looks at
+	Asleep   int // lanes that an instant wakes
+	HeldBack int // lanes that fewer attempts under way wake
+	Serving  int // limited queues whose lines the next plan serves
+	Looks    int // open questions of consumers, see Look
+}
+
+// Stats returns what the planner holds.
+func (p *Planner) Stats() Stats {
+	return Stats{
+		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Wanted: p.wanted, Broken: p.broken,
+		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: p.heldBack.len(), Serving: p.serving.len(), Looks: len(p.looks.lanes),
+	}
+}

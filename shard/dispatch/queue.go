@@ -1,0 +1,178 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch/lend"
+)
+
+// QueueName names a queue.
+type QueueName struct{ Namespace, Queue string }
+
+func (n QueueName) compare(other QueueName) int {
+	return cmp.Or(cmp.Compare(n.Namespace, other.Namespace), cmp.Compare(n.Queue, other.Queue))
+}
+
+// Permits are the rights to begin attempts that a leader has borrowed of one limited queue. *lend.Borrower is one.
+type Permits interface {
+	// Free returns how many attempts may begin.
+	Free(now time.Time) int
+	// Take uses one permit up. It returns false if there is none.
+	Take(now time.Time) bool
+	// Report says how many attempts and leases are under way, with those for which permits were taken, and how many more
+	// could begin. Permits beyond that go back to the owner.
+	Report(now time.Time, inFlight, want int)
+	// CountInFlight says whether the queue bounds the attempts under way, so that others may wait for one to end.
+	CountInFlight(bool)
+}
+
+// LimitOf returns what a queue's policy allows in the whole cluster. A queue without a policy has no limit.
+func LimitOf(policy *fsmpb.QueuePolicy) lend.Limit {
+	return lend.Limit{InFlight: int(policy.GetMaxInFlight()), PerSecond: policy.GetMaxPerSecond()}
+}
+
+// queue is the planner's record of a queue with lanes.
+type queue struct {
+	QueueName
+	policy  *fsmpb.QueuePolicy // nil: none
+	unknown bool               // the shard's rules hold the queue, and this node does not know its policy yet
+	lanes   ring               // the records of its lanes; the queue is forgotten with the last one
+	firing  int                // attempts and leases under way: the sum over its lanes
+
+	// Of a limited queue.
+	permits Permits     // nil: the queue has no limits
+	want    int         // attempts that its lanes could begin: the sum of their wishes
+	line    fifo[*lane] // the lanes with a wish, and some whose wish is void by now
+
+	membership
+}
+
+// isShut reports whether none of the queue's tasks may begin.
+func (q *queue) isShut() bool { return q.policy.GetPaused() || q.unknown }
+
+// queueOf returns the record of a lane's queue, a new one if there is none.
+func (p *Planner) queueOf(key task.Lane) *queue {
+	name := QueueName{key.Namespace, key.Queue}
+	if q, ok := p.queues[name]; ok {
+		return q
+	}
+	q := &queue{QueueName: name, lanes: ring{id: ringQueue}, line: fifo[*lane]{set: inLine}}
+	p.queues[name] = q
+	p.setPolicy(q)
+	return q
+}
+
+// leaveQueue takes a lane out of its queue, and forgets the queue with its last lane.
+func (p *Planner) leaveQueue(l *lane) {
+	q := l.queue
+	q.lanes.set(l, false)
+	if len(q.lanes.lanes) > 0 {
+		return
+	}
+	if q.permits != nil {
+		q.permits.Report(p.now, 0, 0)
+	}
+	delete(p.queues, q.QueueName)
+}
+
+// Policies has the planner look at all policies again, and wakes the lanes of the queues that have another. held names
+// the queues that the shard's rules hold; it is empty once this node knows the policies.
+func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
+	p.turnTo(now)
+	p.held = held
+	var changed []*queue
+	for name, q := range p.queues {
+		if p.cfg.Policy(name) != q.policy || held[name] != q.unknown {
+			changed = append(changed, q)
+		}
+	}
+	slices.SortFunc(changed, func(a, b *queue) int { return a.compare(b.QueueName) })
+	for _, q := range changed {
+		p.setPolicy(q)
+		for _, l := range q.lanes.lanes {
+			p.reconsider(l)
+		}
+	}
+}
+
+// reconsider wakes a lane whose queue has another policy.
+func (p *Planner) reconsider(l *lane) {
+	if l.isEmpty() {
+		l.Pulled = l.isPulledByPolicy()
+	}
+	p.setWish(l, 0)
+	p.wake(l)
+}
+
+// setPolicy has a queue go by its present policy.
+func (p *Planner) setPolicy(q *queue) {
+	q.policy, q.unknown = p.cfg.Policy(q.QueueName), p.held[q.QueueName]
+	limit := LimitOf(q.policy)
+	if limit.IsNone() {
+		if q.permits != nil {
+			q.permits.Report(p.now, 0, 0)
+			q.permits = nil
+		}
+		return
+	}
+	q.permits = p.cfg.Permits(q.QueueName)
+	q.permits.CountInFlight(limit.InFlight > 0)
+	p.touch(q)
+}
+
+// Lent says that permits of a limited queue have come.
+func (p *Planner) Lent(now time.Time, name QueueName) {
+	p.turnTo(now)
+	if q, ok := p.queues[name]; ok {
+		p.serveLater(q)
+	}
+}
+
+// setWish notes how many attempts a lane of a limited queue could begin. The lane stands in line while there are any;
+// a place in line whose wish is void is noticed when its turn comes.
+func (p *Planner) setWish(l *lane, wish int) {
+	q := l.queue
+	if wish == l.wish {
+		return
+	}
+	q.want += wish - l.wish
+	p.wanted += wish - l.wish
+	l.wish = wish
+	p.touch(q)
+	if wish > 0 {
+		q.line.add(l)
+	}
+	p.serveLater(q)
+}
+
+// serveLater has the next plan serve a queue's line, if there are permits for it.
+func (p *Planner) serveLater(q *queue) {
+	if !q.isIn(serving) && q.line.len() > 0 && q.permits != nil && q.permits.Free(p.now) > 0 {
+		p.serving.add(q)
+	}
+}
+
+// touch has the owner of a limited queue told of the entry.
+func (p *Planner) touch(q *queue) {
+	if q.permits != nil {
+		p.reporting.add(q)
+	}
+}
+
+// report tells the owners of limited queues how many attempts are under way and could begin. A queue that is shut wants
+// none.
+func (p *Planner) report() {
+	p.reporting.drain(func(q *queue) {
+		switch {
+		case q.permits == nil:
+		case q.isShut():
+			q.permits.Report(p.now, q.firing, 0)
+		default:
+			q.permits.Report(p.now, q.firing, q.want)
+		}
+	})
+}
