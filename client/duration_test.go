@@ -12,7 +12,7 @@ import (
 // shared reads a table that this package shares with the service: what each text means.
 func shared(t testing.TB, name string) map[string]string {
 	t.Helper()
-	table, err := os.ReadFile("../httpapi/testdata/" + name)
+	table, err := os.ReadFile("../internal/contract/testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,14 @@
 package httpapi
 
 import (
-	"encoding/base64"
 	"net/http"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // view is a task as an answer shows it.
@@ -27,21 +28,21 @@ func viewOf(t *fsmpb.Task) view {
 
 // append writes the task as a JSON object. The payload goes in as it came.
 func (v view) append(b []byte) []byte {
-	t, spec := v.task, v.task.GetSpec()
-	b = appendString(append(b, `{"id":`...), t.Id)
-	b = appendString(append(b, `,"queue":`...), orElse(spec.GetQueue(), task.DefaultQueue))
-	b = appendInstant(append(b, `,"fire_at":`...), t.FireAtMs)
+	t, spec, begin := v.task, v.task.GetSpec(), len(b)
+	b = contract.AppendText(b, contract.ID, t.Id)
+	b = contract.AppendText(b, contract.Queue, orElse(spec.GetQueue(), task.DefaultQueue))
+	b = contract.AppendTime(b, contract.FireAt, t.FireAtMs)
 	b = v.appendPayload(b)
-	b = appendString(append(b, `,"content_type":`...), orElse(spec.GetContentType(), task.DefaultContentType))
+	b = contract.AppendText(b, contract.ContentType, orElse(spec.GetContentType(), task.DefaultContentType))
 	b = appendSettings(b, spec)
-	b = appendString(append(b, `,"state":`...), stateName(t.State))
-	b = strconv.AppendUint(append(b, `,"attempts":`...), uint64(t.Attempts), 10)
-	b = appendOptionalInstant(append(b, `,"next_attempt_at":`...), t.NextAttemptAtMs)
-	b = appendString(append(b, `,"last_error":`...), t.LastError)
-	b = strconv.AppendUint(append(b, `,"revision":`...), v.revision, 10)
-	b = strconv.AppendUint(append(b, `,"shard":`...), uint64(t.Shard), 10)
-	b = appendInstant(append(b, `,"created_at":`...), t.CreatedAtMs)
-	return append(v.appendExtras(b), '}')
+	b = contract.AppendText(b, contract.State, stateName(t.State))
+	b = contract.AppendUint(b, contract.Attempts, uint64(t.Attempts))
+	b = contract.AppendTimeOrNull(b, contract.NextAttemptAt, t.NextAttemptAtMs)
+	b = contract.AppendText(b, contract.LastError, t.LastError)
+	b = contract.AppendUint(b, contract.Revision, v.revision)
+	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
+	b = contract.AppendTime(b, contract.CreatedAt, t.CreatedAtMs)
+	return contract.Close(v.appendExtras(b), begin)
 }
 
 func orElse(text, other string) string {
@@ -54,34 +55,42 @@ func orElse(text, other string) string {
 func (v view) appendPayload(b []byte) []byte {
 	switch {
 	case v.payloadIsBytes:
-		b = append(b, `,"payload_base64":"`...)
-		return append(base64.StdEncoding.AppendEncode(b, v.payload), '"')
+		return contract.AppendBase64(b, contract.PayloadBase64, v.payload)
 	case len(v.payload) > 0:
-		return append(append(b, `,"payload":`...), v.payload...)
+		return append(contract.AppendName(b, contract.Payload), v.payload...)
 	}
 	return b
 }
 
-// appendExtras writes what only some tasks have.
+// appendExtras writes the members that only some tasks have.
 func (v view) appendExtras(b []byte) []byte {
-	if v.task.WebhookId != "" {
-		b = appendString(append(b, `,"webhook_id":`...), v.task.WebhookId)
-	}
-	if v.task.Outcome != fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
-		b = appendString(append(b, `,"outcome":`...), outcomeName(v.task.Outcome))
-	}
-	if v.previous != fsmpb.State_STATE_UNSPECIFIED {
-		b = appendString(append(b, `,"previous":`...), stateName(v.previous))
-	}
+	b = contract.AppendTextIf(b, contract.WebhookID, v.task.WebhookId)
+	b = appendOutcome(b, v.task.Outcome)
+	b = appendPrevious(b, v.previous)
 	if v.task.Leased {
-		b = appendInstant(append(b, `,"lease_ends_at":`...), v.task.LeaseEndMs)
+		b = contract.AppendTime(b, contract.LeaseEndsAt, v.task.LeaseEndMs)
 	}
 	if v.receipt {
-		b = append(receiptOf(v.task).append(append(b, `,"receipt":"`...)), '"')
-		b = strconv.AppendUint(append(b, `,"attempt":`...), uint64(v.task.Attempts), 10)
-		b = strconv.AppendUint(append(b, `,"fence":`...), v.task.Fence, 10)
+		b = append(contract.AppendName(b, contract.Receipt), '"')
+		b = append(receiptOf(v.task).append(b), '"')
+		b = contract.AppendUint(b, contract.Attempt, uint64(v.task.Attempts))
+		b = contract.AppendUint(b, contract.Fence, v.task.Fence)
 	}
 	return appendHistory(b, v.task.History)
+}
+
+func appendOutcome(b []byte, o fsmpb.CancelOutcome) []byte {
+	if o == fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
+		return b
+	}
+	return contract.AppendText(b, contract.Outcome, outcomeName(o))
+}
+
+func appendPrevious(b []byte, s fsmpb.State) []byte {
+	if s == fsmpb.State_STATE_UNSPECIFIED {
+		return b
+	}
+	return contract.AppendText(b, contract.Previous, stateName(s))
 }
 
 // appendHistory writes the last few attempts, oldest first.
@@ -89,57 +98,56 @@ func appendHistory(b []byte, history []*fsmpb.Past) []byte {
 	if len(history) == 0 {
 		return b
 	}
-	b = append(b, `,"history":[`...)
+	b = append(contract.AppendName(b, contract.History), '[')
 	for i, p := range history {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = strconv.AppendUint(append(b, `{"attempt":`...), uint64(p.Attempt), 10)
-		b = strconv.AppendUint(append(b, `,"fence":`...), p.Fence, 10)
-		b = appendOptionalInstant(append(b, `,"started_at":`...), p.StartedAtMs)
-		b = appendOptionalInstant(append(b, `,"ended_at":`...), p.EndedAtMs)
-		b = appendString(append(b, `,"node":`...), p.Node)
-		b = append(appendString(append(b, `,"error":`...), p.Error), '}')
+		begin := len(b)
+		b = contract.AppendUint(b, contract.Attempt, uint64(p.Attempt))
+		b = contract.AppendUint(b, contract.Fence, p.Fence)
+		b = contract.AppendTimeOrNull(b, contract.StartedAt, p.StartedAtMs)
+		b = contract.AppendTimeOrNull(b, contract.EndedAt, p.EndedAtMs)
+		b = contract.AppendText(b, contract.Node, p.Node)
+		b = contract.Close(contract.AppendText(b, contract.Error, p.Error), begin)
 	}
 	return append(b, ']')
 }
 
-// appendOptionalInstant writes null for an instant that there is not.
-func appendOptionalInstant(b []byte, ms int64) []byte {
-	if ms == 0 {
-		return append(b, "null"...)
-	}
-	return appendInstant(b, ms)
-}
-
-// appendSettings writes what the task says itself, and leaves out what is its queue's.
+// appendSettings writes the task's own settings and leaves out those of its queue.
 func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 	if t := spec.GetTarget(); t != nil {
-		b = appendString(append(b, `,"target":{"url":`...), t.Url)
-		if len(t.Headers) > 0 {
-			b = append(b, `,"headers":{`...)
-			for i, h := range t.Headers {
-				b = appendMember(b, i, h.Name, shownValue(h))
-			}
-			b = append(b, '}')
-		}
-		b = append(appendSpan(b, `,"timeout":`, t.TimeoutMs), '}')
+		b = appendTarget(b, t)
 	}
 	if r := spec.GetRetry(); r != nil {
 		b = appendRetry(b, r)
 	}
-	b = appendSpan(b, `,"expires_after":`, spec.GetExpiresAfterMs())
+	b = appendSpan(b, contract.ExpiresAfter, spec.GetExpiresAfterMs())
 	if len(spec.GetLabels()) > 0 {
-		b = append(b, `,"labels":{`...)
+		b = append(contract.AppendName(b, contract.Labels), '{')
 		for i, l := range spec.Labels {
-			b = appendMember(b, i, l.Name, l.Value)
+			b = contract.AppendPair(b, i, l.Name, l.Value)
 		}
 		b = append(b, '}')
 	}
 	return b
 }
 
-// shownValue is what answers show of a header's value. It is the one place that keeps credentials back: every answer
+func appendTarget(b []byte, t *fsmpb.Target) []byte {
+	b = contract.AppendName(b, contract.Target)
+	begin := len(b)
+	b = contract.AppendText(b, contract.URL, t.Url)
+	if len(t.Headers) > 0 {
+		b = append(contract.AppendName(b, contract.Headers), '{')
+		for i, h := range t.Headers {
+			b = contract.AppendPair(b, i, h.Name, shownValue(h))
+		}
+		b = append(b, '}')
+	}
+	return contract.Close(appendSpan(b, contract.Timeout, t.TimeoutMs), begin)
+}
+
+// shownValue returns a header's value as answers show it. It is the one place that keeps credentials back: every answer
 // with a target, of a task or of a queue, is written by appendSettings.
 func shownValue(h *fsmpb.Header) string {
 	if task.IsCredential(h.Name) {
@@ -148,50 +156,30 @@ func shownValue(h *fsmpb.Header) string {
 	return h.Value
 }
 
+// appendRetry leaves out a policy that says nothing.
 func appendRetry(b []byte, r *fsmpb.Retry) []byte {
+	if r.MaxAttempts == 0 && r.MinBackoffMs == 0 && r.MaxBackoffMs == 0 && len(r.DelaysMs) == 0 {
+		return b
+	}
+	b = contract.AppendName(b, contract.Retry)
 	begin := len(b)
 	if r.MaxAttempts > 0 {
-		b = strconv.AppendUint(append(b, `,"max_attempts":`...), uint64(r.MaxAttempts), 10)
+		b = contract.AppendUint(b, contract.MaxAttempts, uint64(r.MaxAttempts))
 	}
-	b = appendSpan(b, `,"min_backoff":`, r.MinBackoffMs)
-	b = appendSpan(b, `,"max_backoff":`, r.MaxBackoffMs)
-	b = appendDelays(b, r.DelaysMs)
-	if len(b) == begin {
-		return b
-	}
-	const opening = `,"retry":{`
-	members := append([]byte(nil), b[begin+1:]...) // without the first comma
-	b = append(append(b[:begin], opening...), members...)
-	return append(b, '}')
-}
-
-func appendDelays(b []byte, delays []int64) []byte {
-	for i, ms := range delays {
-		name := `,`
-		if i == 0 {
-			name = `,"delays":[`
+	b = appendSpan(b, contract.MinBackoff, r.MinBackoffMs)
+	b = appendSpan(b, contract.MaxBackoff, r.MaxBackoffMs)
+	if len(r.DelaysMs) > 0 {
+		list := make([]time.Duration, len(r.DelaysMs))
+		for i, ms := range r.DelaysMs {
+			list[i] = time.Duration(ms) * time.Millisecond
 		}
-		b = appendSpan(b, name, ms)
+		b = contract.AppendSpans(b, contract.Delays, list)
 	}
-	if len(delays) > 0 {
-		b = append(b, ']')
-	}
-	return b
+	return contract.Close(b, begin)
 }
 
-// appendSpan writes a duration with the name before it, unless it is unset.
-func appendSpan(b []byte, name string, ms int64) []byte {
-	if ms == 0 {
-		return b
-	}
-	return append(appendDuration(append(append(b, name...), '"'), ms), '"')
-}
-
-func appendMember(b []byte, i int, name, value string) []byte {
-	if i > 0 {
-		b = append(b, ',')
-	}
-	return appendString(append(appendString(b, name), ':'), value)
+func appendSpan(b []byte, f contract.Field, ms int64) []byte {
+	return contract.AppendSpan(b, f, time.Duration(ms)*time.Millisecond)
 }
 
 func stateName(s fsmpb.State) string {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Every one of these bodies is wrong in one way, and the answer names it.
@@ -124,7 +125,7 @@ func members(n int) string {
 
 func TestMalformedJSON(t *testing.T) {
 	h := newHarness(t)
-	deep := maxDepth + 1
+	deep := contract.MaxDepth + 1
 	for _, body := range []string{
 		` `, `{`, `}`, `[]`, `null`, `1`, `"x"`, `{"delay":"1s"`, `{"delay":"1s",}`, `{"delay":"1s"}}`, `{"delay":"1s"} x`,
 		`{"delay":"1s"}{"delay":"1s"}`, `{delay:"1s"}`, `{'delay':'1s'}`, `{"delay" "1s"}`, `{"delay":"1s}`,
@@ -157,7 +158,7 @@ func TestPayloadsAreKeptByteForByte(t *testing.T) {
 		`null`, `true`, `0`, `-0.0e-10`, `""`, `{ "a" : [ 1 ,2,  {} ] }`, `"\ud800 <&> \/ \u00e9 é 😀"`, `1E400`,
 		"[\n\t1\r\n]",
 		`{"a":1,"a":2}`, `123456789012345678901234567890`,
-		strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth),
+		strings.Repeat("[", contract.MaxDepth) + strings.Repeat("]", contract.MaxDepth),
 		`"` + strings.Repeat("x", task.MaxPayloadBytes-2) + `"`,
 	} {
 		a := h.call("PUT", "/v1/tasks/a", `{"payload": `+payload+` ,"delay":"1s"}`)

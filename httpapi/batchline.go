@@ -3,10 +3,10 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // line is one line of a batch: a command, or why there is none.
@@ -18,8 +18,8 @@ type line struct {
 
 // batchLine reads one line. The call in it hashes like the single call that says the same.
 func (p *parser) batchLine(data []byte) line {
-	d, err := p.parse(data, fieldsOfLine)
-	if errors.Is(err, errPatchLine) || err != nil && textIn(data, fieldOp) == "patch" {
+	d, err := p.parse(data, &contract.LineObject)
+	if errors.Is(err, errPatchLine) || err != nil && textIn(data, contract.Op) == "patch" {
 		d, err = p.patchLine(data)
 	}
 	if err == nil {
@@ -28,15 +28,15 @@ func (p *parser) batchLine(data []byte) line {
 	if err == nil {
 		return line{id: d.order.cmd.Id, cmd: d.order.finish()}
 	}
-	return line{id: textIn(data, fieldID), refused: problemOf(err)}
+	return line{id: textIn(data, contract.ID), refused: problemOf(err)}
 }
 
 // errPatchLine ends the reading of a line as one of the other operations: its members mean something else.
 var errPatchLine = errors.New("the line is a patch")
 
 // lineOp reads the operation of a line that is not known to be a patch.
-func (s *scanner) lineOp() (string, error) {
-	op, err := s.text("op")
+func lineOp(r *contract.Reader) (string, error) {
+	op, err := r.Text("op")
 	if err == nil && op == "patch" {
 		err = errPatchLine
 	}
@@ -46,16 +46,15 @@ func (s *scanner) lineOp() (string, error) {
 // patchLine reads a line that is a patch.
 func (p *parser) patchLine(data []byte) (*draft, error) {
 	d, patch := newDraft(), new(fsmpb.Patch)
-	s := &scanner{data: data}
-	s.peek() // it begins an object, since it has an op
-	err := p.patchObject(s, &d.seen, fieldsOfHead|fieldsOfPatch, func(f field) (err error) {
+	r := contract.NewReader(data)
+	err := r.Root(&contract.PatchLineObject, &d.seen, func(f contract.Field) (err error) {
 		switch {
-		case f == fieldOp:
-			d.op, err = s.text("op")
-		case fieldsOfHead.has(f):
-			err = p.member(s, d, f)
+		case f == contract.Op:
+			d.op, err = r.Text("op")
+		case contract.HeadFields.Has(f):
+			err = p.member(r, d, f)
 		default:
-			err = p.patchMember(s, f, patch)
+			err = p.patchMember(r, f, patch)
 		}
 		return err
 	})
@@ -67,21 +66,21 @@ func (p *parser) patchLine(data []byte) (*draft, error) {
 }
 
 func (p *parser) lineCommand(d *draft) error {
-	fields, ok := fieldsOfOp(d.op)
+	fields, ok := opFields(d.op)
 	switch {
-	case !d.seen.has(fieldOp):
+	case !d.seen.Has(contract.Op):
 		return &task.FieldError{Field: "op", Detail: "is absent"}
 	case !ok:
-		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch, fire or patch", clip(d.op))
+		detail := fmt.Sprintf("is %q and must be schedule, cancel, touch, fire or patch", contract.Clip(d.op))
 		return &task.FieldError{Field: "op", Detail: detail}
-	case !d.seen.has(fieldID):
+	case !d.seen.Has(contract.ID):
 		return &task.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
 	}
 	if err := task.CheckName("id", d.order.cmd.Id); err != nil {
 		return err
 	}
 	if extra := d.seen &^ fields; extra != 0 {
-		return &task.FieldError{Field: extra.first().String(), Detail: "is not a field of " + d.op}
+		return &task.FieldError{Field: extra.First().String(), Detail: "is not a field of " + d.op}
 	}
 	switch d.op {
 	case "schedule":
@@ -96,16 +95,16 @@ func (p *parser) lineCommand(d *draft) error {
 	return nil
 }
 
-func fieldsOfOp(op string) (fieldSet, bool) {
+func opFields(op string) (contract.Set, bool) {
 	switch op {
 	case "schedule":
-		return fieldsOfHead | fieldsOfPut, true
+		return contract.HeadFields | contract.PutFields, true
 	case "touch":
-		return fieldsOfHead | fieldsOfTouch, true
+		return contract.HeadFields | contract.TouchFields, true
 	case "cancel", "fire":
-		return fieldsOfHead, true
+		return contract.HeadFields, true
 	case "patch":
-		return fieldsOfHead | fieldsOfPatch, true
+		return contract.HeadFields | contract.PatchFields, true
 	}
 	return 0, false
 }
@@ -113,16 +112,13 @@ func fieldsOfOp(op string) (fieldSet, bool) {
 var errFound = errors.New("found")
 
 // textIn looks for a member of a line that was refused: its answer names the id. Empty if there is none to be read.
-func textIn(data []byte, member field) (found string) {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return ""
-	}
-	err := s.object(func(name []byte) error {
-		if fieldOf(name) != member {
-			return s.skipValue()
+func textIn(data []byte, member contract.Field) (found string) {
+	r := contract.NewReader(data)
+	err := r.Each("line", func(name []byte) error {
+		if contract.FieldOf(name) != member {
+			return r.Skip()
 		}
-		text, err := s.text(member.String())
+		text, err := r.Text(member.String())
 		if err == nil {
 			found, err = text, errFound
 		}
@@ -143,25 +139,20 @@ func appendReply(b []byte, id string, reply task.Reply) ([]byte, int) {
 	if p := resultProblem(r); p != nil {
 		return appendRefusal(b, id, p)
 	}
-	status := statusOf(r.Code)
+	status, begin := statusOf(r.Code), len(b)
 	b = appendHead(b, id, status)
-	b = strconv.AppendUint(append(b, `,"revision":`...), r.Revision, 10)
-	if r.Outcome != fsmpb.CancelOutcome_CANCEL_OUTCOME_UNSPECIFIED {
-		b = appendString(append(b, `,"outcome":`...), outcomeName(r.Outcome))
-	}
-	if r.Previous != fsmpb.State_STATE_UNSPECIFIED {
-		b = appendString(append(b, `,"previous":`...), stateName(r.Previous))
-	}
-	return append(b, "}\n"...), status
+	b = contract.AppendUint(b, contract.Revision, r.Revision)
+	b = appendPrevious(appendOutcome(b, r.Outcome), r.Previous)
+	return append(contract.Close(b, begin), '\n'), status
 }
 
 func appendRefusal(b []byte, id string, p *problem) ([]byte, int) {
+	begin := len(b)
 	b = appendHead(b, id, p.status)
-	b = appendProblem(append(b, `,"problem":`...), p)
-	return append(b, "}\n"...), p.status
+	b = appendProblem(contract.AppendName(b, contract.Problem), p)
+	return append(contract.Close(b, begin), '\n'), p.status
 }
 
 func appendHead(b []byte, id string, status int) []byte {
-	b = appendString(append(b, `{"id":`...), id)
-	return strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+	return contract.AppendUint(contract.AppendText(b, contract.ID, id), contract.Status, uint64(status))
 }

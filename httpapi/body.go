@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
@@ -33,7 +35,7 @@ func checkType(h http.Header, accepted ...string) error {
 	if err == nil && slices.Contains(accepted, base) && (charset == "" || strings.EqualFold(charset, "utf-8")) {
 		return nil
 	}
-	detail := fmt.Sprintf("is %q and must be %s", clip(given), strings.Join(accepted, " or "))
+	detail := fmt.Sprintf("is %q and must be %s", contract.Clip(given), strings.Join(accepted, " or "))
 	if given == "" {
 		detail = "is absent and must be " + strings.Join(accepted, " or ")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // nobodysRevision is of no task: revisions begin with 1.
@@ -38,7 +39,7 @@ func (o *order) takeKey(h http.Header) error {
 	case 1:
 		return o.setKey(keyHeader, values[0])
 	}
-	return twice(keyHeader)
+	return contract.Twice(keyHeader)
 }
 
 // parseIfMatch reads "*", or entity tags separated by commas (RFC 9110, section 13.1.1). A revision without quotes
@@ -82,27 +83,27 @@ func parseIfNoneMatch(field, text string, c *fsmpb.Condition) error {
 }
 
 // ifMatch reads a batch line's if_match: a string as in the header, or a revision as a number.
-func (s *scanner) ifMatch(c *fsmpb.Condition) error {
+func ifMatch(r *contract.Reader, c *fsmpb.Condition) error {
 	const name = "if_match"
-	switch first := s.peek(); {
+	switch first := r.Peek(); {
 	case first == '"':
-		text, err := s.text(name)
+		text, err := r.Text(name)
 		if err != nil {
 			return err
 		}
 		return parseIfMatch(name, text, c)
 	case '0' <= first && first <= '9':
-		raw, err := s.value()
+		raw, err := r.Value()
 		if err != nil {
 			return err
 		}
 		return parseIfMatch(name, string(raw), c)
 	}
-	return s.wrongType(name, "a string or a revision")
+	return r.WrongType(name, "a string or a revision")
 }
 
-func (s *scanner) ifNoneMatch(c *fsmpb.Condition) error {
-	text, err := s.text("if_none_match")
+func ifNoneMatch(r *contract.Reader, c *fsmpb.Condition) error {
+	text, err := r.Text("if_none_match")
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // replayDead makes a queue's dead letters due again, and dropDead forgets them: all of them, those that filters
@@ -70,7 +71,7 @@ func (s *Server) parseDead(query url.Values, queue string) (*deadFilter, error) 
 	if limit := query["limit"]; len(limit) == 1 {
 		n, err := strconv.ParseUint(limit[0], 10, 63)
 		if err != nil || n < 1 {
-			return nil, fieldProblem("limit", fmt.Sprintf("is %q", clip(limit[0])), "1 or more")
+			return nil, fieldProblem("limit", fmt.Sprintf("is %q", contract.Clip(limit[0])), "1 or more")
 		}
 		f.limit = n
 		delete(query, "limit") // a page's own limit is another

@@ -7,11 +7,9 @@
 //
 // # Parsing
 //
-// Requests are read by a small scanner of its own rather than by encoding/json, because the contract is stricter than
-// that package: an unknown field, a field given twice, a wrong type and a byte after the end are each refused by
-// name, and a payload is kept byte for byte. It neither recurses nor allocates by depth, so nesting costs nothing, and
-// it makes a batch line cost about a microsecond. Everything is bounded before it is parsed: a body, and a line of a
-// batch, by Config.BodyBytes, and what all calls together hold by Config.MemoryBytes.
+// Requests are read by package contract, which refuses all that the contract does not name and keeps a payload byte for
+// byte. Everything is bounded before it is parsed: a body, and a line of a batch, by Config.BodyBytes, and the memory of
+// all calls together by Config.MemoryBytes.
 //
 // # Calls that are repeated
 //

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // duplex is a connection on which lines go both ways at once. Steps of its user read, work and write beside each
@@ -221,10 +223,7 @@ func each(f *framer, line func(data []byte) bool) (handed int, err error) {
 	}
 }
 
-func blank(data []byte) bool {
-	s := scanner{data: data}
-	return s.peek() == 0 && s.pos == len(data)
-}
+func blank(data []byte) bool { return contract.NewReader(data).AtEnd() }
 
 func (s *Server) lineTooLong() *problem {
 	return &problem{kind: tooLarge, detail: "the line is too long; nothing is read from there on",

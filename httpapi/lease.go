@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
@@ -95,54 +96,21 @@ func parseDemand(data []byte) (demand, error) {
 	if len(data) == 0 {
 		return d, nil
 	}
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return d, s.notObject()
-	}
-	fields := once{names: []string{"max", "wait", "lease"}}
-	err := s.object(func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		switch member {
-		case "max":
+	r, seen := contract.NewReader(data), contract.Set(0)
+	err := r.Root(&contract.LeaseObject, &seen, func(f contract.Field) (err error) {
+		switch name := f.String(); f {
+		case contract.Max:
 			var n int64
-			n, err = s.whole(member, 1, task.MaxLeaseTasks)
+			n, err = r.Whole(name, 1, task.MaxLeaseTasks)
 			d.max = int(n)
-		case "wait":
-			d.wait, err = s.span(member, 0, maxLeaseWait, "0s to 1m")
-		case "lease":
-			d.lease, err = s.span(member, task.MinLease, task.MaxLease, leaseRule)
+		case contract.Wait:
+			d.wait, err = span(r, name, 0, maxLeaseWait, "0s to 1m")
+		case contract.Lease:
+			d.lease, err = span(r, name, task.MinLease, task.MaxLease, leaseRule)
 		}
 		return err
 	})
-	if err != nil {
-		return d, err
-	}
-	return d, s.end()
-}
-
-// span reads a duration within bounds.
-func (s *scanner) span(name string, least, most time.Duration, limit string) (time.Duration, error) {
-	text, err := s.text(name)
-	if err != nil {
-		return 0, err
-	}
-	return boundedSpan(name, text, least, most, limit)
-}
-
-func boundedSpan(name, text string, least, most time.Duration, limit string) (time.Duration, error) {
-	d, err := parseDuration(text)
-	switch {
-	case err != nil:
-		return 0, &task.FieldError{Field: name, Detail: err.Error()}
-	case d < least:
-		return 0, &task.FieldError{Field: name, Detail: "is too short", Limit: limit}
-	case d > most:
-		return 0, &task.FieldError{Field: name, Detail: "is too long", Limit: limit}
-	}
-	return time.Duration(ceilMs(d)) * time.Millisecond, nil
+	return d, err
 }
 
 // demand asks for tasks until the wait is over, the request ends, or the server closes.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func (s *Server) list(c echo.Context) error {
@@ -122,7 +123,7 @@ func checked(err *task.FieldError) error {
 func listLimit(q *fsmpb.ListQuery, value string) error {
 	n, err := strconv.ParseUint(value, 10, 32)
 	if err != nil || n < 1 || n > task.MaxListLimit {
-		return fieldProblem("limit", fmt.Sprintf("is %q", clip(value)), fmt.Sprintf("1 to %d", task.MaxListLimit))
+		return fieldProblem("limit", fmt.Sprintf("is %q", contract.Clip(value)), fmt.Sprintf("1 to %d", task.MaxListLimit))
 	}
 	q.Limit = uint32(n)
 	return nil
@@ -130,7 +131,7 @@ func listLimit(q *fsmpb.ListQuery, value string) error {
 
 func listInclude(q *fsmpb.ListQuery, value string) error {
 	if value != "payload" {
-		return fieldProblem("include", fmt.Sprintf("is %q and can only be payload", clip(value)), "")
+		return fieldProblem("include", fmt.Sprintf("is %q and can only be payload", contract.Clip(value)), "")
 	}
 	q.IncludePayload = true
 	return nil
@@ -160,11 +161,11 @@ func listStates(q *fsmpb.ListQuery, values []string) error {
 		for name := range strings.SplitSeq(value, ",") {
 			state := stateOf(name)
 			if state == fsmpb.State_STATE_UNSPECIFIED {
-				return fieldProblem("state", fmt.Sprintf("%q is not a state", clip(name)),
+				return fieldProblem("state", fmt.Sprintf("%q is not a state", contract.Clip(name)),
 					"scheduled, ready, firing, retrying, delivered, dead, cancelled")
 			}
 			if slices.Contains(q.States, state) {
-				return twice("state")
+				return contract.Twice("state")
 			}
 			q.States = append(q.States, state)
 		}
@@ -188,11 +189,11 @@ func listLabels(q *fsmpb.ListQuery, values []string) error {
 	for _, value := range values {
 		end := strings.IndexAny(value, ":=")
 		if end <= 0 {
-			return fieldProblem("label", fmt.Sprintf("is %q and must be name:value or name=value", clip(value)), "")
+			return fieldProblem("label", fmt.Sprintf("is %q and must be name:value or name=value", contract.Clip(value)), "")
 		}
 		label := &fsmpb.Label{Name: value[:end], Value: value[end+1:]}
 		if slices.ContainsFunc(q.Labels, func(l *fsmpb.Label) bool { return proto.Equal(l, label) }) {
-			return twice("label")
+			return contract.Twice("label")
 		}
 		q.Labels = append(q.Labels, label)
 	}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 //go:embed openapi.yaml
@@ -48,8 +50,8 @@ func (s *Server) readyz(c echo.Context) error {
 		return &problem{kind: notReady, detail: err.Error(), retryAfter: 1}
 	}
 	cluster, node := s.cfg.Backend.Self()
-	b := appendString([]byte(`{"status":"ready","cluster_id":`), cluster)
-	b = appendString(append(b, `,"node":`...), node)
+	b := contract.AppendString([]byte(`{"status":"ready","cluster_id":`), cluster)
+	b = contract.AppendString(append(b, `,"node":`...), node)
 	writeJSON(c.Response(), http.StatusOK, append(b, "}\n"...))
 	return nil
 }

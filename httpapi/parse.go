@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // parser reads the bodies and lines of one request.
@@ -19,7 +19,7 @@ type parser struct {
 
 // draft is what a body or a line has said so far. Which parts of it matter is known only at its end.
 type draft struct {
-	seen  fieldSet
+	seen  contract.Set
 	order *order
 	op    string
 	touch fsmpb.Touch
@@ -31,99 +31,72 @@ func newDraft() *draft {
 	return d
 }
 
-// parse reads one JSON object whose members are among allowed.
-func (p *parser) parse(data []byte, allowed fieldSet) (*draft, error) {
+// parse reads a body or a line that is the object o.
+func (p *parser) parse(data []byte, o *contract.Object) (*draft, error) {
 	d := newDraft()
-	s := &scanner{data: data}
-	if c := s.peek(); c != '{' {
-		return nil, s.notObject()
-	}
-	if err := p.object(s, d, allowed); err != nil {
-		return d, err
-	}
-	return d, s.end()
-}
-
-// notObject refuses a text that is no object, or no JSON at all.
-func (s *scanner) notObject() error {
-	if len(s.data) == s.pos {
-		return s.fail("the body is empty, and it ends")
-	}
-	if _, err := s.value(); err != nil {
-		return err
-	}
-	return &problem{kind: malformedJSON, detail: "must be a JSON object"}
-}
-
-func (p *parser) object(s *scanner, d *draft, allowed fieldSet) error {
-	return s.object(func(name []byte) error {
-		f, err := d.seen.admit(name, allowed)
-		if err != nil {
-			return err
-		}
-		return p.member(s, d, f)
-	})
+	r := contract.NewReader(data)
+	return d, r.Root(o, &d.seen, func(f contract.Field) error { return p.member(r, d, f) })
 }
 
 // member reads the value of any field.
-func (p *parser) member(s *scanner, d *draft, f field) (err error) {
+func (p *parser) member(r *contract.Reader, d *draft, f contract.Field) (err error) {
 	o, spec := d.order, &d.order.schedule.spec
 	switch f {
-	case fieldOp:
-		d.op, err = s.lineOp()
-	case fieldID:
-		o.cmd.Id, err = s.text("id")
-	case fieldKey:
-		err = s.key(o)
-	case fieldIfMatch:
-		err = s.ifMatch(&o.condition)
-	case fieldIfNoneMatch:
-		err = s.ifNoneMatch(&o.condition)
-	case fieldFireAt, fieldDelay:
-		err = p.when(s, f, &o.schedule)
-	case fieldJitter:
-		o.schedule.jitterMs, err = s.jitter()
-	case fieldNoLaterThan:
-		err = p.noLaterThan(s, &d.touch)
-	case fieldOrSchedule:
-		o.instead, err = p.orSchedule(s)
+	case contract.Op:
+		d.op, err = lineOp(r)
+	case contract.ID:
+		o.cmd.Id, err = r.Text("id")
+	case contract.Key:
+		err = key(r, o)
+	case contract.IfMatch:
+		err = ifMatch(r, &o.condition)
+	case contract.IfNoneMatch:
+		err = ifNoneMatch(r, &o.condition)
+	case contract.FireAt, contract.Delay:
+		err = p.when(r, f, &o.schedule)
+	case contract.Jitter:
+		o.schedule.jitterMs, err = jitter(r)
+	case contract.NoLaterThan:
+		err = p.noLaterThan(r, &d.touch)
+	case contract.OrSchedule:
+		o.instead, err = p.orSchedule(r)
 	default:
-		err = p.specMember(s, f, spec)
+		err = p.specMember(r, f, spec)
 	}
 	return err
 }
 
-func (p *parser) specMember(s *scanner, f field, spec *fsmpb.Spec) (err error) {
+func (p *parser) specMember(r *contract.Reader, f contract.Field, spec *fsmpb.Spec) (err error) {
 	switch f {
-	case fieldQueue:
-		spec.Queue, err = s.queue()
-	case fieldPayload:
-		spec.Payload, err = s.payload()
-	case fieldPayloadBase64:
-		spec.Payload, err = s.payloadBase64()
+	case contract.Queue:
+		spec.Queue, err = queue(r)
+	case contract.Payload:
+		spec.Payload, err = payload(r)
+	case contract.PayloadBase64:
+		spec.Payload, err = payloadBase64(r)
 		spec.PayloadIsBytes = true
-	case fieldContentType:
-		spec.ContentType, err = s.contentType()
-	case fieldTarget:
-		spec.Target, err = p.target(s)
-	case fieldRetry:
-		spec.Retry, err = retry(s)
-	case fieldExpiresAfter:
-		spec.ExpiresAfterMs, err = s.positive("expires_after", task.MaxDelay, "100 years")
-	case fieldLabels:
-		spec.Labels, err = labels(s)
+	case contract.ContentType:
+		spec.ContentType, err = contentType(r)
+	case contract.Target:
+		spec.Target, err = target(r)
+	case contract.Retry:
+		spec.Retry, err = retry(r)
+	case contract.ExpiresAfter:
+		spec.ExpiresAfterMs, err = positive(r, "expires_after", task.MaxDelay, "100 years")
+	case contract.Labels:
+		spec.Labels, err = labels(r)
 	default:
 		panic("httpapi: no parser for field " + f.String())
 	}
 	return err
 }
 
-func (p *parser) when(s *scanner, f field, plan *plan) error {
-	text, err := s.text(f.String())
+func (p *parser) when(r *contract.Reader, f contract.Field, plan *plan) error {
+	text, err := r.Text(f.String())
 	if err != nil {
 		return err
 	}
-	if f == fieldFireAt {
+	if f == contract.FireAt {
 		plan.msg.FireAtMs, err = instantField("fire_at", text, p.now.at)
 		return err
 	}
@@ -134,27 +107,27 @@ func (p *parser) when(s *scanner, f field, plan *plan) error {
 	if err != nil {
 		return err
 	}
-	plan.delayMs = ceilMs(delay)
+	plan.delayMs = contract.CeilMs(delay)
 	plan.msg.DelayMs = &plan.delayMs
-	plan.msg.FireAtMs = ceilUnixMs(p.now.at.Add(delay))
+	plan.msg.FireAtMs = contract.CeilUnixMs(p.now.at.Add(delay))
 	return nil
 }
 
 // jitter reads over how long the instant may be spread.
-func (s *scanner) jitter() (int64, error) {
-	text, err := s.text("jitter")
+func jitter(r *contract.Reader) (int64, error) {
+	text, err := r.Text("jitter")
 	if err != nil {
 		return 0, err
 	}
 	d, err := spanField("jitter", text)
-	return ceilMs(d), err
+	return contract.CeilMs(d), err
 }
 
 // complete checks a schedule as a whole and fills in what the request does not say.
-func (p *parser) complete(plan *plan, seen fieldSet) error {
-	if seen.has(fieldFireAt) == seen.has(fieldDelay) {
+func (p *parser) complete(plan *plan, seen contract.Set) error {
+	if seen.Has(contract.FireAt) == seen.Has(contract.Delay) {
 		detail := "is absent, and so is fire_at: say when with exactly one of them"
-		if seen.has(fieldDelay) {
+		if seen.Has(contract.Delay) {
 			detail = "and fire_at are both given: say when with exactly one of them"
 		}
 		return &task.FieldError{Field: "delay", Detail: detail}
@@ -162,7 +135,7 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 	if err := onePayload(seen); err != nil {
 		return err
 	}
-	if plan.msg.FireAtMs+plan.jitterMs > ceilUnixMs(p.now.at.Add(task.MaxDelay)) {
+	if plan.msg.FireAtMs+plan.jitterMs > contract.CeilUnixMs(p.now.at.Add(task.MaxDelay)) {
 		return &task.FieldError{Field: "jitter", Detail: "reaches too far ahead", Limit: "100 years from now"}
 	}
 	plan.msg.ReceivedAtMs = p.now.at.UnixMilli()
@@ -170,8 +143,8 @@ func (p *parser) complete(plan *plan, seen fieldSet) error {
 	return p.checkSpec(&plan.spec)
 }
 
-func onePayload(seen fieldSet) error {
-	if seen.has(fieldPayload) && seen.has(fieldPayloadBase64) {
+func onePayload(seen contract.Set) error {
+	if seen.Has(contract.Payload) && seen.Has(contract.PayloadBase64) {
 		return &task.FieldError{Field: "payload_base64", Detail: "and payload are both given: at most one of them"}
 	}
 	return nil
@@ -189,8 +162,8 @@ func (p *parser) checkSpec(spec *fsmpb.Spec) error {
 	return nil
 }
 
-func (s *scanner) key(o *order) error {
-	key, err := s.text("key")
+func key(r *contract.Reader, o *order) error {
+	key, err := r.Text("key")
 	if err != nil {
 		return err
 	}
@@ -198,8 +171,8 @@ func (s *scanner) key(o *order) error {
 }
 
 // queue reads a queue's name; the default one is kept as none.
-func (s *scanner) queue() (string, error) {
-	name, err := s.text("queue")
+func queue(r *contract.Reader) (string, error) {
+	name, err := r.Text("queue")
 	if err != nil {
 		return "", err
 	}
@@ -213,8 +186,8 @@ func (s *scanner) queue() (string, error) {
 }
 
 // contentType reads a content type; the default one is kept as none.
-func (s *scanner) contentType() (string, error) {
-	text, err := s.text("content_type")
+func contentType(r *contract.Reader) (string, error) {
+	text, err := r.Text("content_type")
 	switch {
 	case err != nil:
 		return "", err
@@ -227,20 +200,17 @@ func (s *scanner) contentType() (string, error) {
 }
 
 // payload reads any JSON value and keeps it as it was written.
-func (s *scanner) payload() ([]byte, error) {
-	raw, err := s.value()
+func payload(r *contract.Reader) ([]byte, error) {
+	raw, err := r.Value()
 	if err != nil {
 		return nil, err
 	}
 	return raw, checkPayload("payload", len(raw))
 }
 
-func (s *scanner) payloadBase64() ([]byte, error) {
+func payloadBase64(r *contract.Reader) ([]byte, error) {
 	const name = "payload_base64"
-	if s.peek() != '"' {
-		return nil, s.wrongType(name, "a string of base64")
-	}
-	text, err := s.str()
+	text, err := r.TextBytes(name, "a string of base64")
 	if err != nil {
 		return nil, err
 	}
@@ -261,13 +231,4 @@ func checkPayload(field string, n int) error {
 	}
 	return &problem{kind: tooLarge, field: field, detail: fmt.Sprintf("is %d bytes", n),
 		limit: fmt.Sprintf("%d bytes", task.MaxPayloadBytes)}
-}
-
-// positive reads a duration of more than nothing, in milliseconds.
-func (s *scanner) positive(name string, limit time.Duration, limitText string) (int64, error) {
-	text, err := s.text(name)
-	if err != nil {
-		return 0, err
-	}
-	return positiveField(name, text, limit, limitText)
 }

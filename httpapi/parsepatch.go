@@ -5,157 +5,133 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // patch reads a merge patch (RFC 7396): an absent member stays, null goes back to the default, anything else is set.
 func (p *parser) patch(data []byte) (*fsmpb.Patch, error) {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return nil, s.notObject()
-	}
-	patch, seen := new(fsmpb.Patch), fieldSet(0)
-	err := p.patchObject(s, &seen, fieldsOfPatch, func(f field) error { return p.patchMember(s, f, patch) })
+	r := contract.NewReader(data)
+	patch, seen := new(fsmpb.Patch), contract.Set(0)
+	err := r.Root(&contract.PatchObject, &seen, func(f contract.Field) error { return p.patchMember(r, f, patch) })
 	if err == nil {
 		err = p.checkPatch(patch, seen)
 	}
 	return patch, err
 }
 
-// patchObject reads an object whose members are among allowed, and calls member before the value of each.
-func (p *parser) patchObject(s *scanner, seen *fieldSet, allowed fieldSet, member func(field) error) error {
-	err := s.object(func(name []byte) error {
-		f, err := seen.admit(name, allowed)
-		if err != nil {
-			return err
-		}
-		return member(f)
-	})
-	if err == nil {
-		err = s.end()
-	}
-	return err
-}
-
-func (p *parser) patchMember(s *scanner, f field, patch *fsmpb.Patch) error {
-	if s.null() {
+func (p *parser) patchMember(r *contract.Reader, f contract.Field, patch *fsmpb.Patch) error {
+	if r.Null() {
 		return restoreDefault(f, patch)
 	}
 	switch f {
-	case fieldFireAt, fieldDelay:
+	case contract.FireAt, contract.Delay:
 		var plan plan
-		err := p.when(s, f, &plan)
+		err := p.when(r, f, &plan)
 		patch.FireAtMs, patch.DelayMs = &plan.msg.FireAtMs, plan.msg.DelayMs
 		return err
-	case fieldPayload:
-		data, err := s.payload()
+	case contract.Payload:
+		data, err := payload(r)
 		patch.Payload = &fsmpb.Payload{Data: data}
 		return err
-	case fieldPayloadBase64:
-		data, err := s.payloadBase64()
+	case contract.PayloadBase64:
+		data, err := payloadBase64(r)
 		patch.Payload = &fsmpb.Payload{Data: data, IsBytes: true}
 		return err
-	case fieldContentType:
-		text, err := s.contentType()
+	case contract.ContentType:
+		text, err := contentType(r)
 		patch.ContentType = &text
 		return err
-	case fieldTarget:
-		return patchTarget(s, patch)
-	case fieldRetry:
-		return patchRetry(s, patch)
-	case fieldLabels:
-		return patchLabels(s, patch)
+	case contract.Target:
+		return patchTarget(r, patch)
+	case contract.Retry:
+		return patchRetry(r, patch)
+	case contract.Labels:
+		return patchLabels(r, patch)
 	}
 	panic("httpapi: no patch of field " + f.String())
 }
 
 // restoreDefault carries out a null.
-func restoreDefault(f field, patch *fsmpb.Patch) error {
+func restoreDefault(f contract.Field, patch *fsmpb.Patch) error {
 	switch f {
-	case fieldFireAt, fieldDelay:
+	case contract.FireAt, contract.Delay:
 		return &task.FieldError{Field: f.String(), Detail: "cannot be null: a task is always due at some time"}
-	case fieldPayload, fieldPayloadBase64:
+	case contract.Payload, contract.PayloadBase64:
 		patch.ClearPayload = true
-	case fieldContentType:
+	case contract.ContentType:
 		patch.ContentType = new(string)
-	case fieldTarget:
+	case contract.Target:
 		patch.ClearTarget = true
-	case fieldRetry:
+	case contract.Retry:
 		patch.ClearRetry = true
-	case fieldLabels:
+	case contract.Labels:
 		patch.ClearLabels = true
 	}
 	return nil
 }
 
-func patchTarget(s *scanner, patch *fsmpb.Patch) error {
-	t := new(fsmpb.TargetPatch)
+func patchTarget(r *contract.Reader, patch *fsmpb.Patch) error {
+	t, seen := new(fsmpb.TargetPatch), contract.Set(0)
 	patch.Target = t
-	fields := once{prefix: "target.", names: []string{"url", "headers", "timeout"}}
-	return s.members("target", func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		switch member {
-		case "url":
-			t.Url, err = s.patchURL()
-		case "headers":
-			err = patchHeaders(s, t)
-		case "timeout":
-			t.TimeoutMs, err = numberOrNull(s, (*scanner).timeout)
+	return r.Object("target", &contract.TargetObject, &seen, func(f contract.Field) (err error) {
+		switch f {
+		case contract.URL:
+			t.Url, err = patchURL(r)
+		case contract.Headers:
+			err = patchHeaders(r, t)
+		case contract.Timeout:
+			t.TimeoutMs, err = numberOrNull(r, timeout)
 		}
 		return err
 	})
 }
 
-func (s *scanner) patchURL() (*string, error) {
-	text, err := s.text("target.url")
+func patchURL(r *contract.Reader) (*string, error) {
+	text, err := r.Text("target.url")
 	if err == nil && text == "" {
 		err = &task.FieldError{Field: "target.url", Detail: "is empty"}
 	}
 	return &text, err
 }
 
-func patchHeaders(s *scanner, t *fsmpb.TargetPatch) error {
-	if s.null() {
+func patchHeaders(r *contract.Reader, t *fsmpb.TargetPatch) error {
+	if r.Null() {
 		t.ClearHeaders = true
 		return nil
 	}
-	found, err := pairs(s, "target.headers", strings.ToLower, true)
+	found, err := pairs(r, "target.headers", strings.ToLower, true)
 	for _, p := range found {
 		t.Headers = append(t.Headers, &fsmpb.HeaderPatch{Name: p.name, Value: p.value})
 	}
 	return err
 }
 
-func patchLabels(s *scanner, patch *fsmpb.Patch) error {
-	found, err := pairs(s, "labels", asIs, true)
+func patchLabels(r *contract.Reader, patch *fsmpb.Patch) error {
+	found, err := pairs(r, "labels", asIs, true)
 	for _, p := range found {
 		patch.Labels = append(patch.Labels, &fsmpb.LabelPatch{Name: p.name, Value: p.value})
 	}
 	return err
 }
 
-func patchRetry(s *scanner, patch *fsmpb.Patch) error {
-	r := new(fsmpb.RetryPatch)
-	patch.Retry = r
-	fields := retryFields()
-	return s.members("retry", func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		switch member {
-		case "max_attempts":
-			r.MaxAttempts, err = numberOrNull(s, (*scanner).maxAttempts)
-		case "min_backoff":
-			r.MinBackoffMs, err = numberOrNull(s, func(s *scanner) (int64, error) { return s.backoff("retry.min_backoff") })
-		case "max_backoff":
-			r.MaxBackoffMs, err = numberOrNull(s, func(s *scanner) (int64, error) { return s.backoff("retry.max_backoff") })
-		case "delays":
-			r.Delays = new(fsmpb.RetryDelays)
-			if !s.null() {
-				r.Delays.Ms, err = s.delays()
+func patchRetry(r *contract.Reader, patch *fsmpb.Patch) error {
+	policy, seen := new(fsmpb.RetryPatch), contract.Set(0)
+	patch.Retry = policy
+	span := func(name string) (*int64, error) {
+		return numberOrNull(r, func(r *contract.Reader) (int64, error) { return backoff(r, name) })
+	}
+	return r.Object("retry", &contract.RetryObject, &seen, func(f contract.Field) (err error) {
+		switch f {
+		case contract.MaxAttempts:
+			policy.MaxAttempts, err = numberOrNull(r, maxAttempts)
+		case contract.MinBackoff:
+			policy.MinBackoffMs, err = span("retry.min_backoff")
+		case contract.MaxBackoff:
+			policy.MaxBackoffMs, err = span("retry.max_backoff")
+		case contract.Delays:
+			policy.Delays = new(fsmpb.RetryDelays)
+			if !r.Null() {
+				policy.Delays.Ms, err = delays(r)
 			}
 		}
 		return err
@@ -163,17 +139,17 @@ func patchRetry(s *scanner, patch *fsmpb.Patch) error {
 }
 
 // numberOrNull makes 0, which clears, of a null. No number that can be read is 0.
-func numberOrNull[T int64 | uint32](s *scanner, read func(*scanner) (T, error)) (*T, error) {
-	if s.null() {
+func numberOrNull[T int64 | uint32](r *contract.Reader, read func(*contract.Reader) (T, error)) (*T, error) {
+	if r.Null() {
 		return new(T), nil
 	}
-	n, err := read(s)
+	n, err := read(r)
 	return &n, err
 }
 
 // checkPatch holds what is set against the limits. The merged task is checked once more where it is merged.
-func (p *parser) checkPatch(patch *fsmpb.Patch, seen fieldSet) error {
-	if seen.has(fieldFireAt) && seen.has(fieldDelay) {
+func (p *parser) checkPatch(patch *fsmpb.Patch, seen contract.Set) error {
+	if seen.Has(contract.FireAt) && seen.Has(contract.Delay) {
 		return &task.FieldError{Field: "delay", Detail: "and fire_at are both given: at most one of them"}
 	}
 	if err := onePayload(seen); err != nil {

@@ -2,10 +2,10 @@ package httpapi
 
 import (
 	"fmt"
-	"strconv"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // policyDraft is a queue's policy as a request words it. Its secrets are not in the policy yet: some may only be named.
@@ -26,61 +26,38 @@ func (d *policyDraft) named() bool {
 
 // queuePolicy reads the policy of the queue that the path names.
 func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return nil, s.notObject()
-	}
+	r, seen := contract.NewReader(data), contract.Set(0)
 	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}}
-	err := s.policy(func(member string) error { return p.policyMember(s, d, member) })
+	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return policyMember(r, d, f) })
 	if err == nil {
 		err = p.checkPolicy(d.policy)
 	}
 	return d, err
 }
 
-// policy reads an object with the members that a policy has, and calls member before the value of each.
-func (s *scanner) policy(member func(name string) error) error {
-	fields := once{names: []string{"queue", "target", "retry", "max_in_flight", "max_per_second", "paused", "keep_done",
-		"keep_dead", "batch_max", "signing"}}
-	err := s.object(func(name []byte) error {
-		if n := string(name); n == "counts" || n == "version" {
-			return &task.FieldError{Field: n, Detail: "is set by the service and cannot be sent"}
-		}
-		known, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		return member(known)
-	})
-	if err == nil {
-		err = s.end()
-	}
-	return err
-}
-
-func (p *parser) policyMember(s *scanner, d *policyDraft, member string) (err error) {
+func policyMember(r *contract.Reader, d *policyDraft, f contract.Field) (err error) {
 	policy := d.policy
-	switch member {
-	case "queue":
-		err = s.pathQueue(policy.Queue)
-	case "target":
-		policy.Target, err = p.target(s)
-	case "retry":
-		policy.Retry, err = retry(s)
-	case "max_in_flight":
-		policy.MaxInFlight, err = s.count32(member, task.MaxInFlight)
-	case "max_per_second":
-		policy.MaxPerSecond, err = s.rate(member)
-	case "paused":
-		policy.Paused, err = s.boolean(member)
-	case "keep_done":
-		policy.KeepDoneMs, err = s.positive(member, task.MaxKeep, "100 years")
-	case "keep_dead":
-		policy.KeepDeadMs, err = s.positive(member, task.MaxKeep, "100 years")
-	case "batch_max":
-		policy.BatchMax, err = s.count32(member, task.MaxBatch)
-	case "signing":
-		d.secrets, err = s.signing()
+	switch name := f.String(); f {
+	case contract.Queue:
+		err = pathQueue(r, policy.Queue)
+	case contract.Target:
+		policy.Target, err = target(r)
+	case contract.Retry:
+		policy.Retry, err = retry(r)
+	case contract.MaxInFlight:
+		policy.MaxInFlight, err = count32(r, name, task.MaxInFlight)
+	case contract.MaxPerSecond:
+		policy.MaxPerSecond, err = r.Number(name, minPerSecond, task.MaxPerSecond)
+	case contract.Paused:
+		policy.Paused, err = r.Bool(name)
+	case contract.KeepDone:
+		policy.KeepDoneMs, err = positive(r, name, task.MaxKeep, "100 years")
+	case contract.KeepDead:
+		policy.KeepDeadMs, err = positive(r, name, task.MaxKeep, "100 years")
+	case contract.BatchMax:
+		policy.BatchMax, err = count32(r, name, task.MaxBatch)
+	case contract.Signing:
+		d.secrets, err = signing(r)
 	}
 	return err
 }
@@ -95,90 +72,37 @@ func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
 	return nil
 }
 
-func (s *scanner) pathQueue(queue string) error {
-	text, err := s.text("queue")
+func pathQueue(r *contract.Reader, queue string) error {
+	text, err := r.Text("queue")
 	if err == nil && text != queue {
 		err = &task.FieldError{Field: "queue", Detail: "is not the queue in the path"}
 	}
 	return err
 }
 
-func (s *scanner) count32(name string, most int64) (uint32, error) {
-	n, err := s.whole(name, 1, most)
+func count32(r *contract.Reader, name string, most int64) (uint32, error) {
+	n, err := r.Whole(name, 1, most)
 	return uint32(n), err
-}
-
-// rate reads a number a second, which need not be whole.
-func (s *scanner) rate(name string) (float64, error) {
-	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
-		return 0, s.wrongType(name, "a number")
-	}
-	raw, err := s.value()
-	if err != nil {
-		return 0, err
-	}
-	n, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil || n < minPerSecond || n > task.MaxPerSecond {
-		limit := fmt.Sprintf("%v to %d", minPerSecond, task.MaxPerSecond)
-		return 0, &task.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
-	}
-	return n, nil
 }
 
 const minPerSecond = 0.001 // one in a quarter of an hour
 
-func (s *scanner) boolean(name string) (bool, error) {
-	if c := s.peek(); c != 't' && c != 'f' {
-		return false, s.wrongType(name, "true or false")
-	}
-	raw, err := s.value()
-	return string(raw) == "true", err
-}
-
 // signing reads the secrets, the newest first.
-func (s *scanner) signing() (secrets []secret, err error) {
-	fields := once{prefix: "signing.", names: []string{"secrets"}}
-	err = s.members("signing", func(name []byte) error {
-		if _, err := fields.admit(name); err != nil {
-			return err
-		}
-		return s.array("signing.secrets", func(i int) error {
+func signing(r *contract.Reader) (secrets []secret, err error) {
+	const field = "signing.secrets"
+	seen := contract.Set(0)
+	err = r.Object("signing", &contract.SigningObject, &seen, func(contract.Field) error {
+		return r.Array(field, func(i int) error {
 			if i == task.MaxSecrets {
-				return &task.FieldError{Field: "signing.secrets", Detail: "has more than two", Limit: "1 or 2"}
+				return &task.FieldError{Field: field, Detail: "has more than two", Limit: "1 or 2"}
 			}
-			one, err := s.secret(fmt.Sprintf("signing.secrets[%d]", i))
+			one, err := readSecret(r, fmt.Sprintf("%s[%d]", field, i))
 			secrets = append(secrets, one)
 			return err
 		})
 	})
 	if err == nil && len(secrets) == 0 {
-		err = &task.FieldError{Field: "signing.secrets", Detail: "is absent or empty", Limit: "1 or 2"}
+		err = &task.FieldError{Field: field, Detail: "is absent or empty", Limit: "1 or 2"}
 	}
 	return secrets, err
-}
-
-// array reads an array and calls element before each value, which it must consume.
-func (s *scanner) array(name string, element func(i int) error) error {
-	if s.peek() != '[' {
-		return s.wrongType(name, "an array")
-	}
-	s.pos++
-	if s.peek() == ']' {
-		s.pos++
-		return nil
-	}
-	for i := 0; ; i++ {
-		if err := element(i); err != nil {
-			return err
-		}
-		switch s.peek() {
-		case ',':
-			s.pos++
-		case ']':
-			s.pos++
-			return nil
-		default:
-			return s.fail("a comma or the closing bracket is missing")
-		}
-	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
@@ -35,50 +36,36 @@ func (v *verdicts) all() []settlement {
 // parseSettle reads the body of a settle. A body of the wrong shape is refused as a whole; a receipt or a value that
 // is wrong is only its own result's problem.
 func parseSettle(data []byte, queue string) ([]settlement, error) {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return nil, s.notObject()
-	}
-	v := verdicts{queue: queue}
-	err := s.settleObject(&v, "ack", "nack", "extend", "release")
+	v := &verdicts{queue: queue}
+	err := v.read(contract.NewReader(data), &contract.SettleObject)
 	return v.all(), err
 }
 
-// settleObject reads the object and what follows it.
-func (s *scanner) settleObject(v *verdicts, names ...string) error {
-	fields := once{names: names}
-	err := s.object(func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		return s.verdicts(v, member)
-	})
-	if err != nil {
-		return err
-	}
-	return s.end()
+// read reads a text that is the object o.
+func (v *verdicts) read(r *contract.Reader, o *contract.Object) error {
+	seen := contract.Set(0)
+	return r.Root(o, &seen, func(f contract.Field) error { return v.member(r, f) })
 }
 
-// verdicts reads one of the lists.
-func (s *scanner) verdicts(v *verdicts, member string) (err error) {
-	switch member {
-	case "credit":
+// member reads one of the lists.
+func (v *verdicts) member(r *contract.Reader, f contract.Field) (err error) {
+	switch name := f.String(); f {
+	case contract.Credit:
 		var n int64
-		n, err = s.whole(member, 1, maxCredit)
+		n, err = r.Whole(name, 1, maxCredit)
 		v.credit = int(n)
-	case "ack":
-		v.ack, err = s.receipts(v, member, func(r receipt) *fsmpb.Command {
+	case contract.Ack:
+		v.ack, err = v.receiptList(r, name, func(r receipt) *fsmpb.Command {
 			return r.settle(&fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_DELIVERED})
 		})
-	case "release":
-		v.release, err = s.receipts(v, member, func(r receipt) *fsmpb.Command {
+	case contract.Release:
+		v.release, err = v.receiptList(r, name, func(r receipt) *fsmpb.Command {
 			return r.settle(&fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED})
 		})
-	case "nack":
-		v.nack, err = s.entries(v, member, []string{"receipt", "delay", "reason"}, nackCommand)
-	case "extend":
-		v.extend, err = s.entries(v, member, []string{"receipt", "lease"}, extendCommand)
+	case contract.Nack:
+		v.nack, err = v.entries(r, name, 1<<contract.Receipt|1<<contract.Delay|1<<contract.Reason, nackCommand)
+	case contract.Extend:
+		v.extend, err = v.entries(r, name, 1<<contract.Receipt|1<<contract.Lease, extendCommand)
 	}
 	return err
 }
@@ -91,14 +78,15 @@ func (v *verdicts) count(member string) error {
 	return nil
 }
 
-// receipts reads an array of receipts, strings or objects.
-func (s *scanner) receipts(v *verdicts, member string, command func(receipt) *fsmpb.Command) ([]settlement, error) {
+// receiptList reads an array of receipts, strings or objects.
+func (v *verdicts) receiptList(r *contract.Reader, member string,
+	command func(receipt) *fsmpb.Command) ([]settlement, error) {
 	var out []settlement
-	err := s.array(member, func(i int) error {
+	err := r.Array(member, func(i int) error {
 		if err := v.count(member); err != nil {
 			return err
 		}
-		text, err := s.receipt(fmt.Sprintf("%s[%d]", member, i))
+		text, err := readReceipt(r, fmt.Sprintf("%s[%d]", member, i))
 		if err == nil {
 			out = append(out, v.settlement(text, func(r receipt) (*fsmpb.Command, error) { return command(r), nil }))
 		}
@@ -107,13 +95,13 @@ func (s *scanner) receipts(v *verdicts, member string, command func(receipt) *fs
 	return out, err
 }
 
-// receipt reads one that stands alone, or in an object as a nack's does.
-func (s *scanner) receipt(at string) (string, error) {
-	if s.peek() != '{' {
-		return s.text(at)
+// readReceipt reads a receipt that stands alone, or in an object as a nack's does.
+func readReceipt(r *contract.Reader, at string) (string, error) {
+	if r.Peek() != '{' {
+		return r.Text(at)
 	}
-	e, err := s.entry(at, []string{"receipt"})
-	return e["receipt"], err
+	e, err := readEntry(r, at, 1<<contract.Receipt)
+	return e[contract.Receipt], err
 }
 
 // settlement makes a command of a receipt, or a refusal.
@@ -135,48 +123,45 @@ func (v *verdicts) settlement(text string, command func(receipt) (*fsmpb.Command
 }
 
 // entry is an object that has a receipt and says something about it.
-type entry map[string]string
+type entry map[contract.Field]string
 
 // entries reads an array of objects of strings.
-func (s *scanner) entries(v *verdicts, member string, names []string,
+func (v *verdicts) entries(r *contract.Reader, member string, fields contract.Set,
 	command func(receipt, entry) (*fsmpb.Command, error)) ([]settlement, error) {
 	var out []settlement
-	err := s.array(member, func(i int) error {
+	err := r.Array(member, func(i int) error {
 		if err := v.count(member); err != nil {
 			return err
 		}
-		e, err := s.entry(fmt.Sprintf("%s[%d]", member, i), names)
+		e, err := readEntry(r, fmt.Sprintf("%s[%d]", member, i), fields)
 		if err == nil {
-			out = append(out, v.settlement(e["receipt"], func(r receipt) (*fsmpb.Command, error) { return command(r, e) }))
+			out = append(out, v.settlement(e[contract.Receipt], func(r receipt) (*fsmpb.Command, error) { return command(r, e) }))
 		}
 		return err
 	})
 	return out, err
 }
 
-func (s *scanner) entry(at string, names []string) (entry, error) {
-	e := entry{}
-	fields := once{prefix: at + ".", names: names}
-	err := s.members(at, func(name []byte) error {
-		member, err := fields.admit(name)
-		if err == nil {
-			e[member], err = s.text(at + "." + member)
-		}
+func readEntry(r *contract.Reader, at string, fields contract.Set) (entry, error) {
+	e, seen := entry{}, contract.Set(0)
+	o := contract.Object{Prefix: at + ".", Takes: fields}
+	err := r.Object(at, &o, &seen, func(f contract.Field) (err error) {
+		e[f], err = r.Text(o.Prefix + f.String())
 		return err
 	})
-	if _, ok := e["receipt"]; err == nil && !ok {
+	if _, ok := e[contract.Receipt]; err == nil && !ok {
 		err = &task.FieldError{Field: at + ".receipt", Detail: "is absent"}
 	}
 	return e, err
 }
 
 func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
-	verdict := &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RETRY, Error: orElse(e["reason"], noReason)}
+	verdict := &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RETRY, Error: orElse(e[contract.Reason], noReason)}
 	if n := len(verdict.Error); n > maxReasonBytes {
 		return nil, &task.FieldError{Field: "reason", Detail: fmt.Sprintf("is %d bytes", n),
 			Limit: fmt.Sprintf("%d bytes", maxReasonBytes)}
 	}
-	if text, ok := e["delay"]; ok {
+	if text, ok := e[contract.Delay]; ok {
 		delay, err := boundedSpan("delay", text, 0, task.MaxDelay, spanLimit)
 		if err != nil {
 			return nil, err
@@ -188,7 +173,7 @@ func nackCommand(r receipt, e entry) (*fsmpb.Command, error) {
 }
 
 func extendCommand(r receipt, e entry) (*fsmpb.Command, error) {
-	text, ok := e["lease"]
+	text, ok := e[contract.Lease]
 	if !ok {
 		return nil, &task.FieldError{Field: "lease", Detail: "is absent", Limit: leaseRule}
 	}

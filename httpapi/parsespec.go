@@ -3,11 +3,11 @@ package httpapi
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // pair is a member of a map of strings. Value is nil for a null, where that is allowed.
@@ -17,12 +17,12 @@ type pair struct {
 }
 
 // pairs reads an object of strings, sorted by name. A name twice, in whatever spelling fold makes equal, is refused.
-func pairs(s *scanner, field string, fold func(string) string, nulls bool) ([]pair, error) {
+func pairs(r *contract.Reader, field string, fold func(string) string, nulls bool) ([]pair, error) {
 	var out []pair
-	err := s.members(field, func(name []byte) error {
+	err := r.Each(field, func(name []byte) error {
 		p := pair{name: fold(string(name))}
-		if !nulls || !s.null() {
-			value, err := s.text(field + "." + clip(p.name))
+		if !nulls || !r.Null() {
+			value, err := r.Text(field + "." + contract.Clip(p.name))
 			if err != nil {
 				return err
 			}
@@ -37,7 +37,7 @@ func pairs(s *scanner, field string, fold func(string) string, nulls bool) ([]pa
 	slices.SortFunc(out, func(a, b pair) int { return strings.Compare(a.name, b.name) })
 	for i := 1; i < len(out); i++ {
 		if out[i].name == out[i-1].name {
-			return nil, twice(field + "." + out[i].name)
+			return nil, contract.Twice(field + "." + out[i].name)
 		}
 	}
 	return out, nil
@@ -45,8 +45,8 @@ func pairs(s *scanner, field string, fold func(string) string, nulls bool) ([]pa
 
 func asIs(name string) string { return name }
 
-func labels(s *scanner) ([]*fsmpb.Label, error) {
-	found, err := pairs(s, "labels", asIs, false)
+func labels(r *contract.Reader) ([]*fsmpb.Label, error) {
+	found, err := pairs(r, "labels", asIs, false)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func labels(s *scanner) ([]*fsmpb.Label, error) {
 	return out, nil
 }
 
-func headers(s *scanner) ([]*fsmpb.Header, error) {
-	found, err := pairs(s, "target.headers", strings.ToLower, false)
+func headers(r *contract.Reader) ([]*fsmpb.Header, error) {
+	found, err := pairs(r, "target.headers", strings.ToLower, false)
 	if err != nil {
 		return nil, err
 	}
@@ -69,41 +69,16 @@ func headers(s *scanner) ([]*fsmpb.Header, error) {
 	return out, nil
 }
 
-// once keeps the members of a small object apart: each known, and each at most once.
-type once struct {
-	prefix string
-	names  []string
-	seen   uint
-}
-
-func (o *once) admit(name []byte) (string, error) {
-	i := slices.Index(o.names, string(name))
-	full := o.prefix + clip(string(name))
-	switch {
-	case i < 0:
-		return "", &task.FieldError{Field: full, Detail: "is not a field that is known"}
-	case o.seen&(1<<i) != 0:
-		return "", twice(full)
-	}
-	o.seen |= 1 << i
-	return o.names[i], nil
-}
-
-func (p *parser) target(s *scanner) (*fsmpb.Target, error) {
-	t := new(fsmpb.Target)
-	fields := once{prefix: "target.", names: []string{"url", "headers", "timeout"}}
-	err := s.members("target", func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		switch member {
-		case "url":
-			t.Url, err = s.text("target.url")
-		case "headers":
-			t.Headers, err = headers(s)
-		case "timeout":
-			t.TimeoutMs, err = s.timeout()
+func target(r *contract.Reader) (*fsmpb.Target, error) {
+	t, seen := new(fsmpb.Target), contract.Set(0)
+	err := r.Object("target", &contract.TargetObject, &seen, func(f contract.Field) (err error) {
+		switch f {
+		case contract.URL:
+			t.Url, err = r.Text("target.url")
+		case contract.Headers:
+			t.Headers, err = headers(r)
+		case contract.Timeout:
+			t.TimeoutMs, err = timeout(r)
 		}
 		return err
 	})
@@ -113,49 +88,40 @@ func (p *parser) target(s *scanner) (*fsmpb.Target, error) {
 	return t, err
 }
 
-func (s *scanner) timeout() (int64, error) {
-	return s.positive("target.timeout", task.MaxTimeout, "10m")
+func timeout(r *contract.Reader) (int64, error) {
+	return positive(r, "target.timeout", task.MaxTimeout, "10m")
 }
 
 // retry reads the retry policy; one that says nothing is kept as none.
-func retry(s *scanner) (*fsmpb.Retry, error) {
-	r := new(fsmpb.Retry)
-	fields := retryFields()
-	err := s.members("retry", func(name []byte) error {
-		member, err := fields.admit(name)
-		if err != nil {
-			return err
-		}
-		switch member {
-		case "max_attempts":
-			r.MaxAttempts, err = s.maxAttempts()
-		case "min_backoff":
-			r.MinBackoffMs, err = s.backoff("retry.min_backoff")
-		case "max_backoff":
-			r.MaxBackoffMs, err = s.backoff("retry.max_backoff")
-		case "delays":
-			r.DelaysMs, err = s.delays()
+func retry(r *contract.Reader) (*fsmpb.Retry, error) {
+	policy, seen := new(fsmpb.Retry), contract.Set(0)
+	err := r.Object("retry", &contract.RetryObject, &seen, func(f contract.Field) (err error) {
+		switch f {
+		case contract.MaxAttempts:
+			policy.MaxAttempts, err = maxAttempts(r)
+		case contract.MinBackoff:
+			policy.MinBackoffMs, err = backoff(r, "retry.min_backoff")
+		case contract.MaxBackoff:
+			policy.MaxBackoffMs, err = backoff(r, "retry.max_backoff")
+		case contract.Delays:
+			policy.DelaysMs, err = delays(r)
 		}
 		return err
 	})
-	if err != nil || fields.seen == 0 {
+	if err != nil || seen == 0 {
 		return nil, err
 	}
-	return r, nil
-}
-
-func retryFields() once {
-	return once{prefix: "retry.", names: []string{"max_attempts", "min_backoff", "max_backoff", "delays"}}
+	return policy, nil
 }
 
 // delays reads the waits between attempts, at least one.
-func (s *scanner) delays() (delays []int64, err error) {
+func delays(r *contract.Reader) (delays []int64, err error) {
 	const field = "retry.delays"
-	err = s.array(field, func(i int) error {
+	err = r.Array(field, func(i int) error {
 		if i == task.MaxRetryDelays {
 			return &task.FieldError{Field: field, Detail: "has too many", Limit: delaysRule}
 		}
-		ms, err := s.backoff(fmt.Sprintf("%s[%d]", field, i))
+		ms, err := backoff(r, fmt.Sprintf("%s[%d]", field, i))
 		delays = append(delays, ms)
 		return err
 	})
@@ -167,32 +133,11 @@ func (s *scanner) delays() (delays []int64, err error) {
 
 var delaysRule = fmt.Sprintf("1 to %d", task.MaxRetryDelays)
 
-func (s *scanner) backoff(name string) (int64, error) {
-	return s.positive(name, task.MaxBackoff, "7d")
+func backoff(r *contract.Reader, name string) (int64, error) {
+	return positive(r, name, task.MaxBackoff, "7d")
 }
 
-func (s *scanner) maxAttempts() (uint32, error) {
-	n, err := s.whole("retry.max_attempts", 1, task.MaxAttempts)
+func maxAttempts(r *contract.Reader) (uint32, error) {
+	n, err := r.Whole("retry.max_attempts", 1, task.MaxAttempts)
 	return uint32(n), err
-}
-
-// whole reads a whole number within bounds.
-func (s *scanner) whole(name string, least, most int64) (int64, error) {
-	if c := s.peek(); c != '-' && (c < '0' || c > '9') {
-		return 0, s.wrongType(name, "a whole number")
-	}
-	raw, err := s.value()
-	if err != nil {
-		return 0, err
-	}
-	digits := strings.TrimPrefix(string(raw), "-")
-	if strings.Trim(digits, "0123456789") != "" {
-		return 0, &task.FieldError{Field: name, Detail: "must be a whole number"}
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < least || n > most {
-		limit := fmt.Sprintf("%d to %d", least, most)
-		return 0, &task.FieldError{Field: name, Detail: "is " + clip(string(raw)), Limit: limit}
-	}
-	return n, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // asSchedule makes the draft a schedule.
@@ -24,7 +25,7 @@ func (p *parser) asTouch(d *draft) error {
 	if err := p.now.check(); err != nil {
 		return err
 	}
-	d.touch.ReceivedAtMs = ceilUnixMs(p.now.at)
+	d.touch.ReceivedAtMs = contract.CeilUnixMs(p.now.at)
 	d.touch.DelayMs = d.order.schedule.msg.DelayMs
 	if d.order.instead != nil {
 		d.touch.OrSchedule = &d.order.instead.msg
@@ -42,9 +43,9 @@ func (p *parser) asFire(d *draft) {
 }
 
 // noLaterThan reads an instant, or a duration counted from the task's creation.
-func (p *parser) noLaterThan(s *scanner, t *fsmpb.Touch) error {
+func (p *parser) noLaterThan(r *contract.Reader, t *fsmpb.Touch) error {
 	const name = "no_later_than"
-	text, err := s.text(name)
+	text, err := r.Text(name)
 	if err != nil {
 		return err
 	}
@@ -59,22 +60,24 @@ func (p *parser) noLaterThan(s *scanner, t *fsmpb.Touch) error {
 }
 
 func (p *parser) age(name, text string) (int64, error) {
-	if _, err := parseDuration(text); err != nil {
+	if _, err := contract.ParseDuration(text); err != nil {
 		const detail = "must be an instant (RFC 3339), or a duration from the task's creation"
 		return 0, &task.FieldError{Field: name, Detail: detail}
 	}
 	var d time.Duration
 	d, err := spanField(name, text)
-	return ceilMs(d), err
+	return contract.CeilMs(d), err
 }
 
 // orSchedule reads a task as a PUT takes it. What is wrong in it is named with the field it stands in.
-func (p *parser) orSchedule(s *scanner) (*plan, error) {
+func (p *parser) orSchedule(r *contract.Reader) (*plan, error) {
 	inner := newDraft()
-	if s.peek() != '{' {
-		return nil, s.wrongType("or_schedule", "an object")
+	if r.Peek() != '{' {
+		return nil, r.WrongType("or_schedule", "an object")
 	}
-	err := p.object(s, inner, fieldsOfTask)
+	err := r.Object("or_schedule", &contract.PostObject, &inner.seen, func(f contract.Field) error {
+		return p.member(r, inner, f)
+	})
 	if err == nil {
 		err = p.complete(&inner.order.schedule, inner.seen)
 	}
@@ -87,8 +90,11 @@ func (p *parser) orSchedule(s *scanner) (*plan, error) {
 // within puts a prefix before the field that an error names.
 func within(prefix string, err error) error {
 	var field *task.FieldError
+	var shape *contract.FieldError
 	var refusal *problem
 	switch {
+	case errors.As(err, &shape):
+		return &contract.FieldError{Field: prefix + shape.Field, Detail: shape.Detail, Limit: shape.Limit}
 	case errors.As(err, &field):
 		return &task.FieldError{Field: prefix + field.Field, Detail: field.Detail, Limit: field.Limit}
 	case errors.As(err, &refusal) && refusal.field != "":

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // patchQueue merges a merge patch (RFC 7396) into a queue's policy.
@@ -67,12 +68,10 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 // patchPolicy changes a policy as a merge patch says: an absent member stays, null goes back to the default, anything
 // else is set.
 func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return s.notObject()
-	}
+	r, seen := contract.NewReader(data), contract.Set(0)
 	d := &policyDraft{policy: policy}
-	if err := s.policy(func(member string) error { return p.patchPolicyMember(s, d, member) }); err != nil {
+	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return patchPolicyMember(r, d, f) })
+	if err != nil {
 		return err
 	}
 	if d.secrets != nil {
@@ -87,45 +86,45 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	return checked(task.CheckMasked(policy.Target))
 }
 
-func (p *parser) patchPolicyMember(s *scanner, d *policyDraft, member string) error {
-	if member != "queue" && s.null() {
-		restorePolicyDefault(d.policy, member)
+func patchPolicyMember(r *contract.Reader, d *policyDraft, f contract.Field) error {
+	if f != contract.Queue && r.Null() {
+		restorePolicyDefault(d.policy, f)
 		return nil
 	}
 	var patch fsmpb.Patch
-	switch member {
-	case "target":
-		err := patchTarget(s, &patch)
+	switch f {
+	case contract.Target:
+		err := patchTarget(r, &patch)
 		d.policy.Target = task.MergeTarget(d.policy.Target, &patch)
 		return err
-	case "retry":
-		err := patchRetry(s, &patch)
+	case contract.Retry:
+		err := patchRetry(r, &patch)
 		d.policy.Retry = task.MergeRetry(d.policy.Retry, &patch)
 		return err
 	}
-	return p.policyMember(s, d, member)
+	return policyMember(r, d, f)
 }
 
 // restorePolicyDefault carries out a null.
-func restorePolicyDefault(policy *fsmpb.QueuePolicy, member string) {
-	switch member {
-	case "target":
+func restorePolicyDefault(policy *fsmpb.QueuePolicy, f contract.Field) {
+	switch f {
+	case contract.Target:
 		policy.Target = nil
-	case "retry":
+	case contract.Retry:
 		policy.Retry = nil
-	case "max_in_flight":
+	case contract.MaxInFlight:
 		policy.MaxInFlight = 0
-	case "max_per_second":
+	case contract.MaxPerSecond:
 		policy.MaxPerSecond = 0
-	case "paused":
+	case contract.Paused:
 		policy.Paused = false
-	case "keep_done":
+	case contract.KeepDone:
 		policy.KeepDoneMs = 0
-	case "keep_dead":
+	case contract.KeepDead:
 		policy.KeepDeadMs = 0
-	case "batch_max":
+	case contract.BatchMax:
 		policy.BatchMax = 0
-	case "signing":
+	case contract.Signing:
 		policy.Secrets = nil
 	}
 }

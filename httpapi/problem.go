@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // kind is one sort of problem: its slug ends the problem's type and never changes.
@@ -80,20 +80,7 @@ func (p *problem) Error() string {
 }
 
 func fieldProblem(field, detail, limit string) *problem {
-	return &problem{kind: invalidField, field: clip(field), detail: detail, limit: limit}
-}
-
-// clip keeps a quotation of the caller's words short. It cuts no character in two.
-func clip(text string) string {
-	const most = 128
-	if len(text) <= most {
-		return text
-	}
-	end := most
-	for end > most-utf8.UTFMax && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return &problem{kind: invalidField, field: contract.Clip(field), detail: detail, limit: limit}
 }
 
 // reason words an error of the cluster for a caller. What Go and gRPC call a deadline or a lost connection means
@@ -111,7 +98,8 @@ var plainWords = strings.NewReplacer(
 func problemOf(err error) *problem {
 	var p *problem
 	var field *task.FieldError
-	var syntax *syntaxError
+	var shape *contract.FieldError
+	var syntax *contract.SyntaxError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
 	switch {
@@ -119,6 +107,8 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &field):
 		return fieldProblem(field.Field, field.Detail, field.Limit)
+	case errors.As(err, &shape):
+		return fieldProblem(shape.Field, shape.Detail, shape.Limit)
 	case errors.As(err, &syntax):
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
 	case errors.Is(err, task.ErrOverloaded):
@@ -198,39 +188,31 @@ func stateProblem(t *fsmpb.Task) *problem {
 
 // appendProblem writes the problem as a JSON object.
 func appendProblem(b []byte, p *problem) []byte {
-	b = append(b, `{"type":"`...)
-	b = append(b, problemTypePrefix...)
-	b = append(b, p.slug...)
-	b = append(b, `","title":`...)
-	b = appendString(b, p.title)
-	b = append(b, `,"status":`...)
-	b = strconv.AppendInt(b, int64(p.status), 10)
-	for _, m := range []struct{ name, value string }{
-		{`,"detail":`, p.detail}, {`,"field":`, p.field}, {`,"limit":`, p.limit},
-		{`,"committed":`, p.committed}, {`,"state":`, p.state},
-	} {
-		if m.value != "" {
-			b = append(b, m.name...)
-			b = appendString(b, m.value)
-		}
-	}
+	begin := len(b)
+	b = contract.AppendText(b, contract.Type, problemTypePrefix+p.slug)
+	b = contract.AppendText(b, contract.Title, p.title)
+	b = contract.AppendUint(b, contract.Status, uint64(p.status))
+	b = contract.AppendTextIf(b, contract.Detail, p.detail)
+	b = contract.AppendTextIf(b, contract.FieldName, p.field)
+	b = contract.AppendTextIf(b, contract.Limit, p.limit)
+	b = contract.AppendTextIf(b, contract.Committed, p.committed)
+	b = contract.AppendTextIf(b, contract.State, p.state)
 	if p.kind == wrongState {
-		b = append(b, `,"attempts":`...)
-		b = strconv.AppendUint(b, uint64(p.attempts), 10)
+		b = contract.AppendUint(b, contract.Attempts, uint64(p.attempts))
 	}
-	if p.retryAfter > 0 { // as the header says, which a line of a batch has not
-		b = strconv.AppendInt(append(b, `,"retry_after":`...), int64(p.retryAfter), 10)
+	if p.retryAfter > 0 { // as in the header, which a line of a batch lacks
+		b = contract.AppendUint(b, contract.RetryAfter, uint64(p.retryAfter))
 	}
 	if p.counts != nil {
-		b = appendCounts(append(b, `,"counts":`...), p.counts)
+		b = appendCounts(contract.AppendName(b, contract.Counts), p.counts)
 	}
 	if p.done != nil {
-		b = strconv.AppendUint(append(b, `,"count":`...), *p.done, 10)
+		b = contract.AppendUint(b, contract.Count, *p.done)
 	}
 	if p.task != nil {
-		b = viewOf(p.task).append(append(b, `,"task":`...))
+		b = viewOf(p.task).append(contract.AppendName(b, contract.Task))
 	}
-	return append(b, '}')
+	return contract.Close(b, begin)
 }
 
 // write answers with the problem. The write's error is the connection's end, and nobody is left to be told.

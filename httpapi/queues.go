@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // putQueue replaces a queue's policy.
@@ -207,7 +208,7 @@ func (s *Server) emptyBody(c echo.Context) error {
 	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
 	if err == nil {
-		_, err = s.parser(c.Request()).parseOptional(body.data, 0)
+		_, err = s.parser(c.Request()).parseOptional(body.data, &contract.EmptyObject)
 	}
 	return err
 }

@@ -1,68 +1,62 @@
 package httpapi
 
 import (
-	"strconv"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// appendQueue writes a queue as an object: what its policy says, and counts unless they are nil.
+// appendQueue writes a queue as an object: its policy, and counts unless they are nil.
 func appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
-	b = appendString(append(b, `{"queue":`...), name)
+	begin := len(b)
+	b = contract.AppendText(b, contract.Queue, name)
 	b = appendSettings(b, &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry()})
 	b = appendLimits(b, p)
-	b = strconv.AppendBool(append(b, `,"paused":`...), p.GetPaused())
-	b = appendSpan(b, `,"keep_done":`, p.GetKeepDoneMs())
-	b = appendSpan(b, `,"keep_dead":`, p.GetKeepDeadMs())
+	b = contract.AppendBool(b, contract.Paused, p.GetPaused())
+	b = appendSpan(b, contract.KeepDone, p.GetKeepDoneMs())
+	b = appendSpan(b, contract.KeepDead, p.GetKeepDeadMs())
 	b = appendSigning(b, p.GetSecrets())
 	if counts != nil {
-		b = appendCounts(append(b, `,"counts":`...), counts)
+		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
 	}
-	return append(b, '}')
+	return contract.Close(b, begin)
 }
 
 func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
 	if n := p.GetMaxInFlight(); n > 0 {
-		b = strconv.AppendUint(append(b, `,"max_in_flight":`...), uint64(n), 10)
+		b = contract.AppendUint(b, contract.MaxInFlight, uint64(n))
 	}
 	if rate := p.GetMaxPerSecond(); rate > 0 {
-		b = strconv.AppendFloat(append(b, `,"max_per_second":`...), rate, 'f', -1, 64)
+		b = contract.AppendFloat(b, contract.MaxPerSecond, rate)
 	}
 	if n := p.GetBatchMax(); n > 0 {
-		b = strconv.AppendUint(append(b, `,"batch_max":`...), uint64(n), 10)
+		b = contract.AppendUint(b, contract.BatchMax, uint64(n))
 	}
 	return b
 }
 
 // appendSigning shows which secrets there are, and no byte of them.
 func appendSigning(b []byte, secrets [][]byte) []byte {
-	if len(secrets) == 0 {
-		return b
+	var shown []string
+	for _, key := range secrets {
+		shown = append(shown, fingerprint(key))
 	}
-	b = append(b, `,"signing":{"secrets":[`...)
-	for i, key := range secrets {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(b, fingerprint(key))
-	}
-	return append(b, "]}"...)
+	return contract.AppendSigning(b, shown)
 }
 
 func appendCounts(b []byte, c *fsmpb.QueueCounts) []byte {
-	b = append(b, '{')
-	for _, n := range []struct {
-		name  string
+	begin := len(b)
+	for _, n := range [...]struct {
+		field contract.Field
 		value uint64
 	}{
-		{`"scheduled":`, c.GetScheduled()}, {`,"ready":`, c.GetReady()}, {`,"firing":`, c.GetFiring()},
-		{`,"leased":`, c.GetLeased()}, {`,"retrying":`, c.GetRetrying()}, {`,"delivered":`, c.GetDelivered()},
-		{`,"dead":`, c.GetDead()}, {`,"cancelled":`, c.GetCancelled()}, {`,"due_1m":`, c.GetDue_1M()},
-		{`,"due_1h":`, c.GetDue_1H()}, {`,"due_1d":`, c.GetDue_1D()},
+		{contract.Scheduled, c.GetScheduled()}, {contract.Ready, c.GetReady()}, {contract.Firing, c.GetFiring()},
+		{contract.Leased, c.GetLeased()}, {contract.Retrying, c.GetRetrying()}, {contract.Delivered, c.GetDelivered()},
+		{contract.Dead, c.GetDead()}, {contract.Cancelled, c.GetCancelled()}, {contract.Due1m, c.GetDue_1M()},
+		{contract.Due1h, c.GetDue_1H()}, {contract.Due1d, c.GetDue_1D()},
 	} {
-		b = strconv.AppendUint(append(b, n.name...), n.value, 10)
+		b = contract.AppendUint(b, n.field, n.value)
 	}
-	return append(appendOptionalInstant(append(b, `,"oldest_overdue":`...), c.GetOldestOverdueMs()), '}')
+	return contract.Close(contract.AppendTimeOrNull(b, contract.OldestOverdue, c.GetOldestOverdueMs()), begin)
 }
 
 // pending is how many tasks have something before them, dead letters included: all but what is done.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Signing secrets as Standard Webhooks writes them. They go in and never come out: answers show a fingerprint, and a
@@ -78,8 +79,8 @@ type secret struct {
 	fingerprint string // in place of the key
 }
 
-func (s *scanner) secret(field string) (secret, error) {
-	text, err := s.text(field)
+func readSecret(r *contract.Reader, field string) (secret, error) {
+	text, err := r.Text(field)
 	if err != nil {
 		return secret{}, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Server answers the HTTP API of one node. It is an http.Handler; HTTPServer wraps it with timeouts.
@@ -190,10 +192,10 @@ func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
 		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/queues/": "queue"} {
 			if strings.HasPrefix(path, prefix) {
 				return &problem{kind: unknownRoute, field: field, limit: nameRule,
-					detail: fmt.Sprintf("nothing is at %q; there is no slash in the name of a task or a queue", clip(path))}
+					detail: fmt.Sprintf("nothing is at %q; there is no slash in the name of a task or a queue", contract.Clip(path))}
 			}
 		}
-		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", clip(path))}
+		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", contract.Clip(path))}
 	}
 	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown"}
 }

@@ -173,7 +173,7 @@ func TestRoutingProblems(t *testing.T) {
 	}
 }
 
-// The rule is written in two places; an id that is refused quotes the one of fsm.
+// The rule is written in two places; an id that is refused quotes the one of task.
 func TestNameRule(t *testing.T) {
 	if err := task.CheckName("id", ""); err.Limit != nameRule {
 		t.Fatalf("fsm says %q", err.Limit)

@@ -3,12 +3,12 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // settlement is one receipt of a settle, and what is to become of its lease: a command, or why there is none.
@@ -93,20 +93,19 @@ func (s *Server) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
 }
 
 func (a settlement) appendResult(b []byte, refused *problem, replaced bool) []byte {
-	status := http.StatusOK
+	status, begin := http.StatusOK, len(b)
 	if refused != nil {
 		status = refused.status
 	}
-	b = appendString(append(b, `{"receipt":`...), a.receipt)
-	b = appendString(append(b, `,"id":`...), a.id)
-	b = strconv.AppendInt(append(b, `,"status":`...), int64(status), 10)
+	b = contract.AppendText(b, contract.Receipt, a.receipt)
+	b = appendHead(b, a.id, status)
 	if replaced {
-		b = append(b, `,"outcome":"replaced"`...)
+		b = contract.AppendText(b, contract.Outcome, "replaced")
 	}
 	if refused != nil {
-		b = appendProblem(append(b, `,"problem":`...), refused)
+		b = appendProblem(contract.AppendName(b, contract.Problem), refused)
 	}
-	return append(b, '}')
+	return contract.Close(b, begin)
 }
 
 // settle makes a command of the receipt.

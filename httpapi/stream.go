@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // consumer is one stream under way: tasks flow to it as it gives credit, and it may settle them on the same connection.
@@ -85,7 +86,7 @@ func (t *consumer) takeQuery(query url.Values) error {
 	if query.Has("credit") {
 		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)
 		if err != nil || given < 1 || given > maxCredit {
-			return fieldProblem("credit", fmt.Sprintf("is %q", clip(query.Get("credit"))), fmt.Sprintf("1 to %d", maxCredit))
+			return fieldProblem("credit", fmt.Sprintf("is %q", contract.Clip(query.Get("credit"))), fmt.Sprintf("1 to %d", maxCredit))
 		}
 		n = int(given)
 	}
@@ -199,7 +200,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 func (t *consumer) beat(context.Context) error {
 	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
 		buffer := t.s.buffers.get()
-		*buffer = append(appendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
+		*buffer = append(contract.AppendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
 		if !t.outbox.putIfEmpty(piece{data: buffer}) {
 			t.s.buffers.put(buffer)
 		}
@@ -245,12 +246,8 @@ func (t *consumer) parseLine(data []byte) bool {
 }
 
 func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
-	s := &scanner{data: data}
-	if s.peek() != '{' {
-		return nil, s.notObject()
-	}
 	v := &verdicts{queue: queue}
-	return v, s.settleObject(v, "credit", "ack", "nack", "extend", "release")
+	return v, v.read(contract.NewReader(data), &contract.StreamObject)
 }
 
 // settle carries out what has been read, one commit at a time, and answers each line that settles something, or is

@@ -11,15 +11,16 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func (s *Server) put(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
-		d, err := p.parse(data, fieldsOfPut)
+		d, err := p.parse(data, &contract.PutObject)
 		if err != nil {
 			return nil, err
 		}
-		if id := c.Param("id"); d.seen.has(fieldID) && d.order.cmd.Id != id {
+		if id := c.Param("id"); d.seen.Has(contract.ID) && d.order.cmd.Id != id {
 			return nil, &task.FieldError{Field: "id", Detail: "is not the id in the path"}
 		}
 		return d.order, p.asSchedule(d, false)
@@ -33,7 +34,7 @@ func (s *Server) post(c echo.Context) error {
 		}
 	}
 	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
-		d, err := p.parse(data, fieldsOfTask)
+		d, err := p.parse(data, &contract.PostObject)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +57,7 @@ func (s *Server) patch(c echo.Context) error {
 
 func (s *Server) touch(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
-		d, err := p.parseOptional(data, fieldsOfTouch)
+		d, err := p.parseOptional(data, &contract.TouchObject)
 		if err != nil {
 			return nil, err
 		}
@@ -66,7 +67,7 @@ func (s *Server) touch(c echo.Context) error {
 
 func (s *Server) fire(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
-		d, err := p.parseOptional(data, 0)
+		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
 		}
@@ -77,7 +78,7 @@ func (s *Server) fire(c echo.Context) error {
 
 func (s *Server) cancel(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
-		d, err := p.parseOptional(data, 0)
+		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
 		}
@@ -87,11 +88,11 @@ func (s *Server) cancel(c echo.Context) error {
 }
 
 // parseOptional takes an empty body for an empty object.
-func (p *parser) parseOptional(data []byte, allowed fieldSet) (*draft, error) {
+func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) {
 	if len(data) == 0 {
 		return newDraft(), nil
 	}
-	return p.parse(data, allowed)
+	return p.parse(data, o)
 }
 
 // change is the way of every single call that changes a task: check, read, parse, commit, answer.
@@ -185,7 +186,7 @@ func (s *Server) get(c echo.Context) error {
 	}
 	stale := query.Has("consistency")
 	if value := query.Get("consistency"); stale && value != "stale" {
-		return fieldProblem("consistency", fmt.Sprintf("is %q and can only be stale", clip(value)), "")
+		return fieldProblem("consistency", fmt.Sprintf("is %q and can only be stale", contract.Clip(value)), "")
 	}
 	if err := checkPathID(c); err != nil {
 		return err
@@ -254,7 +255,7 @@ func parameters(r *http.Request, known ...string) (url.Values, error) {
 			return nil, fieldProblem(name, "is not a parameter of this call", "")
 		}
 		if len(values) > 1 && (!mayRepeat(name) || hasEqual(values)) {
-			return nil, twice(name)
+			return nil, contract.Twice(name)
 		}
 	}
 	return query, nil
@@ -278,7 +279,8 @@ func traceparent(h http.Header) string {
 	}
 	for i := range len(form) {
 		c := values[0][i]
-		if form[i] == 'h' && (!isHex(c) || 'A' <= c && c <= 'F') || form[i] != 'h' && form[i] != c {
+		lowerHex := '0' <= c && c <= '9' || 'a' <= c && c <= 'f'
+		if form[i] == 'h' && !lowerHex || form[i] != 'h' && form[i] != c {
 			return ""
 		}
 	}

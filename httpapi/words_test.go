@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // internals are words of Go's own packages, which mean nothing to a caller in another language.
@@ -87,11 +88,11 @@ func TestFailuresArePlain(t *testing.T) {
 func TestClipKeepsCharactersWhole(t *testing.T) {
 	for n := range 4 {
 		text := strings.Repeat("a", n) + strings.Repeat("定", 60)
-		if got := clip(text); !utf8.ValidString(got) || len(got) < 120 || !strings.HasSuffix(got, "…") {
+		if got := contract.Clip(text); !utf8.ValidString(got) || len(got) < 120 || !strings.HasSuffix(got, "…") {
 			t.Errorf("%q", got)
 		}
 	}
-	if got := clip(strings.Repeat("\x80", 200)); len(got) > 140 {
+	if got := contract.Clip(strings.Repeat("\x80", 200)); len(got) > 140 {
 		t.Errorf("%d bytes", len(got))
 	}
 }

@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// shared reads a table that this package shares with the Go client: what each text means.
+// shared reads a table of texts and their meanings.
 func shared(t testing.TB, name string) map[string]string {
 	t.Helper()
 	table, err := os.ReadFile("testdata/" + name)
@@ -33,7 +33,7 @@ func shared(t testing.TB, name string) map[string]string {
 func TestDurationTable(t *testing.T) {
 	for text, want := range shared(t, "durations.txt") {
 		got := "refused"
-		d, err := parseDuration(text)
+		d, err := ParseDuration(text)
 		if err == nil {
 			got = strconv.FormatInt(int64(d), 10)
 		}
@@ -41,7 +41,7 @@ func TestDurationTable(t *testing.T) {
 			t.Errorf("%q: %s (%v), want %s", text, got, err, want)
 		}
 		if err != nil && strings.ContainsAny(strings.TrimPrefix(text, "P"), "YM") && !strings.Contains(text, "T") &&
-			!errors.Is(err, errCalendar) {
+			!errors.Is(err, ErrCalendar) {
 			t.Errorf("%q: the error does not speak of years and months: %v", text, err)
 		}
 	}
@@ -50,7 +50,7 @@ func TestDurationTable(t *testing.T) {
 func TestInstantTable(t *testing.T) {
 	for text, want := range shared(t, "instants.txt") {
 		got := "refused"
-		ms, err := parseInstant(text)
+		ms, err := ParseInstant(text)
 		if err == nil {
 			got = strconv.FormatInt(ms, 10)
 		}

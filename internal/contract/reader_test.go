@@ -1,24 +1,27 @@
-package httpapi
+package contract
 
 import (
 	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 )
 
+func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
+
 // What Go writes is read as Go meant it, and what is written here is read again.
 func TestDurationsAgreeWithGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Min(-math.MaxInt64).Draw(t, "d"))
-		if got, err := parseDuration(d.String()); err != nil || got != d {
+		if got, err := ParseDuration(d.String()); err != nil || got != d {
 			t.Fatalf("%v: %v %v", d, got, err)
 		}
 		ms := rapid.Int64Range(0, 100*365*24*3600*1000).Draw(t, "ms")
-		text := string(appendDuration(nil, ms))
-		if got, err := parseDuration(text); err != nil || got.Milliseconds() != ms {
+		text := unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond))
+		if got, err := ParseDuration(text); err != nil || got.Milliseconds() != ms {
 			t.Fatalf("%d ms became %s became %v %v", ms, text, got, err)
 		}
 	})
@@ -27,14 +30,14 @@ func TestDurationsAgreeWithGo(t *testing.T) {
 func TestAppendDuration(t *testing.T) {
 	for ms, want := range map[int64]string{500: "500ms", 1500: "1.5s", 15_000: "15s", 600_000: "10m", 5_400_000: "1h30m",
 		48 * 3_600_000: "48h", 7 * 86_400_000: "7d", 86_400_000*3 + 1: "3d1ms"} {
-		if got := string(appendDuration(nil, ms)); got != want {
+		if got := unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond)); got != want {
 			t.Errorf("%d: %s, want %s", ms, got, want)
 		}
 	}
 }
 
-// The scanner accepts what encoding/json accepts, as far as the two mean to agree: depth and UTF-8 are its own.
-func TestScannerAgreesWithEncodingJSON(t *testing.T) {
+// The reader accepts the texts that encoding/json accepts, depth and UTF-8 aside.
+func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 	alphabet := []string{"{", "}", "[", "]", ",", ":", `"a"`, `"\n"`, `"`, `\`, "1", "-", "0", ".", "e", "true", "false",
 		"null", " ", "\t", "x"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -42,10 +45,10 @@ func TestScannerAgreesWithEncodingJSON(t *testing.T) {
 		for _, part := range rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 12).Draw(t, "parts") {
 			text = append(text, part...)
 		}
-		s := &scanner{data: text}
-		_, err := s.value()
+		s := NewReader(text)
+		_, err := s.Value()
 		if err == nil {
-			err = s.end()
+			err = s.End()
 		}
 		if json.Valid(text) != (err == nil) {
 			t.Fatalf("%q: %v", text, err)
@@ -56,17 +59,17 @@ func TestScannerAgreesWithEncodingJSON(t *testing.T) {
 func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
-		out := appendString(nil, text)
+		out := AppendString(nil, text)
 		var back string
 		if err := json.Unmarshal(out, &back); err != nil || back != text {
 			t.Fatalf("%q became %s became %q (%v)", text, out, back, err)
 		}
-		s := &scanner{data: out}
-		if own, err := s.str(); err != nil || string(own) != text {
+		s := NewReader(out)
+		if own, err := s.unquoted(); err != nil || string(own) != text {
 			t.Fatalf("%q became %s became %q (%v)", text, out, own, err)
 		}
 	})
-	if got := string(appendString(nil, "a\xffb")); got != "\"a\ufffdb\"" {
+	if got := string(AppendString(nil, "a\xffb")); got != "\"a\ufffdb\"" {
 		t.Errorf("a bad byte became %s", got)
 	}
 }

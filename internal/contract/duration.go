@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"errors"
@@ -9,17 +9,20 @@ import (
 	"time"
 )
 
+// The reasons why a text is no duration.
 var (
-	errDuration = errors.New(`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" ` +
+	ErrDuration = errors.New(`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" ` +
 		`(units: ns, us, ms, s, m, h, d), or one of ISO 8601, like "PT30M" or "P2D"`)
-	errCalendar = errors.New("must have neither years nor months, whose lengths vary: say weeks, days or less")
+	ErrCalendar = errors.New("must have neither years nor months, whose lengths vary: say weeks, days or less")
 )
 
 const day = 24 * time.Hour
 
-// parseDuration reads a duration in Go's format, with d for days of 24 hours, or in that of ISO 8601. A duration that
-// overflows time.Duration becomes the longest one, so that the caller's own limit refuses it by name.
-func parseDuration(text string) (time.Duration, error) {
+// ParseDuration reads a duration in Go's format, with d for days of 24 hours ("1d12h"), or in that of ISO 8601
+// ("PT30M", "P2D", "P1W"; no years and no months). Parts finer than a nanosecond are rounded up. A duration that
+// overflows time.Duration becomes the longest one, so that the caller's own limit refuses it by name. The error is
+// ErrDuration or ErrCalendar.
+func ParseDuration(text string) (time.Duration, error) {
 	rest, negative := text, false
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
 		rest, negative = rest[1:], rest[0] == '-'
@@ -28,7 +31,7 @@ func parseDuration(text string) (time.Duration, error) {
 		return 0, nil
 	}
 	if rest == "" {
-		return 0, errDuration
+		return 0, ErrDuration
 	}
 	sum, err := unsigned(rest)
 	if negative {
@@ -59,17 +62,17 @@ func durationPart(text string) (part time.Duration, rest string, err error) {
 		fraction, rest = cutDigits(rest[1:])
 	}
 	if whole == "" && fraction == "" {
-		return 0, "", errDuration
+		return 0, "", ErrDuration
 	}
 	unit, rest := cutUnit(rest)
 	if unit == 0 {
-		return 0, "", errDuration
+		return 0, "", ErrDuration
 	}
 	return addSaturated(timesSaturated(whole, unit), fractionOf(fraction, unit)), rest, nil
 }
 
-// fractionOf is 0.digits of a unit in nanoseconds, rounded up: a delay never ends early. It is exact, which a float
-// would not be.
+// fractionOf returns 0.digits of a unit in nanoseconds, rounded up, so that a delay never ends early. It is exact, unlike
+// a float.
 func fractionOf(digits string, unit time.Duration) time.Duration {
 	const most = 18 // digits that a uint64 holds
 	var numerator, denominator uint64 = 0, 1
@@ -134,8 +137,8 @@ func addSaturated(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// ceilMs rounds up to whole milliseconds.
-func ceilMs(d time.Duration) int64 {
+// CeilMs returns a duration in milliseconds, rounded up.
+func CeilMs(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
 		ms++
@@ -143,30 +146,26 @@ func ceilMs(d time.Duration) int64 {
 	return ms
 }
 
-// appendDuration writes milliseconds the way parseDuration reads them, without the zero parts that time.Duration
-// writes ("10m", not "10m0s"), and in days what is longer than 48 hours.
-func appendDuration(b []byte, ms int64) []byte {
-	d := time.Duration(ms) * time.Millisecond
+// AppendDuration appends a duration, in quotes, in the form that ParseDuration reads: without the zero parts of
+// time.Duration's own form ("10m", not "10m0s"), and in days if it is longer than 48 hours.
+func AppendDuration(b []byte, d time.Duration) []byte {
+	b = append(b, '"')
 	if d > 48*time.Hour {
-		b = append(strconv.AppendInt(b, int64(d/day), 10), 'd')
-		d %= day
-		if d == 0 {
-			return b
-		}
+		b, d = appendUnit(b, d, day, 'd')
 	}
-	if h := d / time.Hour; h > 0 {
-		b = append(strconv.AppendInt(b, int64(h), 10), 'h')
-		d %= time.Hour
-		if d == 0 {
-			return b
-		}
+	if d >= time.Hour {
+		b, d = appendUnit(b, d, time.Hour, 'h')
 	}
-	if m := d / time.Minute; m > 0 {
-		b = append(strconv.AppendInt(b, int64(m), 10), 'm')
-		d %= time.Minute
-		if d == 0 {
-			return b
-		}
+	if d >= time.Minute {
+		b, d = appendUnit(b, d, time.Minute, 'm')
 	}
-	return append(b, d.String()...)
+	if d != 0 || b[len(b)-1] == '"' {
+		b = append(b, d.String()...) // the compiler makes no string of it
+	}
+	return append(b, '"')
+}
+
+// appendUnit appends the whole units of a duration and returns what is left of it.
+func appendUnit(b []byte, d, unit time.Duration, letter byte) ([]byte, time.Duration) {
+	return append(strconv.AppendInt(b, int64(d/unit), 10), letter), d % unit
 }

@@ -1,11 +1,11 @@
-package httpapi
+package contract
 
 import (
 	"encoding/binary"
 	"math/bits"
 )
 
-// A byte, eight times.
+// Eight times the same byte.
 const (
 	ones        = 0x0101010101010101
 	highBits    = ones * 0x80
@@ -14,8 +14,9 @@ const (
 	backslashes = ones * '\\'
 )
 
-// plain is how many bytes at the beginning of b, counted in eights but where it meets one, are no quote, backslash or
-// control character, and whether all of those are ASCII. It looks at eight bytes at a time: a payload is one string.
+// plain returns the length of the longest prefix of b, in steps of eight bytes but where it meets one, without a quote,
+// a backslash or a control character, and whether that prefix is ASCII. It looks at eight bytes at a time, since most
+// of a payload is one string.
 //
 // A subtraction sets the high bit of the first byte that it borrows for, and perhaps, wrongly, of bytes behind it. So
 // the first one set is right (Warren, Hacker's Delight, section 6-1).

@@ -1,4 +1,4 @@
-package httpapi
+package contract
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// isoUnit is a designator of ISO 8601.
+// isoUnit is a unit of ISO 8601 and its letter.
 type isoUnit struct {
 	letter byte
 	unit   time.Duration
@@ -23,9 +23,9 @@ func isoDuration(text string) (time.Duration, error) {
 	days, hours, timed := strings.Cut(text, "T")
 	switch {
 	case strings.ContainsAny(days, "YM"):
-		return 0, errCalendar
+		return 0, ErrCalendar
 	case text == "", timed && hours == "":
-		return 0, errDuration
+		return 0, ErrDuration
 	}
 	sum, err := isoParts(days, isoDays, !timed)
 	if err != nil {
@@ -45,11 +45,11 @@ func isoParts(text string, units []isoUnit, last bool) (sum time.Duration, err e
 			fraction, rest = cutDigits(rest[1:])
 		}
 		if whole == "" || rest == "" || broken && (fraction == "" || len(rest) > 1 || !last) {
-			return 0, errDuration
+			return 0, ErrDuration
 		}
 		i := slices.IndexFunc(units, func(u isoUnit) bool { return u.letter == rest[0] })
 		if i < 0 {
-			return 0, errDuration
+			return 0, ErrDuration
 		}
 		sum = addSaturated(sum, addSaturated(timesSaturated(whole, units[i].unit), fractionOf(fraction, units[i].unit)))
 		text, units = rest[1:], units[i+1:]

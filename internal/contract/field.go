@@ -1,0 +1,192 @@
+package contract
+
+import "math/bits"
+
+// Field is a member of the API's JSON objects. A member of one name is one Field, whichever object it stands in.
+type Field uint8
+
+// The members that requests have or may not have come first, so that a Set has a bit for each.
+const (
+	Op Field = iota
+	ID
+	Key
+	IfMatch
+	IfNoneMatch
+	Queue
+	FireAt
+	Delay
+	Jitter
+	Payload
+	PayloadBase64
+	ContentType
+	Target
+	Retry
+	ExpiresAfter
+	Labels
+	NoLaterThan
+	OrSchedule
+
+	// Set by the service, of a task.
+	State
+	Attempts
+	NextAttemptAt
+	LastError
+	Revision
+	Shard
+	CreatedAt
+	WebhookID
+	Outcome
+	Previous
+	History
+	LeaseEndsAt
+	Receipt
+	Attempt
+	Fence
+
+	// Of a target, and of a retry policy.
+	URL
+	Headers
+	Timeout
+	MaxAttempts
+	MinBackoff
+	MaxBackoff
+	Delays
+
+	// Of a queue.
+	MaxInFlight
+	MaxPerSecond
+	BatchMax
+	Paused
+	KeepDone
+	KeepDead
+	Signing
+	Secrets
+	Counts
+	Version
+
+	// Of a lease, a settle, and a line of a stream.
+	Max
+	Wait
+	Lease
+	Ack
+	Nack
+	Extend
+	Release
+	Reason
+	Credit
+
+	// Of answers only: a line of a batch, a result of a settle, an attempt that has ended, a problem, a count.
+	Status
+	Problem
+	Results
+	StartedAt
+	EndedAt
+	Node
+	Error
+	Type
+	Title
+	Detail
+	FieldName
+	Limit
+	Committed
+	RetryAfter
+	Task
+	Tasks
+	Queues
+	NextCursor
+	Count
+	Scheduled
+	Ready
+	Firing
+	Leased
+	Retrying
+	Delivered
+	Dead
+	Cancelled
+	Due1m
+	Due1h
+	Due1d
+	OldestOverdue
+
+	Unknown // a name that no object has
+)
+
+var names = [...]string{
+	Op: "op", ID: "id", Key: "key", IfMatch: "if_match", IfNoneMatch: "if_none_match", Queue: "queue",
+	FireAt: "fire_at", Delay: "delay", Jitter: "jitter", Payload: "payload", PayloadBase64: "payload_base64",
+	ContentType: "content_type", Target: "target", Retry: "retry", ExpiresAfter: "expires_after", Labels: "labels",
+	NoLaterThan: "no_later_than", OrSchedule: "or_schedule",
+
+	State: "state", Attempts: "attempts", NextAttemptAt: "next_attempt_at", LastError: "last_error",
+	Revision: "revision", Shard: "shard", CreatedAt: "created_at", WebhookID: "webhook_id", Outcome: "outcome",
+	Previous: "previous", History: "history", LeaseEndsAt: "lease_ends_at", Receipt: "receipt", Attempt: "attempt",
+	Fence: "fence",
+
+	URL: "url", Headers: "headers", Timeout: "timeout", MaxAttempts: "max_attempts", MinBackoff: "min_backoff",
+	MaxBackoff: "max_backoff", Delays: "delays",
+
+	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
+	KeepDone: "keep_done", KeepDead: "keep_dead", Signing: "signing", Secrets: "secrets", Counts: "counts",
+	Version: "version",
+
+	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
+	Reason: "reason", Credit: "credit",
+
+	Status: "status", Problem: "problem", Results: "results", StartedAt: "started_at", EndedAt: "ended_at",
+	Node: "node", Error: "error", Type: "type", Title: "title", Detail: "detail", FieldName: "field", Limit: "limit",
+	Committed: "committed", RetryAfter: "retry_after", Task: "task", Tasks: "tasks", Queues: "queues",
+	NextCursor: "next_cursor", Count: "count",
+
+	Scheduled: "scheduled", Ready: "ready", Firing: "firing", Leased: "leased", Retrying: "retrying",
+	Delivered: "delivered", Dead: "dead", Cancelled: "cancelled", Due1m: "due_1m", Due1h: "due_1h", Due1d: "due_1d",
+	OldestOverdue: "oldest_overdue",
+
+	Unknown: "unknown",
+}
+
+// String returns the member's name.
+func (f Field) String() string { return names[f] }
+
+// FieldOf returns the field of a name, Unknown if there is none.
+func FieldOf(name []byte) Field {
+	for i := slot(name); ; i = (i + 1) % uint(len(slots)) {
+		f := slots[i]
+		if f == Unknown || names[f] == string(name) {
+			return f
+		}
+	}
+}
+
+// slots holds each field at the slot of its name, or at the next free one; Unknown marks a free slot. A search in it
+// takes a third of the time of one in a map.
+var slots = newSlots()
+
+func newSlots() (table [256]Field) {
+	for i := range table {
+		table[i] = Unknown
+	}
+	for f := range Unknown {
+		i := slot(names[f])
+		for table[i] != Unknown {
+			i = (i + 1) % uint(len(table))
+		}
+		table[i] = f
+	}
+	return table
+}
+
+func slot[T string | []byte](name T) uint {
+	if len(name) == 0 {
+		return 0
+	}
+	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
+}
+
+// Set has a bit for each field up to Credit.
+type Set uint64
+
+// Has reports whether f is in the set.
+func (s Set) Has(f Field) bool { return s&(1<<f) != 0 }
+
+// First returns the first field of a set that is not empty.
+func (s Set) First() Field { return Field(bits.TrailingZeros64(uint64(s))) }

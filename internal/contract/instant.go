@@ -1,0 +1,85 @@
+package contract
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// ErrInstant says that a text is no instant.
+var ErrInstant = errors.New(
+	`must be an instant of RFC 3339, like "2026-11-21T10:00:00Z" or "2026-11-21T11:00:00.5+01:00"`)
+
+const instantLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// ParseInstant reads an instant of RFC 3339 with any offset and returns Unix milliseconds, rounded up. The error is
+// ErrInstant.
+func ParseInstant(text string) (int64, error) {
+	text = strings.ToUpper(text)
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || !wellFormed(text) {
+		return 0, ErrInstant
+	}
+	ms := CeilUnixMs(t)
+	if t.Nanosecond()%int(time.Millisecond) == 0 && finerThanNanoseconds(text) {
+		ms++
+	}
+	return ms, nil
+}
+
+// wellFormed refuses forms that time.Parse takes and RFC 3339 does not: hours of one digit, commas for points, and
+// offsets of a day or more.
+func wellFormed(text string) bool {
+	const form, zone = "0000-00-00T00:00:00", "+00:00"
+	if len(text) <= len(form) || !looksLike(text[:len(form)], form) {
+		return false
+	}
+	rest := text[len(form):]
+	if rest[0] == '.' {
+		_, rest = cutDigits(rest[1:])
+	}
+	if rest == "Z" {
+		return true
+	}
+	if strings.HasPrefix(rest, "-") {
+		rest = "+" + rest[1:]
+	}
+	return looksLike(rest, zone) && rest[1:3] < "24" && rest[4:] < "60"
+}
+
+// looksLike compares text with a form in which 0 stands for any digit.
+func looksLike(text, form string) bool {
+	if len(text) != len(form) {
+		return false
+	}
+	for i := range len(form) {
+		digit := '0' <= text[i] && text[i] <= '9'
+		if form[i] == '0' != digit || !digit && text[i] != form[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// finerThanNanoseconds reports whether the fraction has more than the nine digits that time.Time keeps, zeros aside.
+func finerThanNanoseconds(text string) bool {
+	_, fraction, _ := strings.Cut(text, ".")
+	digits, _ := cutDigits(fraction)
+	return len(digits) > 9 && strings.Trim(digits[9:], "0") != ""
+}
+
+// CeilUnixMs returns an instant in Unix milliseconds, rounded up.
+func CeilUnixMs(t time.Time) int64 {
+	ms := t.UnixMilli()
+	if t.Nanosecond()%int(time.Millisecond) != 0 {
+		ms++
+	}
+	return ms
+}
+
+// AppendInstant appends an instant, in quotes, as RFC 3339 with milliseconds and Z.
+func AppendInstant(b []byte, ms int64) []byte {
+	b = append(b, '"')
+	b = time.UnixMilli(ms).UTC().AppendFormat(b, instantLayout)
+	return append(b, '"')
+}

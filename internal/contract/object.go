@@ -1,0 +1,88 @@
+package contract
+
+// Object says which members an object of a request may have, and how any other is refused.
+type Object struct {
+	Prefix string // in front of the members' names in errors, like "target."
+	Takes  Set
+	// Refused each in its own words, where any other member is one that is not known.
+	Elsewhere Set // members that other calls take
+	Answered  Set // members that only answers have
+	Unpatched Set // members of a task that a patch cannot change
+}
+
+// The members that calls take.
+const (
+	SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
+		1<<ExpiresAfter | 1<<Labels)
+	TaskFields  = SpecFields | 1<<FireAt | 1<<Delay | 1<<Jitter
+	PutFields   = TaskFields | 1<<ID
+	TouchFields = Set(1<<Delay | 1<<NoLaterThan | 1<<OrSchedule)
+	PatchFields = Set(1<<FireAt | 1<<Delay | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
+		1<<Labels)
+	HeadFields  = Set(1<<Op | 1<<ID | 1<<Key | 1<<IfMatch | 1<<IfNoneMatch)
+	LineFields  = HeadFields | PutFields | TouchFields
+	RetryFields = Set(1<<MaxAttempts | 1<<MinBackoff | 1<<MaxBackoff | 1<<Delays)
+
+	policyFields = Set(1<<Queue | 1<<Target | 1<<Retry | 1<<MaxInFlight | 1<<MaxPerSecond | 1<<Paused | 1<<KeepDone |
+		1<<KeepDead | 1<<BatchMax | 1<<Signing)
+	settleFields = Set(1<<Ack | 1<<Nack | 1<<Extend | 1<<Release)
+	answerFields = Set(1<<State | 1<<Attempts | 1<<NextAttemptAt | 1<<LastError | 1<<Revision | 1<<Shard | 1<<CreatedAt |
+		1<<WebhookID | 1<<Outcome | 1<<Previous | 1<<History | 1<<LeaseEndsAt | 1<<Receipt | 1<<Attempt | 1<<Fence)
+)
+
+// The objects of requests.
+var (
+	PutObject       = ofTask(PutFields)
+	PostObject      = ofTask(TaskFields)
+	TouchObject     = ofTask(TouchFields)
+	EmptyObject     = ofTask(0) // of a call whose body says nothing
+	LineObject      = ofTask(LineFields)
+	PatchObject     = ofPatch(PatchFields)
+	PatchLineObject = ofPatch(HeadFields | PatchFields)
+	TargetObject    = Object{Prefix: "target.", Takes: 1<<URL | 1<<Headers | 1<<Timeout}
+	RetryObject     = Object{Prefix: "retry.", Takes: RetryFields}
+	PolicyObject    = Object{Takes: policyFields, Answered: 1<<Counts | 1<<Version}
+	SigningObject   = Object{Prefix: "signing.", Takes: 1 << Secrets}
+	LeaseObject     = Object{Takes: 1<<Max | 1<<Wait | 1<<Lease}
+	SettleObject    = Object{Takes: settleFields}
+	StreamObject    = Object{Takes: settleFields | 1<<Credit}
+)
+
+func ofTask(takes Set) Object {
+	return Object{Takes: takes, Elsewhere: LineFields, Answered: answerFields}
+}
+
+func ofPatch(takes Set) Object {
+	o := ofTask(takes)
+	o.Unpatched = PutFields
+	return o
+}
+
+// admit returns the field that a name means and notes it in seen. It refuses a member that the object does not take or
+// has had already.
+func (o *Object) admit(seen *Set, name []byte) (Field, error) {
+	f := FieldOf(name)
+	bit := Set(1) << f
+	if o.Takes&^*seen&bit != 0 {
+		*seen |= bit
+		return f, nil
+	}
+	return f, o.refusal(f, name)
+}
+
+func (o *Object) refusal(f Field, name []byte) error {
+	full := o.Prefix + string(name)
+	switch {
+	case o.Takes.Has(f):
+		return Twice(full)
+	case o.Answered.Has(f):
+		return &FieldError{Field: full, Detail: "is set by the service and cannot be sent"}
+	case o.Unpatched.Has(f):
+		return &FieldError{Field: full, Detail: "cannot be patched; PUT the task anew"}
+	case o.Elsewhere.Has(f) && f == ID:
+		return &FieldError{Field: full, Detail: "is not sent here: it stands in the path, or POST /v1/tasks makes one"}
+	case o.Elsewhere.Has(f):
+		return &FieldError{Field: full, Detail: "is not a field of this call"}
+	}
+	return &FieldError{Field: full, Detail: "is not a field that is known"}
+}

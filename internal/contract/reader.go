@@ -1,0 +1,167 @@
+package contract
+
+import "unicode/utf8"
+
+// MaxDepth is the deepest nesting of a payload. Receivers' parsers commonly stop there or earlier.
+const MaxDepth = 1000
+
+// Reader reads one JSON text from its beginning to its end. It never recurses, and every byte it has passed is
+// well-formed UTF-8 JSON. What it returns aliases the text, unless the method says otherwise. Its errors are a
+// *SyntaxError, a *FieldError, or an error of a function that it was handed.
+type Reader struct {
+	data []byte
+	pos  int // 0 <= pos <= len(data)
+}
+
+// NewReader returns a reader of the text, which must not change as long as the reader or its results are in use.
+func NewReader(text []byte) *Reader { return &Reader{data: text} }
+
+func (r *Reader) fail(detail string) error { return r.failAt(r.pos, detail) }
+
+func (r *Reader) failAt(pos int, detail string) error {
+	return &SyntaxError{Offset: utf8.RuneCount(r.data[:pos]), Detail: detail}
+}
+
+// Peek skips white space and returns the byte that the next token begins with; 0 at the end.
+func (r *Reader) Peek() byte {
+	for ; r.pos < len(r.data); r.pos++ {
+		switch c := r.data[r.pos]; c {
+		case ' ', '\t', '\n', '\r':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// AtEnd reports whether nothing but white space is left.
+func (r *Reader) AtEnd() bool { return r.Peek() == 0 && r.pos == len(r.data) }
+
+// End refuses a text in which something but white space is left.
+func (r *Reader) End() error {
+	if !r.AtEnd() {
+		return r.fail("something follows the end of the JSON value")
+	}
+	return nil
+}
+
+// Root reads a text that is one object, which has the members of o. It notes them in seen, and calls member before the
+// value of each, which member must consume.
+func (r *Reader) Root(o *Object, seen *Set, member func(Field) error) error {
+	if r.Peek() != '{' {
+		return r.notObject()
+	}
+	if err := r.members(o, seen, member); err != nil {
+		return err
+	}
+	return r.End()
+}
+
+// notObject refuses a text that is no object, or no JSON at all.
+func (r *Reader) notObject() error {
+	if r.pos == len(r.data) {
+		return r.fail("the body is empty, and it ends")
+	}
+	if err := r.Skip(); err != nil {
+		return err
+	}
+	return &SyntaxError{Offset: -1, Detail: "must be a JSON object"}
+}
+
+// Object reads the value of the member name as Root reads a text.
+func (r *Reader) Object(name string, o *Object, seen *Set, member func(Field) error) error {
+	if r.Peek() != '{' {
+		return r.WrongType(name, "an object")
+	}
+	return r.members(o, seen, member)
+}
+
+func (r *Reader) members(o *Object, seen *Set, member func(Field) error) error {
+	for first := true; ; first = false {
+		name, more, err := r.next(first)
+		if !more {
+			return err
+		}
+		f, err := o.admit(seen, name)
+		if err != nil {
+			return err
+		}
+		if err := member(f); err != nil {
+			return err
+		}
+	}
+}
+
+// Each reads an object of any members, the value of the member name, and calls member before the value of each.
+func (r *Reader) Each(name string, member func(name []byte) error) error {
+	if r.Peek() != '{' {
+		return r.WrongType(name, "an object")
+	}
+	for first := true; ; first = false {
+		name, more, err := r.next(first)
+		if !more {
+			return err
+		}
+		if err := member(name); err != nil {
+			return err
+		}
+	}
+}
+
+// next passes the opening brace or the comma before a member, and reads the member's name with the colon. It returns
+// false at the end of the object.
+func (r *Reader) next(first bool) (name []byte, more bool, err error) {
+	c := r.Peek()
+	switch {
+	case first:
+		r.pos++
+		if r.Peek() == '}' {
+			r.pos++
+			return nil, false, nil
+		}
+	case c == '}':
+		r.pos++
+		return nil, false, nil
+	case c == ',':
+		r.pos++
+	default:
+		return nil, false, r.fail("a comma or the closing brace is missing")
+	}
+	if r.Peek() != '"' {
+		return nil, false, r.fail("a member's name must be a string")
+	}
+	if name, err = r.unquoted(); err != nil {
+		return nil, false, err
+	}
+	if r.Peek() != ':' {
+		return nil, false, r.fail("a colon is missing")
+	}
+	r.pos++
+	return name, true, nil
+}
+
+// Array reads an array, the value of the member name, and calls element before each value, which element must consume.
+func (r *Reader) Array(name string, element func(i int) error) error {
+	if r.Peek() != '[' {
+		return r.WrongType(name, "an array")
+	}
+	r.pos++
+	if r.Peek() == ']' {
+		r.pos++
+		return nil
+	}
+	for i := 0; ; i++ {
+		if err := element(i); err != nil {
+			return err
+		}
+		switch r.Peek() {
+		case ',':
+			r.pos++
+		case ']':
+			r.pos++
+			return nil
+		default:
+			return r.fail("a comma or the closing bracket is missing")
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package contract
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unsafe"
+)
+
+// These methods read the value of the member name, and refuse a value of another type.
+
+// Text reads a string. It aliases the text if it has no escapes.
+func (r *Reader) Text(name string) (string, error) {
+	b, err := r.TextBytes(name, "a string")
+	return unsafe.String(unsafe.SliceData(b), len(b)), err
+}
+
+// TextBytes is Text as bytes. It refuses another type as not being want.
+func (r *Reader) TextBytes(name, want string) ([]byte, error) {
+	if r.Peek() != '"' {
+		return nil, r.WrongType(name, want)
+	}
+	return r.unquoted()
+}
+
+// Null passes a null and reports whether there was one.
+func (r *Reader) Null() bool {
+	if r.Peek() != 'n' {
+		return false
+	}
+	begin := r.pos
+	if r.skipWord("null") != nil {
+		r.pos = begin
+		return false
+	}
+	return true
+}
+
+// Bool reads true or false.
+func (r *Reader) Bool(name string) (bool, error) {
+	if c := r.Peek(); c != 't' && c != 'f' {
+		return false, r.WrongType(name, "true or false")
+	}
+	raw, err := r.Value()
+	return string(raw) == "true", err
+}
+
+// Whole reads a whole number from least to most.
+func (r *Reader) Whole(name string, least, most int64) (int64, error) {
+	raw, err := r.number(name, "a whole number")
+	if err != nil {
+		return 0, err
+	}
+	if strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") != "" {
+		return 0, &FieldError{Field: name, Detail: "must be a whole number"}
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < least || n > most {
+		return 0, outside(name, raw, fmt.Sprintf("%d to %d", least, most))
+	}
+	return n, nil
+}
+
+// Uint reads a whole number from 0 to most.
+func (r *Reader) Uint(name string, most uint64) (uint64, error) {
+	raw, err := r.number(name, "a whole number")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseUint(string(raw), 10, 64)
+	if err != nil || n > most {
+		return 0, outside(name, raw, fmt.Sprintf("0 to %d", most))
+	}
+	return n, nil
+}
+
+// Number reads a number from least to most, which need not be whole.
+func (r *Reader) Number(name string, least, most float64) (float64, error) {
+	raw, err := r.number(name, "a number")
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || n < least || n > most {
+		return 0, outside(name, raw, fmt.Sprintf("%v to %s", least, strconv.FormatFloat(most, 'f', -1, 64)))
+	}
+	return n, nil
+}
+
+func (r *Reader) number(name, want string) ([]byte, error) {
+	if c := r.Peek(); c != '-' && (c < '0' || c > '9') {
+		return nil, r.WrongType(name, want)
+	}
+	return r.Value()
+}
+
+func outside(name string, raw []byte, limit string) error {
+	return &FieldError{Field: name, Detail: "is " + Clip(string(raw)), Limit: limit}
+}
+
+// Duration reads a duration; see ParseDuration.
+func (r *Reader) Duration(name string) (time.Duration, error) {
+	text, err := r.Text(name)
+	if err != nil {
+		return 0, err
+	}
+	d, err := ParseDuration(text)
+	if err != nil {
+		return 0, &FieldError{Field: name, Detail: err.Error()}
+	}
+	return d, nil
+}
+
+// Instant reads an instant in Unix milliseconds; see ParseInstant.
+func (r *Reader) Instant(name string) (int64, error) {
+	text, err := r.Text(name)
+	if err != nil {
+		return 0, err
+	}
+	ms, err := ParseInstant(text)
+	if err != nil {
+		return 0, &FieldError{Field: name, Detail: err.Error()}
+	}
+	return ms, nil
+}
+
+// WrongType refuses a value for its type, or, where there is no value at all, for its syntax.
+func (r *Reader) WrongType(name, want string) error {
+	if err := r.Skip(); err != nil {
+		return err
+	}
+	return &FieldError{Field: name, Detail: "must be " + want}
+}
+
+// Valid returns nil if the text is one JSON value, as the contract takes one.
+func Valid(text []byte) error {
+	r := Reader{data: text}
+	if err := r.Skip(); err != nil {
+		return err
+	}
+	return r.End()
+}
