@@ -20,7 +20,7 @@ func (n *Node) newComparer() *compare.Comparer {
 
 func (n *Node) comparedReplicas() []compare.Replica {
 	var replicas []compare.Replica
-	for _, s := range n.replicas.all() {
+	for _, s := range n.replicas.All() {
 		replicas = append(replicas, s)
 	}
 	return replicas

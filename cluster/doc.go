@@ -14,6 +14,7 @@
 //	clocks      how far other nodes' clocks are from this one's
 //	calls       the calls between nodes: one interface for shards here and elsewhere
 //	forward     the stream on which calls go to another node
+//	replicas    the replicas that are placed here, and their answers to calls
 //	leaders     which node is believed to lead each shard
 //	router      id → slot → shard → leader, and trying again
 //	consume     due tasks, from all leaders to the consumers that wait here

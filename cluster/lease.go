@@ -60,12 +60,3 @@ func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clust
 	here := s.n.puller.ArrivedHere(r.Shard, r.Fences)
 	return &clusterpb.ArrivedReply{Holder: here.Holder, Fences: here.Fences}, nil
 }
-
-// Lease begins a demand at the replica here.
-func (r *replicas) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
-	s, err := r.find(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.Lease(req, c)
-}

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -44,7 +45,7 @@ func (n *Node) run() {
 	n.workers.Go(n.keepRegistered)
 	n.workers.Go(n.keepAddresses)
 	n.workers.Go(n.keepTime)
-	n.replicas.follow(n.ctx, n.controlGroup())
+	n.replicas.Follow(n.ctx)
 }
 
 // withRoom begins to enter the cluster again while the disk is full. Ready says so meanwhile.
@@ -64,7 +65,7 @@ func (n *Node) withRoom(enter func() error) error {
 		if !told {
 			n.cfg.Logger.Error("the disk is full", "err", full)
 		}
-		if !n.sleep(openAgain) {
+		if !n.sleep(replicas.OpenAgain) {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -45,7 +46,7 @@ type Node struct {
 	clocks   *clocks.Clocks
 	peers    *peers
 	leaders  *leaders.Beliefs
-	replicas *replicas
+	replicas *replicas.Set
 	router   *router.Router
 	puller   *consume.Puller
 	journal  *journal.Journal
@@ -121,7 +122,7 @@ func (n *Node) open() error {
 		return err
 	}
 	n.runHere = newRun(n.identity.Boot(), n.endpoint.Addr())
-	n.replicas = newReplicas(n)
+	n.replicas = n.newReplicas()
 	n.peers = newPeers(n)
 	n.router = router.New(router.Config{
 		Self: n.ID(), State: n.state, Local: n.replicas,
@@ -204,7 +205,7 @@ func (n *Node) Ready() error {
 			return fmt.Errorf("shard %d has no place yet", s.Id)
 		}
 	}
-	if err := n.replicas.ready(state); err != nil {
+	if err := n.replicas.Ready(state); err != nil {
 		return err
 	}
 	if _, sure := n.Now(); !sure {
@@ -219,6 +220,14 @@ func (n *Node) state() *clusterpb.ControlState {
 		return g.State()
 	}
 	return &clusterpb.ControlState{}
+}
+
+// watchState returns the control group's state, and a channel that is closed at the next change.
+func (n *Node) watchState() (*clusterpb.ControlState, <-chan struct{}) {
+	if g := n.controlGroup(); g != nil {
+		return g.Watch()
+	}
+	return &clusterpb.ControlState{}, nil
 }
 
 func (n *Node) controlGroup() *control.Group {
@@ -245,7 +254,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	}
 	var errs []error
 	if n.replicas != nil {
-		errs = append(errs, n.replicas.close(ctx))
+		errs = append(errs, n.replicas.Close(ctx))
 	}
 	if g := n.controlGroup(); g != nil {
 		errs = append(errs, g.Close())

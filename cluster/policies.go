@@ -182,7 +182,7 @@ func (n *Node) inForce(ctx context.Context, version uint64) error {
 	if err := n.policiesAt(ctx, version); err != nil {
 		return err
 	}
-	for _, s := range n.replicas.all() {
+	for _, s := range n.replicas.All() {
 		if err := s.AwaitRules(ctx, version); err != nil {
 			return err
 		}

@@ -36,7 +36,7 @@ func controlled(t *testing.T) (*Node, *control.Group) {
 		}
 	})
 	n := &Node{identity: id, control: g}
-	n.replicas = newReplicas(n)
+	n.replicas = n.newReplicas()
 	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 		<-changed
 	}

@@ -28,7 +28,7 @@ func (n *Node) registerQueues() {
 // queueSizes yields what each shard led here holds of each queue.
 func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
 	return func(yield func(task.QueueSize) bool) {
-		for _, s := range n.replicas.all() {
+		for _, s := range n.replicas.All() {
 			for size := range s.QueueSizes() {
 				if !yield(size) {
 					return

@@ -2,19 +2,16 @@ package cluster
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
-
-// maxUnnamed bounds how many queues without a policy are listed: anybody may schedule into any queue, and so make them.
-const maxUnnamed = control.MaxQueues
 
 // Queue returns a queue's policy, nil if it has none, and what all shards hold of it; each shard's part is linearizable
 // by itself. The policy has its secrets in it.
@@ -50,7 +47,7 @@ func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Que
 			all = append(all, task.Queue{Policy: proto.CloneOf(policies[0]), Counts: none})
 			policies = policies[1:]
 		case order > 0:
-			if unnamed++; unnamed <= maxUnnamed {
+			if unnamed++; unnamed <= replicas.MaxUnnamed {
 				all = append(all, task.Queue{Counts: counts[0]})
 			}
 			counts = counts[1:]
@@ -72,41 +69,4 @@ func compareHeads(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) in
 	default:
 		return strings.Compare(policies[0].Queue, counts[0].Queue)
 	}
-}
-
-// Queues asks the replica here. Queues of which it holds nothing are left out.
-func (r *replicas) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
-	s, err := r.find(id)
-	if err != nil {
-		return nil, err
-	}
-	names := []string{ask.Queue}
-	if ask.All {
-		if names, err = s.Queues(ctx, ask.Namespace); err != nil {
-			return nil, err
-		}
-		names = listed(control.Queues(r.node.state(), ask.Namespace), names)
-	}
-	counts, err := s.QueueCounts(ctx, ask.Namespace, names...)
-	return slices.DeleteFunc(counts, holdsNothing), err
-}
-
-// listed keeps the names that have a policy and the first maxUnnamed others: of those that come first over all shards,
-// each shard's are among its own first.
-func listed(policies []*fsmpb.QueuePolicy, names []string) []string {
-	unnamed := 0
-	return slices.DeleteFunc(names, func(name string) bool {
-		_, named := slices.BinarySearchFunc(policies, name, func(p *fsmpb.QueuePolicy, name string) int {
-			return strings.Compare(p.Queue, name)
-		})
-		if named {
-			return false
-		}
-		unnamed++
-		return unnamed > maxUnnamed
-	})
-}
-
-func holdsNothing(c *fsmpb.QueueCounts) bool {
-	return c.Scheduled+c.Ready+c.Firing+c.Leased+c.Retrying+c.Delivered+c.Dead+c.Cancelled == 0
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/witness"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
@@ -178,7 +179,7 @@ func (n *Node) openControlDisk() error {
 // openShardDisks opens what this node has of its shards. One that cannot be opened will not run, and is no reason for
 // the others not to.
 func (n *Node) openShardDisks() {
-	room := semaphore.NewWeighted(opensAtOnce)
+	room := semaphore.NewWeighted(replicas.OpenAtOnce)
 	var opening sync.WaitGroup
 	defer opening.Wait()
 	for _, number := range n.identity.Held() {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/formation"
 	"github.com/belfryhq/belfry/cluster/forward"
@@ -75,18 +76,22 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, replicasHere{s.n.replicas}, s.n.draining)
+	return forward.Serve(stream, answering{s.n.replicas, s.n}, s.n.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
 	return s.n.puller.Serve(stream, s.n.draining)
 }
 
-// replicasHere answers for the shards on this node, and for the control group.
-type replicasHere struct{ *replicas }
+// answering answers calls of other nodes by the replicas on this node, and by its replica of the control group.
+type answering struct {
+	calls.Shards
+	n *Node
+}
 
-func (r replicasHere) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	return r.node.changeHere(ctx, change)
+// ChangeQueue has the replica of the control group commit a change.
+func (a answering) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	return a.n.changeHere(ctx, change)
 }
 
 func (s service) AwaitQueues(ctx context.Context,
@@ -116,7 +121,7 @@ func (n *Node) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Leader: leader, Term: term, Applied: g.Applied(), State: strings.ToLower(g.RaftState().String())})
 	}
-	for _, s := range n.replicas.all() {
+	for _, s := range n.replicas.All() {
 		st := s.Status()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,

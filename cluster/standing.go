@@ -13,7 +13,7 @@ func (n *Node) setStandings() {
 	n.standings.Lock()
 	defer n.standings.Unlock()
 	trouble := n.clockApart.Load() || n.disk.Low()
-	for _, s := range n.replicas.all() {
+	for _, s := range n.replicas.All() {
 		switch {
 		case n.comparer.Outvoted(s.ID()):
 			s.SetStanding(shard.Barred)
@@ -95,7 +95,7 @@ func (n *Node) watchMemory() *memory.Watch {
 // tasksInMemory is what the replicas here hold.
 func (n *Node) tasksInMemory() memory.Tasks {
 	var sum memory.Tasks
-	for _, s := range n.replicas.all() {
+	for _, s := range n.replicas.All() {
 		held, free, coming := s.Memory()
 		sum.Held, sum.Free, sum.Coming = sum.Held+held, sum.Free+free, sum.Coming+coming
 	}

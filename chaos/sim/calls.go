@@ -11,55 +11,23 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard"
 )
 
-// here answers calls from the replicas of one process.
-type here struct{ p *process }
+// here answers calls by the replicas of one process.
+type here struct {
+	replicas.Answers
+	p *process
+}
 
 var _ calls.Node = here{}
 
-func (h here) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
-	s, err := h.p.shard(id)
-	if err == nil {
-		return s.Do(ctx, cmds)
-	}
-	return calls.Refuse(len(cmds), err)
-}
+func (p *process) here() here { return here{replicas.Answers{Find: p.shard, Policies: noPolicies}, p} }
 
-func (h here) Get(ctx context.Context, id uint32, namespace, task string, stale bool) (*fsmpb.Task, error) {
-	s, err := h.p.shard(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.Get(ctx, namespace, task, stale)
-}
-
-func (h here) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
-	s, err := h.p.shard(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.List(ctx, q, stale)
-}
-
-func (h here) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
-	s, err := h.p.shard(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueueCounts(ctx, ask.Namespace, ask.Queue)
-}
-
-func (h here) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
-	s, err := h.p.shard(id)
-	if err != nil {
-		return shard.Loan{}, err
-	}
-	return s.Lend(ctx, ask)
-}
+// noPolicies is for a list of all queues, which the simulation does not ask for.
+func noPolicies(string) []*fsmpb.QueuePolicy { return nil }
 
 // ChangeQueue refuses: the control group is not simulated.
 func (here) ChangeQueue(context.Context, *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
@@ -91,7 +59,7 @@ func askThere[T any](
 		if other == nil {
 			return answer{err: task.ErrNotProposed}
 		}
-		value, err := ask(ctx, here{other})
+		value, err := ask(ctx, other.here())
 		return answer{value, err}
 	})
 	switch {

@@ -212,7 +212,7 @@ func (l *load) get(ctx context.Context, n *Node, id string, isFinal bool) (histo
 func (l *load) getStale(ctx context.Context, n *Node, id string, isFinal bool) (history.Outcome, history.Answer) {
 	what := history.Call{Kind: history.Stale, ID: id, Final: isFinal}
 	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		return here{p}.Get(ctx, l.world.shardOf(id), "", id, true)
+		return p.here().Get(ctx, l.world.shardOf(id), "", id, true)
 	})
 }
 

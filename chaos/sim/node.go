@@ -91,12 +91,12 @@ func (n *Node) begin() *process {
 		opened: make(chan struct{}), shards: map[uint32]*shard.Shard{},
 	}
 	p.router = router.New(router.Config{
-		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: here{p},
+		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: p.here(),
 		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.alive,
 	})
 	p.puller = consume.New(consume.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
-		Do: p.router.Do, Local: here{p}.Lease, Open: p.openPull, Arrived: p.askArrived,
+		Do: p.router.Do, Local: p.here().Lease, Open: p.openPull, Arrived: p.askArrived,
 	})
 	p.clocks = clocks.Start(clocks.Config{
 		Self: n.name, Clock: n.clock.now, Peers: p.peers, Alone: func() bool { return len(w.nodes) == 1 }, Ask: p.askTime,

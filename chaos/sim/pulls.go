@@ -7,18 +7,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
-	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
-
-// Lease begins a demand at a shard led by this process.
-func (h here) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
-	s, err := h.p.shard(id)
-	if err != nil {
-		return nil, err
-	}
-	return s.Lease(req, c)
-}
 
 // askArrived asks another node which leases of a shard came to it.
 func (p *process) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {

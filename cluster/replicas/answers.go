@@ -1,0 +1,112 @@
+package replicas
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/consume"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/dispatch/desk"
+)
+
+// MaxUnnamed bounds how many queues without a policy are listed: any caller may schedule into any queue, and so make
+// queues.
+const MaxUnnamed = control.MaxQueues
+
+// Answers answers calls by the replicas on this node.
+type Answers struct {
+	// Find returns the replica of a shard, or an error, a *task.NotLeaderError, if there is none here.
+	Find func(shard uint32) (*shard.Shard, error)
+	// Policies returns the policies of a namespace's queues, sorted by queue.
+	Policies func(namespace string) []*fsmpb.QueuePolicy
+}
+
+var _ calls.Shards = Answers{}
+
+// Do gives commands to the replica.
+func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
+	s, err := a.Find(id)
+	if err != nil {
+		return calls.Refuse(len(cmds), err)
+	}
+	return s.Do(ctx, cmds)
+}
+
+// Get asks the replica for a task.
+func (a Answers) Get(ctx context.Context, id uint32, namespace, name string, stale bool) (*fsmpb.Task, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Get(ctx, namespace, name, stale)
+}
+
+// List asks the replica for one page of tasks.
+func (a Answers) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.List(ctx, q, stale)
+}
+
+// Queues counts the replica's tasks by queue. Queues of which it holds no task are left out.
+func (a Answers) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{ask.Queue}
+	if ask.All {
+		if names, err = s.Queues(ctx, ask.Namespace); err != nil {
+			return nil, err
+		}
+		names = listed(a.Policies(ask.Namespace), names)
+	}
+	counts, err := s.QueueCounts(ctx, ask.Namespace, names...)
+	return slices.DeleteFunc(counts, holdsNothing), err
+}
+
+// listed keeps the names that have a policy, and the first MaxUnnamed others. The first names over all shards are among
+// the first names of each shard.
+func listed(policies []*fsmpb.QueuePolicy, names []string) []string {
+	unnamed := 0
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, named := slices.BinarySearchFunc(policies, name, func(p *fsmpb.QueuePolicy, name string) int {
+			return strings.Compare(p.Queue, name)
+		})
+		if named {
+			return false
+		}
+		unnamed++
+		return unnamed > MaxUnnamed
+	})
+}
+
+func holdsNothing(c *fsmpb.QueueCounts) bool {
+	return c.Scheduled+c.Ready+c.Firing+c.Leased+c.Retrying+c.Delivered+c.Dead+c.Cancelled == 0
+}
+
+// Lend asks the replica for permits.
+func (a Answers) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
+	s, err := a.Find(owner)
+	if err != nil {
+		return shard.Loan{}, err
+	}
+	return s.Lend(ctx, ask)
+}
+
+// Lease begins a standing demand for tasks at the replica.
+func (a Answers) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (consume.Demand, error) {
+	s, err := a.Find(id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Lease(req, c)
+}

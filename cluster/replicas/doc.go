@@ -1,0 +1,8 @@
+// Package replicas runs the replicas that the control group places on this node, and answers calls for them.
+//
+//	Set      opens the replicas that are placed here, and closes them
+//	Answers  answers the calls to shards (calls.Shards) by replicas on this node, and by no others
+//
+// A replica that cannot be opened does not keep the others from running: its shard has a majority elsewhere, and an
+// operator is needed here. Where only the disk was full, the replica is opened as soon as there is room.
+package replicas

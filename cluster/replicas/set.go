@@ -1,0 +1,215 @@
+package replicas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Config says which replicas are this node's, and how one is opened.
+type Config struct {
+	Self string // node id
+	// Watch returns the control group's state and a channel that is closed at the next change.
+	Watch func() (*clusterpb.ControlState, <-chan struct{})
+	// Open opens a replica of the shard, which the state places here.
+	Open func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error)
+	// Opened is called once for each replica that was opened, and again after it has failed.
+	Opened func(s *shard.Shard) error
+	// Changed is called after a replica was opened or could not be.
+	Changed func()
+	// Leader returns the believed leader of a shard; empty: none.
+	Leader func(shard uint32) string
+	Logger *slog.Logger
+}
+
+// Set is the replicas on this node. It answers calls for them.
+type Set struct {
+	Answers
+
+	cfg Config
+
+	mu     sync.RWMutex
+	shards map[uint32]*shard.Shard
+	failed map[uint32]error // replicas that are placed here and could not be opened
+}
+
+// New returns a Set without any replica.
+func New(cfg Config) *Set {
+	s := &Set{cfg: cfg, shards: make(map[uint32]*shard.Shard), failed: make(map[uint32]error)}
+	s.Answers = Answers{Find: s.find, Policies: s.policies}
+	return s
+}
+
+func (s *Set) policies(namespace string) []*fsmpb.QueuePolicy {
+	state, _ := s.cfg.Watch()
+	return control.Queues(state, namespace)
+}
+
+// Follow opens the replicas that the control group places here, until ctx ends.
+func (s *Set) Follow(ctx context.Context) {
+	for {
+		state, changed := s.cfg.Watch()
+		s.openPlaced(ctx, state)
+		var again <-chan time.Time
+		if s.lacksRoom() {
+			again = time.After(OpenAgain)
+		}
+		select {
+		case <-changed:
+		case <-again:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// OpenAtOnce is how many replicas are opened at the same time. Each waits for its disk, and then reads its snapshot on
+// one core. More of them would take memory, and cores from those that run.
+const OpenAtOnce = 4
+
+// OpenAgain is how often a replica for which the disk was full is opened again.
+const OpenAgain = time.Second
+
+// openPlaced opens the replicas that a state places here and that do not run yet.
+func (s *Set) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
+	room := semaphore.NewWeighted(OpenAtOnce)
+	var opening sync.WaitGroup
+	defer opening.Wait()
+	for _, placed := range state.Shards {
+		if !slices.Contains(placed.Replicas, s.cfg.Self) || s.isSettled(placed.Id) {
+			continue
+		}
+		if room.Acquire(ctx, 1) != nil {
+			return
+		}
+		opening.Go(func() {
+			defer room.Release(1)
+			s.open(state, placed)
+			s.cfg.Changed()
+		})
+	}
+}
+
+// isSettled reports whether a replica need not be opened: it runs, or failed for another reason than a full disk.
+func (s *Set) isSettled(id uint32) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	err := s.failed[id]
+	return (s.shards[id] != nil || err != nil) && !disk.IsFull(err)
+}
+
+// lacksRoom reports whether a replica is to be opened again, because the disk was full.
+func (s *Set) lacksRoom() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, err := range s.failed {
+		if disk.IsFull(err) {
+			return true
+		}
+	}
+	return false
+}
+
+// open opens one replica, unless it only has to be noted as opened.
+func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
+	s.mu.RLock()
+	opened, before := s.shards[placed.Id], s.failed[placed.Id]
+	s.mu.RUnlock()
+	var err error
+	if opened == nil {
+		opened, err = s.cfg.Open(state, placed)
+	}
+	if err == nil {
+		err = s.cfg.Opened(opened)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if opened != nil {
+		s.shards[placed.Id] = opened
+	}
+	switch {
+	case err != nil:
+		s.failed[placed.Id] = err
+		if before == nil {
+			s.cfg.Logger.Error("a replica placed here does not run", "shard", placed.Id, "err", err)
+		}
+	case before != nil:
+		delete(s.failed, placed.Id)
+		s.cfg.Logger.Info("there is room: the replica runs", "shard", placed.Id)
+	}
+}
+
+// find returns a replica, or an error that names the shard's believed leader.
+func (s *Set) find(id uint32) (*shard.Shard, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if found := s.shards[id]; found != nil {
+		return found, nil
+	}
+	leader := s.cfg.Leader(id)
+	if leader == s.cfg.Self {
+		leader = ""
+	}
+	return nil, &task.NotLeaderError{Shard: id, Leader: leader}
+}
+
+// All returns the replicas that run here, by shard.
+func (s *Set) All() []*shard.Shard {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var all []*shard.Shard
+	for _, one := range s.shards {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b *shard.Shard) int { return int(a.ID()) - int(b.ID()) })
+	return all
+}
+
+// Ready returns nil once each replica that a state places here has caught up, and else an error about one that has not.
+func (s *Set) Ready(state *clusterpb.ControlState) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, placed := range state.Shards {
+		if !slices.Contains(placed.Replicas, s.cfg.Self) {
+			continue
+		}
+		if err := s.failed[placed.Id]; err != nil {
+			return fmt.Errorf("the replica of shard %d does not run: %w", placed.Id, err)
+		}
+		running := s.shards[placed.Id]
+		if running == nil {
+			return fmt.Errorf("the replica of shard %d is not open yet", placed.Id)
+		}
+		select {
+		case <-running.CaughtUp():
+		default:
+			return fmt.Errorf("the replica of shard %d has not caught up yet", placed.Id)
+		}
+	}
+	return nil
+}
+
+// Close ends all replicas side by side. Calls still find them, and are refused.
+func (s *Set) Close(ctx context.Context) error {
+	all := s.All()
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, one := range all {
+		closing.Go(func() { errs[i] = one.Close(ctx) })
+	}
+	closing.Wait()
+	return errors.Join(errs...)
+}
