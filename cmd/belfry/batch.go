@@ -10,18 +10,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func newBatch() *cobra.Command {
+func newTaskBatch() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
 		Use:   "batch [FILE]",
 		Short: "Carry out many operations, a line of JSON each",
-		Long: `Carry out many operations from a file or the standard input, a line of JSON each, as POST /v1/batch takes them.
+		Long: `Carry out many operations from a file or the standard input, a line of JSON
+each, as POST /v1/batch takes them.
 
-The answers are printed as they come, a line of JSON for each operation, in the same order. The exit status is 0 if
-all were carried out, 1 if any was refused, and 4 if the answer broke off: then lines without an answer may have been
+The answers are printed as they come, a line of JSON for each operation, in the
+same order. The exit status is 0 if all were carried out, 1 if any was refused,
+and 4 if the answer broke off: then operations without an answer may have been
 carried out, and those with a "key" can be sent again.`,
-		Example: `  belfry batch tasks.ndjson
-  echo '{"op": "schedule", "id": "a", "delay": "1h"}' | belfry batch`,
+		Example: `  belfry task batch tasks.ndjson
+  echo '{"op": "schedule", "id": "a", "delay": "1h"}' | belfry task batch`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := input(cmd, optional(args))
@@ -33,6 +35,7 @@ carried out, and those with a "key" can be sent again.`,
 		},
 	}
 	caller.addFlags(cmd)
+	cmd.Flags().Lookup("json").Usage = "changes nothing: the answers are lines of JSON"
 	return cmd
 }
 
@@ -44,7 +47,7 @@ func input(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// batch prints what lines are answered, and fails if one was refused.
+// batch prints the answers, and fails if an operation was refused.
 func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
 	conn, err := c.connect()
 	if err != nil {

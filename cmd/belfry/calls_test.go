@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
 // served answers every request with one answer and keeps the last request.
@@ -58,7 +61,7 @@ const taskJSON = `{"id":"a","queue":"default","fire_at":"2000-01-01T00:00:00.000
 
 func TestSchedule(t *testing.T) {
 	s := serveOne(t, 201, taskJSON)
-	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1d", "--payload", `{"n": 1}`, "--url", "http://x/",
+	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1d", "--payload", `{"n": 1}`, "--url", "http://x/",
 		"--header", "X-Shop: 1", "--label", "k=v", "--max-attempts", "3", "--key", "k1")
 	if code != 0 || !strings.Contains(out, "state     scheduled") || !strings.Contains(out, `{"n": 1}`) {
 		t.Errorf("%d\n%s", code, out)
@@ -73,23 +76,23 @@ func TestSchedule(t *testing.T) {
 // A task that is there already is what --if-absent asked for; without the flag, a condition that fails is a failure.
 func TestScheduleIfAbsent(t *testing.T) {
 	s := serveOne(t, 412, `{"title":"The condition does not hold.","status":412,"task":`+taskJSON+`}`)
-	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--if-absent")
+	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--if-absent")
 	if code != 0 || !strings.HasPrefix(out, "task a is there already (scheduled): nothing was changed\n") ||
 		!strings.Contains(out, "revision  8") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h"); code != exitFailed {
+	if out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h"); code != exitFailed {
 		t.Errorf("%d\n%s", code, out)
 	}
 	s = serveOne(t, 412, `{"title":"The condition does not hold.","status":412}`)
-	if out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--if-absent"); code != exitFailed {
+	if out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--if-absent"); code != exitFailed {
 		t.Errorf("without a task: %d\n%s", code, out)
 	}
 }
 
 func TestScheduleBytesFromStdin(t *testing.T) {
 	s := serveOne(t, 201, taskJSON)
-	out, code := belfry(t, "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
+	out, code := belfry(t, "task", "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
 	if code != 0 {
 		t.Errorf("%d\n%s", code, out)
 	}
@@ -100,26 +103,81 @@ func TestScheduleBytesFromStdin(t *testing.T) {
 
 func TestJSONOutput(t *testing.T) {
 	s := serveOne(t, 200, taskJSON)
-	out, code := belfry(t, "get", "a", "--addr", s.url, "--json", "--stale")
-	if code != 0 || !strings.Contains(out, `"revision": 8`) || s.uri != "/v1/tasks/a?consistency=stale" {
+	out, code := belfry(t, "task", "get", "a", "--addr", s.url, "--json", "--stale")
+	if code != 0 || !strings.Contains(out, `"revision":8`) || s.uri != "/v1/tasks/a?consistency=stale" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
+	}
+}
+
+// With --json every command prints one value a line, without anything between.
+func TestJSONIsAValueALine(t *testing.T) {
+	cluster := `{"cluster_id":"c1","nodes":[],"shards":[]}`
+	results := `{"results":[{"receipt":"r1","id":"a","status":200},{"receipt":"r2","id":"b","status":200}]}`
+	for _, tt := range []struct {
+		args, answer string
+		lines        int
+	}{
+		{"task get a", taskJSON, 1},
+		{"task schedule a", taskJSON, 1},
+		{"task patch a --delay 1h", taskJSON, 1},
+		{"task touch a", taskJSON, 1},
+		{"task fire a", taskJSON, 1},
+		{"task cancel a", `{"outcome":"stopped"}`, 1},
+		{"task list", `{"tasks":[` + taskJSON + "," + taskJSON + `]}`, 2},
+		{"task batch", `{"id":"a","status":200}` + "\n", 1},
+		{"queue get q", keptQueue, 1},
+		{"queue set q", keptQueue, 1},
+		{"queue pause q", keptQueue, 1},
+		{"queue delete q", keptQueue, 1},
+		{"queue list", `{"queues":[` + keptQueue + `,{"queue":"r"}]}`, 2},
+		{"lease take q", leased, 1},
+		{"lease settle q --ack r1,r2", results, 2},
+		{"lease ack q r1 r2", results, 2},
+		{"dead list q", `{"tasks":[` + taskJSON + `]}`, 1},
+		{"dead replay q", `{"count":7}`, 1},
+		{"dead drop q --all", `{"count":7}`, 1},
+		{"cluster status", cluster, 1},
+	} {
+		s := serveOne(t, 200, tt.answer)
+		out, code := belfry(t, append(strings.Fields(tt.args), "--json", "--addr", s.url)...)
+		if code != 0 {
+			t.Errorf("%s: %d %s", tt.args, code, out)
+		}
+		checkLines(t, tt.args, out, tt.lines)
+	}
+	for args, lines := range map[string]int{"plan": 1, "plan --costs": len(capacity.Measured())} {
+		out, _ := belfry(t, append(strings.Fields(args), "--json")...)
+		checkLines(t, args, out, lines)
+	}
+}
+
+func checkLines(t *testing.T, args, out string, want int) {
+	t.Helper()
+	n := 0
+	for line := range strings.Lines(out) {
+		if n++; !json.Valid([]byte(line)) || line[0] != '{' {
+			t.Errorf("%s --json: a line that is no object: %s", args, line)
+		}
+	}
+	if n != want {
+		t.Errorf("%s --json: %d lines, want %d:\n%s", args, n, want, out)
 	}
 }
 
 func TestCancelSaysWhatItMeans(t *testing.T) {
 	s := serveOne(t, 200, `{"outcome":"stopped"}`)
-	out, code := belfry(t, "cancel", "a", "--addr", s.url)
+	out, code := belfry(t, "task", "cancel", "a", "--addr", s.url)
 	if code != 0 || !strings.HasPrefix(out, "stopped: an attempt was begun") || s.method != "DELETE" {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if out, _ := belfry(t, "cancel", "a", "--addr", s.url, "--json"); !strings.Contains(out, `"outcome": "stopped"`) {
+	if out, _ := belfry(t, "task", "cancel", "a", "--addr", s.url, "--json"); !strings.Contains(out, `"outcome":"stopped"`) {
 		t.Errorf("%s", out)
 	}
 }
 
 func TestTouch(t *testing.T) {
 	s := serveOne(t, 200, taskJSON)
-	if out, code := belfry(t, "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
+	if out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
 		t.Errorf("%d\n%s", code, out)
 	}
 	if s.body != `{"delay":"5s","no_later_than":"1h0m0s"}` {
@@ -127,11 +185,11 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// What one verb calls --delay and another --in, both take by both names.
-func TestDelayByBothNames(t *testing.T) {
+// A delay has one name wherever it is given, in all forms of the HTTP interface.
+func TestDelays(t *testing.T) {
 	for _, args := range []string{
-		"schedule a --in 1.5d", "schedule a --delay 36h", "touch a --in P1DT12H", "touch a --delay 1d12h",
-		"patch a --in 36h", "patch a --delay 36h",
+		"task schedule a --delay 1.5d", "task schedule a -d 36h", "task touch a --delay P1DT12H", "task touch a -d 1d12h",
+		"task patch a --delay 36h", "task patch a -d 1.5d",
 	} {
 		s := serveOne(t, 200, taskJSON)
 		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
@@ -143,7 +201,7 @@ func TestDelayByBothNames(t *testing.T) {
 
 func TestFire(t *testing.T) {
 	s := serveOne(t, 200, taskJSON)
-	out, code := belfry(t, "fire", "a", "--addr", s.url, "--key", "k1")
+	out, code := belfry(t, "task", "fire", "a", "--addr", s.url, "--key", "k1")
 	if code != 0 || s.method+s.uri != "POST/v1/tasks/a/fire" || s.key != "k1" || !strings.Contains(out, "revision  8") {
 		t.Errorf("%d, sent %+v\n%s", code, s, out)
 	}
@@ -157,7 +215,7 @@ func TestPatch(t *testing.T) {
 		"--clear retry.max_attempts,target.timeout":     `{"retry":{"max_attempts":null},"target":{"timeout":null}}`,
 	} {
 		s := serveOne(t, 200, taskJSON)
-		out, code := belfry(t, append([]string{"patch", "a", "--addr", s.url}, strings.Fields(args)...)...)
+		out, code := belfry(t, append([]string{"task", "patch", "a", "--addr", s.url}, strings.Fields(args)...)...)
 		if code != 0 || s.method+s.uri != "PATCH/v1/tasks/a" || s.body != want {
 			t.Errorf("%s: %d, sent %s %s\nwant %s\n%s", args, code, s.method, s.body, want, out)
 		}
@@ -183,7 +241,7 @@ func TestBatch(t *testing.T) {
 		{"", done + "{\n", done + "line 2 of the answer cannot be read", exitFailed},
 	} {
 		s := serveOne(t, 200, tt.answer)
-		out, code := belfry(t, append([]string{"batch", "--addr", s.url}, strings.Fields(tt.args)...)...)
+		out, code := belfry(t, append([]string{"task", "batch", "--addr", s.url}, strings.Fields(tt.args)...)...)
 		if code != tt.code || !strings.HasPrefix(out, strings.TrimSuffix(tt.out, "\n")) || s.uri != "/v1/batch" {
 			t.Errorf("%q: %d, want %d\n%s", tt.args, code, tt.code, out)
 		}
@@ -199,14 +257,14 @@ func TestBatch(t *testing.T) {
 
 func TestList(t *testing.T) {
 	s := serveOne(t, 200, `{"tasks":[`+taskJSON+`],"next_cursor":null}`)
-	out, code := belfry(t, "list", "--addr", s.url, "--state", "dead,ready", "--label", "k=v", "--limit", "7")
+	out, code := belfry(t, "task", "list", "--addr", s.url, "--state", "dead,ready", "--label", "k=v", "--limit", "7")
 	if code != 0 || !strings.Contains(out, "ID  STATE") || !strings.Contains(out, "http://x/") {
 		t.Errorf("%d\n%s", code, out)
 	}
 	if s.uri != "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready" {
 		t.Errorf("asked %s", s.uri)
 	}
-	if out, _ := belfry(t, "list", "--addr", s.url, "--json"); strings.Count(out, "\n") != 1 {
+	if out, _ := belfry(t, "task", "list", "--addr", s.url, "--json"); strings.Count(out, "\n") != 1 {
 		t.Errorf("not a line a task:\n%s", out)
 	}
 }
@@ -215,7 +273,7 @@ func TestClusterTable(t *testing.T) {
 	s := serveOne(t, 200, `{"cluster_id":"c1","nodes":[{"id":"n1","name":"node-1","http_addr":"h:1","alive":true}],
 		"shards":[{"id":0,"leader":"n1","term":2,"replicas":[{"node":"n1","applied":9,"state":"leader"}],"tasks":4},
 		{"id":1,"leader":"","term":2,"replicas":[],"tasks":0}]}`)
-	out, code := belfry(t, "cluster", "--addr", s.url)
+	out, code := belfry(t, "cluster", "status", "--addr", s.url)
 	for _, want := range []string{"cluster c1", "node-1  h:1   true", "node-1 (leader, 9)", "none"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%d: no %q in\n%s", code, want, out)
@@ -235,20 +293,20 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"get a --addr " + missing.url, exitNotFound, "404 Not found"},
-		{"cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
-		{"get", exitUsage, "accepts 1 arg(s), received 0; see belfry get --help"},
-		{"get a --nonsense", exitUsage, "nonsense"},
+		{"task get a --addr " + missing.url, exitNotFound, "404 Not found"},
+		{"task cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
+		{"task get", exitUsage, "accepts 1 arg(s), received 0; see belfry task get --help"},
+		{"task get a --nonsense", exitUsage, "nonsense"},
 		{"nonsense", exitUsage, `unknown command "nonsense" for "belfry"; see belfry --help`},
-		{"get a --config " + file, exitUsage, `unknown setting "adr"`},
-		{"get a --config /does/not/exist", exitUsage, "/does/not/exist"},
-		{"schedule a --in 1s --at 2026-11-21T10:00:00Z", exitUsage, "--in and --at"},
-		{"schedule a --in soon", exitUsage, "--in"},
-		{"schedule a --payload x", exitUsage, "not JSON"},
-		{"schedule a --header x", exitUsage, "--header"},
-		{"touch a --no-later-than soon", exitUsage, "soon"},
-		{"list --due-before soon", exitUsage, "soon"},
-		{"get a --addr ftp://x", exitUsage, "ftp"},
+		{"task get a --config " + file, exitUsage, `unknown setting "adr"`},
+		{"task get a --config /does/not/exist", exitUsage, "/does/not/exist"},
+		{"task schedule a --delay 1s --at 2026-11-21T10:00:00Z", exitUsage, "--delay and --at"},
+		{"task schedule a --delay soon", exitUsage, "--delay"},
+		{"task schedule a --payload x", exitUsage, "not JSON"},
+		{"task schedule a --header x", exitUsage, "--header"},
+		{"task touch a --no-later-than soon", exitUsage, "soon"},
+		{"task list --due-before soon", exitUsage, "soon"},
+		{"task get a --addr ftp://x", exitUsage, "ftp"},
 		{"queue", 0, "Usage"},
 		{"queue boil", exitUsage, "unknown command"},
 		{"queue get", exitUsage, "see belfry queue get --help"},
@@ -257,13 +315,13 @@ func TestExitCodes(t *testing.T) {
 		{"queue set q --reset --header x:y", exitUsage, "--url"},
 		{"queue set q --reset --secret-file /does/not/exist", exitUsage, "/does/not/exist"},
 		{"queue set q --reset --secret-env BELFRY_NO_SUCH", exitUsage, "BELFRY_NO_SUCH"},
-		{"lease q --wait soon", exitUsage, "--wait"},
-		{"settle q", exitUsage, "--nack"},
-		{"settle q --nack r --delay soon", exitUsage, "--delay"},
-		{"ack q", exitUsage, "at least 2"},
+		{"lease take q --wait soon", exitUsage, "--wait"},
+		{"lease settle q", exitUsage, "--nack"},
+		{"lease settle q --nack r --delay soon", exitUsage, "--delay"},
+		{"lease ack q", exitUsage, "at least 2"},
 		{"dead drop q", exitUsage, "--all"},
 		{"dead list q --due-before soon", exitUsage, "soon"},
-		{"schedule a --jitter soon", exitUsage, "--jitter"},
+		{"task schedule a --jitter soon", exitUsage, "--jitter"},
 		{"listen --fail -1", exitFailed, "-1"},
 		{"version", 0, "belfry "},
 		{"", 0, "Usage"},

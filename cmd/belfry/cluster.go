@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -12,11 +11,21 @@ import (
 )
 
 func newCluster() *cobra.Command {
+	return group(&cobra.Command{
+		Use:     "cluster",
+		Short:   "See the nodes and shards of a cluster",
+		Example: `  belfry cluster status`,
+	}, newClusterStatus())
+}
+
+func newClusterStatus() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
-		Use:   "cluster",
-		Short: "Show who is there, and which shard lives where",
-		Args:  cobra.NoArgs,
+		Use:   "status",
+		Short: "Show the nodes, and each shard with its leader and replicas",
+		Example: `  belfry cluster status
+  belfry cluster status --json | jq '[.shards[].tasks] | add'`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -26,37 +35,39 @@ func newCluster() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return caller.show(cmd, view, func(w io.Writer) { showCluster(w, view) })
+			return caller.show(cmd, view, func(t *table) { fillCluster(t, view) })
 		},
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-// showCluster fills the table; writing into its memory does not fail.
-func showCluster(w io.Writer, view *client.Cluster) {
-	_, _ = fmt.Fprintf(w, "cluster %s\n\nNODE\tHTTP\tALIVE\tCLOCK\tLEADS\tID\n", view.ID)
+func fillCluster(t *table, view *client.Cluster) {
+	t.row("cluster %s\n\nNODE\tHTTP\tALIVE\tCLOCK\tLEADS\tID", view.ID)
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
 	}
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
-		_, _ = fmt.Fprintf(w, "%s\t%s\t%v\t%+.1f ms\t%d\t%s\n",
-			n.Name, n.HTTPAddr, n.Alive, n.ClockOffsetMs, leads[n.ID], n.ID)
+		t.row("%s\t%s\t%v\t%+.1f ms\t%d\t%s", n.Name, n.HTTPAddr, n.Alive, n.ClockOffsetMs, leads[n.ID], n.ID)
 	}
-	_, _ = fmt.Fprint(w, "\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS\n")
+	t.row("\nSHARD\tLEADER\tTERM\tTASKS\tREPLICAS")
 	for _, shard := range view.Shards {
-		_, _ = fmt.Fprintf(w, "%d\t%s\t%d\t%d\t", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks)
-		for _, replica := range shard.Replicas {
-			state := replica.State
-			if replica.Diverged {
-				state += ", DIVERGED"
-			}
-			_, _ = fmt.Fprintf(w, "%s (%s, %d)  ", nodeName(view, replica.Node), state, replica.Applied)
-		}
-		_, _ = fmt.Fprintln(w)
+		t.row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
 	}
+}
+
+func replicas(view *client.Cluster, shard client.Shard) string {
+	var list []string
+	for _, replica := range shard.Replicas {
+		state := replica.State
+		if replica.Diverged {
+			state += ", DIVERGED"
+		}
+		list = append(list, fmt.Sprintf("%s (%s, %d)", nodeName(view, replica.Node), state, replica.Applied))
+	}
+	return strings.Join(list, "  ")
 }
 
 func nodeName(view *client.Cluster, id string) string {

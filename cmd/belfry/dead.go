@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,17 +11,14 @@ import (
 )
 
 func newDead() *cobra.Command {
-	return group(&cobra.Command{Use: "dead", Short: "List, replay or drop a queue's dead letters"},
-		newDeadList(), newDeadReplay(), newDeadDrop())
-}
-
-func (f *listFlags) addDeadFlags(cmd *cobra.Command, limit int, limitUsage string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil,
-		"only those with this label, as in tenant=acme or tenant:acme; repeatable")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this instant, or within this time from now")
-	flags.IntVar(&f.limit, "limit", limit, limitUsage)
+	return group(&cobra.Command{
+		Use:   "dead",
+		Short: "List, replay and drop dead letters",
+		Long: `List, replay and drop a queue's dead letters: tasks whose attempts are used up,
+whose receiver refused them, or that expired.`,
+		Example: `  belfry dead list reports
+  belfry dead replay reports --label tenant=acme`,
+	}, newDeadList(), newDeadReplay(), newDeadDrop())
 }
 
 func newDeadList() *cobra.Command {
@@ -32,7 +27,9 @@ func newDeadList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list QUEUE",
 		Short: "List a queue's dead letters",
-		Args:  cobra.ExactArgs(1),
+		Example: `  belfry dead list reports
+  belfry dead list reports --limit 0 --json | jq -r .last_error | sort | uniq -c`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.queue = args[0]
 			filter, err := f.filter(time.Now())
@@ -47,18 +44,27 @@ func newDeadList() *cobra.Command {
 		},
 	}
 	caller.addFlags(cmd)
-	f.addDeadFlags(cmd, 100, "stop after so many; 0: list all")
+	f.addFilterFlags(cmd.Flags(), 100, "list at most this many; 0: all")
 	return cmd
 }
 
 func newDeadReplay() *cobra.Command {
-	cmd, _ := newDeadCall("replay QUEUE [ID...]", "Make dead letters due again, with all attempts before them", "replayed",
-		(*client.Client).Replay)
+	cmd, _ := newDeadCall(&cobra.Command{
+		Use:   "replay QUEUE [ID...]",
+		Short: "Make dead letters due again, with all attempts before them",
+		Example: `  belfry dead replay reports report-7 report-8
+  belfry dead replay reports --label tenant=acme`,
+	}, "replayed", (*client.Client).Replay)
 	return cmd
 }
 
 func newDeadDrop() *cobra.Command {
-	cmd, f := newDeadCall("drop QUEUE [ID...]", "Forget dead letters for good", "dropped", (*client.Client).DropDead)
+	cmd, f := newDeadCall(&cobra.Command{
+		Use:   "drop QUEUE [ID...]",
+		Short: "Delete dead letters",
+		Example: `  belfry dead drop reports report-7
+  belfry dead drop reports --all`,
+	}, "dropped", (*client.Client).DropDead)
 	var all bool
 	cmd.Flags().BoolVar(&all, "all", false, "every one of the queue, if neither ids nor a filter are given")
 	run := cmd.RunE
@@ -71,36 +77,30 @@ func newDeadDrop() *cobra.Command {
 	return cmd
 }
 
-// newDeadCall is a command that changes those that are named or filtered.
-func newDeadCall(use, short, done string,
+// newDeadCall completes a command that changes the dead letters with the given ids, or those that pass the filter.
+func newDeadCall(cmd *cobra.Command, done string,
 	call func(*client.Client, context.Context, string, client.DeadFilter) (int, error)) (*cobra.Command, *listFlags) {
 	var caller caller
 	f := new(listFlags)
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			filter, err := f.filter(time.Now())
-			if err != nil {
-				return &usageError{err}
-			}
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			n, err := call(conn, cmd.Context(), args[0], client.DeadFilter{
-				IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueBefore: filter.DueBefore, Limit: f.limit,
-			})
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, map[string]int{"count": n}, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "%d %s\n", n, done) // into the table's memory
-			})
-		},
+	cmd.Args = cobra.MinimumNArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		filter, err := f.filter(time.Now())
+		if err != nil {
+			return &usageError{err}
+		}
+		conn, err := caller.connect()
+		if err != nil {
+			return err
+		}
+		n, err := call(conn, cmd.Context(), args[0], client.DeadFilter{
+			IDs: args[1:], Prefix: filter.Prefix, Labels: filter.Labels, DueBefore: filter.DueBefore, Limit: f.limit,
+		})
+		if err != nil {
+			return err
+		}
+		return caller.show(cmd, map[string]int{"count": n}, func(t *table) { t.row("%d %s", n, done) })
 	}
 	caller.addFlags(cmd)
-	f.addDeadFlags(cmd, 0, "at most so many; 0: all")
+	f.addFilterFlags(cmd.Flags(), 0, "at most this many; 0: all")
 	return cmd, f
 }

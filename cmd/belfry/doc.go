@@ -1,26 +1,40 @@
-// Belfry is a clustered, sharded, replicated timer service: tell it what to deliver and when, over HTTP; it delivers
-// then, also when machines die meanwhile.
+// Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them when they are due,
+// also when machines die meanwhile.
 //
-// This command wires the packages together, one file a subcommand, and holds no logic of its own: `serve` runs a node,
-// `local` a whole cluster on this machine, `demo` shows one failing and losing nothing, `listen` is a receiver to try
-// things with, and the rest are calls to a cluster.
+//	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
+//	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
+//	plan, verify                       size a cluster, check the folder of a stopped node
+//
+// The command parses arguments and calls: package node runs a node, packages under deploy the others, package client
+// calls a cluster. There is one file a command.
 //
 // # Settings
 //
 // Durations, instants and labels are written as in the HTTP interface: 1.5d, 48h or PT30M; RFC 3339; name=value or
 // name:value.
 //
-// Every flag is also an environment variable (--http-port is BELFRY_HTTP_PORT; lists are separated by commas) and a
-// key of the YAML file that --config names (http-port: 8400). What is nearer wins: flag, environment, file, default.
-// A key that the command does not know is an error that names it, so that a misspelt one cannot pass unseen.
+//	flag                   environment variable      key of the YAML file that --config names
+//	local --http-port      BELFRY_LOCAL_HTTP_PORT    http-port: 8400
+//	serve --join           BELFRY_SERVE_JOIN=a,b     join: [a, b]
+//	task get --addr        BELFRY_ADDR               addr: http://node-1:8400
+//	task get --timeout     none                      timeout: 5s
+//
+// A variable is BELFRY_<COMMAND>_<FLAG>: it belongs to one command. Commands that call a cluster take only its address
+// from the environment. The nearest value wins: flag, environment, file, default. A key that the command does not know is
+// an error that names it, so that a misspelt one is noticed.
+//
+// # Output
+//
+// Client commands, plan and verify print text for people, or with --json one JSON value a line: one line for one thing, a
+// line each for several.
 //
 // # Exit codes
 //
-//	0  done; `schedule --if-absent`: the task is scheduled, by this call or by an earlier one
-//	1  failed; `batch`: a line was refused; `demo`: a task was lost, came early, or the run could not be finished
+//	0  done; `task schedule --if-absent`: the task is scheduled, by this call or by an earlier one
+//	1  failed; `task batch`: a line was refused; `demo`: a task was lost, came early, or the run could not be finished
 //	2  wrong arguments, settings or configuration file
 //	3  the client commands: there is no such task
 //	4  the client commands: the call may or may not have happened
 //
-// A node whose disk fails ends at once, with 1: what it holds may not be what it wrote.
+// A node whose disk fails ends at once, with 1: its memory may differ from its disk.
 package main

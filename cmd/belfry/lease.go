@@ -1,11 +1,8 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,20 +10,29 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
+func newLease() *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "lease",
+		Short: "Take due tasks of a queue that is pulled, and settle them",
+		Example: `  belfry lease take reports --max 10 --wait 20s
+  belfry lease ack reports AbC`,
+	}, newLeaseTake(), newLeaseSettle(), newLeaseAck())
+}
+
 type leaseFlags struct {
 	max         int
 	wait, lease string
 	ack         bool
 }
 
-func newLease() *cobra.Command {
+func newLeaseTake() *cobra.Command {
 	var caller caller
 	var f leaseFlags
 	cmd := &cobra.Command{
-		Use:   "lease QUEUE",
-		Short: "Lease due tasks of a queue that is pulled, and show them with their receipts",
-		Example: `  belfry lease reports --max 10 --wait 20s
-  belfry lease reports --max 1000 --ack --json | jq .payload`,
+		Use:   "take QUEUE",
+		Short: "Lease due tasks, and show them with their receipts",
+		Example: `  belfry lease take reports --max 10 --wait 20s
+  belfry lease take reports --max 1000 --ack --json | jq .payload`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			demand, err := f.demand()
@@ -45,7 +51,8 @@ func newLease() *cobra.Command {
 				cmd.PrintErrf("no task is ready in queue %s\n", args[0])
 				return nil
 			}
-			if err := showLeased(cmd.OutOrStdout(), tasks, caller.json); err != nil || !f.ack {
+			err = showEach(cmd.OutOrStdout(), caller.json, tasks, func(t *table) { fillLeased(t, tasks) })
+			if err != nil || !f.ack {
 				return err
 			}
 			return ackAll(cmd, conn, args[0], tasks)
@@ -53,10 +60,10 @@ func newLease() *cobra.Command {
 	}
 	caller.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.IntVar(&f.max, "max", 1, "at most so many tasks")
-	flags.StringVar(&f.wait, "wait", "", "how long to wait for the first one")
-	flags.StringVar(&f.lease, "lease", "", "how long they are leased (default 30s)")
-	flags.BoolVar(&f.ack, "ack", false, "acknowledge them once they are printed")
+	flags.IntVarP(&f.max, "max", "m", 1, "most tasks to take")
+	flags.StringVarP(&f.wait, "wait", "w", "", "longest `duration` to wait for the first one")
+	flags.StringVar(&f.lease, "lease", "", "`duration` of the leases (default 30s)")
+	flags.BoolVar(&f.ack, "ack", false, "acknowledge the tasks once they are printed")
 	return cmd
 }
 
@@ -65,26 +72,15 @@ func (f *leaseFlags) demand() (client.Demand, error) {
 	return d, errors.Join(parseInto(&d.Wait, "wait", f.wait), parseInto(&d.Lease, "lease", f.lease))
 }
 
-func showLeased(out io.Writer, tasks []client.Leased, asJSON bool) error {
-	if asJSON {
-		enc := json.NewEncoder(out)
-		for _, t := range tasks {
-			if err := enc.Encode(t); err != nil {
-				return err
-			}
-		}
-		return nil
+func fillLeased(t *table, tasks []client.Leased) {
+	t.row("ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT")
+	for _, task := range tasks {
+		t.row("%s\t%d\t%s\t%s\t%s",
+			task.ID, task.Attempt, task.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&task.Task), task.Receipt)
 	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprint(table, "ID\tATTEMPT\tLEASE ENDS\tPAYLOAD\tRECEIPT\n") // into the table's memory
-	for _, t := range tasks {
-		_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\n",
-			t.ID, t.Attempt, t.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&t.Task), t.Receipt)
-	}
-	return table.Flush()
 }
 
-// ackAll settles what was printed; only what went wrong is told.
+// ackAll acknowledges tasks and returns the refusals.
 func ackAll(cmd *cobra.Command, conn *client.Client, queue string, tasks []client.Leased) error {
 	var s client.Settlement
 	for _, t := range tasks {

@@ -3,12 +3,11 @@ package main
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
 )
@@ -20,14 +19,15 @@ type listFlags struct {
 	payload                  bool
 }
 
-func newList() *cobra.Command {
+func newTaskList() *cobra.Command {
 	var caller caller
 	var f listFlags
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List tasks",
-		Example: "  belfry list --state dead --queue reports\n  belfry list --due-before 1h --limit 0 --json | wc -l",
-		Args:    cobra.NoArgs,
+		Use:   "list",
+		Short: "List tasks",
+		Example: `  belfry task list --state dead --queue reports
+  belfry task list --due-before 1h --limit 0 --json | wc -l`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter(time.Now())
 			if err != nil {
@@ -42,15 +42,22 @@ func newList() *cobra.Command {
 	}
 	caller.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.states, "state", nil, "only tasks in these states")
-	flags.StringVar(&f.queue, "queue", "", "only tasks of this queue")
-	flags.StringVar(&f.prefix, "prefix", "", "only tasks whose id begins so")
-	flags.StringArrayVar(&f.labels, "label", nil,
-		"only tasks with this label, as in tenant=acme or tenant:acme; repeatable")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only tasks due before this instant, or within this time from now")
-	flags.BoolVar(&f.payload, "payload", false, "with payloads (seen in --json)")
-	flags.IntVar(&f.limit, "limit", 100, "stop after so many tasks; 0: list all")
+	flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states`")
+	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
+	flags.BoolVar(&f.payload, "payload", false, "with payloads (in --json)")
+	f.addFilterFlags(flags, 100, "list at most this many tasks; 0: all")
+	completeWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
+		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
 	return cmd
+}
+
+// addFilterFlags adds the flags that commands on tasks and on dead letters share.
+func (f *listFlags) addFilterFlags(flags *pflag.FlagSet, limit int, limitUsage string) {
+	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil,
+		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `time`: an instant, or a duration from now")
+	flags.IntVarP(&f.limit, "limit", "n", limit, limitUsage)
 }
 
 const maxPage = 1000
@@ -77,7 +84,8 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	return filter, err
 }
 
-// runList prints as it reads: a list may be longer than memory. With nothing to print it says so, beside the output.
+// runList prints tasks as it reads them, since a list may be longer than memory. Without any it prints the text of nothing
+// to the standard error.
 func runList(
 	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool, nothing string,
 ) error {
@@ -103,31 +111,30 @@ func runList(
 	return flush()
 }
 
-// printLines prints an object of JSON a line.
+// printLines prints a line of JSON for each task.
 func printLines(out io.Writer) (show func(*client.Task) error, flush func() error) {
 	enc := json.NewEncoder(out)
 	return func(t *client.Task) error { return enc.Encode(t) }, func() error { return nil }
 }
 
-const tableChunk = 1000 // columns are aligned within so many rows
+const tableChunk = 1000 // rows within which columns are aligned
 
 func printTable(out io.Writer) (show func(*client.Task) error, flush func() error) {
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	t := newTable()
 	rows := 0
-	show = func(t *client.Task) error {
+	show = func(task *client.Task) error {
 		if rows == 0 {
-			_, _ = fmt.Fprint(table, "ID\tSTATE\tFIRE AT\tQUEUE\tATTEMPTS\tTARGET\n") // into the table's memory
+			t.row("ID\tSTATE\tFIRE AT\tQUEUE\tATTEMPTS\tTARGET")
 		}
 		target := ""
-		if t.Target != nil {
-			target = t.Target.URL
+		if task.Target != nil {
+			target = task.Target.URL
 		}
-		_, err := fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\n",
-			t.ID, t.State, instant(t.FireAt), t.Queue, t.Attempts, target)
-		if rows++; err == nil && rows%tableChunk == 0 {
-			err = table.Flush()
+		t.row("%s\t%s\t%s\t%s\t%d\t%s", task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target)
+		if rows++; rows%tableChunk == 0 {
+			return t.print(out)
 		}
-		return err
+		return nil
 	}
-	return show, table.Flush
+	return show, func() error { return t.print(out) }
 }

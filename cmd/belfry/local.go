@@ -13,15 +13,17 @@ func newLocal() *cobra.Command {
 	var cfg local.Config
 	cmd := &cobra.Command{
 		Use:   "local [-- SERVE FLAGS]",
-		Short: "Run a cluster on this machine: N nodes as child processes on loopback",
-		Long: `Run a cluster on this machine: N nodes as child processes on loopback.
+		Short: "Run a cluster of child processes on this machine",
+		Long: `Run a cluster on this machine: nodes as child processes on loopback.
 
-The data folder is the cluster: run again on it, it goes on. Ctrl-C, SIGTERM and a closed terminal stop the nodes in
-order; under nohup a closed terminal does not. A node that dies is reported and left dead unless --restart is given;
-node-2's process id is in DATA/node-2/belfry.pid and its log in DATA/node-2/belfry.log. What follows -- goes to each
-node's serve, as in: belfry local -- --shards 24`,
-		Example: "  belfry local\n  belfry local --nodes 5 --data /tmp/five --http-port 9400 -- --log-level debug",
-		Args:    cobra.ArbitraryArgs,
+The data folder is the cluster: a later run on it continues with its tasks.
+Ctrl-C, SIGTERM and a closed terminal stop the nodes in order; under nohup a
+closed terminal does not. A node that dies is reported and left dead unless
+--restart is given. The process id of node-2 is in DATA/node-2/belfry.pid and
+its log in DATA/node-2/belfry.log. Arguments after -- go to each node's serve.`,
+		Example: `  belfry local
+  belfry local --nodes 5 --data /tmp/five --http-port 9400 -- --shards 24`,
+		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.ExtraArgs = args
 			cfg.Out = cmd.OutOrStdout()
@@ -29,9 +31,9 @@ node's serve, as in: belfry local -- --shards 24`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&cfg.Nodes, "nodes", 3, "how many nodes")
-	flags.StringVar(&cfg.DataDir, "data", "./belfry-data", "the cluster's folder")
-	flags.IntVar(&cfg.HTTPPort, "http-port", 8400, "HTTP port of the first node; the others count up. 0: free ones")
+	flags.IntVar(&cfg.Nodes, "nodes", 3, "number of nodes")
+	flags.StringVar(&cfg.DataDir, "data", "./belfry-data", "`folder` of the cluster")
+	flags.IntVar(&cfg.HTTPPort, "http-port", 8400, "HTTP `port` of the first node; the others count up; 0: free ones")
 	flags.BoolVar(&cfg.Restart, "restart", false, "start a node again that dies")
 	return cmd
 }

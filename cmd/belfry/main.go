@@ -36,10 +36,20 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
+// Groups of commands, as the help shows them.
+const (
+	runGroup   = "run"
+	callGroup  = "call"
+	checkGroup = "check"
+)
+
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "belfry",
-		Short:         "A clustered timer service: deliver this, then",
+		Use:   "belfry",
+		Short: "A clustered timer service: it delivers tasks over HTTP when they are due",
+		Example: `  belfry demo
+  belfry local
+  belfry task schedule hello --delay 10s --url http://127.0.0.1:9000/`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          knownCommand,
@@ -47,10 +57,12 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetVersionTemplate("belfry {{.Version}}\n")
-	root.PersistentFlags().String("config", "", "YAML file with settings: its keys are the command's flags")
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd.Flags(), os.LookupEnv) }
+	root.PersistentFlags().String("config", "", "YAML `file` with settings; its keys are the command's flags")
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return applySettings(cmd, os.LookupEnv) }
 	root.SetFlagErrorFunc(flagError)
-	root.AddGroup(&cobra.Group{ID: "run", Title: "Run:"}, &cobra.Group{ID: "call", Title: "Call a cluster:"})
+	wrapHelp(root)
+	root.AddGroup(&cobra.Group{ID: runGroup, Title: "Run nodes and receivers:"},
+		&cobra.Group{ID: callGroup, Title: "Call a cluster:"}, &cobra.Group{ID: checkGroup, Title: "Plan and check:"})
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group
@@ -58,14 +70,14 @@ func newRoot() *cobra.Command {
 			root.AddCommand(cmd)
 		}
 	}
-	add("run", newServe(), newLocal(), newDemo(), newListen(), newVerify(), newPlan())
-	add("call", newSchedule(), newCancel(), newGet(), newList(), newTouch(), newPatch(), newFire(), newBatch(), newQueue(),
-		newLease(), newSettle(), newAck(), newDead(), newCluster())
+	add(runGroup, newServe(), newLocal(), newDemo(), newListen())
+	add(callGroup, newTask(), newQueue(), newLease(), newDead(), newCluster())
+	add(checkGroup, newPlan(), newVerify())
 	root.AddCommand(newVersion())
 	return root
 }
 
-// errSaid is a failure that the command has told of already.
+// errSaid is a failure that the command has described already.
 var errSaid = errors.New("failed")
 
 func exitCode(err error) int {

@@ -87,7 +87,7 @@ func TestScheduleOnce(t *testing.T) {
 		problem.Task.State != client.Delivered || problem.Task.Revision != delivered.Revision {
 		t.Errorf("a repeat after the delivery: %d %+v", status, problem)
 	}
-	out, code := belfry(t, "schedule", "once", "--if-absent", "--in", "1s", "--url", hook.URL, "--addr", nodes[1])
+	out, code := belfry(t, "task", "schedule", "once", "--if-absent", "--delay", "1s", "--url", hook.URL, "--addr", nodes[1])
 	if code != 0 || !strings.HasPrefix(out, "task once is there already (delivered): nothing was changed\n") {
 		t.Errorf("the command: %d\n%s", code, out)
 	}

@@ -5,13 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/belfryhq/belfry/client"
 )
 
-// span is the value of a flag that takes a duration as the HTTP interface does.
+// span is the value of a flag that takes a duration in the forms of the HTTP interface.
 type span struct{ d *time.Duration }
 
 func newSpan(d *time.Duration, value time.Duration) span {
@@ -38,7 +35,7 @@ func (s span) Set(text string) error {
 
 func (s span) Type() string { return "duration" }
 
-// parseInto reads the duration of a flag; one that is not given leaves d.
+// parseInto reads the duration of a flag into d. An empty text leaves d.
 func parseInto(d *time.Duration, flag, text string) error {
 	if text == "" {
 		return nil
@@ -63,7 +60,7 @@ func parseEach(list *[]time.Duration, flag string, texts []string) error {
 	return nil
 }
 
-// parseAt reads the instant of a flag; one that is not given leaves at.
+// parseAt reads the instant of a flag into at. An empty text leaves at.
 func parseAt(at *time.Time, flag, text string) error {
 	if text == "" {
 		return nil
@@ -107,15 +104,4 @@ func pairs(m *map[string]string, flag string, entries []string, separators, form
 		(*m)[strings.TrimSpace(entry[:at])] = strings.TrimSpace(entry[at+1:])
 	}
 	return nil
-}
-
-// alias has a command take a flag by another name, too.
-func alias(cmd *cobra.Command, flag, other string) {
-	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
-		if name == other {
-			name = flag
-		}
-		return pflag.NormalizedName(name)
-	})
-	cmd.Flags().Lookup(flag).Usage += "; --" + other + " is the same"
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// peerKeyFlags name the files by which nodes know each other. Secrets are in files, never in flags.
+// peerKeyFlags name the files with which nodes prove to each other that they belong together. A secret is never a flag.
 type peerKeyFlags struct {
 	cert, key, ca, gossip string
 }
 
 func (f *peerKeyFlags) addFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&f.cert, "peer-cert", "", "this node's certificate (PEM), for <name>"+peer.NameSuffix+
+	flags.StringVar(&f.cert, "peer-cert", "", "PEM `file` with this node's certificate, for <name>"+peer.NameSuffix+
 		"; the four files go together, and without them --peer must be on loopback")
-	flags.StringVar(&f.key, "peer-key", "", "its private key (PEM)")
-	flags.StringVar(&f.ca, "peer-ca", "", "the authority whose certificates are believed (PEM)")
-	flags.StringVar(&f.gossip, "gossip-key-file", "", "32 random bytes in base64, the same on all nodes")
+	flags.StringVar(&f.key, "peer-key", "", "PEM `file` with its private key")
+	flags.StringVar(&f.ca, "peer-ca", "", "PEM `file` with the authority that signed the nodes' certificates")
+	flags.StringVar(&f.gossip, "gossip-key-file", "", "`file` with 32 random bytes in base64, the same on all nodes")
 }
 
-// load returns nil if no file is named.
+// load reads the files. It returns nil if none is named.
 func (f *peerKeyFlags) load() (*peer.Keys, error) {
 	given := 0
 	for _, file := range []string{f.cert, f.key, f.ca, f.gossip} {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
-// planFlags are a load and a machine as they are given.
+// planFlags describe a load and a machine on the command line.
 type planFlags struct {
 	tasks, rate, fires, payload, id string
 	memory, disk, write, network    string
@@ -21,14 +21,15 @@ func newPlan() *cobra.Command {
 	f := planFlags{load: capacity.DefaultWorkload(), machine: capacity.DefaultMachine()}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Work out how many nodes and shards a load needs, and what limits",
-		Long: `Work out how many nodes and shards a load needs, and what limits.
+		Short: "Compute the nodes and shards that a load needs, and its limit",
+		Long: `Compute how many nodes and shards a load needs, and which resource limits it.
 
-A plan is the fewest nodes that carry the busiest hour with room to spare, also while one of them is lost. What a task
-or an entry costs was measured: --costs lists it all, with how and where. Numbers may be written as 200k, 1.5M or 1e9,
-sizes as 300, 2KiB or 64GiB.`,
+A plan is the fewest nodes that carry the busiest hour with room to spare, also
+while one of them is lost. The costs of a task and of an entry were measured:
+--costs lists them, with how and where. Numbers may be written as 200k, 1.5M or
+1e9, sizes as 300, 2KiB or 64GiB.`,
 		Example: `  belfry plan --tasks 10M --rate 5k
-  belfry plan --tasks 1e9 --rate 200k --payload 300 --node-memory 128GiB --node-cores 32`,
+  belfry plan --tasks 1e9 --rate 200k --payload 300 --node-memory 128GiB`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPlan(cmd, &f) },
 	}
@@ -38,31 +39,31 @@ sizes as 300, 2KiB or 64GiB.`,
 
 func (f *planFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.tasks, "tasks", "1M", "tasks pending at once")
-	flags.StringVar(&f.rate, "rate", "1k", "schedules a second")
-	flags.StringVar(&f.fires, "fires", "", "fires a second; the rest is cancelled (default: as many as --rate)")
-	flags.StringVar(&f.payload, "payload", "200", "size of a payload")
-	flags.StringVar(&f.id, "id", "24", "size of an id")
-	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks, "share of the fires that are pushed to webhooks; "+
-		"consumers pull the others")
-	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "tasks that a call carries, on average")
-	flags.Var(newSpan(&f.load.KeepDone, f.load.KeepDone), "keep-done", "how long what has ended is remembered")
+	flags.StringVar(&f.tasks, "tasks", "1M", "`number` of tasks pending at once")
+	flags.StringVar(&f.rate, "rate", "1k", "`number` of schedules a second")
+	flags.StringVar(&f.fires, "fires", "", "`number` of fires a second; the rest is cancelled (default: as many as --rate)")
+	flags.StringVar(&f.payload, "payload", "200", "`size` of a payload")
+	flags.StringVar(&f.id, "id", "24", "`size` of an id")
+	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks,
+		"`share` of the fires that are pushed to webhooks; consumers pull the others")
+	flags.Float64Var(&f.load.Batch, "batch", f.load.Batch, "average `number` of tasks that a call carries")
+	flags.Var(newSpan(&f.load.KeepDone, f.load.KeepDone), "keep-done", "`duration` for which finished tasks are kept")
 	flags.IntVar(&f.load.Replication, "replication", f.load.Replication, "replicas of each task: 1, 3 or 5")
-	flags.IntVar(&f.load.Zones, "zones", f.load.Zones, "be ready to lose one of so many zones, rather than one node")
-	flags.StringVar(&f.memory, "node-memory", "64GiB", "memory of a node")
-	flags.Float64Var(&f.machine.Cores, "node-cores", f.machine.Cores, "cores of a node")
-	flags.StringVar(&f.disk, "disk", "1TiB", "disk of a node")
-	flags.StringVar(&f.write, "disk-write", "400MB", "bytes a second that its disk can write")
-	flags.Float64Var(&f.machine.Syncs, "syncs", f.machine.Syncs, "fsyncs a second that it can do")
-	flags.StringVar(&f.network, "network", "1.25GB", "bytes a second that its network carries, each way")
-	flags.BoolVar(&f.json, "json", false, "print JSON")
-	flags.BoolVar(&f.costs, "costs", false, "print what was measured, and nothing else")
+	flags.IntVar(&f.load.Zones, "zones", f.load.Zones, "be ready to lose one zone of this many, rather than one node")
+	flags.StringVar(&f.memory, "node-memory", "64GiB", "`size` of a node's memory")
+	flags.Float64Var(&f.machine.Cores, "node-cores", f.machine.Cores, "`number` of a node's cores")
+	flags.StringVar(&f.disk, "disk", "1TiB", "`size` of a node's disk")
+	flags.StringVar(&f.write, "disk-write", "400MB", "`bytes` a second that its disk can write")
+	flags.Float64Var(&f.machine.Syncs, "syncs", f.machine.Syncs, "`number` of fsyncs a second that it can do")
+	flags.StringVar(&f.network, "network", "1.25GB", "`bytes` a second that its network carries, each way")
+	flags.BoolVarP(&f.json, "json", "j", false, jsonUsage)
+	flags.BoolVar(&f.costs, "costs", false, "print the measured costs instead of a plan")
 }
 
 func runPlan(cmd *cobra.Command, f *planFlags) error {
 	costs := capacity.Measured()
 	if f.costs {
-		return show(cmd.OutOrStdout(), f.json, costs[:], func(out textTable) { showCosts(out, costs) })
+		return showEach(cmd.OutOrStdout(), f.json, costs[:], func(t *table) { fillCosts(t, costs) })
 	}
 	if err := f.parse(); err != nil {
 		return &usageError{err}
@@ -71,7 +72,7 @@ func runPlan(cmd *cobra.Command, f *planFlags) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	return show(cmd.OutOrStdout(), f.json, plan, func(out textTable) { showPlan(out, plan) })
+	return show(cmd.OutOrStdout(), f.json, plan, func(t *table) { fillPlan(t, plan) })
 }
 
 // parse reads the flags that are quantities.

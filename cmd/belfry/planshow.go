@@ -3,98 +3,70 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 )
 
-// textTable is a table in memory, to which writing does not fail.
-type textTable struct{ *tabwriter.Writer }
-
-func (t textTable) line(format string, args ...any) {
-	_, _ = fmt.Fprintf(t.Writer, format+"\n", args...)
-}
-
-// show prints v as JSON, or as a table.
-func show(out io.Writer, asJSON bool, v any, human func(textTable)) error {
-	if asJSON {
-		return printJSON(out, v)
-	}
-	var text strings.Builder
-	table := textTable{tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)}
-	human(table)
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(out, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func showCosts(out textTable, costs capacity.Costs) {
+func fillCosts(t *table, costs capacity.Costs) {
 	for _, c := range costs {
-		out.line("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
-		out.line("\t\t%s", c.How)
-		out.line("\t\t%s", c.On)
+		t.row("%s\t%g %s\t%s", c.Name, c.Value, c.Unit, c.What)
+		t.row("\t\t%s", c.How)
+		t.row("\t\t%s", c.On)
 	}
 }
 
-func showPlan(out textTable, p capacity.Plan) {
+func fillPlan(t *table, p capacity.Plan) {
 	w, m, f := p.Workload, p.Machine, p.Facts
-	out.line("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
+	t.row("load\t%s tasks pending, %s schedules and %s fires a second, %s of them by webhook; %s a call",
 		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
-	out.line("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
+	t.row("a task\t%d bytes of payload, %d of id: %.0f in the memory of each replica%s", w.Payload, w.ID, f.TaskBytes,
 		waits(f.Wait))
-	out.line("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
+	t.row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
 		size(m.Disk))
-	out.line("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
+	t.row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
 		p.Leads, p.Replicas, inherits(p))
-	out.line("limit\t%s, at %s of what is allowed", p.Needs[0].Resource, percent(p.Needs[0].Share()))
-	out.line("")
-	showNeeds(out, p)
-	out.line("")
-	out.line("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
+	t.row("limit\t%s, at %s of what is allowed", p.Needs[0].Resource, percent(p.Needs[0].Share()))
+	t.row("")
+	fillNeeds(t, p)
+	t.row("")
+	t.row("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
 		size(f.DiskSpace), f.PerSchedule)
-	out.line("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
+	t.row("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
 		messages(f.Idle), f.Idle.Beats, f.Idle.Control, 100*f.Idle.CPU)
-	out.line("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
-	showAdvice(out, p)
+	t.row("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
+	fillAdvice(t, p)
 }
 
-func showAdvice(out textTable, p capacity.Plan) {
+func fillAdvice(t *table, p capacity.Plan) {
 	for _, text := range p.Warnings {
-		out.line("")
+		t.row("")
 		for i, line := range wrap(text, 100) {
-			out.line("%s\t%s", [2]string{"note"}[min(i, 1)], line)
+			t.row("%s\t%s", [2]string{"note"}[min(i, 1)], line)
 		}
 	}
 	for i, command := range p.Serve {
 		if i == 0 {
-			out.line("")
+			t.row("")
 		}
-		out.line("run\t%s", command)
+		t.row("run\t%s", command)
 	}
 }
 
-func showNeeds(out textTable, p capacity.Plan) {
+func fillNeeds(t *table, p capacity.Plan) {
 	lost := "-"
 	if p.Lost > 0 {
 		lost = fmt.Sprintf("%d LOST", p.Lost)
 	}
-	out.line("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF WHAT IS ALLOWED\tMOSTLY", lost)
+	t.row("BUSIEST NODE\tUSUALLY\t%s\tOF\tUSED OF WHAT IS ALLOWED\tMOSTLY", lost)
 	for _, n := range p.Needs {
 		after := quantity(n.Unit, n.Lost)
 		if p.Lost == 0 {
 			after = "-"
 		}
-		out.line("%s\t%s\t%s\t%s\t%s\t%s", n.Resource, quantity(n.Unit, n.Usual), after, quantity(n.Unit, n.Have),
+		t.row("%s\t%s\t%s\t%s\t%s\t%s", n.Resource, quantity(n.Unit, n.Usual), after, quantity(n.Unit, n.Have),
 			percent(n.Share()), mostly(n.Parts))
 	}
 }

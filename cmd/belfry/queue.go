@@ -3,9 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -13,11 +11,15 @@ import (
 )
 
 func newQueue() *cobra.Command {
-	return group(&cobra.Command{Use: "queue", Short: "Say how queues are handled, and see what is in them"},
-		newQueueSet(), newQueuePatch(), newQueuePause(), newQueueResume(), newQueueGet(), newQueueList(), newQueueDelete())
+	return group(&cobra.Command{
+		Use:   "queue",
+		Short: "Set the policies of queues, and see their contents",
+		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20
+  belfry queue get orders`,
+	}, newQueueSet(), newQueuePatch(), newQueuePause(), newQueueResume(), newQueueGet(), newQueueList(), newQueueDelete())
 }
 
-// group makes a command of commands.
+// group makes a command of commands: it prints its help.
 func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	parent.Args = knownCommand
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -29,33 +31,21 @@ func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 }
 
 func newQueueGet() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return newQueueCall(&cobra.Command{
 		Use:   "get NAME",
 		Short: "Show a queue's policy and counts",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			q, err := conn.Queue(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, q, func(w io.Writer) { showQueue(w, q) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+		Example: `  belfry queue get orders
+  belfry queue get orders --json | jq .counts.ready`,
+	}, (*client.Client).Queue)
 }
 
 func newQueueDelete() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Take a queue's policy away; refused while it has tasks",
-		Args:  cobra.ExactArgs(1),
+		Use:     "delete NAME",
+		Short:   "Delete a queue's policy; refused while the queue has tasks",
+		Example: `  belfry queue delete orders`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -64,8 +54,8 @@ func newQueueDelete() *cobra.Command {
 			if err := conn.DeleteQueue(cmd.Context(), args[0]); err != nil {
 				return err
 			}
-			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "%s has no policy any more\n", args[0]) // into the table's memory
+			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *table) {
+				t.row("%s has no policy any more", args[0])
 			})
 		},
 	}
@@ -78,7 +68,9 @@ func newQueueList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the queues that have a policy or a task",
-		Args:  cobra.NoArgs,
+		Example: `  belfry queue list
+  belfry queue list --json | jq -r 'select(.paused) | .queue'`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -92,36 +84,34 @@ func newQueueList() *cobra.Command {
 }
 
 func listQueues(cmd *cobra.Command, conn *client.Client, asJSON bool) error {
-	enc := json.NewEncoder(cmd.OutOrStdout())
-	table := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 0, 2, ' ', 0)
+	lines, t := json.NewEncoder(cmd.OutOrStdout()), newTable()
 	if !asJSON {
-		_, _ = fmt.Fprint(table, "QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE\n")
+		t.row("QUEUE\tTO\tSCHEDULED\tREADY\tFIRING\tLEASED\tRETRYING\tDEAD\tOLDEST OVERDUE")
 	}
 	n := 0
 	for q, err := range conn.Queues(cmd.Context()) {
 		if err == nil && asJSON {
-			err = enc.Encode(q)
+			err = lines.Encode(q)
 		}
 		if err != nil {
 			return err
 		}
 		if n++; !asJSON {
-			queueRow(table, q)
+			addQueue(t, q)
 		}
 	}
 	if n == 0 {
 		cmd.PrintErrln("no queue has a policy or a task")
 	}
-	return table.Flush()
+	return t.print(cmd.OutOrStdout())
 }
 
-// queueRow fills the table; writing into its memory does not fail.
-func queueRow(w io.Writer, q *client.Queue) {
+func addQueue(t *table, q *client.Queue) {
 	c := q.Counts
 	if c == nil {
 		c = new(client.QueueCounts)
 	}
-	_, _ = fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing,
+	t.row("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s", q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing,
 		c.Leased, c.Retrying, c.Dead, overdue(c))
 }
 
@@ -143,34 +133,34 @@ func overdue(c *client.QueueCounts) string {
 	return instant(*c.OldestOverdue)
 }
 
-// showQueue prints a queue as a table of what is set.
-func showQueue(w io.Writer, q *client.Queue) {
-	row := func(name string, value any) {
-		if text := fmt.Sprint(value); text != "" && text != "0" && text != "0s" {
-			_, _ = fmt.Fprintf(w, "%s\t%s\n", name, text) // into the table's memory
+// fillQueue adds the fields of a queue that are set.
+func fillQueue(t *table, q *client.Queue) {
+	field := func(name string, value any) {
+		if text := fmt.Sprint(value); text != "0" && text != "0s" {
+			t.field(name, text)
 		}
 	}
-	row("queue", q.Name)
-	row("to", receiver(q))
-	row("retry", retry(q.Retry))
-	row("max in flight", q.MaxInFlight)
-	row("max per second", q.MaxPerSecond)
-	row("batch max", q.BatchMax)
-	row("keep done", q.KeepDone)
-	row("keep dead", q.KeepDead)
-	row("signed with", strings.Join(q.Secrets, " "))
+	field("queue", q.Name)
+	field("to", receiver(q))
+	field("retry", retry(q.Retry))
+	field("max in flight", q.MaxInFlight)
+	field("max per second", q.MaxPerSecond)
+	field("batch max", q.BatchMax)
+	field("keep done", q.KeepDone)
+	field("keep dead", q.KeepDead)
+	field("signed with", strings.Join(q.Secrets, " "))
 	c := q.Counts
 	if c == nil {
 		return
 	}
-	row("scheduled", fmt.Sprintf("%d, of which due within 1m %d, 1h %d, 1d %d", c.Scheduled+c.Retrying, c.Due1m, c.Due1h,
+	field("scheduled", fmt.Sprintf("%d, of which due within 1m %d, 1h %d, 1d %d", c.Scheduled+c.Retrying, c.Due1m, c.Due1h,
 		c.Due1d))
-	row("ready", c.Ready)
-	row("oldest overdue", overdue(c))
-	row("firing", c.Firing)
-	row("leased", c.Leased)
-	row("retrying", c.Retrying)
-	row("dead", c.Dead)
-	row("delivered", c.Delivered)
-	row("cancelled", c.Cancelled)
+	field("ready", c.Ready)
+	field("oldest overdue", overdue(c))
+	field("firing", c.Firing)
+	field("leased", c.Leased)
+	field("retrying", c.Retrying)
+	field("dead", c.Dead)
+	field("delivered", c.Delivered)
+	field("cancelled", c.Cancelled)
 }

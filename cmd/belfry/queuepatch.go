@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,14 +16,17 @@ func newQueuePatch() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "patch NAME",
 		Short: "Change a queue's policy in one step",
-		Long: `Change what the flags say of a queue's policy, in one step.
+		Long: `Change the given fields of a queue's policy, in one step. The others stay as
+they are.
 
-Patches that are made at the same time are all in force afterwards. A queue without a policy gets one.
+Patches that are made at the same time are all in force afterwards. A queue
+without a policy gets one.
 
-An empty value, or 0, sets a field back to its default, as in queue set. Headers are merged with those there are; one
-without a value is removed.`,
-		Example: "  belfry queue patch orders --max-in-flight 20 --keep-done 1d",
-		Args:    cobra.ExactArgs(1),
+An empty value, or 0, sets a field back to its default, as in queue set.
+Headers are merged with those there are; one without a value is removed.`,
+		Example: `  belfry queue patch orders --max-in-flight 20 --keep-done 1d
+  belfry queue patch orders --max-in-flight 0`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags().Changed)
 			if err != nil {
@@ -41,33 +43,36 @@ without a value is removed.`,
 }
 
 func newQueuePause() *cobra.Command {
-	return newQueueCall("pause NAME", "Pause a queue: attempts and leases under way go on, and none begins",
-		(*client.Client).PauseQueue)
+	return newQueueCall(&cobra.Command{
+		Use:     "pause NAME",
+		Short:   "Pause a queue: attempts and leases under way go on, none begins",
+		Example: `  belfry queue pause orders`,
+	}, (*client.Client).PauseQueue)
 }
 
 func newQueueResume() *cobra.Command {
-	return newQueueCall("resume NAME", "End a queue's pause", (*client.Client).ResumeQueue)
+	return newQueueCall(&cobra.Command{
+		Use:     "resume NAME",
+		Short:   "End a queue's pause",
+		Example: `  belfry queue resume orders`,
+	}, (*client.Client).ResumeQueue)
 }
 
-// newQueueCall is a command that changes a queue and takes nothing but its name.
-func newQueueCall(use, short string,
+// newQueueCall completes a command that takes the name of a queue and prints the queue.
+func newQueueCall(cmd *cobra.Command,
 	call func(*client.Client, context.Context, string) (*client.Queue, error)) *cobra.Command {
 	var caller caller
-	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
-				return call(conn, cmd.Context(), args[0])
-			})
-		},
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
+			return call(conn, cmd.Context(), args[0])
+		})
 	}
 	caller.addFlags(cmd)
 	return cmd
 }
 
-// queueCall makes a call and shows the policy that came of it.
+// queueCall makes a call and prints the queue that it returns.
 func (c *caller) queueCall(cmd *cobra.Command, call func(*client.Client) (*client.Queue, error)) error {
 	conn, err := c.connect()
 	if err != nil {
@@ -77,10 +82,10 @@ func (c *caller) queueCall(cmd *cobra.Command, call func(*client.Client) (*clien
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, q, func(w io.Writer) { showQueue(w, q) })
+	return c.show(cmd, q, func(t *table) { fillQueue(t, q) })
 }
 
-// patch is the change that the given flags say.
+// patch returns the change that the given flags describe.
 func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, error) {
 	p := client.QueuePatch{MaxInFlight: f.maxInFlight, MaxPerSecond: f.maxPerSecond, BatchMax: f.batchMax}
 	if !slices.ContainsFunc(queuePatchable, given) {

@@ -20,7 +20,7 @@ func TestQueueGetAndList(t *testing.T) {
 			t.Errorf("%d: no %q in\n%s", code, want, out)
 		}
 	}
-	if out, _ := belfry(t, "queue", "get", "q", "--addr", s.url, "--json"); !strings.Contains(out, `"due_1m": 1`) {
+	if out, _ := belfry(t, "queue", "get", "q", "--addr", s.url, "--json"); !strings.Contains(out, `"due_1m":1`) {
 		t.Errorf("%s", out)
 	}
 	s = serveOne(t, 200, `{"queues":[`+keptQueue+`,{"queue":"r"}],"next_cursor":null}`)
@@ -89,18 +89,18 @@ const leased = `{"tasks":[{"id":"a","payload":{"n": 1},"attempt":2,"fence":9,"re
 
 func TestLease(t *testing.T) {
 	s := serveOne(t, 200, leased)
-	out, code := belfry(t, "lease", "q", "--addr", s.url, "--max", "5", "--wait", "2s", "--lease", "1m")
+	out, code := belfry(t, "lease", "take", "q", "--addr", s.url, "--max", "5", "--wait", "2s", "--lease", "1m")
 	if code != 0 || !strings.Contains(out, "r1") || !strings.Contains(out, `{"n": 1}`) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	if s.uri != "/v1/queues/q/lease" || s.body != `{"max":5,"wait":"2s","lease":"1m0s"}` {
 		t.Errorf("sent %+v", s)
 	}
-	if out, _ := belfry(t, "lease", "q", "--addr", s.url, "--json"); !strings.Contains(out, `"receipt":"r1"`) {
+	if out, _ := belfry(t, "lease", "take", "q", "--addr", s.url, "--json"); !strings.Contains(out, `"receipt":"r1"`) {
 		t.Errorf("%s", out)
 	}
 	s = serveOne(t, 200, `{"tasks":[]}`)
-	if out, code := belfry(t, "lease", "q", "--addr", s.url, "--ack"); code != 0 || out != "no task is ready in queue q\n" {
+	if out, code := belfry(t, "lease", "take", "q", "--addr", s.url, "--ack"); code != 0 || out != "no task is ready in queue q\n" {
 		t.Errorf("%d %s", code, out)
 	}
 }
@@ -109,7 +109,7 @@ func TestLease(t *testing.T) {
 func TestNothingIsSaidBesideTheOutput(t *testing.T) {
 	s := serveOne(t, 200, `{"tasks":[],"queues":[],"next_cursor":null}`)
 	for args, want := range map[string]string{
-		"lease q --json": "no task is ready in queue q\n", "list --json": "no task was found\n",
+		"lease take q --json": "no task is ready in queue q\n", "task list --json": "no task was found\n",
 		"dead list q --json": "no dead letter was found in queue q\n", "queue list --json": "no queue has a policy or a task\n",
 	} {
 		root := newRoot()
@@ -145,7 +145,7 @@ func TestQueuePatch(t *testing.T) {
 func TestSettle(t *testing.T) {
 	s := serveOne(t, 200, `{"results":[{"receipt":"r1","id":"a","status":200},{"receipt":"r2","id":"b","status":409,
 		"problem":{"status":409,"title":"The receipt's lease has ended."}}]}`)
-	out, code := belfry(t, "settle", "q", "--addr", s.url, "--ack", "r1", "--nack", "r2", "--delay", "0s", "--reason", "late")
+	out, code := belfry(t, "lease", "settle", "q", "--addr", s.url, "--ack", "r1", "--nack", "r2", "--delay", "0s", "--reason", "late")
 	if code != exitFailed || !strings.Contains(out, "lease has ended") {
 		t.Errorf("%d\n%s", code, out)
 	}
@@ -153,7 +153,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("sent %s", s.body)
 	}
 	s = serveOne(t, 200, `{"results":[{"receipt":"r1","id":"a","status":200}]}`)
-	if out, code := belfry(t, "ack", "q", "r1", "--addr", s.url, "--json"); code != 0 || !strings.Contains(out, `"status": 200`) {
+	if out, code := belfry(t, "lease", "ack", "q", "r1", "--addr", s.url, "--json"); code != 0 || !strings.Contains(out, `"status":200`) {
 		t.Errorf("%d\n%s", code, out)
 	}
 }
@@ -179,7 +179,7 @@ func TestDead(t *testing.T) {
 
 func TestScheduleWithJitter(t *testing.T) {
 	s := serveOne(t, 201, taskJSON)
-	out, code := belfry(t, "schedule", "a", "--addr", s.url, "--in", "1h", "--jitter", "10m", "--queue", "q")
+	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--jitter", "10m", "--queue", "q")
 	if code != 0 || s.body != `{"queue":"q","delay":"1h0m0s","jitter":"10m0s"}` {
 		t.Errorf("%d, sent %s\n%s", code, s.body, out)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -14,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// queueFlags are a queue's policy on the command line. Only those that are given change anything.
+// queueFlags describe a queue's policy on the command line. Only given flags change anything.
 type queueFlags struct {
 	url                     string
 	headers                 []string
@@ -37,33 +36,31 @@ func newQueueSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Set a queue's policy",
-		Long: `Set what the flags say of a queue's policy; the rest of it stays as it is, unless --reset is given.
+		Long: `Set the given fields of a queue's policy. The others stay as they are, unless
+--reset is given.
 
-An empty value, or 0, sets a field back to its default: --url "" makes it a queue that consumers pull, --max-in-flight 0
-takes the limit away. Where others change the policy at the same time, use queue patch.
+An empty value, or 0, sets a field back to its default: --url "" makes it a
+queue that consumers pull, --max-in-flight 0 takes the limit away. Where others
+change the policy at the same time, use queue patch.
 
-Secrets are never given as flags. --generate-secret makes one, writes it into a new file for the receiver, and keeps the
-newest one so far beside it until --newest-secret-only ends the change.`,
-		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 --generate-secret orders.secret
+Secrets are never given as flags. --generate-secret makes one, writes it into a
+new file for the receiver, and keeps the newest one so far beside it until
+--newest-secret-only ends the change.`,
+		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 \
+    --generate-secret orders.secret
   belfry queue set orders --header 'X-Shop: 1' --attempt-timeout 30s`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			q, err := f.current(cmd, conn, args[0])
-			if err != nil {
-				return err
-			}
-			if err := f.apply(cmd.Flags().Changed, q); err != nil {
-				return &usageError{err}
-			}
-			kept, err := conn.PutQueue(cmd.Context(), *q)
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, kept, func(w io.Writer) { showQueue(w, kept) })
+			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
+				q, err := f.current(cmd, conn, args[0])
+				if err != nil {
+					return nil, err
+				}
+				if err := f.apply(cmd.Flags().Changed, q); err != nil {
+					return nil, &usageError{err}
+				}
+				return conn.PutQueue(cmd.Context(), *q)
+			})
 		},
 	}
 	caller.addFlags(cmd)
@@ -73,37 +70,40 @@ newest one so far beside it until --newest-secret-only ends the change.`,
 
 func (f *queueFlags) addFlags(flags *pflag.FlagSet) {
 	f.addPatchable(flags)
-	flags.StringArrayVar(&f.secretFiles, "secret-file", nil, "sign with the secret in this file; twice: the newest first")
-	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil, "sign with the secret in this environment variable; repeatable")
-	flags.StringVar(&f.generate, "generate-secret", "", "make a new secret and write it into this new file")
+	flags.StringArrayVar(&f.secretFiles, "secret-file", nil,
+		"sign with the secret in this `file`; given twice, the newest comes first")
+	flags.StringArrayVar(&f.secretEnvs, "secret-env", nil,
+		"sign with the secret in this environment `variable`; repeatable")
+	flags.StringVar(&f.generate, "generate-secret", "", "make a new secret and write it into this new `file`")
 	flags.BoolVar(&f.newestOnly, "newest-secret-only", false, "forget the older secret: the receiver has changed over")
-	flags.BoolVar(&f.reset, "reset", false, "begin with the defaults instead of what there is")
+	flags.BoolVar(&f.reset, "reset", false, "begin with the defaults instead of the policy in force")
 }
 
-// queuePatchable are the flags of addPatchable.
+// queuePatchable are the names of the flags that addPatchable adds.
 var queuePatchable = []string{
 	"url", "header", "attempt-timeout", "max-attempts", "min-backoff", "max-backoff", "retry-delays", "max-in-flight",
 	"max-per-second", "batch-max", "paused", "keep-done", "keep-dead",
 }
 
-// addPatchable adds the flags for what one step can change: all but secrets.
+// addPatchable adds the flags for the fields that one step can change: all but secrets.
 func (f *queueFlags) addPatchable(flags *pflag.FlagSet) {
-	flags.StringVar(&f.url, "url", "", "where tasks without a target go; empty: consumers pull them")
-	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
-	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
-	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
-	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
-	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+	flags.StringVarP(&f.url, "url", "u", "", "deliver tasks without a target to this `url`; empty: consumers pull them")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, headerUsage)
+	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", attemptTimeoutUsage)
+	flags.IntVar(&f.maxAttempts, "max-attempts", 0, maxAttemptsUsage)
+	flags.StringVar(&f.minBackoff, "min-backoff", "", minBackoffUsage)
+	flags.StringVar(&f.maxBackoff, "max-backoff", "", maxBackoffUsage)
 	flags.StringSliceVar(&f.delays, "retry-delays", nil, retryDelaysUsage)
-	flags.IntVar(&f.maxInFlight, "max-in-flight", 0, "attempts and leases under way in the whole cluster")
-	flags.Float64Var(&f.maxPerSecond, "max-per-second", 0, "attempts begun and leases given in the whole cluster")
-	flags.IntVar(&f.batchMax, "batch-max", 0, "tasks in one request")
-	flags.BoolVar(&f.paused, "paused", false, "begin nothing; what is under way goes on")
-	flags.StringVar(&f.keepDone, "keep-done", "", "how long finished tasks can be read")
-	flags.StringVar(&f.keepDead, "keep-dead", "", "how long dead letters are kept")
+	flags.IntVar(&f.maxInFlight, "max-in-flight", 0, "most attempts and leases under way in the whole cluster")
+	flags.Float64Var(&f.maxPerSecond, "max-per-second", 0,
+		"most attempts begun and leases given a second in the whole cluster")
+	flags.IntVar(&f.batchMax, "batch-max", 0, "most tasks in one request")
+	flags.BoolVar(&f.paused, "paused", false, "begin nothing; attempts and leases under way go on")
+	flags.StringVar(&f.keepDone, "keep-done", "", "`duration` for which finished tasks can be read")
+	flags.StringVar(&f.keepDead, "keep-dead", "", "`duration` for which dead letters are kept")
 }
 
-// current is what the flags change.
+// current returns the policy that the flags change.
 func (f *queueFlags) current(cmd *cobra.Command, conn *client.Client, name string) (*client.Queue, error) {
 	if f.reset {
 		return &client.Queue{Name: name}, nil
@@ -140,7 +140,7 @@ func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error 
 	return f.setSecrets(q)
 }
 
-// setSpan sets a duration that is given, to none if it is empty.
+// setSpan sets a duration whose flag is given; an empty text means none.
 func setSpan(given func(string) bool, d *time.Duration, flag, text string) error {
 	if !given(flag) {
 		return nil
@@ -198,7 +198,7 @@ func (f *queueFlags) setRetry(given func(string) bool, q *client.Queue) error {
 	return err
 }
 
-// setSecrets puts secrets in place of those there are, or a new one before them.
+// setSecrets replaces the secrets, or puts a new one before them.
 func (f *queueFlags) setSecrets(q *client.Queue) error {
 	var secrets []string
 	for _, path := range f.secretFiles {

@@ -35,66 +35,70 @@ func newServe() *cobra.Command {
 		Short: "Run one node",
 		Long: `Run one node: alone, or with others.
 
-Alone it needs nothing but a data folder. The first nodes of a cluster, three or five, are each given the peer
-addresses of the others by --join and their number by --bootstrap-expect; whoever comes later only needs --join. Once
-the data folder belongs to a cluster, it is enough: the addresses of the others are kept in it. Only when all nodes
-move at once does each need one --join again.
+Alone it needs nothing but a data folder. The first nodes of a cluster, three or
+five, each get the peer addresses of the others by --join, and their number by
+--bootstrap-expect. A node that comes later needs --join only. Once the data
+folder belongs to a cluster it is enough: it keeps the addresses of the others.
+Only when all nodes move at once does each need one --join again.
 
-Ctrl-C and SIGTERM stop it in order, a second one at once. SIGHUP is logged and changes nothing.`,
+Ctrl-C and SIGTERM stop it in order, a second one at once. SIGHUP is logged and
+changes nothing.`,
 		Example: `  belfry serve --data /var/lib/belfry
-  belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 --join 127.0.0.1:8501,127.0.0.1:8502 \
-    --bootstrap-expect 3`,
+  belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
+    --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
+  BELFRY_SERVE_DATA=/var/lib/belfry BELFRY_SERVE_LOG_FORMAT=json belfry serve`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), &f, cmd.ErrOrStderr()) },
 	}
 	f.addFlags(cmd.Flags())
+	completeWords(cmd, "log-store", "wal", "boltdb")
+	completeWords(cmd, "timing", "fast", "lan", "wan")
+	completeWords(cmd, "log-level", "debug", "info", "warn", "error")
+	completeWords(cmd, "log-format", "text", "json")
 	return cmd
 }
 
 func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	c := &f.node
-	flags.StringVar(&c.DataDir, "data", c.DataDir, "the node's folder: its log, its tasks, its identity")
-	flags.StringVar(&c.Name, "name", c.Name, "a label for people (default: the host's name)")
-	flags.StringVar(&c.HTTPAddr, "http", c.HTTPAddr, "where callers are served")
-	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP,
-		"where callers should be told to find it (default: --http)")
-	flags.StringArrayVar(&c.AllowHosts, "allow-host", nil,
-		"callers may reach the API by this host name too, as through a load balancer; localhost, IP\n"+
-			"addresses and the names in --http and --advertise-http always may; repeatable")
-	flags.StringArrayVar(&c.AllowOrigins, "allow-origin", nil,
-		"web pages of this origin may call the API, such as https://app.example; repeatable")
-	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "where other nodes are answered, over TCP and UDP")
-	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer, "where other nodes dial it (default: --peer)")
+	flags.StringVar(&c.DataDir, "data", c.DataDir, "`folder` of the node's log, tasks and identity")
+	flags.StringVar(&c.Name, "name", c.Name, "`label` for people (default: the host's name)")
+	flags.StringVar(&c.HTTPAddr, "http", c.HTTPAddr, "`address` at which callers are served")
+	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP, "`address` that callers are given (default: --http)")
+	flags.StringSliceVar(&c.AllowHosts, "allow-host", nil, "further host `name` under which callers reach the API, such as "+
+		"a load balancer's; localhost, IP addresses and the names in --http and --advertise-http are always allowed; "+
+		"repeatable")
+	flags.StringSliceVar(&c.AllowOrigins, "allow-origin", nil,
+		"`origin` whose web pages may call the API, such as https://app.example; repeatable")
+	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
+	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer, "`address` that other nodes dial (default: --peer)")
 	f.keys.addFlags(flags)
-	flags.StringSliceVar(&c.Join, "join", nil, "peer addresses of other nodes")
-	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "how many nodes form a new cluster: 1, 3 or 5")
-	flags.IntVar(&c.Shards, "shards", 0,
-		"of a new cluster; none can be added later (default: 4 for each node that forms it, or one for\n"+
-			"every two of this node's processors if that is less)")
-	flags.StringVar(&c.LogStore, "log-store", c.LogStore, "what holds the log: wal or boltdb")
-	flags.StringVar(&c.Timing, "timing", c.Timing, "how soon a silent leader is replaced: fast, lan or wan")
-	flags.StringArrayVar(&f.webhookCIDRs, "allow-webhook-cidr", nil,
-		"deliver to these addresses too, though they are not public; repeatable")
+	flags.StringSliceVar(&c.Join, "join", nil, "peer `addresses` of other nodes")
+	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
+	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node that "+
+		"forms it, or one for every two of this node's processors if that is less)")
+	flags.StringVar(&c.LogStore, "log-store", c.LogStore, "`kind` of store for the log: wal or boltdb")
+	flags.StringVar(&c.Timing, "timing", c.Timing, "`pace` at which a silent leader is replaced: fast, lan or wan")
+	flags.StringSliceVar(&f.webhookCIDRs, "allow-webhook-cidr", nil,
+		"`network` of receivers to deliver to although it is not public; repeatable")
 	flags.StringVar(&f.brokers, "brokers", "",
-		"YAML file: the message brokers that tasks may be published to, and who we are there")
-	flags.StringArrayVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
-		"publish to any broker at these addresses, without credentials; repeatable")
+		"YAML `file` with the message brokers that tasks may be published to, and the credentials there")
+	flags.StringSliceVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
+		"`network` of brokers to publish to without credentials; repeatable")
 	flags.Var(newSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
-		"a node whose clock is further from the others' leads nothing")
-	flags.StringVar(&f.minFreeDisk, "min-free-disk", "",
-		"with less room for its data the node leads only what nobody else can, and nothing new is\n"+
-			"scheduled there: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or 5% if that is less)")
-	flags.StringVar(&f.memoryLimit, "memory-limit", "",
-		"memory that the node may use: 2GiB, 50% of what there is, or 0 for no limit. From three quarters\n"+
-			"of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of what there is)")
+		"`duration`; a node whose clock is further from the others' leads nothing")
+	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards that "+
+		"no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or 5% if that "+
+		"is less)")
+	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or 0 "+
+		"for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the machine's)")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
-		"attempts in flight per shard and receiver, at first: it adapts (default 16)")
-	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
-	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&c.PIDFile, "pid-file", "", "write the process id there")
+		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
+	flags.StringVar(&f.logLevel, "log-level", "info", "lowest `level` in the log: debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
+	flags.StringVar(&c.PIDFile, "pid-file", "", "`file` that holds the process id while the node runs")
 	flags.IntVar(&c.QueueMetrics, "queue-metrics", c.QueueMetrics,
-		"queues with metrics of their own: those with a policy, then the largest; the rest is added up")
-	flags.StringVar(&c.ProfileAddr, "pprof", "", "serve Go's profiles at this address; keep it private")
+		"queues with metrics of their own: those with a policy, then the largest; the others are added up")
+	flags.StringVar(&c.ProfileAddr, "pprof", "", "private `address` at which Go's profiles are served")
 }
 
 // runServe runs a node until the context ends.

@@ -8,13 +8,15 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v3"
 )
 
-// applySettings gives every flag that is not on the command line its value of the environment or of the file.
-func applySettings(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
-	if err := applyEnv(flags, lookupEnv); err != nil {
+// applySettings gives every flag that is not on the command line its value from the environment or from the file.
+func applySettings(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
+	flags := cmd.Flags()
+	if err := applyEnv(cmd, lookupEnv); err != nil {
 		return &usageError{err}
 	}
 	path, err := flags.GetString("config")
@@ -34,22 +36,46 @@ func applySettings(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) 
 	return nil
 }
 
-func envName(flag string) string {
-	return "BELFRY_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+// isCall reports whether a command calls a cluster.
+func isCall(cmd *cobra.Command) bool {
+	for cmd.HasParent() && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	return cmd.GroupID == callGroup
 }
 
-// settable: all flags but those that only ask for something to be printed.
+// addrVariable sets --addr of every command that calls a cluster.
+const addrVariable = "BELFRY_ADDR"
+
+// variable returns the name of the environment variable that sets a flag; it is empty if none does. A variable belongs
+// to one command, so that what is meant for a node cannot steer a demo. Commands that call a cluster take only its
+// address from the environment: what they change stands on the command line.
+func variable(cmd *cobra.Command, f *pflag.Flag) string {
+	switch {
+	case !settable(f):
+		return ""
+	case !isCall(cmd):
+		_, path, _ := strings.Cut(cmd.CommandPath(), " ")
+		return "BELFRY_" + strings.ToUpper(strings.NewReplacer("-", "_", " ", "_").Replace(path+" "+f.Name))
+	case f.Name == "addr":
+		return addrVariable
+	}
+	return ""
+}
+
+// settable reports whether a flag is a setting, rather than a request to print something.
 func settable(f *pflag.Flag) bool { return f.Name != "help" && f.Name != "version" }
 
-func applyEnv(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+func applyEnv(cmd *cobra.Command, lookupEnv func(string) (string, bool)) error {
 	var errs []error
-	flags.VisitAll(func(f *pflag.Flag) {
-		value, set := lookupEnv(envName(f.Name))
-		if f.Changed || !set || !settable(f) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := variable(cmd, f)
+		value, set := lookupEnv(name)
+		if f.Changed || !set || name == "" {
 			return
 		}
-		if err := flags.Set(f.Name, value); err != nil {
-			errs = append(errs, plainValue(envName(f.Name), err))
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			errs = append(errs, plainValue(name, err))
 		}
 	})
 	return errors.Join(errs...)

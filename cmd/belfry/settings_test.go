@@ -1,33 +1,41 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-func testFlags() *pflag.FlagSet {
-	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+// testCommand is a command for `belfry run`.
+func testCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "run"}
+	flags := cmd.Flags()
 	flags.String("config", "", "")
 	flags.String("data-dir", "default", "")
 	flags.Int("shards", 12, "")
 	flags.Duration("max-offset", time.Second, "")
 	flags.StringSlice("join", nil, "")
 	flags.Bool("json", false, "")
-	return flags
+	(&cobra.Command{Use: "belfry"}).AddCommand(cmd)
+	return cmd
 }
 
+func testFlags() *pflag.FlagSet { return testCommand().Flags() }
+
 func TestNearerWins(t *testing.T) {
-	env := map[string]string{"BELFRY_SHARDS": "2", "BELFRY_DATA_DIR": "env"}
+	env := map[string]string{"BELFRY_RUN_SHARDS": "2", "BELFRY_RUN_DATA_DIR": "env", "BELFRY_MAX_OFFSET": "4s"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
-	flags := testFlags()
+	cmd := testCommand()
+	flags := cmd.Flags()
 	if err := flags.Parse([]string{"--shards", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := applyEnv(flags, lookup); err != nil {
+	if err := applyEnv(cmd, lookup); err != nil {
 		t.Fatal(err)
 	}
 	if err := applyFile(flags, "f", []byte("shards: 3\ndata-dir: file\nmax-offset: 3s\n")); err != nil {
@@ -53,12 +61,12 @@ func TestLists(t *testing.T) {
 			t.Errorf("%q: %v, %v", file, got, err)
 		}
 	}
-	flags := testFlags()
-	lookup := func(name string) (string, bool) { return "a:1,b:2", name == "BELFRY_JOIN" }
-	if err := applyEnv(flags, lookup); err != nil {
+	cmd := testCommand()
+	lookup := func(name string) (string, bool) { return "a:1,b:2", name == "BELFRY_RUN_JOIN" }
+	if err := applyEnv(cmd, lookup); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := flags.GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
+	if got, err := cmd.Flags().GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
@@ -90,26 +98,65 @@ func TestFilesThatAreRefused(t *testing.T) {
 }
 
 func TestVariablesThatAreRefused(t *testing.T) {
-	lookup := func(name string) (string, bool) { return "many", name == "BELFRY_SHARDS" }
-	if err := applyEnv(testFlags(), lookup); err == nil || err.Error() != `BELFRY_SHARDS "many" is not a whole number` {
+	lookup := func(name string) (string, bool) { return "many", name == "BELFRY_RUN_SHARDS" }
+	err := applyEnv(testCommand(), lookup)
+	if err == nil || err.Error() != `BELFRY_RUN_SHARDS "many" is not a whole number` {
 		t.Errorf("%v", err)
 	}
 }
 
-// Every flag of every command can be set by the environment and the file without two of them meaning different things.
-func TestFlagsAgreeAmongCommands(t *testing.T) {
-	for _, cmd := range newRoot().Commands() {
+// A variable belongs to one command, and commands that change a cluster take only its address from the environment.
+func TestVariables(t *testing.T) {
+	owners := map[string]string{}
+	eachCommand(newRoot(), func(cmd *cobra.Command) {
+		if cmd.InheritedFlags(); cmd.HasSubCommands() {
+			return // it sets nothing
+		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Usage == "" {
-				t.Errorf("belfry %s --%s says nothing about itself", cmd.Name(), f.Name)
-			}
-			if strings.ToLower(f.Name) != f.Name || strings.Contains(f.Name, "_") {
-				t.Errorf("belfry %s --%s is not in lower case with dashes", cmd.Name(), f.Name)
+			name := variable(cmd, f)
+			switch {
+			case isCall(cmd):
+				if want := map[bool]string{true: addrVariable}[f.Name == "addr"]; name != want {
+					t.Errorf("%s sets --%s of %s", name, f.Name, cmd.CommandPath())
+				}
+			case name == "":
+				if settable(f) {
+					t.Errorf("no variable sets --%s of %s", f.Name, cmd.CommandPath())
+				}
+			case owners[name] != "" || name == addrVariable:
+				t.Errorf("%s sets a flag of %s and of %s", name, owners[name], cmd.CommandPath())
+			default:
+				owners[name] = cmd.CommandPath()
 			}
 		})
-		if cmd.Short == "" || cmd.Args == nil {
-			t.Errorf("belfry %s has no description or no rule about arguments", cmd.Name())
+	})
+	for name, want := range map[string]string{
+		"BELFRY_SERVE_DATA": "belfry serve", "BELFRY_DEMO_DATA": "belfry demo", "BELFRY_LOCAL_HTTP_PORT": "belfry local",
+		"BELFRY_LISTEN_ADDR": "belfry listen", "BELFRY_SERVE_CONFIG": "belfry serve", "BELFRY_DATA": "",
+		"BELFRY_QUEUE_SET_PAUSED": "", "BELFRY_PAUSED": "",
+	} {
+		if owners[name] != want {
+			t.Errorf("%s belongs to %q, want %q", name, owners[name], want)
 		}
+	}
+}
+
+// The address of a cluster in the environment reaches the calls, and --addr wins over it.
+func TestAddressFromTheEnvironment(t *testing.T) {
+	s, other := serveOne(t, 200, taskJSON), serveOne(t, 404, `{}`)
+	t.Setenv(addrVariable, s.url)
+	if out, code := belfry(t, "task", "get", "a"); code != 0 || s.uri != "/v1/tasks/a" {
+		t.Errorf("%d, asked for %s\n%s", code, s.uri, out)
+	}
+	if out, code := belfry(t, "task", "get", "a", "-a", other.url); code != exitNotFound {
+		t.Errorf("%d\n%s", code, out)
+	}
+	listen, _, err := newRoot().Find([]string{"listen"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := applyEnv(listen, os.LookupEnv); err != nil || listen.Flag("addr").Changed {
+		t.Errorf("belfry listen listens at %s, %v", listen.Flag("addr").Value, err)
 	}
 }
 

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"io"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,14 +14,15 @@ type settleFlags struct {
 	delay, reason, lease       string
 }
 
-func newSettle() *cobra.Command {
+func newLeaseSettle() *cobra.Command {
 	var caller caller
 	var f settleFlags
 	cmd := &cobra.Command{
-		Use:     "settle QUEUE",
-		Short:   "End or extend leases by their receipts",
-		Example: "  belfry settle reports --ack AbC… --nack DeF… --reason 'no paper' --delay 5m",
-		Args:    cobra.ExactArgs(1),
+		Use:   "settle QUEUE",
+		Short: "End or extend leases by their receipts",
+		Example: `  belfry lease settle reports --ack AbC --nack DeF --delay 5m
+  belfry lease settle reports --extend AbC --lease 10m`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.settlement(cmd.Flags().Changed("delay"))
 			if err != nil {
@@ -33,22 +33,23 @@ func newSettle() *cobra.Command {
 	}
 	caller.addFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.ack, "ack", nil, "receipts of tasks that are done")
-	flags.StringSliceVar(&f.nack, "nack", nil, "receipts of tasks that failed")
-	flags.StringSliceVar(&f.extend, "extend", nil, "receipts of leases to extend, by --lease")
-	flags.StringSliceVar(&f.release, "release", nil, "receipts of tasks to give back, uncounted")
-	flags.StringVar(&f.delay, "delay", "", "of --nack: when to retry (default: the backoff decides)")
-	flags.StringVar(&f.reason, "reason", "", "of --nack: why")
-	flags.StringVar(&f.lease, "lease", "30s", "of --extend: the lease ends so long from now")
+	flags.StringSliceVar(&f.ack, "ack", nil, "`receipts` of tasks that are done")
+	flags.StringSliceVar(&f.nack, "nack", nil, "`receipts` of tasks that failed")
+	flags.StringSliceVar(&f.extend, "extend", nil, "`receipts` of leases to extend, by --lease")
+	flags.StringSliceVar(&f.release, "release", nil, "`receipts` of tasks to give back; the attempt is not counted")
+	flags.StringVarP(&f.delay, "delay", "d", "", "`duration` until those of --nack are tried again (default: the backoff decides)")
+	flags.StringVar(&f.reason, "reason", "", "`text` that says why those of --nack failed")
+	flags.StringVar(&f.lease, "lease", "30s", "`duration` from now after which leases of --extend end")
 	return cmd
 }
 
-func newAck() *cobra.Command {
+func newLeaseAck() *cobra.Command {
 	var caller caller
 	cmd := &cobra.Command{
-		Use:   "ack QUEUE RECEIPT...",
-		Short: "Acknowledge leased tasks: settle --ack",
-		Args:  cobra.MinimumNArgs(2),
+		Use:     "ack QUEUE RECEIPT...",
+		Short:   "Acknowledge leased tasks: lease settle --ack",
+		Example: `  belfry lease ack reports AbC DeF`,
+		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.settle(cmd, args[0], client.Settlement{Ack: args[1:]})
 		},
@@ -60,7 +61,7 @@ func newAck() *cobra.Command {
 func (f *settleFlags) settlement(delayed bool) (client.Settlement, error) {
 	s := client.Settlement{Ack: f.ack, Release: f.release}
 	if len(f.ack)+len(f.nack)+len(f.extend)+len(f.release) == 0 {
-		return s, fmt.Errorf("give receipts by --ack, --nack, --extend or --release")
+		return s, errors.New("give receipts by --ack, --nack, --extend or --release")
 	}
 	var delay *time.Duration
 	if delayed {
@@ -82,7 +83,7 @@ func (f *settleFlags) settlement(delayed bool) (client.Settlement, error) {
 	return s, nil
 }
 
-// settled is a result as --json prints it.
+// settled is one result in the JSON output.
 type settled struct {
 	Receipt string `json:"receipt"`
 	ID      string `json:"id"`
@@ -90,27 +91,27 @@ type settled struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// settle shows what became of each receipt, and fails if one was not settled.
+// settle prints the result of each receipt, and fails if one was not settled.
 func (c *caller) settle(cmd *cobra.Command, queue string, s client.Settlement) error {
 	conn, err := c.connect()
 	if err != nil {
 		return err
 	}
-	var out []settled
+	var results []settled
 	for _, r := range conn.Settle(cmd.Context(), queue, s) {
-		row := settled{Receipt: r.Receipt, ID: r.ID, Status: r.Status}
+		result := settled{Receipt: r.Receipt, ID: r.ID, Status: r.Status}
 		if r.Err != nil {
-			row.Error, err = r.Err.Error(), errSaid
+			result.Error, err = r.Err.Error(), errSaid
 		}
-		out = append(out, row)
+		results = append(results, result)
 	}
-	shown := c.show(cmd, out, func(w io.Writer) {
-		for _, r := range out {
-			_, _ = fmt.Fprintf(w, "%s\t%d\t%s\t%s\n", r.ID, r.Status, r.Receipt, r.Error) // into the table's memory
+	printed := showEach(cmd.OutOrStdout(), c.json, results, func(t *table) {
+		for _, r := range results {
+			t.row("%s\t%d\t%s\t%s", r.ID, r.Status, r.Receipt, r.Error)
 		}
 	})
-	if shown != nil {
-		return shown
+	if printed != nil {
+		return printed
 	}
 	return err
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// taskFlags are a task on the command line.
+// taskFlags describe a task on the command line.
 type taskFlags struct {
-	in, at, jitter          string
+	delay, at, jitter       string
 	payload, payloadFile    string
 	contentType             string
 	url, queue              string
@@ -30,37 +30,45 @@ type taskFlags struct {
 
 func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
 	f.addPatchable(flags)
-	flags.StringVar(&f.jitter, "jitter", "", "due up to so much later, by a part that only the id decides: spreads many")
-	flags.StringVar(&f.queue, "queue", "", "whose policy applies (default \"default\")")
-	flags.StringVar(&f.expires, "expires-after", "", "give up if not begun so long after it was due")
+	flags.StringVar(&f.jitter, "jitter", "", "spread many tasks: due later by up to this `duration`, by a part that the id decides")
+	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
+	flags.StringVar(&f.expires, "expires-after", "", "give up if no attempt has begun this `duration` after the task was due")
 }
 
-// patchable are the flags of addPatchable.
+// patchable are the names of the flags that addPatchable adds.
 var patchable = []string{
-	"in", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
+	"delay", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
 	"min-backoff", "max-backoff", "retry-delays",
 }
 
-const retryDelaysUsage = "waits after the failed attempts, as in 4m,10m,1h, in place of a backoff"
+// Usages of flags that tasks and queues share.
+const (
+	headerUsage         = "also send this `header`, as in 'X-Shop: 1'; repeatable"
+	attemptTimeoutUsage = "longest `duration` of an attempt"
+	maxAttemptsUsage    = "most attempts in all"
+	minBackoffUsage     = "shortest `duration` between attempts"
+	maxBackoffUsage     = "longest `duration` between attempts"
+	retryDelaysUsage    = "`durations` to wait after the failed attempts, as in 4m,10m,1h, in place of a backoff"
+)
 
-// addPatchable adds the flags for what can be changed of a task that waits.
+// addPatchable adds the flags for the fields of a waiting task that can be changed.
 func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {
-	flags.StringVar(&f.in, "in", "", "due after so long: 500ms, 30m, 7d, PT30M")
-	flags.StringVar(&f.at, "at", "", "due at this instant: 2026-11-21T10:00:00Z")
-	flags.StringVar(&f.payload, "payload", "", "what to deliver; JSON unless --content-type says otherwise")
-	flags.StringVar(&f.payloadFile, "payload-file", "", "deliver this file; - is the standard input")
-	flags.StringVar(&f.contentType, "content-type", "", "of the payload (default application/json)")
-	flags.StringVar(&f.url, "url", "", "deliver there by POST (default: where the queue says; else it is pulled)")
-	flags.StringArrayVar(&f.headers, "header", nil, "send this header too, as in 'X-Shop: 1'; repeatable")
-	flags.StringArrayVar(&f.labels, "label", nil, "label the task, as in tenant=acme or tenant:acme; repeatable")
-	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "how long an attempt may take")
-	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "how often to try")
-	flags.StringVar(&f.minBackoff, "min-backoff", "", "wait at least so long between attempts")
-	flags.StringVar(&f.maxBackoff, "max-backoff", "", "wait at most so long between attempts")
+	flags.StringVarP(&f.delay, "delay", "d", "", "due after this `duration`: 500ms, 30m, 7d, PT30M")
+	flags.StringVar(&f.at, "at", "", "due at this `instant`: 2030-01-21T10:00:00Z")
+	flags.StringVarP(&f.payload, "payload", "p", "", "`text` to deliver; JSON unless --content-type says otherwise")
+	flags.StringVarP(&f.payloadFile, "payload-file", "f", "", "deliver this `file`; - is the standard input")
+	flags.StringVar(&f.contentType, "content-type", "", "media `type` of the payload (default application/json)")
+	flags.StringVarP(&f.url, "url", "u", "", "deliver to this `url` (default: the queue's target; without one, consumers pull)")
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, headerUsage)
+	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`label` of the task, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", attemptTimeoutUsage)
+	flags.IntVar(&f.maxAttempts, "max-attempts", 0, maxAttemptsUsage)
+	flags.StringVar(&f.minBackoff, "min-backoff", "", minBackoffUsage)
+	flags.StringVar(&f.maxBackoff, "max-backoff", "", maxBackoffUsage)
 	flags.StringSliceVar(&f.delays, "retry-delays", nil, retryDelaysUsage)
 }
 
-// task is the task that the flags say.
+// task returns the task that the flags describe.
 func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 	t, err := f.parse(id, stdin)
 	if t.Retry.IsZero() {
@@ -75,19 +83,19 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 	return t, err
 }
 
-// parse reads all flags. Target and Retry are there even if the flags say nothing of them.
+// parse reads all flags. Target and Retry of the task are never nil.
 func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	t := client.Task{
 		ID: id, Queue: f.queue, ContentType: f.contentType, Target: &client.Target{URL: f.url},
 		Retry: &client.Retry{MaxAttempts: f.maxAttempts},
 	}
-	if f.in != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
-		return t, errors.New("give one of --in and --at, and one of --payload and --payload-file")
+	if f.delay != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {
+		return t, errors.New("give one of --delay and --at, and one of --payload and --payload-file")
 	}
 	return t, errors.Join(
 		f.setPayload(&t, stdin),
 		parseAt(&t.FireAt, "at", f.at),
-		parseInto(&t.Delay, "in", f.in),
+		parseInto(&t.Delay, "delay", f.delay),
 		parseInto(&t.Jitter, "jitter", f.jitter),
 		parseInto(&t.ExpiresAfter, "expires-after", f.expires),
 		parseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// usageError is one that the caller makes with arguments, flags, variables or the file.
+// usageError is a mistake in arguments, flags, environment variables or the configuration file.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -26,7 +26,7 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// typos is how many letters may be wrong in a word that is taken for another.
+// typos returns how many letters of a word may be wrong when it is taken for another.
 func typos(word string) int { return min(2, len(word)/2) }
 
 // knownCommand refuses a word that names none of a command's commands.
@@ -34,12 +34,38 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	cmd.SuggestionsMinimumDistance = typos(args[0])
 	return &usageError{fmt.Errorf("unknown command %q for %q%s; see %s --help", args[0], cmd.CommandPath(),
-		didYouMean("", cmd.SuggestionsFor(args[0])), cmd.CommandPath())}
+		didYouMean("", commandsLike(cmd, args[0])), cmd.CommandPath())}
 }
 
-// didYouMean suggests words, each with the prefix; it is empty for none.
+// commandsLike returns the commands that a word may have meant, as their paths from cmd: the verbs of that name below the
+// nouns, else the commands of cmd that are spelt alike, else the verbs that are.
+func commandsLike(cmd *cobra.Command, word string) []string {
+	if named := verbsLike(cmd, word, func(verb string) bool { return verb == word }); len(named) > 0 {
+		return named
+	}
+	cmd.SuggestionsMinimumDistance = typos(word)
+	if alike := cmd.SuggestionsFor(word); len(alike) > 0 {
+		return alike
+	}
+	return verbsLike(cmd, word, func(string) bool { return true })
+}
+
+// verbsLike returns the commands two levels below cmd that are spelt like a word and pass the filter.
+func verbsLike(cmd *cobra.Command, word string, filter func(verb string) bool) []string {
+	var paths []string
+	for _, noun := range cmd.Commands() {
+		noun.SuggestionsMinimumDistance = typos(word)
+		for _, verb := range noun.SuggestionsFor(word) {
+			if filter(verb) {
+				paths = append(paths, noun.Name()+" "+verb)
+			}
+		}
+	}
+	return paths
+}
+
+// didYouMean returns a question that suggests words, each with the prefix. It is empty without words.
 func didYouMean(prefix string, words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -47,8 +73,14 @@ func didYouMean(prefix string, words []string) string {
 	return " (did you mean " + prefix + strings.Join(words, " or "+prefix) + "?)"
 }
 
-// flagError describes a mistake in a command's flags.
+// flagError describes a mistake in a command's flags. After an unknown command, all flags are unknown: then the command
+// is the mistake.
 func flagError(cmd *cobra.Command, err error) error {
+	if cmd.HasSubCommands() {
+		if err := knownCommand(cmd, cmd.Flags().Args()); err != nil {
+			return err
+		}
+	}
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
 	switch {
@@ -61,7 +93,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return &usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 }
 
-// flagsLike returns the flags of a command that a name may have meant, as its commands are found.
+// flagsLike returns the flags of a command that a name may have meant.
 func flagsLike(cmd *cobra.Command, name string) []string {
 	flags := &cobra.Command{SuggestionsMinimumDistance: typos(name)}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -10,30 +10,32 @@ import (
 // A mistake is named in the caller's words: the flag, its value, the values it takes, and the word that was meant.
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
-		"shedule a":                            `unknown command "shedule" for "belfry" (did you mean schedule?); see belfry --help`,
-		"lst":                                  `unknown command "lst" for "belfry" (did you mean list?); see belfry --help`,
-		"queue pasue q":                        `unknown command "pasue" for "belfry queue" (did you mean pause?); see belfry queue --help`,
-		"dead lsit q":                          "(did you mean list?)",
-		"get a --jsn":                          "unknown flag --jsn (did you mean --json?); see belfry get --help",
-		"queue patch q --max-in-fligt 3":       "unknown flag --max-in-fligt (did you mean --max-in-flight?)",
-		"schedule a --xyzzy":                   "unknown flag --xyzzy; see belfry schedule --help",
-		"lease q --max many":                   `--max "many" is not a whole number; see belfry lease --help`,
-		"queue set q --max-per-second fast":    `--max-per-second "fast" is not a number`,
-		"get a --json=perhaps":                 `--json "perhaps" is not true or false`,
-		"get a --timeout soon":                 `--timeout: duration "soon" must be numbers with units`,
-		"schedule a --in soon":                 `--in: duration "soon" must be numbers with units`,
-		"schedule a --delay soon":              `--in: duration "soon" must be numbers with units`,
-		"schedule a --retry-delays 1m,soon":    `--retry-delays: duration "soon" must be numbers with units`,
-		"schedule a --at tomorrow":             `--at: instant "tomorrow" must be of RFC 3339`,
-		"touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, like`,
-		"list --label tenant":                  `--label "tenant" is not name=value`,
-		"schedule a --header tenant":           `--header "tenant" is not name: value`,
-		"patch a":                              "give what to change",
-		"patch a --in 0s":                      "belfry fire makes a task due now",
-		"patch a --payload x --content-type y": "is not JSON",
-		"queue patch q":                        "give what to change",
-		"queue patch q --keep-done soon":       `--keep-done: duration "soon" must be numbers with units`,
-		"batch /does/not/exist":                "/does/not/exist",
+		"shedule a":                                 `unknown command "shedule" for "belfry" (did you mean task schedule?); see belfry --help`,
+		"lst":                                       `(did you mean dead list or queue list or task list?)`,
+		"lisen":                                     `(did you mean listen?)`,
+		"tsk list":                                  `unknown command "tsk" for "belfry" (did you mean task?)`,
+		"task shedule a":                            `unknown command "shedule" for "belfry task" (did you mean schedule?); see belfry task --help`,
+		"queue pasue q":                             `unknown command "pasue" for "belfry queue" (did you mean pause?); see belfry queue --help`,
+		"dead lsit q":                               "(did you mean list?)",
+		"task get a --jsn":                          "unknown flag --jsn (did you mean --json?); see belfry task get --help",
+		"queue patch q --max-in-fligt 3":            "unknown flag --max-in-fligt (did you mean --max-in-flight?)",
+		"task schedule a --xyzzy":                   "unknown flag --xyzzy; see belfry task schedule --help",
+		"lease take q --max many":                   `--max "many" is not a whole number; see belfry lease take --help`,
+		"queue set q --max-per-second fast":         `--max-per-second "fast" is not a number`,
+		"task get a --json=perhaps":                 `--json "perhaps" is not true or false`,
+		"task get a --timeout soon":                 `--timeout: duration "soon" must be numbers with units`,
+		"task schedule a --delay soon":              `--delay: duration "soon" must be numbers with units`,
+		"task schedule a --retry-delays 1m,soon":    `--retry-delays: duration "soon" must be numbers with units`,
+		"task schedule a --at tomorrow":             `--at: instant "tomorrow" must be of RFC 3339`,
+		"task touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, like`,
+		"task list --label tenant":                  `--label "tenant" is not name=value`,
+		"task schedule a --header tenant":           `--header "tenant" is not name: value`,
+		"task patch a":                              "give what to change",
+		"task patch a --delay 0s":                   "belfry task fire makes a task due now",
+		"task patch a --payload x --content-type y": "is not JSON",
+		"queue patch q":                             "give what to change",
+		"queue patch q --keep-done soon":            `--keep-done: duration "soon" must be numbers with units`,
+		"task batch /does/not/exist":                "/does/not/exist",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
 		if code != exitUsage || !strings.Contains(out, want) {
@@ -43,6 +45,20 @@ func TestMistakes(t *testing.T) {
 			if strings.Contains(out, internal) {
 				t.Errorf("belfry %s: says %q:\n%s", args, internal, out)
 			}
+		}
+	}
+}
+
+// A verb without its noun is answered with the nouns that have it.
+func TestVerbWithoutNoun(t *testing.T) {
+	for args, want := range map[string]string{
+		"schedule a --in 1h": "task schedule", "get a": "queue get or task get", "cancel a": "task cancel",
+		"list": "dead list or queue list or task list", "touch a": "task touch", "fire a": "task fire",
+		"patch a": "queue patch or task patch", "batch": "task batch", "settle q": "lease settle", "ack q r": "lease ack",
+	} {
+		out, code := belfry(t, strings.Fields(args)...)
+		if code != exitUsage || !strings.Contains(out, " (did you mean "+want+"?); see belfry --help") {
+			t.Errorf("belfry %s: %d, want %q:\n%s", args, code, want, out)
 		}
 	}
 }
@@ -57,7 +73,7 @@ func TestNoNodeAnswers(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"get a", "batch"} {
+	for _, args := range []string{"task get a", "task batch"} {
 		root := newRoot()
 		root.SetIn(strings.NewReader(`{"op":"fire","id":"a"}`))
 		root.SetArgs(append(strings.Fields(args), "--addr", addr, "--timeout", "PT0.2S"))

@@ -10,9 +10,10 @@ import (
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  usageArgs(cobra.NoArgs),
+		Use:     "version",
+		Short:   "Print the version, the commit, the Go version and the platform",
+		Example: `  belfry version`,
+		Args:    usageArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "belfry", node.ReadBuild())
 			return err

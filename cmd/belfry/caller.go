@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/belfryhq/belfry/client"
+)
+
+// caller holds the flags that all client commands share: the cluster's address and the form of the output.
+type caller struct {
+	addrs   []string
+	timeout time.Duration
+	json    bool
+}
+
+func (c *caller) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
+		"`nodes` of the cluster; the next is tried when one is down; also set by "+addrVariable)
+	flags.Var(newSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
+	flags.BoolVarP(&c.json, "json", "j", false, jsonUsage)
+}
+
+const (
+	jsonUsage = "print JSON, one value a line"
+	keyUsage  = "idempotency `key` (default: a random one)"
+)
+
+func (c *caller) connect() (*client.Client, error) {
+	conn, err := client.New(client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true})
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return conn, nil
+}
+
+// show prints a result in the form that the flags ask for.
+func (c *caller) show(cmd *cobra.Command, v any, fill func(*table)) error {
+	return show(cmd.OutOrStdout(), c.json, v, fill)
+}
+
+// taskCall makes a call and prints the task that it returns.
+func (c *caller) taskCall(cmd *cobra.Command, call func(*client.Client) (*client.Task, error)) error {
+	conn, err := c.connect()
+	if err != nil {
+		return err
+	}
+	task, err := call(conn)
+	if err != nil {
+		return err
+	}
+	return c.show(cmd, task, func(t *table) { fillTask(t, task) })
+}
+
+// fillTask adds the fields of a task that are set.
+func fillTask(t *table, task *client.Task) {
+	t.field("id", task.ID)
+	t.field("state", string(task.State))
+	t.field("outcome", string(task.Outcome))
+	t.field("previous", string(task.Previous))
+	t.field("queue", task.Queue)
+	t.field("fire at", instant(task.FireAt))
+	t.field("next attempt", instant(task.NextAttemptAt))
+	t.field("attempts", fmt.Sprint(task.Attempts))
+	t.field("last error", task.LastError)
+	t.field("leased until", instant(task.LeaseEndsAt))
+	if task.Target != nil {
+		t.field("target", task.Target.URL)
+	}
+	t.field("retry", retry(task.Retry))
+	t.field("labels", labels(task.Labels))
+	t.field("payload", payload(task))
+	t.field("shard", fmt.Sprint(task.Shard))
+	t.field("revision", fmt.Sprint(task.Revision))
+	for _, p := range task.History {
+		t.field(fmt.Sprintf("attempt %d", p.Attempt), attempt(p))
+	}
+}
+
+// attempt describes how an attempt ended, when, and where it was made.
+func attempt(p client.Past) string {
+	result := p.Error
+	if result == "" {
+		result = "delivered"
+	}
+	by := p.Node
+	if by == "" {
+		by = "consumer"
+	}
+	return fmt.Sprintf("%s (%s, %s, fence %d)", result, p.EndedAt.UTC().Format("2006-01-02T15:04:05.000Z"), by, p.Fence)
+}
+
+// retry describes the rule that a task or a queue has for its attempts.
+func retry(r *client.Retry) string {
+	var parts []string
+	if r != nil && r.MaxAttempts > 0 {
+		parts = append(parts, fmt.Sprintf("at most %d attempts", r.MaxAttempts))
+	}
+	if r != nil && r.MinBackoff > 0 {
+		parts = append(parts, fmt.Sprintf("at least %v apart", r.MinBackoff))
+	}
+	if r != nil && r.MaxBackoff > 0 {
+		parts = append(parts, fmt.Sprintf("at most %v apart", r.MaxBackoff))
+	}
+	if r != nil && len(r.Delays) > 0 {
+		parts = append(parts, fmt.Sprintf("after %v", r.Delays))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// instant describes a time and its distance from now.
+func instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	distance := time.Until(at).Round(time.Second)
+	stamp := at.UTC().Format("2006-01-02T15:04:05.000Z")
+	switch {
+	case distance > 0:
+		return fmt.Sprintf("%s (in %v)", stamp, distance)
+	case distance < 0:
+		return fmt.Sprintf("%s (%v ago)", stamp, -distance)
+	}
+	return stamp + " (now)"
+}
+
+const maxPayload = 200 // bytes of a payload in a table
+
+func payload(t *client.Task) string {
+	if t.PayloadBytes != nil {
+		return fmt.Sprintf("%d bytes", len(t.PayloadBytes))
+	}
+	text := strings.Join(strings.Fields(string(t.Payload)), " ")
+	if len(text) > maxPayload {
+		return strings.ToValidUTF8(text[:maxPayload], "") + fmt.Sprintf("… (%d bytes)", len(t.Payload))
+	}
+	return text
+}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the number of columns that help texts keep to.
+const helpWidth = 80
+
+// wrapHelp makes the help of a command and of those below keep to helpWidth, and say how flags are set besides.
+func wrapHelp(root *cobra.Command) {
+	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("settings", settingsNote)
+	template := strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", "flagLines .LocalFlags")
+	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "flagLines .InheritedFlags")
+	root.SetUsageTemplate(strings.TrimRight(template, "\n") + "{{settings .}}\n")
+}
+
+// settingsNote describes the environment variables of a command, for the end of its help.
+func settingsNote(cmd *cobra.Command) string {
+	if !cmd.HasParent() || cmd.HasSubCommands() || isCall(cmd) {
+		return ""
+	}
+	var example *pflag.Flag // the one with the shortest name
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if settable(f) && (example == nil || len(f.Name) < len(example.Name)) {
+			example = f
+		}
+	})
+	if example == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n\nFlags can also be set by environment variables, such as %s for\n"+
+		"--%s, and in the YAML file that --config names.", variable(cmd, example), example.Name)
+}
+
+// completeWords makes the shell complete a flag with these words.
+func completeWords(cmd *cobra.Command, flag string, words ...cobra.Completion) {
+	err := cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+	if err != nil {
+		panic(err) // the flag is missing, or completed twice
+	}
+}

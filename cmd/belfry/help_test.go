@@ -1,0 +1,163 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// eachCommand calls f for every command below cmd.
+func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
+	for _, child := range cmd.Commands() {
+		f(child)
+		eachCommand(child, f)
+	}
+}
+
+// Every command says in one line what it does, has an example, and its help fits into a terminal of 80 columns.
+func TestHelp(t *testing.T) {
+	root := newRoot()
+	root.InitDefaultHelpFlag()
+	eachCommand(root, func(cmd *cobra.Command) {
+		path := cmd.CommandPath()
+		if cmd.Short == "" || cmd.Args == nil || cmd.RunE == nil {
+			t.Errorf("%s has no description, no rule about arguments, or nothing to run", path)
+		}
+		if cmd.Example == "" {
+			t.Errorf("%s has no example", path)
+		}
+		out, err := printed(t, append(strings.Fields(path)[1:], "--help")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > helpWidth {
+				t.Errorf("%s --help: a line of %d columns: %s", path, n, line)
+			}
+		}
+		if strings.HasSuffix(cmd.Short, ".") || strings.Contains(out, "stringArray") || strings.Contains(out, "stringSlice") {
+			t.Errorf("%s --help:\n%s", path, out)
+		}
+	})
+}
+
+// Examples are command lines that the commands take.
+func TestExamples(t *testing.T) {
+	root := newRoot()
+	eachCommand(root, func(cmd *cobra.Command) {
+		for _, args := range commandLines(t, cmd.Example) {
+			found, rest, err := newRoot().Find(args)
+			if err != nil {
+				t.Errorf("%s: %v: %v", cmd.CommandPath(), args, err)
+				continue
+			}
+			if err := found.ParseFlags(rest); err != nil {
+				t.Errorf("%s: %v: %v", cmd.CommandPath(), args, err)
+			}
+			if err := found.ValidateArgs(found.Flags().Args()); err != nil {
+				t.Errorf("%s: %v: %v", cmd.CommandPath(), args, err)
+			}
+		}
+	})
+}
+
+// commandLines returns the arguments of every call of belfry in a shell script.
+func commandLines(t *testing.T, script string) (lines [][]string) {
+	t.Helper()
+	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, script)
+	}
+	syntax.Walk(file, func(node syntax.Node) bool {
+		call, ok := node.(*syntax.CallExpr)
+		if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "belfry" {
+			return true
+		}
+		var args []string
+		for _, word := range call.Args[1:] {
+			args = append(args, literal(word))
+		}
+		lines = append(lines, args)
+		return true
+	})
+	if len(lines) == 0 {
+		t.Errorf("no call in:\n%s", script)
+	}
+	return lines
+}
+
+// literal returns a word of a shell script without its quotes.
+func literal(word *syntax.Word) string {
+	var text strings.Builder
+	syntax.Walk(word, func(node syntax.Node) bool {
+		switch part := node.(type) {
+		case *syntax.Lit:
+			text.WriteString(part.Value)
+		case *syntax.SglQuoted:
+			text.WriteString(part.Value)
+		}
+		return true
+	})
+	return text.String()
+}
+
+// Flags are named alike in all commands, and a letter stands for one flag.
+func TestFlagsAgreeAmongCommands(t *testing.T) {
+	letters := map[string]string{}
+	eachCommand(newRoot(), func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" {
+				t.Errorf("%s --%s says nothing about itself", cmd.CommandPath(), f.Name)
+			}
+			if strings.ToLower(f.Name) != f.Name || strings.Contains(f.Name, "_") {
+				t.Errorf("%s --%s is not in lower case with dashes", cmd.CommandPath(), f.Name)
+			}
+			if letter := f.Shorthand; letter != "" {
+				if letters[letter] != "" && letters[letter] != f.Name {
+					t.Errorf("%s: -%s is --%s, and --%s elsewhere", cmd.CommandPath(), letter, f.Name, letters[letter])
+				}
+				letters[letter] = f.Name
+			}
+		})
+		if isCall(cmd) && !cmd.HasSubCommands() {
+			for _, name := range []string{"addr", "timeout", "json"} {
+				if cmd.Flags().Lookup(name) == nil {
+					t.Errorf("%s has no --%s", cmd.CommandPath(), name)
+				}
+			}
+		}
+	})
+}
+
+// A shell completes nouns, their verbs, and the values of flags that take one of a few words.
+func TestCompletion(t *testing.T) {
+	for args, want := range map[string][]string{
+		"ta": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"status"},
+		"task list --state ":  {"cancelled", "dead", "delivered", "firing", "ready", "retrying", "scheduled"},
+		"serve --timing ":     {"fast", "lan", "wan"},
+		"serve --log-format ": {"json", "text"}, "serve --log-store ": {"boltdb", "wal"},
+		"serve --log-level ": {"debug", "error", "info", "warn"},
+	} {
+		words := strings.Split(args, " ")
+		out, err := printed(t, append([]string{"__complete"}, words...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range strings.Lines(out) {
+			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
+			if word == "" || word[0] == ':' || strings.HasPrefix(word, "Completion ended") {
+				continue // a blank line, or the shell's directive
+			}
+			got = append(got, word)
+		}
+		if slices.Sort(got); !slices.Equal(got, want) {
+			t.Errorf("belfry %s: %q, want %q", args, got, want)
+		}
+	}
+}
