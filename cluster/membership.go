@@ -102,12 +102,15 @@ func (n *Node) openControl() error {
 
 func (n *Node) startControl() error {
 	cfg := n.controlConfig()
+	disk, err := n.diskOf(controlNumber)
+	if err != nil {
+		return err
+	}
 	transport, err := n.endpoint.Raft(controlNumber, n.identity.ClusterID(), raftlog.New(cfg.Logger))
 	if err != nil {
 		return err
 	}
-	cfg.Transport = transport
-	cfg.Disk, _ = n.diskOf(controlNumber) // it was opened, or it is new
+	cfg.Storage, cfg.Transport = disk, transport
 	g, err := control.Open(cfg)
 	if err != nil {
 		n.forgetDisk(controlNumber) // it is closed
@@ -120,15 +123,13 @@ func (n *Node) startControl() error {
 	return nil
 }
 
-// controlConfig is all of the control group's but its transport.
+// controlConfig is all of the control group's but its storage and transport.
 func (n *Node) controlConfig() control.Config {
 	return control.Config{
-		NodeID: n.ID(), Dir: n.identity.GroupDir(controlNumber), Existing: n.identity.Opened(controlNumber),
-		Applied:   n.seen.Kept(controlNumber).Index,
-		Bootstrap: n.bootstrapList(), LogStore: n.cfg.LogStore, Journal: n.journal, Heartbeat: 2 * n.cfg.Timing.Heartbeat,
+		NodeID: n.ID(), Applied: n.seen.Kept(controlNumber).Index,
+		Bootstrap: n.bootstrapList(), Heartbeat: 2 * n.cfg.Timing.Heartbeat,
 		Plan:   control.Plan{ClusterID: n.ClusterID(), Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
-		Registerer: groupRegisterer(n.cfg.Registerer, controlNumber),
 	}
 }
 

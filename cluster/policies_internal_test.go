@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // controlled is a node that has a control group of its own, and nothing else.
@@ -22,10 +24,15 @@ func controlled(t *testing.T) (*Node, *control.Group) {
 		t.Fatal(err)
 	}
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
+	fatal := func(err error) { t.Error(err) }
+	disk, err := control.OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
 	g, err := control.Open(control.Config{
-		NodeID: id.NodeID(), Dir: t.TempDir(), Bootstrap: []string{id.NodeID()}, Transport: transport,
+		NodeID: id.NodeID(), Bootstrap: []string{id.NodeID()}, Storage: disk, Transport: transport,
 		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
-		Fatal: func(err error) { t.Error(err) },
+		Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

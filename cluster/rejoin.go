@@ -168,11 +168,10 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 
 // openControlDisk opens what this node has of the control group. Without that it is of no use.
 func (n *Node) openControlDisk() error {
-	d, err := control.OpenDisk(n.controlConfig())
+	d, err := n.diskOf(controlNumber)
 	if err != nil {
 		return err
 	}
-	n.folder.disks[controlNumber] = d
 	return n.lost(controlNumber, d)
 }
 
@@ -191,29 +190,31 @@ func (n *Node) openShardDisks() {
 		}
 		opening.Go(func() {
 			defer room.Release(1)
-			d, err := shard.OpenDisk(n.diskConfig(number))
+			d, err := n.diskOf(number)
 			if err == nil {
 				err = n.lost(number, d)
 			}
-			n.folder.mu.Lock()
-			defer n.folder.mu.Unlock()
-			if d != nil {
-				n.folder.disks[number] = d
-			}
 			if err != nil {
+				n.folder.mu.Lock()
+				defer n.folder.mu.Unlock()
 				n.folder.unread[number] = err
 			}
 		})
 	}
 }
 
-// diskConfig returns the part of a shard's configuration that concerns its files.
-func (n *Node) diskConfig(number uint32) shard.Config {
-	return shard.Config{
-		ID: number, NodeID: n.ID(), Dir: n.identity.GroupDir(number), Existing: n.identity.Opened(number),
-		LogStore: n.cfg.LogStore, Journal: n.journal, Timing: n.cfg.Timing, Fatal: n.cfg.Fatal, Owner: n.owner(number),
-		Logger: n.cfg.Logger.With("shard", number), Registerer: n.cfg.Registerer,
+// openDisk opens the files of a group, and makes those that a new group needs.
+func (n *Node) openDisk(number uint32) (*raftdisk.Disk, error) {
+	cfg := raftdisk.Config{
+		Dir: n.identity.GroupDir(number), Kind: n.cfg.LogStore, Existing: n.identity.Opened(number),
+		Owner: n.owner(number), Journal: n.journal, Fatal: n.cfg.Fatal,
 	}
+	if number == controlNumber {
+		cfg.Logger, cfg.Registerer = n.cfg.Logger.With("group", "control"), groupRegisterer(n.cfg.Registerer, number)
+		return control.OpenDisk(cfg)
+	}
+	cfg.Logger, cfg.Registerer = n.cfg.Logger.With("shard", number), n.cfg.Registerer
+	return shard.OpenDisk(number, cfg)
 }
 
 func (n *Node) owner(group uint32) *raftdisk.Owner {
@@ -235,13 +236,24 @@ func (n *Node) lost(number uint32, d *raftdisk.Disk) error {
 	return n.seen.Kept(number).Lost(d.Term(), d.Last())
 }
 
-// diskOf returns the open disk of a group; nil: the group is new here.
+// diskOf returns the open disk of a group, and opens it if that has not been tried before.
 func (n *Node) diskOf(number uint32) (*raftdisk.Disk, error) {
 	n.folder.mu.Lock()
+	d, err := n.folder.disks[number], n.folder.unread[number]
+	n.folder.mu.Unlock()
+	if d != nil || err != nil {
+		return d, err
+	}
+	if d, err = n.openDisk(number); err != nil {
+		return nil, err
+	}
+	n.folder.mu.Lock()
 	defer n.folder.mu.Unlock()
-	return n.folder.disks[number], n.folder.unread[number]
+	n.folder.disks[number] = d
+	return d, nil
 }
 
+// forgetDisk drops a disk that its group has closed.
 func (n *Node) forgetDisk(number uint32) {
 	n.folder.mu.Lock()
 	defer n.folder.mu.Unlock()
@@ -252,7 +264,7 @@ func (n *Node) forgetDisk(number uint32) {
 func (n *Node) closeDisks() error {
 	var errs []error
 	for _, d := range n.folder.disks {
-		errs = append(errs, d.Stores.Close())
+		errs = append(errs, d.Close())
 	}
 	return errors.Join(errs...)
 }

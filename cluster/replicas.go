@@ -48,11 +48,9 @@ func (n *Node) openReplica(
 	}
 	opened, err := shard.Open(shard.Config{
 		ID: id, NodeID: n.ID(), FirstSlot: state.Slots[at].First, EndSlot: state.Slots[at].End,
-		Dir: n.identity.GroupDir(id), Existing: n.identity.Opened(id), Disk: disk,
-		Applied: n.seen.Kept(id).Index, Owner: n.owner(id),
-		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport,
-		LogStore: n.cfg.LogStore, Journal: n.journal,
-		Deliver: n.cfg.Deliver, Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
+		Storage: disk, Existing: n.identity.Opened(id), Applied: n.seen.Kept(id).Index,
+		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
+		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, id, fences) },
 		MayLead: func(node string) bool { return n.mayLead(id, node) }, Policies: policiesHere{n}, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
@@ -61,6 +59,7 @@ func (n *Node) openReplica(
 		MaxPending: n.cfg.MaxPending,
 	})
 	if err != nil {
+		n.forgetDisk(id)
 		return nil, errors.Join(err, transport.Close())
 	}
 	return opened, nil

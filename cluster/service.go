@@ -117,9 +117,9 @@ func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.S
 func (n *Node) status() *clusterpb.StatusReply {
 	reply := &clusterpb.StatusReply{DiskLow: n.disk.Low(), MemoryFull: n.memory.Full()}
 	if g := n.controlGroup(); g != nil {
-		leader, term := g.Leader()
+		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
-			Leader: leader, Term: term, Applied: g.Applied(), State: strings.ToLower(g.RaftState().String())})
+			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role})
 	}
 	for _, s := range n.replicas.All() {
 		st := s.Status()

@@ -9,8 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -151,7 +149,7 @@ func TestCallsWaitForTheClock(t *testing.T) {
 		var n *node
 		c.eventually("a leader that may not take over yet", func() bool {
 			for _, one := range c.nodes {
-				if one.raft.State() == raft.Leader {
+				if one.group.Leads() {
 					n = one
 				}
 			}

@@ -29,19 +29,24 @@ type replicas struct {
 
 type node struct {
 	*Shard
-	inmem     *raft.InmemTransport
-	stores    *memStores
-	snapshots raft.SnapshotStore
-	offset    *clockOffset
+	inmem  *raft.InmemTransport
+	stores *memStores
+	offset *clockOffset
 }
 
 // memStores outlives the replica: it is the disk.
-type memStores struct{ *raft.InmemStore }
+type memStores struct {
+	*raft.InmemStore
+	snapshots raft.SnapshotStore
+}
 
-func (m memStores) Log() raft.LogStore       { return m.InmemStore }
-func (m memStores) Stable() raft.StableStore { return m.InmemStore }
-func (m memStores) Bytes() uint64            { return 0 }
-func (m memStores) Close() error             { return nil }
+func newMemStores() *memStores { return &memStores{raft.NewInmemStore(), raft.NewInmemSnapshotStore()} }
+
+func (m memStores) Log() raft.LogStore            { return m.InmemStore }
+func (m memStores) Stable() raft.StableStore      { return m.InmemStore }
+func (m memStores) Snapshots() raft.SnapshotStore { return m.snapshots }
+func (m memStores) Bytes() uint64                 { return 0 }
+func (m memStores) Close() error                  { return nil }
 
 type clockOffset struct {
 	mu sync.Mutex
@@ -74,9 +79,7 @@ func newReplicas(t testing.TB, n int, tune func(*Config)) *replicas {
 		c.ids = append(c.ids, fmt.Sprintf("n%d", i+1))
 	}
 	for _, id := range c.ids {
-		c.nodes[id] = &node{
-			stores: &memStores{raft.NewInmemStore()}, snapshots: raft.NewInmemSnapshotStore(), offset: &clockOffset{},
-		}
+		c.nodes[id] = &node{stores: newMemStores(), offset: &clockOffset{}}
 	}
 	return c
 }
@@ -94,10 +97,9 @@ func (c *replicas) start(id string) {
 	_, n.inmem = raft.NewInmemTransport(raft.ServerAddress(id))
 	cfg := Config{
 		NodeID: id, Transport: n.inmem, Deliver: c.sink.at(id), Clock: n.offset.now,
-		Stores:    func() (Stores, error) { return n.stores, nil },
-		Snapshots: func() (raft.SnapshotStore, error) { return n.snapshots, nil },
-		Fatal:     func(err error) { c.fatals <- err },
-		Timing:    slowTiming(),
+		Storage: n.stores,
+		Fatal:   func(err error) { c.fatals <- err },
+		Timing:  slowTiming(),
 	}
 	for _, peer := range c.ids {
 		cfg.Replicas = append(cfg.Replicas, Replica{NodeID: peer})
@@ -195,7 +197,7 @@ func (c *replicas) leader(among ...string) *node {
 	var leader *node
 	c.eventually("a leader", func() bool {
 		for _, id := range among {
-			if n := c.nodes[id]; n.Shard != nil && n.IsLeader() && n.raft.State() == raft.Leader {
+			if n := c.nodes[id]; n.Shard != nil && n.IsLeader() && n.group.Leads() {
 				leader = n
 				return true
 			}

@@ -7,14 +7,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/raftgroup/journal"
-	"github.com/belfryhq/belfry/raftgroup/logstore"
-	"github.com/belfryhq/belfry/raftgroup/raftdisk"
+	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
@@ -25,20 +22,14 @@ type Config struct {
 	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
 	FirstSlot, EndSlot uint32 // the slots [FirstSlot, EndSlot) are this shard's; default all
 
-	Dir      string          // of the group; unused if Stores and Snapshots are set
-	Owner    *raftdisk.Owner // whose the folder must be; nil: not looked at
-	Existing bool            // the node's own record says that the group was opened here before
-	Applied  uint64          // the last entry that the process before had applied, as far as the node's own record says
+	Storage  raftgroup.Storage // of the group; the replica closes it. See OpenDisk
+	Existing bool              // the node's own record says that the group was opened here before
+	Applied  uint64            // the last entry that the process before had applied, as far as the node's own record says
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
 	Preferred string    // node that should lead; empty: whoever does
 
-	Transport raft.Transport
-	LogStore  logstore.Kind
-	Journal   *journal.Journal                   // the node's; nil: each append is synced by itself
-	Disk      *raftdisk.Disk                     // opened by OpenDisk; the replica closes it. Default: it opens Dir itself
-	Stores    func() (Stores, error)             // default: logstore in Dir
-	Snapshots func() (raft.SnapshotStore, error) // default: files in Dir
+	Transport raftgroup.Transport
 
 	Deliver Deliverer
 	// Policies are the queues'; nil: no queue has one. Limits lends what limited queues may begin; nil: the shard owns
@@ -90,14 +81,6 @@ type Change struct {
 	Term   uint64
 }
 
-// Stores is what a group remembers beside its snapshots. *logstore.Stores is one.
-type Stores interface {
-	Log() raft.LogStore
-	Stable() raft.StableStore
-	Bytes() uint64 // of the log, as far as it was written by this process
-	Close() error
-}
-
 // Deliverer takes attempts to their receiver. It returns when they are over, at the latest soon after ctx is.
 type Deliverer interface {
 	Deliver(ctx context.Context, attempt task.Attempt) task.Outcome
@@ -108,28 +91,25 @@ type Deliverer interface {
 
 // Timing holds every duration that is about Raft or the machine it runs on.
 type Timing struct {
-	Heartbeat time.Duration // a follower that hears nothing for one to two times this long becomes a candidate
-	Election  time.Duration // a candidate tries again after one to two times this long; at least Heartbeat
-	Lease     time.Duration // a leader without a majority for this long steps down; at most Heartbeat
-	Beat      time.Duration // a leader sends its heartbeats one to two times this long apart; 0: a tenth of Heartbeat
-	Commit    time.Duration // an idle follower learns of the last commit within two times this long
-	HeadStart time.Duration // how long others leave the first election after a start to the preferred node
+	raftgroup.Timing // Grid is half a Beat
+
 	Calm      time.Duration // how long all must be well before leadership is given home, and between two tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
 	Drain     time.Duration // how long an urgent one then holds new attempts back to let the running ones end
-	Stuck     time.Duration // a leader that applies nothing in this running time, with something to commit, is fatal
 	ClockJump time.Duration // a wall clock this far from where the monotonic one says pauses firing for a check
 	ClockLook time.Duration // a leader with tasks looks at the clock this often: it may be set forward
-	Write     time.Duration // one write of the log store; 0: its default
 }
 
 // LAN is the timing for nodes within a few milliseconds of each other: failover in less than a second.
 func LAN() Timing {
 	return Timing{
-		Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
-		Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond, Calm: 3 * time.Second,
-		Patience: 2 * time.Second, Drain: time.Second,
-		Stuck: 20 * time.Second, ClockJump: 250 * time.Millisecond, ClockLook: 2 * time.Second,
+		Timing: raftgroup.Timing{
+			Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
+			Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond,
+			Stuck: 20 * time.Second,
+		},
+		Calm: 3 * time.Second, Patience: 2 * time.Second, Drain: time.Second,
+		ClockJump: 250 * time.Millisecond, ClockLook: 2 * time.Second,
 	}
 }
 
@@ -190,7 +170,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Timing = LAN()
 	}
 	flawBlinds(&c)
-	setDefault(&c.Timing.Beat, c.Timing.Heartbeat/raftBeats)
+	c.Timing.Timing = c.Timing.Timing.WithDefaults()
+	c.Timing.Grid = c.Timing.Beat / 2
 	c.Policy = c.Policy.withDefaults()
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
@@ -246,8 +227,8 @@ func (c Config) validate() error {
 		return errors.New("shard: nobody to deliver")
 	case c.Fatal == nil:
 		return errors.New("shard: Fatal is not set")
-	case c.Dir == "" && (c.Stores == nil || c.Snapshots == nil):
-		return errors.New("shard: no folder")
+	case c.Storage == nil:
+		return errors.New("shard: no storage")
 	case c.FirstSlot >= c.EndSlot || c.EndSlot > task.Slots:
 		return fmt.Errorf("shard: slots [%d, %d) are no range", c.FirstSlot, c.EndSlot)
 	case c.Policy.Window > c.Policy.MaxWindow:

@@ -3,17 +3,18 @@ package shard
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 func fastTiming() Timing {
@@ -26,9 +27,16 @@ func fastTiming() Timing {
 func onDisk(n int, t testing.TB, dirs func(id string) string) *replicas {
 	return newReplicas(t, n, func(cfg *Config) {
 		cfg.Timing = fastTiming()
-		cfg.Dir, cfg.Stores, cfg.Snapshots = dirs(cfg.NodeID), nil, nil
 		cfg.SnapshotLog = 100 << 10
 		cfg.Registerer = prometheus.NewRegistry()
+		disk, err := OpenDisk(cfg.ID, raftdisk.Config{
+			Dir: dirs(cfg.NodeID), Existing: cfg.Existing, Fatal: cfg.Fatal, Logger: slog.New(slog.DiscardHandler),
+			Registerer: cfg.Registerer,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.Storage = disk
 	})
 }
 
@@ -66,7 +74,7 @@ func TestKilledAndReopened(t *testing.T) {
 
 	again := onDisk(3, t, func(id string) string { return filepath.Join(crashed, id) })
 	tune := again.tune
-	again.tune = func(cfg *Config) { tune(cfg); cfg.Existing = true }
+	again.tune = func(cfg *Config) { cfg.Existing = true; tune(cfg) }
 	began := time.Now()
 	again.startAll()
 	defer again.close()
@@ -98,13 +106,13 @@ func TestHandOverOnClose(t *testing.T) {
 	defer c.close()
 	n := c.leader()
 	n.must(t, schedule("a", time.Now().Add(time.Hour)))
-	term, id := n.raft.CurrentTerm(), n.cfg.NodeID
+	term, id := n.group.Term(), n.cfg.NodeID
 	if err := n.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	n.Shard, n.inmem = nil, nil
 	next := c.leader(c.others(id)...)
-	if got := next.raft.CurrentTerm(); got != term+1 {
+	if got := next.group.Term(); got != term+1 {
 		t.Errorf("term %d after %d: it was not handed over", got, term)
 	}
 	if got := next.state(t, "a"); got != fsmpb.State_STATE_SCHEDULED {
@@ -127,7 +135,7 @@ func TestHalfInstalledSnapshot(t *testing.T) {
 	var n *node
 	c.eventually("a snapshot", func() bool {
 		n = c.leader()
-		first, err := n.Shard.stores.Log().FirstIndex()
+		first, err := n.cfg.Storage.Log().FirstIndex()
 		return err == nil && first > 10
 	})
 	from := os.DirFS(filepath.Join(dir, n.cfg.NodeID, "snapshots"))
@@ -142,7 +150,7 @@ func TestHalfInstalledSnapshot(t *testing.T) {
 	c.agree()
 	c.commit(schedule("after", time.Now().Add(time.Hour)))
 	c.agree()
-	if got := c.nodes[away].raft.State(); got == raft.Shutdown {
+	if got := c.nodes[away].Status().State; got == "shutdown" {
 		t.Error(got)
 	}
 }

@@ -4,22 +4,16 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// errEnded: the leadership was over before the entry was handed to Raft.
+// errEnded is why a leadership ends by itself.
 var errEnded = errors.New("the leadership is over")
 
-// refusedForNow tells whether Raft turned an entry away before it took it, for a reason that passes.
-func refusedForNow(err error) bool {
-	return errors.Is(err, raft.ErrLeadershipTransferInProgress) || errors.Is(err, raft.ErrEnqueueTimeout)
-}
-
-// neverTaken tells whether an error of a proposal proves that no log has seen the entry.
+// neverTaken reports whether an error of a proposal proves that no log has seen the entry.
 func neverTaken(err error) bool {
-	return refusedForNow(err) || errors.Is(err, raft.ErrNotLeader) || errors.Is(err, errEnded)
+	return errors.Is(err, raftgroup.ErrRefused) || errors.Is(err, raftgroup.ErrNotLeader)
 }
 
 // proposalError says what an error of a proposal means to its caller. All but the few that come before the entry is

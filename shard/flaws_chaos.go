@@ -35,7 +35,7 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 	}
 	p.fireProposed(e)
 	got, err := p.propose(ctx, e)
-	if err == nil && got.err == nil {
+	if err == nil {
 		got.Grants = p.notFired(e, got.Grants)
 	}
 	return got, err
@@ -53,7 +53,7 @@ func (f *firing) machine() *fsm.Machine {
 func (p *proposer) fireProposed(e *entry) {
 	grants, err := p.ahead.proposed(e)
 	if err != nil {
-		p.shard.fatal(err)
+		p.shard.cfg.Fatal(err)
 	}
 	p.lead.firing.add(grants, false)
 }
@@ -62,7 +62,7 @@ func (p *proposer) fireProposed(e *entry) {
 func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	if e.takeover {
 		if err := p.ahead.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
-			p.shard.fatal(err)
+			p.shard.cfg.Fatal(err)
 		}
 	}
 	return p.ahead.notStarted(grants)

@@ -16,6 +16,7 @@ type gate struct {
 	answers   chan struct{} // not nil: their answers wait here
 	noEntries bool          // requests with entries fail, heartbeats pass
 	held      int           // answers that wait
+	sent      int           // requests
 	heartbeat func(raft.RPC)
 }
 
@@ -27,6 +28,7 @@ func (g *gate) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	g.mu.Lock()
 	frozen, answers, noEntries := g.frozen, g.answers, g.noEntries
+	g.sent++
 	if answers != nil && frozen == nil {
 		g.held++
 	}

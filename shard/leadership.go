@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -47,8 +45,8 @@ type leadership struct {
 	workers sync.WaitGroup
 }
 
-func newLeadership(s *Shard) *leadership {
-	ctx, cancel := context.WithCancelCause(context.Background())
+func newLeadership(s *Shard, ctx context.Context) *leadership {
+	ctx, cancel := context.WithCancelCause(ctx)
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
 	l.desk = newDesk(l)
 	l.lender = lend.NewLender()
@@ -62,7 +60,6 @@ func newLeadership(s *Shard) *leadership {
 // start sets the workers going. Calls may wait from now on; they are queued after the Takeover.
 func (l *leadership) start() {
 	l.shard.applier.wanted.Store(true)
-	l.shard.leads(true)
 	l.workers.Go(func() { l.proposer.run(l.ctx) })
 	l.workers.Go(l.takeOver)
 }
@@ -106,7 +103,6 @@ func (l *leadership) stop() {
 	l.workers.Wait()
 	l.closeDesk()
 	l.shard.applier.wanted.Store(false)
-	l.shard.leads(false)
 	l.shard.cfg.Logger.Info("leading no more", "term", l.term.Load(), "cause", context.Cause(l.ctx))
 }
 
@@ -150,13 +146,13 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 // that its successor has started already.
 func (l *leadership) inTouch(ctx context.Context) bool {
 	s := l.shard
-	if s.raft.State() != raft.Leader || s.raft.CurrentTerm() != l.term.Load() {
+	if !s.group.LeadsIn(l.term.Load()) {
 		l.end(errEnded)
 	}
 	if ctx.Err() != nil {
 		return false
 	}
-	if at, ok := s.lastMajority(l.term.Load()); ok && time.Since(at.at) <= s.cfg.Timing.Lease {
+	if s.inTouch(l.term.Load()) {
 		return true
 	}
 	if err := l.verifier.verify(ctx); err != nil {
@@ -192,7 +188,7 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 // giveAway tries to hand the leadership to somebody who is well, without patience for running attempts; false: there is
 // nobody.
 func (l *leadership) giveAway(ctx context.Context) bool {
-	to := l.shard.bestPeer(l.shard.raft.CurrentTerm())
+	to := l.shard.bestPeer(l.shard.group.Term())
 	if to == "" {
 		return false
 	}
@@ -212,4 +208,4 @@ func (s *Shard) compareClocks(ctx context.Context) error {
 }
 
 // isAlone tells whether nobody votes but this node.
-func (s *Shard) isAlone() bool { return s.opened.Load() && len(s.Voters()) < 2 }
+func (s *Shard) isAlone() bool { return len(s.Voters()) < 2 }

@@ -95,7 +95,7 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 		n.must(t, inQueue("work", "a", due))
 		n.must(t, inQueue("other", "b", due))
 		time.Sleep(time.Until(due) - time.Second)
-		before := n.raft.LastIndex()
+		before := n.group.Stats().Last
 		time.Sleep(time.Second - time.Millisecond)
 		synctest.Wait()
 		if p.ids() != "" {
@@ -106,7 +106,7 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 		if p.ids() != "a" || !p.at[0].Equal(due) {
 			t.Fatalf("got %q at %v, due at %v", p.ids(), p.at, due)
 		}
-		if entries := n.raft.LastIndex() - before; entries != 1 {
+		if entries := n.group.Stats().Last - before; entries != 1 {
 			t.Errorf("%d entries", entries)
 		}
 		task := p.tasks[0]
@@ -237,16 +237,16 @@ func TestIdleConsumersCostNothing(t *testing.T) {
 			demands = append(demands, d)
 		}
 		synctest.Wait()
-		before, lanes := n.raft.LastIndex(), n.current().desk.Waiting()
+		before, lanes := n.group.Stats().Last, n.current().desk.Waiting()
 		time.Sleep(24 * time.Hour)
-		if after := n.raft.LastIndex(); after != before || lanes != 1000 {
+		if after := n.group.Stats().Last; after != before || lanes != 1000 {
 			t.Errorf("%d entries for %d consumers", after-before, lanes)
 		}
 		for _, d := range demands {
 			d.Withdraw()
 		}
 		synctest.Wait()
-		if n.current().desk.Waiting() != 0 || n.raft.LastIndex() != before {
+		if n.current().desk.Waiting() != 0 || n.group.Stats().Last != before {
 			t.Error("leaving cost something")
 		}
 	})

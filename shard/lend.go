@@ -56,7 +56,7 @@ func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 	}
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
 		Context: p.lead.ctx, Namespace: name.Namespace, Queue: name.Queue, Shard: p.shard.cfg.ID,
-		Term: p.shard.raft.CurrentTerm(),
+		Term: p.shard.group.Term(),
 		Call: p.shard.limits().Borrow,
 		Got:  func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
 	})

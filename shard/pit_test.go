@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -17,9 +16,10 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// TestNoHeartbeatFastPath: no handler reaches the transport, and the optional interfaces are those of the inner one.
+// TestNoHeartbeatFastPath: no handler reaches the transport.
 func TestNoHeartbeatFastPath(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil)
@@ -33,17 +33,6 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 			}
 		}
 	})
-	_, inmem := raft.NewInmemTransport("a")
-	full := transport{}.wrap(inmem)
-	if _, ok := full.(raft.WithPreVote); !ok {
-		t.Error("pre-vote is lost")
-	}
-	if _, ok := full.(raft.WithClose); !ok {
-		t.Error("close is lost")
-	}
-	if _, ok := (transport{}).wrap(struct{ raft.Transport }{inmem}).(raft.WithPreVote); ok {
-		t.Error("pre-vote is claimed for a transport without")
-	}
 }
 
 // TestReadNeedsFreshContact: answers to heartbeats that were sent before the read prove nothing, although they content
@@ -94,7 +83,8 @@ func TestReadsShareOneProof(t *testing.T) {
 		n := c.leader()
 		g, frozen := gates[n.cfg.NodeID], make(chan struct{})
 		g.with(func(g *gate) { g.frozen = frozen })
-		before := n.contacts.sequence.Load()
+		var before, after int
+		g.with(func(g *gate) { before = g.sent })
 		errs := make(chan error)
 		for range 500 {
 			go func() {
@@ -110,8 +100,9 @@ func TestReadsShareOneProof(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if sent := n.contacts.sequence.Load() - before; sent > 30 { // three a round: reads that share none would need 1500
-			t.Errorf("%d requests and rounds for 500 reads", sent)
+		g.with(func(g *gate) { after = g.sent })
+		if sent := after - before; sent > 20 { // two a round: reads that share none would need 1000
+			t.Errorf("%d requests for 500 reads", sent)
 		}
 	})
 }
@@ -247,9 +238,7 @@ func TestLongLogIsNotStuck(t *testing.T) {
 		c.kill("n1")
 		c.tune = func(cfg *Config) {
 			cfg.Timing.Stuck = 10 * time.Second
-			cfg.Stores = func() (Stores, error) {
-				return slowStores{*n.stores, slowReads{n.stores.InmemStore, 100 * time.Millisecond}}, nil
-			}
+			cfg.Storage = slowStores{*n.stores, slowReads{n.stores.InmemStore, 100 * time.Millisecond}}
 		}
 		began := time.Now()
 		c.start("n1")
@@ -259,29 +248,6 @@ func TestLongLogIsNotStuck(t *testing.T) {
 		}
 		if took := time.Since(began); took < 2*n.cfg.Timing.Stuck {
 			t.Errorf("applying the log took only %v: this shows nothing", took)
-		}
-	})
-}
-
-// TestEveryNotice feeds the watch what Raft might: many changes while nobody has time, and two wins in a row.
-func TestEveryNotice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
-		n := c.leader()
-		first := n.current()
-		for range 1000 {
-			n.watch.notify <- false // blocks for ever if nobody reads
-			n.watch.notify <- true
-		}
-		c.next(n, first)
-		second := n.current()
-		n.watch.notify <- true
-		c.next(n, second)
-		n.must(t, schedule("a", time.Now().Add(time.Second)))
-		time.Sleep(time.Minute)
-		if len(c.sink.all()) != 1 {
-			t.Errorf("arrivals %v", c.sink.all())
 		}
 	})
 }
@@ -319,7 +285,9 @@ func TestNewerVersion(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.raft.Apply(data, 0)
+		if _, err := n.group.Propose(t.Context(), data); err == nil {
+			t.Error("an entry that cannot be read was applied")
+		}
 		if err := <-c.fatals; !strings.Contains(err.Error(), "upgrade") {
 			t.Error(err)
 		}
@@ -330,7 +298,7 @@ func TestNewerVersion(t *testing.T) {
 		if after, _ := n.machine.Hash(); after != commands {
 			t.Errorf("%d commands applied after the failure", after-commands)
 		}
-		if _, err := n.applier.Snapshot(); err == nil {
+		if err := n.group.Snapshot(); err == nil {
 			t.Error("a snapshot of what is missing an entry")
 		}
 	})
@@ -375,14 +343,14 @@ func TestIdleGroupSnapshots(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
 		defer c.close()
 		n := c.leader()
-		if err := n.raft.AddNonvoter("n9", "n9", 0, 0).Error(); err != nil {
+		if err := n.group.AddNonvoter(t.Context(), "n9"); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.takeSnapshot(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n.Status().Applied != n.raft.LastIndex() {
-			t.Errorf("applied %d of %d", n.Status().Applied, n.raft.LastIndex())
+		if n.Status().Applied != n.group.Stats().Last {
+			t.Errorf("applied %d of %d", n.Status().Applied, n.group.Stats().Last)
 		}
 	})
 }
@@ -391,14 +359,14 @@ func TestIdleGroupSnapshots(t *testing.T) {
 // Release may come alone, and twice.
 func TestSnapshotBesideEntries(t *testing.T) {
 	machine := fsm.New(1)
-	a := newApplier(machine, 1<<30, func(err error) { t.Error(err) })
+	a := newApplier(machine)
 	apply := func(from, to int) {
 		for i := from; i < to; i++ {
 			e := newEntry(time.UnixMilli(1000), 0)
 			if err := e.add(schedule(fmt.Sprintf("t%d", i), time.UnixMilli(5000))); err != nil {
 				t.Fatal(err)
 			}
-			a.ApplyBatch([]*raft.Log{{Index: uint64(i + 1), Term: 3, Type: raft.LogCommand, Data: e.data}})
+			a.mustApply(t, uint64(i+1), e)
 		}
 	}
 	apply(0, 1000)
@@ -413,22 +381,26 @@ func TestSnapshotBesideEntries(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sink, done := &bufferSink{}, make(chan error)
-	go func() { done <- snap.Persist(sink) }()
+	var sink bytes.Buffer
+	done := make(chan error)
+	go func() {
+		_, err := snap.WriteTo(&sink)
+		done <- err
+	}()
 	apply(1000, 2000)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
 	snap.Release()
-	b := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
-	if err := b.Restore(io.NopCloser(&sink.Buffer)); err != nil {
+	b := newApplier(fsm.New(1))
+	if err := b.Restore(&sink); err != nil {
 		t.Fatal(err)
 	}
 	gotCommands, gotSum := b.machine.Hash()
 	if gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
 		t.Errorf("restored %d %x at %d, want %d %x at 1000", gotCommands, gotSum, b.index.Load(), commands, sum)
 	}
-	if err := b.Restore(io.NopCloser(strings.NewReader("not a snapshot of ours at all"))); err == nil {
+	if err := b.Restore(strings.NewReader("not a snapshot of ours at all")); err == nil {
 		t.Error("restored from rubbish")
 	}
 	if gotCommands, _ := b.machine.Hash(); gotCommands != commands {
@@ -439,11 +411,13 @@ func TestSnapshotBesideEntries(t *testing.T) {
 	}
 }
 
-type bufferSink struct{ bytes.Buffer }
-
-func (*bufferSink) ID() string    { return "test" }
-func (*bufferSink) Close() error  { return nil }
-func (*bufferSink) Cancel() error { return nil }
+// mustApply applies one entry of commands.
+func (a *applier) mustApply(tb testing.TB, index uint64, e *entry) {
+	tb.Helper()
+	if _, err := a.Apply(raftgroup.Entry{Index: index, Term: 3, Data: e.data, Command: true}); err != nil {
+		tb.Fatal(err)
+	}
+}
 
 // TestLostDisk: a replica that existed and has nothing left does not start as a new group.
 func TestLostDisk(t *testing.T) {
@@ -451,11 +425,9 @@ func TestLostDisk(t *testing.T) {
 	_, inmem := raft.NewInmemTransport("n1")
 	_, err := Open(Config{
 		NodeID: "n1", Existing: true, Replicas: []Replica{{"n1"}}, Transport: inmem, Deliver: c.sink.at("n1"),
-		Stores:    func() (Stores, error) { return c.nodes["n1"].stores, nil },
-		Snapshots: func() (raft.SnapshotStore, error) { return c.nodes["n1"].snapshots, nil },
-		Fatal:     func(error) {},
+		Storage: c.nodes["n1"].stores, Fatal: func(error) {},
 	})
-	if !errors.Is(err, errNoState) {
+	if !errors.Is(err, raftgroup.ErrNoState) {
 		t.Error(err)
 	}
 }
@@ -466,8 +438,8 @@ func TestPreferredLeads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, preferred := range []string{"n1", "n2", "n3"} {
 			c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = preferred }).startAll()
-			if got := c.leader(); got.cfg.NodeID != preferred || got.raft.CurrentTerm() != 2 {
-				t.Errorf("%s leads term %d, %s is preferred", got.cfg.NodeID, got.raft.CurrentTerm(), preferred)
+			if got := c.leader(); got.cfg.NodeID != preferred || got.group.Term() != 2 {
+				t.Errorf("%s leads term %d, %s is preferred", got.cfg.NodeID, got.group.Term(), preferred)
 			}
 			c.kill(preferred)
 			c.leader()

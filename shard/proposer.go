@@ -8,16 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
-
-// refusalPause is how long an entry waits that Raft turned away for now.
-const refusalPause = 2 * time.Millisecond
 
 // proposer makes entries of what waits, one at a time, and hands out what they did.
 type proposer struct {
@@ -72,9 +67,6 @@ func (p *proposer) run(ctx context.Context) {
 		}
 		began := time.Now()
 		got, err := p.commit(ctx, e)
-		if err == nil {
-			err = got.err
-		}
 		if err != nil {
 			p.fail(e, err)
 			continue
@@ -165,63 +157,13 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	}})
 }
 
-// propose proposes an entry until Raft takes it, and waits until the entry is applied or lost.
+// propose proposes an entry and waits until the entry is applied or lost.
 func (p *proposer) propose(ctx context.Context, e *entry) (applied, error) {
-	limit := newStandstill(p.shard.applier, p.shard.cfg.Timing.Stuck)
-	defer limit.stop()
-	for {
-		got, err := p.commitOnce(e, limit)
-		if !refusedForNow(err) {
-			return got, err
-		}
-		if !sleep(ctx, refusalPause) {
-			return applied{}, errEnded
-		}
-		select {
-		case <-limit.rings:
-			if limit.isReached() {
-				p.stuck(err)
-			}
-		default:
-		}
+	answer, err := p.shard.group.Commit(ctx, e.data)
+	if err != nil {
+		return applied{}, err
 	}
-}
-
-// commitOnce is the only place that proposes. It waits in another goroutine, because Raft never answers an entry that
-// was committed but not yet applied when it was shut down.
-func (p *proposer) commitOnce(e *entry, limit *standstill) (applied, error) {
-	future := make(chan raft.ApplyFuture, 1)
-	go func() {
-		f := p.shard.raft.Apply(e.data, 0)
-		_ = f.Error() // waits; read again below
-		future <- f
-	}()
-	for {
-		select {
-		case f := <-future:
-			if err := f.Error(); err != nil {
-				return applied{}, err
-			}
-			return f.Response().(applied), nil
-		case <-p.shard.raftDown:
-			return applied{}, raft.ErrRaftShutdown
-		case <-limit.rings:
-			if limit.isReached() {
-				p.stuck(nil)
-			}
-		}
-	}
-}
-
-// stuck gives the group up: a leader that keeps its followers but commits nothing would keep the shard from working for
-// ever (hashicorp/raft issue 696 is one way to get there).
-func (p *proposer) stuck(last error) {
-	err := fmt.Errorf("shard %d: as leader of term %d (0: not taken over yet) this node has committed nothing for %v",
-		p.shard.cfg.ID, p.lead.term.Load(), p.shard.cfg.Timing.Stuck)
-	if last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	p.shard.fatal(err)
+	return answer.(applied), nil
 }
 
 // fail answers an entry that did not commit, or may not have, and ends the leadership: Raft has ended it already, or is

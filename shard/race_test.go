@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -217,13 +218,8 @@ func TestWokenLeader(t *testing.T) {
 			t.Fatalf("state %v: not granted ahead", got)
 		}
 		c.cut(n.cfg.NodeID)
-		synctest.Wait() // for the last answers
-		n.contacts.mu.Lock()
-		for peer, last := range n.contacts.peers {
-			last.at = last.at.Add(-time.Hour)
-			n.contacts.peers[peer] = last
-		}
-		n.contacts.mu.Unlock()
+		synctest.Wait()                                // for the last answers
+		n.inTouch = func(uint64) bool { return false } // as if the last contact were long ago
 		c.leader(c.others(n.cfg.NodeID)...)
 		time.Sleep(10 * time.Second)
 		got := c.sink.of("a")
@@ -256,7 +252,7 @@ func TestSuccessAfterDeposition(t *testing.T) {
 		n.must(t, cmd)
 		time.Sleep(2 * time.Second)
 		first := n.current()
-		n.watch.notify <- true // lost and won again
+		first.end(errEnded)
 		c.next(n, first)
 		close(release)
 		time.Sleep(time.Second)
@@ -342,4 +338,27 @@ func TestClockGuard(t *testing.T) {
 			t.Error("not trusted")
 		}
 	})
+}
+
+// TestStopsWhileItIsRead: nobody waits for an answer that Raft has forgotten. The bubble does not end with one who does.
+func TestStopsWhileItIsRead(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := newReplicas(t, 3, nil).startAll()
+			defer c.close()
+			leader := c.leader()
+			shard := leader.Shard
+			leader.must(t, schedule("a", time.Now().Add(time.Hour)))
+			var readers sync.WaitGroup
+			for range 4 {
+				readers.Go(func() {
+					for err := error(nil); err == nil; {
+						_, err = shard.Get(t.Context(), "", "a", false)
+					}
+				})
+			}
+			c.kill(leader.cfg.NodeID)
+			readers.Wait()
+		})
+	}
 }

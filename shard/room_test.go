@@ -74,7 +74,7 @@ func TestSnapshotNeedsRoom(t *testing.T) {
 		if err := n.takeSnapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
 			t.Errorf("without room: %v", err)
 		}
-		if list, err := n.snapshots.List(); err != nil || len(list) > 0 {
+		if list, err := n.stores.snapshots.List(); err != nil || len(list) > 0 {
 			t.Errorf("snapshots: %v, %v", list, err)
 		}
 		room.Store(true)

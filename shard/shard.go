@@ -8,11 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // Shard is this node's replica of one shard, and its leader whenever Raft says so.
@@ -20,35 +19,28 @@ type Shard struct {
 	cfg       Config
 	machine   *fsm.Machine
 	applier   *applier
-	stores    Stores
-	raft      *raft.Raft
-	contacts  *contacts
-	pacer     *pacer
-	watch     *watch
-	tuning    *tuning
+	group     *raftgroup.Group
+	incumbent *incumbent
+	inTouch   func(term uint64) bool // see raftgroup.Group.InTouch
 	standing  *standing
 	lack      atomic.Pointer[error] // see SetRoom
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
-	futures   *futures
 	metrics   *metrics
 
 	ctx      context.Context // of the background workers
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
-	raftDown chan struct{} // closed when Raft has stopped
 	caughtUp chan struct{} // closed when this replica first held what its leader had acknowledged
 
-	opened    atomic.Bool // Raft runs
-	stopping  atomic.Bool // Raft is being shut down
 	closeOnce sync.Once
 	closeErr  error
-	fatalOnce sync.Once
 }
 
-// Open starts the replica: from its disk, or, if there is nothing and Config.Existing is not set, as a new group of
-// Config.Replicas. On an error nothing is left running; the transport is the caller's to close then.
+// Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
+// Config.Replicas. On an error nothing is left running and the storage is closed; the transport is the caller's to close
+// then.
 func Open(cfg Config) (*Shard, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -58,22 +50,16 @@ func Open(cfg Config) (*Shard, error) {
 	s := &Shard{
 		cfg:       cfg,
 		machine:   fsm.New(cfg.ID),
-		contacts:  newContacts(),
-		pacer:     newPacer(cfg.Timing.Beat / 2),
-		futures:   newFutures(),
+		incumbent: newIncumbent(),
 		latencies: newLatencies(),
 		attempts:  newAttempts(),
 		standing:  newStanding(),
 		ctx:       ctx,
 		cancel:    cancel,
-		raftDown:  make(chan struct{}),
 		caughtUp:  make(chan struct{}),
 	}
 	s.clock = newClockGuard(cfg.Clock, cfg.Timing.ClockJump, s.isAlone)
-	s.applier = newApplier(s.machine, cfg.SnapshotLog, s.fatal)
-	s.applier.pace, s.applier.tail = pace{ctx, s.snapshotPressure, cfg.snapshotPath}, newTail(cfg.SnapshotTail)
-	s.watch = newWatch(s)
-	s.tuning = newTuning(cfg)
+	s.applier = newApplier(s.machine)
 	s.metrics = newMetrics(s, cfg.Registerer)
 	if err := s.open(); err != nil {
 		cancel()
@@ -84,19 +70,16 @@ func Open(cfg Config) (*Shard, error) {
 
 func (s *Shard) open() error {
 	if err := s.metrics.register(); err != nil {
-		return err
+		return errors.Join(err, s.cfg.Storage.Close())
 	}
-	if err := s.openRaft(); err != nil {
+	if err := s.openGroup(); err != nil {
 		s.metrics.unregister()
 		return err
 	}
-	s.opened.Store(true)
-	s.workers.Go(s.watch.listen)
-	s.workers.Go(s.watch.run)
+	s.inTouch = s.group.InTouch
+	s.group.Lead(s.lead)
 	s.workers.Go(func() { s.snapshotter(s.ctx) })
 	s.workers.Go(func() { s.awaitCaughtUp(s.ctx) })
-	s.workers.Go(func() { s.endHeadStart(s.ctx) })
-	s.observeLeaders()
 	return nil
 }
 
@@ -154,78 +137,20 @@ func (s *Shard) refuse(commands int, err error) []task.Reply {
 // leadership returns the running one. If Raft has just made this node leader it waits for the shard to notice.
 func (s *Shard) leadership(ctx context.Context) (*leadership, error) {
 	for {
-		l, changed := s.watch.get()
+		l, changed := s.incumbent.get()
 		if l != nil {
 			return l, nil
 		}
-		if s.raft.State() != raft.Leader {
+		if !s.group.Leads() {
 			return nil, s.notLeader()
 		}
 		select {
 		case <-changed:
-		case <-s.raftDown:
+		case <-s.group.Down():
 			return nil, s.notLeader()
 		case <-ctx.Done():
 			return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, context.Cause(ctx))
 		}
-	}
-}
-
-// current returns the running leadership, nil if there is none.
-func (s *Shard) current() *leadership {
-	l, _ := s.watch.get()
-	return l
-}
-
-// fatal reports what the group cannot survive, once, and stops it.
-func (s *Shard) fatal(err error) {
-	s.fatalOnce.Do(func() {
-		s.cfg.Logger.Error("the shard cannot go on", "err", err)
-		if s.opened.Load() {
-			go s.shutDownRaft()
-		}
-		s.cfg.Fatal(err)
-	})
-}
-
-// shutDownRaft stops Raft and closes the transport. It returns when both are done, also for a second caller.
-func (s *Shard) shutDownRaft() {
-	if s.stopping.CompareAndSwap(false, true) {
-		s.settleLast()
-		if !s.futures.bar(2 * s.cfg.Timing.Election) { // by then Raft has answered, or has found that it leads no more
-			s.cfg.Logger.Info("raft has not answered everything when the replica stopped")
-		}
-		if err := s.raft.Shutdown().Error(); err != nil {
-			s.cfg.Logger.Warn("raft did not shut down cleanly", "err", err)
-		}
-		close(s.raftDown)
-	}
-	<-s.raftDown
-}
-
-// lastEntry is how long the entry that is out may take when the replica stops.
-const lastEntry = 500 * time.Millisecond
-
-// settleLast lets the entry that is out end, and no other begin: Raft never answers one that it has committed but not
-// applied when it is shut down.
-func (s *Shard) settleLast() {
-	l := s.current()
-	if l == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), lastEntry)
-	defer cancel()
-	if err := l.proposer.intake.flush(ctx); err != nil {
-		s.cfg.Logger.Info("an entry was still out when the replica stopped", "err", err)
-	}
-}
-
-func (s *Shard) isDown() bool {
-	select {
-	case <-s.raftDown:
-		return true
-	default:
-		return false
 	}
 }
 
@@ -242,7 +167,7 @@ const attemptsEnd = time.Second
 func (s *Shard) close(ctx context.Context) error {
 	s.leave(ctx)
 	s.cancel()
-	s.shutDownRaft()
+	err := s.group.Close()
 	s.workers.Wait()
 	if s.attempts.wait(ctx) != nil {
 		s.attempts.cancel()
@@ -254,7 +179,7 @@ func (s *Shard) close(ctx context.Context) error {
 	}
 	s.attempts.cancel()
 	s.metrics.unregister()
-	if err := s.stores.Close(); err != nil {
+	if err != nil {
 		return fmt.Errorf("shard %d: %w", s.cfg.ID, err)
 	}
 	return nil
@@ -266,7 +191,7 @@ func (s *Shard) leave(ctx context.Context) {
 	if l == nil || ctx.Err() != nil {
 		return
 	}
-	to := s.bestPeer(s.raft.CurrentTerm())
+	to := s.bestPeer(s.group.Term())
 	if to == "" {
 		return
 	}

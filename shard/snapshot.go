@@ -8,11 +8,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/raftgroup/snapshots"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // snapshotMagic begins every snapshot, with its format's version as the last byte.
@@ -26,45 +24,20 @@ const snapshotHeaderBytes = len(snapshotMagic) + 16
 type snapshot struct {
 	index, term uint64
 	machine     *fsm.Snapshot
-	pace        pace
 }
 
-// Persist writes header and state.
-func (s *snapshot) Persist(sink raft.SnapshotSink) error {
-	if err := s.writePaced(sink); err != nil {
-		return errors.Join(err, sink.Cancel())
-	}
-	return sink.Close()
-}
-
-func (s *snapshot) writePaced(sink raft.SnapshotSink) error {
-	w, err := newPacedWriter(sink, sink.ID(), s.pace)
-	if err != nil {
-		return err
-	}
-	return errors.Join(s.write(w), w.close())
-}
-
-// snapshotPath is where raft's file store writes a snapshot until it is whole.
-func (c Config) snapshotPath(id string) string {
-	if c.Snapshots != nil {
-		return ""
-	}
-	return snapshots.Writing(c.Dir, id)
-}
-
-func (s *snapshot) write(w io.Writer) error {
+// WriteTo writes header and state.
+func (s *snapshot) WriteTo(w io.Writer) (int64, error) {
 	header := make([]byte, 0, snapshotHeaderBytes)
 	header = append(header, snapshotMagic...)
 	header = binary.BigEndian.AppendUint64(header, s.index)
 	header = binary.BigEndian.AppendUint64(header, s.term)
-	if _, err := w.Write(header); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
+	n, err := w.Write(header)
+	if err != nil {
+		return int64(n), err
 	}
-	if _, err := s.machine.WriteTo(w); err != nil {
-		return fmt.Errorf("snapshot: %w", err)
-	}
-	return nil
+	written, err := s.machine.WriteTo(w)
+	return int64(n) + written, err
 }
 
 // Release ends the tracking of what changed since.
@@ -104,7 +77,7 @@ func (s *Shard) snapshotter(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-s.applier.grown:
+		case <-s.group.Grown():
 		}
 		if !s.snapshotDue() || s.standing.now() == Barred {
 			continue
@@ -122,14 +95,14 @@ func (s *Shard) snapshotDue() bool { return s.logOutgrown() >= 1 }
 // may grow as large before the next one. From 1 on that is due.
 func (s *Shard) logOutgrown() float64 {
 	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
-	return float64(s.applier.logBytes.Load()) / max(float64(s.cfg.SnapshotLog), state)
+	return float64(s.group.LogBytes()) / max(float64(s.cfg.SnapshotLog), state)
 }
 
-// snapshotPressure is by how far the log has outgrown what made a snapshot due. Where a node has no memory for more
-// tasks it is the highest: what is freed while a snapshot is written keeps its room until that is done.
-func (s *Shard) snapshotPressure() float64 {
+// snapshotUrgency returns how many times the log has the size that made a snapshot due. A node without memory for more
+// tasks is in the greatest hurry: memory freed while a snapshot is written stays in use until that is done.
+func (s *Shard) snapshotUrgency() float64 {
 	if errors.Is(s.lacking(), task.ErrNoMemory) {
-		return pressureLate
+		return raftgroup.SnapshotLate
 	}
 	return s.logOutgrown()
 }
@@ -144,12 +117,10 @@ func (s *Shard) takeSnapshot(ctx context.Context) error {
 	if err := s.checkSnapshotRoom(); err != nil {
 		return err
 	}
-	s.keepTail()
-	began, bytes := time.Now(), s.applier.logBytes.Load()
-	if err := s.raft.Snapshot().Error(); err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+	began := time.Now()
+	if err := s.group.Snapshot(); err != nil {
 		return err
 	}
-	s.applier.logBytes.Add(-bytes)
 	s.metrics.snapshotTaken(time.Since(began))
 	return nil
 }

@@ -71,15 +71,6 @@ func (s *Shard) SetStanding(to Standing) {
 	s.cfg.Logger.Info("standing changed", "to", to)
 }
 
-// holdBackFor is how long, in election timeouts, a replica that is not willing asks for no votes after it last heard
-// from a leader: others have had some elections by then.
-const holdBackFor = 5
-
-func (s *Shard) holdBack() bool {
-	return s.opened.Load() && s.standing.now() != Willing &&
-		time.Since(s.raft.LastContact()) < holdBackFor*s.cfg.Timing.Election
-}
-
 // stepAsideEvery is how often a leader that is not willing looks for somebody else. After a transfer that failed it
 // waits longer each time: attempts are held back during one.
 const (

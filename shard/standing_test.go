@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // willingOnly lets a leadership be given only to replicas that would have it, as the cluster package does.
@@ -103,7 +101,7 @@ func TestUnwillingAlone(t *testing.T) {
 
 // TestCheckpoints: they are what the machine was, at fixed indexes and the newest, and begin anew with a snapshot.
 func TestCheckpoints(t *testing.T) {
-	a := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
+	a := newApplier(fsm.New(1))
 	at := time.UnixMilli(1000)
 	apply := func(a *applier, from, to uint64) {
 		for i := from; i <= to; i++ {
@@ -113,7 +111,7 @@ func TestCheckpoints(t *testing.T) {
 			if err := e.add(cmd); err != nil {
 				t.Fatal(err)
 			}
-			a.ApplyBatch([]*raft.Log{{Index: i, Term: 3, Type: raft.LogCommand, Data: e.data}})
+			a.mustApply(t, i, e)
 		}
 	}
 	if got := a.checkpoints.newest(); got.Index != 0 || len(a.checkpoints.from(0)) > 0 {
@@ -131,7 +129,7 @@ func TestCheckpoints(t *testing.T) {
 	if got := a.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
 		t.Errorf("newest: %v", got)
 	}
-	b := newApplier(fsm.New(1), 1<<30, func(err error) { t.Error(err) })
+	b := newApplier(fsm.New(1))
 	apply(b, 1, 2000)
 	if p, ok := b.checkpoints.at(100); ok {
 		t.Errorf("kept for ever: %v", p)
@@ -139,7 +137,7 @@ func TestCheckpoints(t *testing.T) {
 	if p, ok := b.checkpoints.at(96); !ok || p != mustCheckpoint(t, a, 96) {
 		t.Errorf("at 96: %v, %v", p, ok)
 	}
-	if err := b.Restore(io.NopCloser(snapshotOf(t, a))); err != nil {
+	if err := b.Restore(snapshotOf(t, a)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := b.checkpoints.at(2000); ok {
@@ -173,16 +171,16 @@ func snapshotOf(t *testing.T, a *applier) *bytes.Buffer {
 		t.Fatal(err)
 	}
 	defer snap.Release()
-	sink := &bufferSink{}
-	if err := snap.Persist(sink); err != nil {
+	var out bytes.Buffer
+	if _, err := snap.WriteTo(&out); err != nil {
 		t.Fatal(err)
 	}
-	return &sink.Buffer
+	return &out
 }
 
 // BenchmarkCheckpoint is what every entry costs more for being noted.
 func BenchmarkCheckpoint(b *testing.B) {
-	a := newApplier(fsm.New(1), 1<<50, func(err error) { b.Error(err) })
+	a := newApplier(fsm.New(1))
 	for i := range b.N {
 		a.checkpoints.add(a.checkpoint(uint64(i + 1)))
 	}
@@ -201,24 +199,28 @@ func BenchmarkApply(b *testing.B) {
 
 func benchmarkApply(b *testing.B, commands int, noted bool) {
 	const distinct = 1 << 16 / 64
-	a := newApplier(fsm.New(1), 1<<50, func(err error) { b.Error(err) })
-	logs := make([]*raft.Log, distinct)
-	for i := range logs {
+	a := newApplier(fsm.New(1))
+	entries := make([]raftgroup.Entry, distinct)
+	for i := range entries {
 		e := newEntry(time.UnixMilli(1000), 0)
 		for j := range commands {
 			if err := e.add(schedule(fmt.Sprintf("t%d-%d", i, j), time.UnixMilli(5_000_000))); err != nil {
 				b.Fatal(err)
 			}
 		}
-		logs[i] = &raft.Log{Term: 3, Type: raft.LogCommand, Data: e.data}
+		entries[i] = raftgroup.Entry{Term: 3, Command: true, Data: e.data}
 	}
 	b.ResetTimer()
 	for i := range b.N {
-		l := logs[i%distinct]
-		l.Index = uint64(i + 1)
+		e := entries[i%distinct]
+		e.Index = uint64(i + 1)
+		var err error
 		if noted {
-			a.Apply(l)
-		} else if _, err := a.machine.Apply(l.Data, false); err != nil {
+			_, err = a.Apply(e)
+		} else {
+			_, err = a.machine.Apply(e.Data, false)
+		}
+		if err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -2,12 +2,10 @@ package shard
 
 import (
 	"context"
-	"strings"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // Status is what one replica knows of itself and its group.
@@ -48,14 +46,13 @@ type PeerStatus struct {
 
 // Status describes this replica.
 func (s *Shard) Status() Status {
-	leader, term := s.Leader()
-	at := s.applier.checkpoints.newest()
+	raft, at := s.group.Stats(), s.applier.checkpoints.newest()
 	st := Status{
-		ID: s.cfg.ID, NodeID: s.cfg.NodeID, Leader: leader, Term: term,
-		State: strings.ToLower(s.raft.State().String()), Voters: s.Voters(),
+		ID: s.cfg.ID, NodeID: s.cfg.NodeID, Leader: raft.Leader, Term: raft.Term,
+		State: raft.Role, Voters: s.Voters(),
 		Applied: at.Index, Commands: at.Commands, Hash: at.Sum, Counts: s.machine.Counts(), Standing: s.standing.now(),
-		Position: time.UnixMilli(s.machine.Position()), LogBytes: s.stores.Bytes(),
-		LastContact: s.raft.LastContact(), Running: s.attempts.count(), Horizon: s.latencies.horizon(),
+		Position: time.UnixMilli(s.machine.Position()), LogBytes: s.cfg.Storage.Bytes(),
+		LastContact: raft.Contact, Running: s.attempts.count(), Horizon: s.latencies.horizon(),
 	}
 	st.CommitP50, st.CommitP99 = s.latencies.p50p99()
 	select {
@@ -66,7 +63,7 @@ func (s *Shard) Status() Status {
 	if l := s.current(); l != nil {
 		st.Open = l.term.Load() > 0
 		st.Pending = l.proposer.intake.pendingBytes()
-		st.Peers = s.peers(st.Voters, term)
+		st.Peers = s.peers(st.Voters, st.Term)
 	}
 	return st
 }
@@ -77,20 +74,14 @@ func (s *Shard) peers(voters []string, term uint64) []PeerStatus {
 		if node == s.cfg.NodeID {
 			continue
 		}
-		p := PeerStatus{NodeID: node, Lag: s.lag(node, term)}
-		if c, ok := s.contacts.of(node, term); ok {
-			p.Contact = c.at
-		}
-		peers = append(peers, p)
+		p := s.group.Peer(node, term)
+		peers = append(peers, PeerStatus{NodeID: node, Contact: p.Contact, Lag: p.Lag})
 	}
 	return peers
 }
 
 // Leader returns the leader that this replica knows of, empty if none, and its own current term.
-func (s *Shard) Leader() (nodeID string, term uint64) {
-	_, id := s.raft.LeaderWithID()
-	return string(id), s.raft.CurrentTerm()
-}
+func (s *Shard) Leader() (nodeID string, term uint64) { return s.group.Leader() }
 
 // IsLeader tells whether this node leads the shard and answers calls. It may have been deposed without knowing yet.
 func (s *Shard) IsLeader() bool {
@@ -138,30 +129,29 @@ func (s *Shard) awaitCaughtUp(ctx context.Context) {
 			close(s.caughtUp)
 			return
 		}
-		index := s.raft.LastIndex()
-		if index == last && s.isIdleFollower() {
+		now := s.group.Stats()
+		if now.Last == last && isIdleFollower(now) {
 			quiet++
 		} else {
 			quiet = 0
 		}
-		last = index
-		if s.isFresh() || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
+		last = now.Last
+		if s.isFresh(now) || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
 			close(s.caughtUp)
 			return
 		}
 	}
 }
 
-// isIdleFollower: in touch with a leader, and nothing that it is known to have committed is left to be applied.
-func (s *Shard) isIdleFollower() bool {
-	leader, _ := s.Leader()
-	commit := s.raft.CommitIndex()
-	return leader != "" && s.raft.State() == raft.Follower && !s.raft.LastContact().IsZero() &&
-		commit > 0 && s.raft.AppliedIndex() >= commit && s.raft.LastIndex() == commit
+// isIdleFollower reports whether a replica is in touch with a leader and has applied every entry that it knows to be
+// committed.
+func isIdleFollower(s raftgroup.Stats) bool {
+	return s.Leader != "" && s.Role == "follower" && !s.Contact.IsZero() &&
+		s.Committed > 0 && s.Taken >= s.Committed && s.Last == s.Committed
 }
 
-func (s *Shard) isFresh() bool {
-	leader, _ := s.Leader()
-	age, ok := s.applier.age(time.Now())
-	return leader != "" && ok && age < recently && s.applier.index.Load() >= s.raft.CommitIndex()
+// isFresh reports whether the last entry applied is news, and no committed entry is left.
+func (s *Shard) isFresh(now raftgroup.Stats) bool {
+	return now.Leader != "" && !now.AppendedAt.IsZero() && time.Since(now.AppendedAt) < recently &&
+		s.applier.index.Load() >= now.Committed
 }

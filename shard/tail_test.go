@@ -9,22 +9,6 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-func TestTailWithinBytes(t *testing.T) {
-	tl := newTail(4)
-	for i, step := range []struct {
-		add  int
-		want uint64 // within 100 bytes
-	}{
-		{10, 4}, // what was never written takes nothing
-		{40, 4}, {50, 4}, {1, 3}, {60, 2}, {100, 1}, {101, 1}, {0, 1}, {0, 2}, {0, 3}, {0, 4}, {0, 4},
-	} {
-		tl.add(step.add)
-		if got := tl.within(100); got != step.want {
-			t.Errorf("step %d: %d entries, want %d", i, got, step.want)
-		}
-	}
-}
-
 // TestLogBehindSnapshotIsBounded: of large entries fewer are kept than of small ones.
 func TestLogBehindSnapshotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -49,7 +33,7 @@ func TestLogBehindSnapshotIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		kept, last := 0, n.raft.LastIndex()
+		kept, last := 0, n.group.Stats().Last
 		for i := first; i <= last; i++ {
 			var e raft.Log
 			if err := n.stores.GetLog(i, &e); err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // closeEnough is how many log entries a voter may be behind when leadership is about to be given to it. The rest
@@ -16,7 +14,7 @@ const closeEnough = 64
 
 // Transfer gives the leadership to another voter. Calls wait meanwhile, and go on here if it fails.
 func (s *Shard) Transfer(ctx context.Context, to string) error {
-	l, _ := s.watch.get()
+	l := s.current()
 	if l == nil {
 		return s.notLeader()
 	}
@@ -91,15 +89,13 @@ func (l *leadership) levelWith(ctx context.Context, to string, urgent bool) erro
 		ctx, cancel = context.WithTimeout(ctx, l.shard.cfg.Timing.Election/politePart)
 		defer cancel()
 	}
-	return l.awaitLevel(ctx, to)
+	return l.shard.group.CatchUp(ctx, to)
 }
 
 // giveTo hands over while nothing is proposed.
 func (l *leadership) giveTo(ctx context.Context, to string) error {
 	s := l.shard
-	if err := s.futures.await(ctx, func() raft.Future {
-		return s.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
-	}); err != nil {
+	if err := s.group.Transfer(ctx, to); err != nil {
 		return err
 	}
 	select {
@@ -108,31 +104,6 @@ func (l *leadership) giveTo(ctx context.Context, to string) error {
 	case <-ctx.Done():
 		return errors.New("this node still leads")
 	}
-}
-
-// awaitLevel waits until a voter's log is as long as this one's.
-func (l *leadership) awaitLevel(ctx context.Context, node string) error {
-	s := l.shard
-	s.pacer.begin()
-	defer s.pacer.end()
-	for s.lag(node, s.raft.CurrentTerm()) > 0 {
-		if err := s.futures.await(ctx, s.raft.VerifyLeader); err != nil {
-			return err
-		}
-		if !sleep(ctx, time.Millisecond) {
-			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
-		}
-	}
-	return nil
-}
-
-// lag returns how many entries a voter lacked when it last answered in this term; all, if it has not.
-func (s *Shard) lag(node string, term uint64) uint64 {
-	c, ok := s.contacts.of(node, term)
-	if !ok {
-		return max(s.raft.LastIndex(), 1)
-	}
-	return s.lacks(c.lastLog)
 }
 
 // goHome gives the leadership to the preferred node once that has been well for a while. After a transfer that failed
@@ -178,21 +149,20 @@ func (s *Shard) homingTurn() time.Duration {
 	return s.cfg.Timing.Calm / homingTurns * time.Duration(s.cfg.ID%homingTurns)
 }
 
-// isWell tells whether a voter could lead: it is fit for it, it answers, and its log was close to this one's when it
-// last did. What was appended since would count against it too, and under load that is more than closeEnough from one
+// isWell reports whether a voter could lead: it is fit for it, it answers, and its log was close to this one's when it
+// last did. Entries appended since would count against it too, and under load they are more than closeEnough from one
 // heartbeat to the next.
 func (s *Shard) isWell(node string, term uint64) bool {
-	c, ok := s.contacts.of(node, term)
-	return ok && s.isThere(node, term) && c.lacked <= closeEnough
+	return s.isThere(node, term) && s.group.Peer(node, term).Lacked <= closeEnough
 }
 
-// isThere tells whether a voter is fit to lead, as far as is known, and answers.
+// isThere reports whether a voter is fit to lead, as far as is known, and answers.
 func (s *Shard) isThere(node string, term uint64) bool {
 	if s.cfg.MayLead != nil && !s.cfg.MayLead(node) {
 		return false
 	}
-	c, ok := s.contacts.of(node, term)
-	return ok && time.Since(c.at) <= s.cfg.Timing.Lease
+	contact := s.group.Peer(node, term).Contact
+	return !contact.IsZero() && time.Since(contact) <= s.cfg.Timing.Lease
 }
 
 // bestPeer returns the voter that should lead if this node may not: the preferred one, or the one with the most log.
@@ -204,7 +174,7 @@ func (s *Shard) bestPeer(term uint64) string {
 		case node == s.cfg.NodeID || !s.isWell(node, term):
 		case node == s.cfg.Preferred:
 			return node
-		case best == "" || s.lag(node, term) < s.lag(best, term):
+		case best == "" || s.group.Peer(node, term).Lag < s.group.Peer(best, term).Lag:
 			best = node
 		}
 	}

@@ -285,34 +285,10 @@ func TestReservedRoomIsKept(t *testing.T) {
 	}
 }
 
-func TestContacts(t *testing.T) {
-	c := newContacts()
-	voters := []string{"a", "b", "c"}
-	if _, ok := c.majority("a", voters, 5); ok {
-		t.Error("a majority of nobody")
-	}
-	early, late := c.stamp(), c.stamp()
-	c.note("b", contact{stamp: late, term: 5, lastLog: 10})
-	c.note("b", contact{stamp: early, term: 5, lastLog: 9}) // came later, was sent earlier
-	if got, ok := c.majority("a", voters, 5); !ok || got.seq != late.seq {
-		t.Errorf("%v %v", got, ok)
-	}
-	if _, ok := c.majority("a", voters, 6); ok {
-		t.Error("an answer of another term counts")
-	}
-	c.note("c", contact{stamp: c.stamp(), term: 6})
-	if _, ok := c.majority("a", append(voters, "d", "e"), 5); ok {
-		t.Error("two of five")
-	}
-	if _, ok := c.majority("a", []string{"a"}, 1); !ok {
-		t.Error("alone")
-	}
-}
-
 func TestConfig(t *testing.T) {
 	c := newReplicas(t, 1, nil)
 	good := Config{
-		NodeID: "n1", Transport: &gate{}, Deliver: c.sink.at("n1"), Fatal: func(error) {}, Dir: "x",
+		NodeID: "n1", Transport: &gate{}, Deliver: c.sink.at("n1"), Fatal: func(error) {}, Storage: newMemStores(),
 		Policy: Policy{Window: 3},
 	}
 	full, err := good.withDefaults()
@@ -325,7 +301,7 @@ func TestConfig(t *testing.T) {
 		"no transport": func(c *Config) { c.Transport = nil },
 		"no receiver":  func(c *Config) { c.Deliver = nil },
 		"no fatal":     func(c *Config) { c.Fatal = nil },
-		"no folder":    func(c *Config) { c.Dir = "" },
+		"no storage":   func(c *Config) { c.Storage = nil },
 		"slots":        func(c *Config) { c.FirstSlot, c.EndSlot = 9, 3 },
 		"lease":        func(c *Config) { c.Timing = LAN(); c.Timing.Lease = time.Minute },
 		"no stuck":     func(c *Config) { c.Timing = LAN(); c.Timing.Stuck = 0 },

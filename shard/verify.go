@@ -60,20 +60,10 @@ func (v *verifier) run() {
 	}
 }
 
-// prove has heartbeats sent until a majority has answered ones that were sent after now. VerifyLeader is content with
-// answers to older ones, which were perhaps given before another leader was elected.
+// prove returns nil if this node led its term at some moment after the call.
 func (v *verifier) prove() error {
-	s := v.lead.shard
-	s.pacer.begin()
-	defer s.pacer.end()
-	mark := s.contacts.stamp()
-	for v.lead.ctx.Err() == nil {
-		if err := s.futures.await(v.lead.ctx, s.raft.VerifyLeader); err != nil {
-			break
-		}
-		if at, ok := s.lastMajority(v.lead.term.Load()); ok && at.seq > mark.seq {
-			return nil
-		}
+	if err := v.lead.shard.group.Verify(v.lead.ctx, v.lead.term.Load()); err != nil {
+		return v.lead.shard.notLeader()
 	}
-	return s.notLeader()
+	return nil
 }

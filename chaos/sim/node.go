@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/cluster/calls"
@@ -115,9 +113,8 @@ func (p *process) open(placed *clusterpb.Shard) {
 	cfg := shard.Config{
 		ID: placed.Id, NodeID: n.name, FirstSlot: slots.First, EndSlot: slots.End, Existing: !d.Empty(),
 		Preferred: placed.Preferred, Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
-		Stores:    func() (shard.Stores, error) { return stores, nil },
-		Snapshots: func() (raft.SnapshotStore, error) { return stores.Snapshots(), nil },
-		Deliver:   deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now, ClockAgrees: p.clocks.Agrees,
+		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now,
+		ClockAgrees: p.clocks.Agrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
 			return p.puller.Arrived(ctx, placed.Id, fences)
 		},

@@ -56,7 +56,6 @@ func (p pace) timing() shard.Timing {
 	t.HeadStart, t.Calm = 2*h, 6*h
 	t.Stuck = stuckAfter * h
 	t.ClockLook = max(2*time.Second, h/4)
-	t.Write = diskPatience
 	return t
 }
 

@@ -52,18 +52,20 @@ type opened struct {
 
 type slowStore struct {
 	*raft.InmemStore
-	w *world
+	snapshots raft.SnapshotStore
+	w         *world
 }
 
 func (s slowStore) StoreLogs(logs []*raft.Log) error {
 	time.Sleep(time.Duration(s.w.disk.Load()))
 	return s.InmemStore.StoreLogs(logs)
 }
-func (s slowStore) StoreLog(l *raft.Log) error { return s.StoreLogs([]*raft.Log{l}) }
-func (s slowStore) Log() raft.LogStore         { return s }
-func (s slowStore) Stable() raft.StableStore   { return s.InmemStore }
-func (s slowStore) Bytes() uint64              { return 0 }
-func (s slowStore) Close() error               { return nil }
+func (s slowStore) StoreLog(l *raft.Log) error    { return s.StoreLogs([]*raft.Log{l}) }
+func (s slowStore) Log() raft.LogStore            { return s }
+func (s slowStore) Stable() raft.StableStore      { return s.InmemStore }
+func (s slowStore) Snapshots() raft.SnapshotStore { return s.snapshots }
+func (s slowStore) Bytes() uint64                 { return 0 }
+func (s slowStore) Close() error                  { return nil }
 
 type nobody struct{}
 
@@ -111,9 +113,8 @@ func (w *world) openShard(id uint32) *shard.Shard {
 	timing.HeadStart, timing.Stuck = 2*time.Minute, time.Hour
 	s, err := shard.Open(shard.Config{
 		ID: id, NodeID: "self", Replicas: []shard.Replica{{NodeID: "self"}}, Transport: transport, Deliver: nobody{},
-		Stores:    func() (shard.Stores, error) { return slowStore{raft.NewInmemStore(), w}, nil },
-		Snapshots: func() (raft.SnapshotStore, error) { return raft.NewInmemSnapshotStore(), nil },
-		Fatal:     func(err error) { w.t.Error(err) }, Timing: timing,
+		Storage: slowStore{raft.NewInmemStore(), raft.NewInmemSnapshotStore(), w},
+		Fatal:   func(err error) { w.t.Error(err) }, Timing: timing,
 	})
 	if err != nil {
 		w.t.Fatal(err)

@@ -2,23 +2,22 @@ package control
 
 import (
 	"bytes"
-	"io"
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // formed is a cluster of two nodes with a queue.
 func formed(tb testing.TB) *clusterpb.ControlState {
 	tb.Helper()
 	s := &clusterpb.ControlState{}
-	voters := []raft.Server{server("a", raft.Voter), server("b", raft.Voter)}
+	voters := []raftgroup.Member{voter("a"), voter("b")}
 	apply := func(e *clusterpb.ControlEntry) { s = applied(tb, s, e) }
 	for range 100 {
 		todo, more, err := next(s, voters, plan)
@@ -141,10 +140,12 @@ func FuzzControlRestore(f *testing.F) {
 		if seal {
 			data = sealed(data)
 		}
-		m := newMachine(func(err error) { t.Log(err) })
-		m.Apply(&raft.Log{Index: 1, Data: marshal(t, setQueue(policy("kept", 1)))})
+		m := newMachine()
+		if _, err := m.Apply(entry(1, marshal(t, setQueue(policy("kept", 1))))); err != nil {
+			t.Fatal(err)
+		}
 		before, changed := m.watch()
-		err := m.Restore(io.NopCloser(bytes.NewReader(data)))
+		err := m.Restore(bytes.NewReader(data))
 		after, _ := m.watch()
 		if err != nil {
 			select {
@@ -158,18 +159,20 @@ func FuzzControlRestore(f *testing.F) {
 			return
 		}
 		<-changed
-		var out sink
-		if err := (snapshot{after}).Persist(&out); err != nil {
+		var out bytes.Buffer
+		if _, err := (snapshot{after}).WriteTo(&out); err != nil {
 			t.Fatal(err)
 		}
-		again := newMachine(func(err error) { t.Log(err) })
-		if err := again.Restore(io.NopCloser(&out.Buffer)); err != nil {
+		again := newMachine()
+		if err := again.Restore(&out); err != nil {
 			t.Fatal(err)
 		}
 		if restored, _ := again.watch(); !proto.Equal(restored, after) {
 			t.Fatalf("%v became %v", after, restored)
 		}
-		again.Apply(&raft.Log{Index: 2, Data: marshal(t, register("z", 1, 1))}) // whatever it answers
+		if _, err := again.Apply(entry(2, marshal(t, register("z", 1, 1)))); err != nil { // the answer may be a refusal
+			t.Error(err)
+		}
 	})
 }
 
@@ -177,7 +180,7 @@ func FuzzControlRestore(f *testing.F) {
 func TestDamagedSnapshotIsRefused(t *testing.T) {
 	whole := sealed(marshal(t, formed(t)))
 	restore := func(data []byte) error {
-		return newMachine(func(err error) { t.Error(err) }).Restore(io.NopCloser(bytes.NewReader(data)))
+		return newMachine().Restore(bytes.NewReader(data))
 	}
 	if err := restore(whole); err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
+	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // replica opens one on an in-memory transport, connected to the others'.
@@ -23,9 +27,16 @@ func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 		tr.Connect(o.LocalAddr(), o)
 		o.Connect(tr.LocalAddr(), tr)
 	}
+	fatal := func(err error) { t.Error(err) }
+	disk, err := OpenDisk(raftdisk.Config{
+		Dir: filepath.Join(dir, id), Existing: existing, Fatal: fatal, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	g, err := Open(Config{
-		NodeID: id, Dir: filepath.Join(dir, id), Existing: existing, Bootstrap: bootstrap, Plan: plan, Transport: tr,
-		Heartbeat: 150 * time.Millisecond, Fatal: func(err error) { t.Error(err) },
+		NodeID: id, Bootstrap: bootstrap, Plan: plan, Storage: disk, Transport: tr, Heartbeat: 150 * time.Millisecond,
+		Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +91,8 @@ func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
 	until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool {
 		return placed(s) && Node(s, "b") != nil
 	})
-	servers := voter.servers()
-	if len(servers) != 2 || servers[1] != server("b", raft.Nonvoter) {
+	servers := voter.group.Members()
+	if len(servers) != 2 || servers[1] != (raftgroup.Member{NodeID: "b"}) {
 		t.Fatalf("servers %v", servers)
 	}
 }
@@ -142,9 +153,10 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 }
 
 func TestWipedFolderIsNoticed(t *testing.T) {
-	_, tr := raft.NewInmemTransport("a")
-	_, err := Open(Config{NodeID: "a", Dir: t.TempDir(), Existing: true, Plan: plan, Transport: tr, Fatal: func(error) {}})
-	if err == nil {
+	_, err := OpenDisk(raftdisk.Config{
+		Dir: t.TempDir(), Existing: true, Fatal: func(error) {}, Logger: slog.New(slog.DiscardHandler),
+	})
+	if !errors.Is(err, logstore.ErrLostLog) {
 		t.Fatal("a replica that forgot its vote was opened")
 	}
 }

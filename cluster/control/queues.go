@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -45,16 +44,12 @@ func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Chang
 	})
 }
 
-// hurry bounds the wait for Raft to take an entry that only hurries others.
-const hurry = 100 * time.Millisecond
-
 func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
 	answer, err := g.propose(ctx, entry)
 	if err != nil {
 		return Change{}, err
 	}
-	// The others hear that an entry is committed from the next one, or else only after Config.Heartbeat / 3 or more.
-	g.raft.Barrier(hurry)
+	g.group.Announce()
 	change, _ := answer.(Change) // what else applying such an entry answers is an error
 	return change, nil
 }

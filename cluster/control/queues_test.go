@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
@@ -39,16 +38,19 @@ func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := m.Apply(&raft.Log{Data: data})
-	if err, ok := answer.(error); ok {
+	answer, err := m.Apply(entry(1, data))
+	if err != nil {
 		return Change{}, err
+	}
+	if refusal, ok := answer.(error); ok {
+		return Change{}, refusal
 	}
 	return answer.(Change), nil
 }
 
 // A policy that was made from another version than there is by now changes nothing.
 func TestExpectedVersionIsHeld(t *testing.T) {
-	m := newMachine(func(err error) { t.Fatal(err) })
+	m := newMachine()
 	set := func(limit uint32, expected uint64) Change {
 		t.Helper()
 		entry := setQueue(policy("q", limit))
@@ -83,7 +85,7 @@ func TestExpectedVersionIsHeld(t *testing.T) {
 // The policies are what a map would be to which the entries happened, and no change is made without a new version.
 func TestPoliciesAreAMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newMachine(func(err error) { t.Fatal(err) })
+		m := newMachine()
 		model := make(map[string]uint32)
 		version := uint64(0)
 		for range rapid.IntRange(1, 40).Draw(rt, "entries") {
@@ -149,7 +151,7 @@ func TestNamespacesAreApart(t *testing.T) {
 
 // full is a machine with as many policies as there may be, each of some size.
 func full(t testing.TB) *machine {
-	m := newMachine(func(err error) { t.Fatal(err) })
+	m := newMachine()
 	state := &clusterpb.ControlState{ClusterId: plan.ClusterID, QueuesVersion: MaxQueues}
 	for i := range MaxQueues {
 		p := policy(fmt.Sprintf("queue-%04d", i), 1)
@@ -182,7 +184,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 
 // What a newer build left in the state stays in it when this one changes something else.
 func TestUnknownFieldsStay(t *testing.T) {
-	m := newMachine(func(err error) { t.Fatal(err) })
+	m := newMachine()
 	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047
 	if err := m.Restore(io.NopCloser(bytes.NewReader(sealed(newer)))); err != nil {
 		t.Fatal(err)
@@ -212,8 +214,8 @@ func BenchmarkSnapshotOf4096(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		var out sink
-		if err := snap.Persist(&out); err != nil {
+		var out bytes.Buffer
+		if _, err := snap.WriteTo(&out); err != nil {
 			b.Fatal(err)
 		}
 		b.SetBytes(int64(out.Len()))

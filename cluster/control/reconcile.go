@@ -3,11 +3,10 @@ package control
 import (
 	"slices"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // Plan is what a new cluster is to be like. Once it is, the plan is no longer looked at.
@@ -26,18 +25,18 @@ type step struct {
 
 // next compares what is with what should be. It returns false when there is nothing left to do. Every step may be
 // repeated without harm, and none depends on memory of the last one.
-func next(state *clusterpb.ControlState, servers []raft.Server, plan Plan) (step, bool, error) {
+func next(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, bool, error) {
 	if state.ClusterId == "" {
 		s, err := initialise(plan)
 		return s, err == nil, err
 	}
 	if unplaced := slices.IndexFunc(state.Shards, isUnplaced); unplaced >= 0 {
-		s, err := place(state, servers, plan)
+		s, err := place(state, members, plan)
 		return s, err == nil, err
 	}
 	for _, n := range state.Nodes {
-		known := func(s raft.Server) bool { return string(s.ID) == n.Id }
-		if !slices.ContainsFunc(servers, known) {
+		known := func(m raftgroup.Member) bool { return m.NodeID == n.Id }
+		if !slices.ContainsFunc(members, known) {
 			return step{what: "add non-voter " + n.Id, nonvoter: n.Id}, true, nil
 		}
 	}
@@ -60,11 +59,11 @@ func initialise(plan Plan) (step, error) {
 func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
 
 // place puts the shards on the control group's voters: the nodes that formed the cluster.
-func place(state *clusterpb.ControlState, servers []raft.Server, plan Plan) (step, error) {
+func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, error) {
 	var voters []string
-	for _, s := range servers {
-		if s.Suffrage == raft.Voter {
-			voters = append(voters, string(s.ID))
+	for _, m := range members {
+		if m.Voter {
+			voters = append(voters, m.NodeID)
 		}
 	}
 	placed, err := placement.Place(len(state.Shards), plan.Replication, voters)

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 
-	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -25,18 +24,17 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 type snapshot struct{ state *clusterpb.ControlState }
 
-func (s snapshot) Persist(sink raft.SnapshotSink) error {
+// WriteTo writes the state with its header.
+func (s snapshot) WriteTo(w io.Writer) (int64, error) {
 	data, err := proto.Marshal(s.state)
-	if err == nil {
-		_, err = sink.Write(sealed(data))
-	}
 	if err != nil {
-		_ = sink.Cancel() // the first error is the one to tell
-		return fmt.Errorf("control group's snapshot: %w", err)
+		return 0, err
 	}
-	return sink.Close()
+	n, err := w.Write(sealed(data))
+	return int64(n), err
 }
 
+// Release does nothing: a state is not counted.
 func (snapshot) Release() {}
 
 // sealed is a state with its header.

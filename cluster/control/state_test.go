@@ -4,20 +4,17 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"testing"
 
-	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/proto"
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
-func server(id string, suffrage raft.ServerSuffrage) raft.Server {
-	return raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id), Suffrage: suffrage}
-}
+func voter(id string) raftgroup.Member { return raftgroup.Member{NodeID: id, Voter: true} }
 
 var plan = Plan{ClusterID: "cluster123456789", Shards: 12, Replication: 3}
 
@@ -45,7 +42,7 @@ func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
 }
 
 // settle takes every step there is, each twice: a step may be repeated after a crash or a change of leader.
-func settle(t *testing.T, s *clusterpb.ControlState, servers []raft.Server) (*clusterpb.ControlState, []raft.Server) {
+func settle(t *testing.T, s *clusterpb.ControlState, servers []raftgroup.Member) (*clusterpb.ControlState, []raftgroup.Member) {
 	for range 100 {
 		todo, more, err := next(s, servers, plan)
 		if err != nil {
@@ -55,7 +52,7 @@ func settle(t *testing.T, s *clusterpb.ControlState, servers []raft.Server) (*cl
 			return s, servers
 		}
 		if todo.nonvoter != "" {
-			servers = append(servers, server(todo.nonvoter, raft.Nonvoter))
+			servers = append(servers, raftgroup.Member{NodeID: todo.nonvoter})
 			continue
 		}
 		s = mustApply(t, s, todo.entry)
@@ -68,7 +65,7 @@ func settle(t *testing.T, s *clusterpb.ControlState, servers []raft.Server) (*cl
 }
 
 func TestReconcilerFormsACluster(t *testing.T) {
-	voters := []raft.Server{server("c", raft.Voter), server("a", raft.Voter), server("b", raft.Voter)}
+	voters := []raftgroup.Member{voter("c"), voter("a"), voter("b")}
 	s, servers := settle(t, &clusterpb.ControlState{}, voters)
 	if s.ClusterId != plan.ClusterID || len(s.Shards) != 12 || len(s.Slots) != 12 {
 		t.Fatalf("formed %v", s)
@@ -82,7 +79,7 @@ func TestReconcilerFormsACluster(t *testing.T) {
 		s = mustApply(t, s, register(id, 1, 1))
 	}
 	after, servers := settle(t, s, servers)
-	if len(servers) != 4 || servers[3] != server("d", raft.Nonvoter) {
+	if len(servers) != 4 || servers[3] != (raftgroup.Member{NodeID: "d"}) {
 		t.Fatalf("servers %v", servers)
 	}
 	if !proto.Equal(after, s) {
@@ -91,7 +88,7 @@ func TestReconcilerFormsACluster(t *testing.T) {
 }
 
 func TestRegistrations(t *testing.T) {
-	s, _ := settle(t, &clusterpb.ControlState{}, []raft.Server{server("a", raft.Voter)})
+	s, _ := settle(t, &clusterpb.ControlState{}, []raftgroup.Member{voter("a")})
 	s = mustApply(t, s, register("b", 3, 2))
 	s = mustApply(t, s, register("a", 1, 3))
 	if s.CommandVersion != 2 || s.Nodes[0].Id != "a" || s.Nodes[1].Id != "b" {
@@ -142,34 +139,15 @@ func TestUnreadableEntryStopsTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, data := range map[string][]byte{"newer": newer, "no operation": {}, "garbage": {0xff, 0xff}} {
-		told := make(chan error, 2)
-		m := newMachine(func(err error) { told <- err })
-		if answer := m.Apply(&raft.Log{Index: 7, Data: data}); !isError(answer) {
-			t.Errorf("%s: applied", name)
-		}
-		if err := <-told; !isUnreadable(err) {
-			t.Errorf("%s: %v", name, err)
-		}
-		good, err := proto.Marshal(register("a", 1, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer := m.Apply(&raft.Log{Index: 8, Data: good}); !isError(answer) {
-			t.Errorf("%s: went on after it", name)
+		if answer, err := newMachine().Apply(entry(7, data)); !isUnreadable(err) {
+			t.Errorf("%s: %v, %v", name, answer, err)
 		}
 	}
 }
 
-func isError(answer any) bool {
-	_, ok := answer.(error)
-	return ok
+func entry(index uint64, data []byte) raftgroup.Entry {
+	return raftgroup.Entry{Index: index, Data: data, Command: true}
 }
-
-type sink struct{ bytes.Buffer }
-
-func (*sink) ID() string    { return "" }
-func (*sink) Cancel() error { return nil }
-func (*sink) Close() error  { return nil }
 
 func anyEntry(t *rapid.T) *clusterpb.ControlEntry {
 	queue := rapid.StringMatching("[a-d]").Draw(t, "queue")
@@ -187,26 +165,26 @@ func anyEntry(t *rapid.T) *clusterpb.ControlEntry {
 // Two replicas of one log are equal, also when one of them began from a snapshot taken anywhere.
 func TestReplicasAreEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		one := newMachine(func(err error) { t.Fatal(err) })
-		two := newMachine(func(err error) { t.Fatal(err) })
-		voters := []raft.Server{server("a", raft.Voter), server("b", raft.Voter), server("c", raft.Voter)}
+		one := newMachine()
+		two := newMachine()
+		voters := []raftgroup.Member{voter("a"), voter("b"), voter("c")}
 		steps := rapid.IntRange(1, 30).Draw(t, "steps")
 		at := rapid.IntRange(0, steps-1).Draw(t, "snapshot")
 		for i := range steps {
 			state, _ := one.watch()
 			todo, more, err := next(state, voters, plan)
-			entry := todo.entry
-			if err != nil || !more || entry == nil {
-				entry = anyEntry(t)
+			op := todo.entry
+			if err != nil || !more || op == nil {
+				op = anyEntry(t)
 			}
-			data, err := proto.Marshal(entry)
+			data, err := proto.Marshal(op)
 			if err != nil {
 				t.Fatal(err)
 			}
-			log := &raft.Log{Index: uint64(i + 1), Data: data}
-			a, b := one.ApplyBatch([]*raft.Log{log})[0], two.ApplyBatch([]*raft.Log{log})[0]
-			if fmt.Sprint(a) != fmt.Sprint(b) {
-				t.Fatalf("answers %v and %v", a, b)
+			a, errA := one.Apply(entry(uint64(i+1), data))
+			b, errB := two.Apply(entry(uint64(i+1), data))
+			if errA != nil || errB != nil || fmt.Sprint(a) != fmt.Sprint(b) {
+				t.Fatalf("answers %v, %v and %v, %v", a, errA, b, errB)
 			}
 			if i == at {
 				two = restored(t, one)
@@ -225,12 +203,12 @@ func restored(t *rapid.T, from *machine) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out sink
-	if err := snap.Persist(&out); err != nil {
+	var out bytes.Buffer
+	if _, err := snap.WriteTo(&out); err != nil {
 		t.Fatal(err)
 	}
-	m := newMachine(func(err error) { t.Fatal(err) })
-	if err := m.Restore(io.NopCloser(&out.Buffer)); err != nil {
+	m := newMachine()
+	if err := m.Restore(&out); err != nil {
 		t.Fatal(err)
 	}
 	return m

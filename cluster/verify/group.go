@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 	"github.com/belfryhq/belfry/shard"
@@ -19,8 +20,8 @@ import (
 
 // state is what a group's snapshots and log come to.
 type state interface {
-	Restore(content io.ReadCloser) error
-	Apply(entry *raft.Log) error
+	Restore(content io.Reader) error
+	Apply(entry raftgroup.Entry) (answer any, err error)
 }
 
 func stateOf(number uint32) func() state {
@@ -141,7 +142,10 @@ func (l *look) replay(log raft.LogStore) (err error) {
 			return fmt.Errorf("entry %d is of term %d, the one before of term %d", index, entry.Term, term)
 		}
 		term = entry.Term
-		if err := l.made.Apply(&entry); err != nil {
+		if entry.Type != raft.LogCommand {
+			continue
+		}
+		if _, err := l.made.Apply(raftgroup.EntryOf(&entry)); err != nil {
 			return fmt.Errorf("entry %d cannot be applied: %w", index, err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -42,10 +43,17 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 		t.Fatal(err)
 	}
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
+	fatal := func(err error) { t.Error(err) }
+	disk, err := shard.OpenDisk(1, raftdisk.Config{
+		Dir: id.GroupDir(1), Kind: kind, Owner: &raftdisk.Owner{Node: id.NodeID(), Group: 1}, Fatal: fatal,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s, err := shard.Open(shard.Config{
-		ID: 1, NodeID: id.NodeID(), Dir: id.GroupDir(1), Replicas: []shard.Replica{{NodeID: id.NodeID()}},
-		Transport: transport, LogStore: kind, Deliver: nobody{}, SnapshotLog: 1, Owner: &raftdisk.Owner{Node: id.NodeID(), Group: 1}, Timing: shard.Fast(),
-		Fatal: func(err error) { t.Error(err) },
+		ID: 1, NodeID: id.NodeID(), Replicas: []shard.Replica{{NodeID: id.NodeID()}}, Storage: disk,
+		Transport: transport, Deliver: nobody{}, SnapshotLog: 1, Timing: shard.Fast(), Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/raft"
 	raftboltdb "github.com/hashicorp/raft-boltdb/v2"
@@ -30,22 +29,21 @@ type Config struct {
 
 	Owner *Owner // whose it must be; nil: not looked at
 
-	WriteTimeout time.Duration    // 0: logstore's default
-	Journal      *journal.Journal // the node's; nil: each append is synced by itself
+	Journal *journal.Journal // the node's; nil: each append is synced by itself
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: none
 	Fatal      func(error)           // the disk has failed; see logstore.Config
 }
 
-// Disk is the open files of a group: its snapshots and its log. Closing its Stores closes it.
+// Disk is the open files of a group: log, votes and snapshots. It is a raftgroup.Storage.
 type Disk struct {
-	Snapshots *snapshots.Store
-	Stores    *logstore.Stores
+	*logstore.Stores
 
-	newest raft.SnapshotMeta // zeros: none
-	term   uint64
-	last   uint64
+	snapshots *snapshots.Store
+	newest    raft.SnapshotMeta // zeros: none
+	term      uint64
+	last      uint64
 
 	mu    sync.Mutex
 	fatal func(error)
@@ -61,22 +59,21 @@ func Open(cfg Config) (*Disk, error) {
 		}
 	}
 	var err error
-	if d.Snapshots, err = snapshots.Open(cfg.Dir, snapshotsKept, cfg.Logger); err != nil {
+	if d.snapshots, err = snapshots.Open(cfg.Dir, snapshotsKept, cfg.Logger); err != nil {
 		return nil, err
 	}
-	if d.newest, err = snapshots.Newest(d.Snapshots); err != nil {
+	if d.newest, err = snapshots.Newest(d.snapshots); err != nil {
 		return nil, err
 	}
 	d.Stores, err = logstore.Open(logstore.Config{
 		Dir: cfg.LogDir, Kind: cfg.Kind, Existing: cfg.Existing,
-		SnapshotIndex: d.newest.Index, SnapshotTerm: d.newest.Term, WriteTimeout: cfg.WriteTimeout,
-		Journal: cfg.Journal, Fatal: d.fail, Logger: cfg.Logger, Registerer: cfg.Registerer,
+		SnapshotIndex: d.newest.Index, SnapshotTerm: d.newest.Term, Journal: cfg.Journal, Fatal: d.fail, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	if err != nil {
 		return nil, err
 	}
 	if err := d.look(); err != nil {
-		return nil, errors.Join(err, d.Stores.Close())
+		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
@@ -84,16 +81,19 @@ func Open(cfg Config) (*Disk, error) {
 // look reads term and last index. Nothing changes them before the group runs.
 func (d *Disk) look() error {
 	var err error
-	d.term, err = d.Stores.Stable().GetUint64([]byte("CurrentTerm"))
+	d.term, err = d.Stable().GetUint64([]byte("CurrentTerm"))
 	if err != nil && !errors.Is(err, raftboltdb.ErrKeyNotFound) {
 		return fmt.Errorf("read the term: %w", err)
 	}
-	d.last, err = d.Stores.Log().LastIndex()
+	d.last, err = d.Log().LastIndex()
 	d.last = max(d.last, d.newest.Index)
 	return err
 }
 
-// OnFatal sets the function that is called when the disk fails, from now on. A group sets its own once it runs.
+// Snapshots returns the store of the group's snapshots.
+func (d *Disk) Snapshots() raft.SnapshotStore { return d.snapshots }
+
+// OnFatal sets the function that is called when the disk fails, from now on. A group sets its own when it opens.
 func (d *Disk) OnFatal(fatal func(error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,13 +120,13 @@ func (d *Disk) Holds(index, term uint64) bool {
 		return true
 	}
 	var entry raft.Log
-	return d.Stores.Log().GetLog(index, &entry) == nil && entry.Term == term
+	return d.Log().GetLog(index, &entry) == nil && entry.Term == term
 }
 
 // Voters are the node ids of the group's voters, by the newest configuration that the log or the newest snapshot holds,
 // committed or not, as Raft goes by it; empty: there is none yet.
 func (d *Disk) Voters() []string {
-	configuration, index := d.Stores.Configuration()
+	configuration, index := d.Configuration()
 	if index <= d.newest.ConfigurationIndex {
 		configuration = d.newest.Configuration
 	}

@@ -24,14 +24,14 @@ func made(t *testing.T, o Owner) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Stores.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}}); err != nil {
+	if err := d.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	sink, err := d.Snapshots.Create(1, 1, 1, raft.Configuration{}, 1, nil)
+	sink, err := d.Snapshots().Create(1, 1, 1, raft.Configuration{}, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(sink.Close(), d.Stores.Close()); err != nil {
+	if err := errors.Join(sink.Close(), d.Close()); err != nil {
 		t.Fatal(err)
 	}
 	cfg.Existing = true
@@ -77,7 +77,7 @@ func TestExchangedParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Stores.Close(); err != nil {
+	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -79,33 +79,7 @@ func (s *Store) Create(version raft.SnapshotVersion, index, term uint64, members
 	if err != nil {
 		return nil, err
 	}
-	return &sink{created, s, index}, nil
-}
-
-type sink struct {
-	raft.SnapshotSink
-	store *Store
-	index uint64
-}
-
-// ErrOlder says that a newer snapshot was installed while this one was taken. Raft would go on from this one, and
-// forget how far the newer one reached (hashicorp/raft issue 248).
-var ErrOlder = errors.New("there is a newer snapshot by now")
-
-func (s *sink) Close() error {
-	s.store.closing.Lock()
-	defer s.store.closing.Unlock()
-	there, err := s.store.List()
-	if err == nil && len(there) > 0 && there[0].Index > s.index {
-		err = ErrOlder
-	}
-	if err != nil {
-		return errors.Join(err, s.Cancel())
-	}
-	if err := s.SnapshotSink.Close(); err != nil {
-		return err
-	}
-	return s.store.sync(filepath.Join(s.store.dir, s.ID()))
+	return &sink{SnapshotSink: created, store: s, index: index}, nil
 }
 
 // removeUnfinished removes from a group's folder the snapshots that were being written when their process ended.
@@ -133,9 +107,6 @@ func folders(dir string) (names []string, err error) {
 	}
 	return names, err
 }
-
-// Writing is the file that is written for a snapshot until it is whole.
-func Writing(dir, id string) string { return filepath.Join(dir, folder, id+unfinished, "state.bin") }
 
 // Newest is the one that Raft will start from: the newest whose content is whole. Zeros: there is none.
 func Newest(store raft.SnapshotStore) (raft.SnapshotMeta, error) {

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -65,7 +66,9 @@ func maim(t *testing.T, dir, id string) {
 	}
 }
 
-func TestWriting(t *testing.T) {
+// Sync brings to the disk the file that Raft's store is writing: if that library moves it, snapshots must fail and not
+// quietly go back to one sync at the end.
+func TestSync(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
 	if err != nil {
@@ -75,9 +78,15 @@ func TestWriting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = sink.Cancel() }()
-	if _, err := os.Stat(Writing(dir, sink.ID())); err != nil {
+	file := sink.(interface{ Sync() error })
+	if err := file.Sync(); err != nil {
 		t.Error(err)
+	}
+	if err := sink.Cancel(); err != nil {
+		t.Error(err)
+	}
+	if err := file.Sync(); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there was synced: %v", err)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Stores is the disk as one process has it. It is a shard.Stores, and both stores that Raft wants.
+// Stores is the disk as one process has it. It is a raftgroup.Storage, and both stores that Raft wants.
 type Stores struct {
 	disk    *Disk
 	content *content // the disk's mutex guards it

@@ -1,38 +1,14 @@
-package shard
+package raftgroup
 
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
-
-// TestStopsWhileItIsRead: nobody waits for an answer that Raft has forgotten. The bubble does not end with one who does.
-func TestStopsWhileItIsRead(t *testing.T) {
-	for range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			c := newReplicas(t, 3, nil).startAll()
-			defer c.close()
-			leader := c.leader()
-			shard := leader.Shard
-			leader.must(t, schedule("a", time.Now().Add(time.Hour)))
-			var readers sync.WaitGroup
-			for range 4 {
-				readers.Go(func() {
-					for err := error(nil); err == nil; {
-						_, err = shard.Get(t.Context(), "", "a", false)
-					}
-				})
-			}
-			c.kill(leader.cfg.NodeID)
-			readers.Wait()
-		})
-	}
-}
 
 func TestFutures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +23,7 @@ func TestFutures(t *testing.T) {
 		if f.bar(time.Second) {
 			t.Error("what was asked has not been answered")
 		}
-		if err := f.await(t.Context(), ask); !errors.Is(err, raft.ErrRaftShutdown) {
+		if err := f.await(t.Context(), ask); !errors.Is(err, ErrRefused) {
 			t.Errorf("asked when it was barred: %v", err)
 		}
 		answer <- broken

@@ -1,0 +1,130 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/hashicorp/raft"
+)
+
+// applier is what Raft sees of the machine. Raft calls it from one goroutine; the atomics are for all others.
+type applier struct {
+	machine Machine
+	fatal   func(error)
+	ctx     context.Context // of the writing of snapshots
+	cfg     SnapshotConfig
+	failed  error // set once: nothing is applied any more
+
+	steps      atomic.Uint64 // entries applied and snapshots restored
+	appendedAt atomic.Int64  // when its leader appended the last entry applied, in Unix nanoseconds; 0: unknown
+	logBytes   atomic.Int64  // applied since the last snapshot
+	tail       *tail
+	grown      chan struct{} // capacity 1: a snapshot may be due
+}
+
+var _ raft.BatchingFSM = (*applier)(nil)
+
+// failure answers an entry that could not be applied.
+type failure struct{ err error }
+
+func newApplier(ctx context.Context, cfg Config, fatal func(error)) *applier {
+	return &applier{
+		machine: cfg.Machine, fatal: fatal, ctx: ctx, cfg: cfg.Snapshots, tail: newTail(max(cfg.Snapshots.Tail, 1)),
+		grown: make(chan struct{}, 1),
+	}
+}
+
+// ApplyBatch applies committed entries in order. Changes of membership are among them: Raft lets a group that is idle
+// after one take a snapshot only if its machine is told of it.
+func (a *applier) ApplyBatch(logs []*raft.Log) []any {
+	answers := make([]any, len(logs))
+	for i, l := range logs {
+		answers[i] = a.Apply(l)
+	}
+	if a.cfg.Bytes > 0 && a.logBytes.Load() >= a.cfg.Bytes {
+		wake(a.grown)
+	}
+	return answers
+}
+
+// Apply applies one committed entry.
+func (a *applier) Apply(l *raft.Log) any {
+	if a.failed != nil {
+		return failure{a.failed}
+	}
+	answer, err := a.machine.Apply(EntryOf(l))
+	if err != nil {
+		a.failed = fmt.Errorf("log entry %d of term %d: %w", l.Index, l.Term, err)
+		go a.fatal(a.failed) // it may want to wait for this goroutine
+		return failure{a.failed}
+	}
+	a.logBytes.Add(int64(len(l.Data)))
+	a.tail.add(len(l.Data))
+	if at := unixNano(l.AppendedAt); at != 0 {
+		a.appendedAt.Store(at)
+	}
+	a.steps.Add(1)
+	return answer
+}
+
+// Snapshot is called between two entries.
+func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
+	if a.failed != nil {
+		return nil, a.failed
+	}
+	marked, err := a.machine.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	return snapshot{marked, a.ctx, a.cfg.Urgency}, nil
+}
+
+// Restore replaces the machine's state. Raft closes the source.
+func (a *applier) Restore(source io.ReadCloser) error {
+	if a.failed != nil {
+		return a.failed
+	}
+	if err := a.machine.Restore(source); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	a.logBytes.Store(0)
+	a.steps.Add(1)
+	return nil
+}
+
+// snapshot is one marked state on its way to a sink.
+type snapshot struct {
+	Snapshot
+	ctx     context.Context
+	urgency func() float64
+}
+
+// Persist writes the state.
+func (s snapshot) Persist(sink raft.SnapshotSink) error {
+	if err := s.write(sink); err != nil {
+		return errors.Join(err, sink.Cancel())
+	}
+	return sink.Close()
+}
+
+func (s snapshot) write(sink raft.SnapshotSink) error {
+	var w io.Writer = sink
+	if s.urgency != nil {
+		w = newPieceWriter(s.ctx, sink, s.urgency)
+	}
+	if _, err := s.WriteTo(w); err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	return nil
+}
+
+// wake puts a token into a channel of capacity one, unless there is one.
+func wake(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}

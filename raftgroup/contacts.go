@@ -1,0 +1,78 @@
+package raftgroup
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// contacts remembers, for each peer, the newest request of a term that the peer answered in that term, by when the
+// request was sent. A majority of such answers, all to requests sent after some moment, proves that no other leader
+// had committed anything by that moment: the majority that elects a later term must first leave this one.
+type contacts struct {
+	sequence atomic.Uint64
+
+	mu    sync.Mutex
+	peers map[string]contact
+}
+
+// stamp is a moment: seq orders moments within this process even when the clock stands still, at is monotonic.
+type stamp struct {
+	seq uint64
+	at  time.Time
+}
+
+type contact struct {
+	stamp          // when the request was sent
+	term    uint64 // of the request and of the answer
+	lastLog uint64 // the peer's last log index when it answered,
+	lacked  uint64 // and how many entries that was behind the leader's then
+}
+
+func newContacts() *contacts { return &contacts{peers: map[string]contact{}} }
+
+func (c *contacts) stamp() stamp { return stamp{c.sequence.Add(1), time.Now()} }
+
+func (c *contacts) note(peer string, latest contact) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	known := c.peers[peer]
+	if latest.term > known.term || latest.term == known.term && latest.seq > known.seq {
+		c.peers[peer] = latest
+	}
+}
+
+// of returns the newest contact with a peer in this term; ok is false if there was none.
+func (c *contacts) of(peer string, term uint64) (_ contact, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last, ok := c.peers[peer]
+	return last, ok && last.term == term
+}
+
+// majority returns the latest moment since when a majority of the voters, self included, has answered in this term.
+// ok is false if there is no such moment.
+func (c *contacts) majority(self string, voters []string, term uint64) (_ stamp, ok bool) {
+	need := len(voters)/2 + 1
+	if slices.Contains(voters, self) {
+		need--
+	}
+	if need <= 0 {
+		return c.stamp(), true
+	}
+	var sent []stamp
+	c.mu.Lock()
+	for _, voter := range voters {
+		if last, ok := c.peers[voter]; ok && voter != self && last.term == term {
+			sent = append(sent, last.stamp)
+		}
+	}
+	c.mu.Unlock()
+	if len(sent) < need {
+		return stamp{}, false
+	}
+	slices.SortFunc(sent, func(a, b stamp) int { return cmp.Compare(b.seq, a.seq) })
+	return sent[need-1], true
+}

@@ -1,0 +1,115 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Errors of calls to Raft. Both prove that no log has seen the entry.
+var (
+	ErrNotLeader = errors.New("this node does not lead the group")
+	ErrRefused   = errors.New("raft refuses for now") // a transfer is under way, Raft is busy, or the group stops
+)
+
+// errStopped: the group has stopped, and Raft did not answer before.
+var errStopped = errors.New("the group has stopped")
+
+// futures waits for the answers of Raft. When Raft shuts down it forgets the calls that lie in its channels, and never
+// answers them. So no call begins once the calls are barred, those under way get a while to be answered, and the rest
+// end with Raft.
+type futures struct {
+	down chan struct{} // closed when Raft has shut down
+
+	mu     sync.Mutex
+	barred bool
+	out    int
+	none   chan struct{} // closed when barred and none is out
+}
+
+func newFutures() *futures {
+	return &futures{none: make(chan struct{}), down: make(chan struct{})}
+}
+
+// await makes a call and returns its answer, or why ctx ended first. The answer to a call that was left is dropped.
+func (f *futures) await(ctx context.Context, call func() raft.Future) error {
+	answered, err := f.begin(call)
+	if err != nil {
+		return err
+	}
+	select {
+	case err := <-answered:
+		return err
+	case <-f.down:
+		return errStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// begin makes a call in a goroutine of its own, since Raft may take a while to accept it. The channel gets the answer.
+func (f *futures) begin(call func() raft.Future) (<-chan error, error) {
+	if !f.enter() {
+		return nil, fmt.Errorf("%w: %w", ErrRefused, errStopped)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		defer f.leave()
+		answered <- explain(call().Error())
+	}()
+	return answered, nil
+}
+
+func (f *futures) enter() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.barred {
+		return false
+	}
+	f.out++
+	return true
+}
+
+func (f *futures) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.out--
+	f.reportNone()
+}
+
+func (f *futures) reportNone() {
+	if f.barred && f.out == 0 {
+		close(f.none)
+	}
+}
+
+// bar lets no call begin any more, and reports whether all that had begun were answered within limit. It is called once.
+func (f *futures) bar(limit time.Duration) bool {
+	f.mu.Lock()
+	f.barred = true
+	f.reportNone()
+	f.mu.Unlock()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-f.none:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// explain wraps the errors by which Raft says that it never took the entry.
+func explain(err error) error {
+	switch {
+	case errors.Is(err, raft.ErrNotLeader):
+		return fmt.Errorf("%w: %w", ErrNotLeader, err)
+	case errors.Is(err, raft.ErrLeadershipTransferInProgress), errors.Is(err, raft.ErrEnqueueTimeout):
+		return fmt.Errorf("%w: %w", ErrRefused, err)
+	}
+	return err
+}

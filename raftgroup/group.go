@@ -1,0 +1,213 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/raftgroup/install"
+	"github.com/belfryhq/belfry/raftgroup/logcache"
+	"github.com/belfryhq/belfry/raftgroup/raftlog"
+)
+
+// raftNever is longer than a process runs.
+const raftNever = 365 * 24 * time.Hour
+
+// ErrNoState says that the node has held this group before, and nothing of it is left.
+var ErrNoState = errors.New("the group's data is gone: remove this replica and let it join again")
+
+// Group is this node's replica of one Raft group.
+type Group struct {
+	cfg       Config
+	applier   *applier
+	raft      *raft.Raft
+	contacts  *contacts
+	metronome *metronome
+	tuning    *tuning
+	watch     *watch
+	futures   *futures
+
+	ctx     context.Context // of the background workers
+	cancel  context.CancelFunc
+	workers sync.WaitGroup
+
+	opened    atomic.Bool // Raft runs
+	stopping  atomic.Bool // Raft is being shut down
+	fatalOnce sync.Once
+}
+
+// Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
+// Config.Voters. Leaderships wait until Lead is called. On an error nothing is left running and the storage is closed;
+// the transport is the caller's to close then.
+func Open(cfg Config) (*Group, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	g := &Group{
+		cfg: cfg, contacts: newContacts(), metronome: newMetronome(cfg.Timing.Grid), tuning: newTuning(cfg),
+		futures: newFutures(), ctx: ctx, cancel: cancel,
+	}
+	g.applier = newApplier(ctx, cfg, g.fatal)
+	g.watch = newWatch(g.futures.down, g.Leads)
+	if err := g.openRaft(); err != nil {
+		cancel()
+		return nil, errors.Join(err, cfg.Storage.Close())
+	}
+	g.opened.Store(true)
+	g.workers.Go(g.watch.listen)
+	g.workers.Go(g.endHeadStart)
+	g.observeLeaders()
+	return g, nil
+}
+
+// openRaft makes the group if it is new, and starts Raft.
+func (g *Group) openRaft() error {
+	storage := g.cfg.Storage
+	if disk, ok := storage.(failing); ok {
+		disk.OnFatal(g.fatal)
+	}
+	log := storage.Log()
+	if g.cfg.LogCache > 0 {
+		log = logcache.New(log, g.cfg.LogCache)
+	}
+	gate := install.New(g.cfg.Transport, log, g.cfg.Logger, func(err error) {
+		g.fatal(fmt.Errorf("%s on node %s: %w", g.cfg.Name, g.cfg.NodeID, err))
+	})
+	gate.Remember(g.cfg.Applied)
+	transport := transport{
+		contacts: g.contacts, metronome: g.metronome, holdBack: g.holdBack, leadsIn: g.goesOnIn, lacks: g.lacks,
+	}.wrap(gate.Transport())
+	if err := g.bootstrap(log, transport); err != nil {
+		return err
+	}
+	var err error
+	g.raft, err = raft.NewRaft(g.raftConfig(), g.applier, log, storage.Stable(), storage.Snapshots(), transport)
+	if err != nil {
+		return err
+	}
+	gate.Open(g.raft)
+	return nil
+}
+
+// bootstrap writes the configuration of a new group. Every voter of a new group writes the same one.
+func (g *Group) bootstrap(log raft.LogStore, transport raft.Transport) error {
+	storage := g.cfg.Storage
+	hasState, err := raft.HasExistingState(log, storage.Stable(), storage.Snapshots())
+	switch {
+	case err != nil:
+		return err
+	case hasState:
+		return nil
+	case g.cfg.Existing:
+		return ErrNoState
+	case len(g.cfg.Voters) == 0:
+		return nil // a replica that joins: the leader will send it everything
+	}
+	servers := make([]raft.Server, len(g.cfg.Voters))
+	for i, id := range g.cfg.Voters {
+		servers[i] = raft.Server{ID: raft.ServerID(id), Address: raft.ServerAddress(id)}
+	}
+	err = raft.BootstrapCluster(g.raftConfig(), log, storage.Stable(), storage.Snapshots(), transport,
+		raft.Configuration{Servers: servers})
+	if err != nil {
+		return fmt.Errorf("bootstrap: %w", err)
+	}
+	return nil
+}
+
+func (g *Group) raftConfig() *raft.Config {
+	c, timing, snapshots := raft.DefaultConfig(), g.cfg.Timing, g.cfg.Snapshots
+	c.LocalID = raft.ServerID(g.cfg.NodeID)
+	c.Logger = raftlog.New(g.cfg.Logger)
+	c.NotifyCh = g.watch.notify
+	c.NoLegacyTelemetry = true
+	c.HeartbeatTimeout, c.ElectionTimeout = g.tuning.timeouts()
+	c.LeaderLeaseTimeout, c.CommitTimeout = timing.Lease, timing.Commit
+	c.TrailingLogs = snapshots.Tail
+	c.SnapshotThreshold = snapshots.Entries
+	if snapshots.Entries == 0 {
+		c.SnapshotThreshold, c.SnapshotInterval = math.MaxUint64, raftNever // see Snapshot
+	}
+	if g.cfg.MaxAppend > 0 {
+		c.MaxAppendEntries = g.cfg.MaxAppend
+	}
+	c.ShutdownOnRemove = false
+	return c
+}
+
+// Lead has run called for each leadership of this node, one at a time; see the package's documentation. It is called
+// once, after Open.
+func (g *Group) Lead(run func(ctx context.Context)) {
+	g.workers.Go(func() {
+		g.watch.run(func(ctx context.Context) { g.lead(func() { run(ctx) }) })
+	})
+}
+
+// observeLeaders passes on each change of leader.
+func (g *Group) observeLeaders() {
+	if g.cfg.OnLeader == nil {
+		return
+	}
+	news := make(chan raft.Observation, 16)
+	observer := raft.NewObserver(news, false, func(o *raft.Observation) bool {
+		_, ok := o.Data.(raft.LeaderObservation)
+		return ok
+	})
+	g.raft.RegisterObserver(observer)
+	g.workers.Go(func() {
+		defer g.raft.DeregisterObserver(observer)
+		for {
+			select {
+			case <-g.ctx.Done():
+				return
+			case <-news:
+				g.cfg.OnLeader(g.Leader())
+			}
+		}
+	})
+}
+
+// fatal reports the first error that the group cannot survive, and stops the group.
+func (g *Group) fatal(err error) {
+	g.fatalOnce.Do(func() {
+		g.cfg.Logger.Error("the group cannot go on", "err", err)
+		if g.opened.Load() {
+			go g.shutDown()
+		}
+		g.cfg.Fatal(err)
+	})
+}
+
+// shutDown stops Raft and closes the transport. It returns when both are done, also for a second caller.
+func (g *Group) shutDown() {
+	if g.stopping.CompareAndSwap(false, true) {
+		if g.cfg.Quiesce != nil {
+			g.cfg.Quiesce()
+		}
+		if !g.futures.bar(2 * g.cfg.Timing.Election) { // by then Raft has answered, or has found that it leads no more
+			g.cfg.Logger.Info("raft has not answered everything when the replica stopped")
+		}
+		if err := g.raft.Shutdown().Error(); err != nil {
+			g.cfg.Logger.Warn("raft did not shut down cleanly", "err", err)
+		}
+		close(g.futures.down)
+	}
+	<-g.futures.down
+}
+
+// Close stops the replica, waits for the last leadership to end, and closes the transport and the storage. It gives no
+// leadership away: see Transfer. It is called once.
+func (g *Group) Close() error {
+	g.cancel()
+	g.shutDown()
+	g.workers.Wait()
+	return g.cfg.Storage.Close()
+}

@@ -1,0 +1,106 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Verify returns nil if this node led in that term at some moment after the call. It hurries heartbeats until a majority
+// has answered ones that were sent after the call, or ctx ends.
+func (g *Group) Verify(ctx context.Context, term uint64) error {
+	g.metronome.rush()
+	defer g.metronome.relax()
+	mark := g.contacts.stamp()
+	for ctx.Err() == nil {
+		if err := g.verifyLeader(ctx); err != nil {
+			return err
+		}
+		if at, ok := g.lastMajority(term); ok && at.seq > mark.seq {
+			return nil
+		}
+	}
+	return context.Cause(ctx)
+}
+
+// verifyLeader has heartbeats sent, and is content with answers to older ones.
+func (g *Group) verifyLeader(ctx context.Context) error {
+	return g.futures.await(ctx, func() raft.Future { return g.raft.VerifyLeader() })
+}
+
+// InTouch reports whether a majority of the voters has answered, in that term, requests that were sent within the leader
+// lease.
+func (g *Group) InTouch(term uint64) bool {
+	at, ok := g.lastMajority(term)
+	return ok && time.Since(at.at) <= g.cfg.Timing.Lease
+}
+
+// lastMajority returns the latest moment at which a request left that a majority of the voters has since answered in
+// this term.
+func (g *Group) lastMajority(term uint64) (stamp, bool) {
+	return g.contacts.majority(g.cfg.NodeID, g.Voters(), term)
+}
+
+// CatchUp waits until a voter's log is as long as this leader's. It hurries heartbeats meanwhile.
+func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
+	g.metronome.rush()
+	defer g.metronome.relax()
+	for g.Peer(nodeID, g.Term()).Lag > 0 {
+		if err := g.verifyLeader(ctx); err != nil {
+			return err
+		}
+		if !sleep(ctx, time.Millisecond) {
+			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// Transfer has a voter elected in this leader's place; an empty node id leaves the choice to Raft. Nothing may be
+// proposed meanwhile: a transfer during which entries must still be replicated can leave Raft refusing entries for ever
+// (hashicorp/raft issue 696). It returns when the other was told to stand; the leadership ends a moment later.
+func (g *Group) Transfer(ctx context.Context, to string) error {
+	return g.futures.await(ctx, func() raft.Future {
+		if to == "" {
+			return g.raft.LeadershipTransfer()
+		}
+		return g.raft.LeadershipTransferToServer(raft.ServerID(to), raft.ServerAddress(to))
+	})
+}
+
+// holdBackFor is how long, in election timeouts, a reluctant replica asks for no votes after it last heard from a
+// leader: others have had some elections by then.
+const holdBackFor = 5
+
+func (g *Group) holdBack() bool {
+	return g.cfg.Reluctant != nil && g.opened.Load() && g.cfg.Reluctant() &&
+		time.Since(g.raft.LastContact()) < holdBackFor*g.cfg.Timing.Election
+}
+
+// Grown has a token when LogBytes may have reached SnapshotConfig.Bytes.
+func (g *Group) Grown() <-chan struct{} { return g.applier.grown }
+
+// Snapshot takes a snapshot, if there is anything new, and cuts the log behind it but for the tail.
+func (g *Group) Snapshot() error {
+	g.keepTail()
+	bytes := g.applier.logBytes.Load()
+	err := g.futures.await(context.Background(), func() raft.Future { return g.raft.Snapshot() })
+	if err != nil && !errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return err
+	}
+	g.applier.logBytes.Add(-bytes)
+	return nil
+}
+
+// keepTail tells Raft how much of the log to leave behind the snapshot that is about to be taken.
+func (g *Group) keepTail() {
+	if g.cfg.Snapshots.TailBytes == 0 {
+		return
+	}
+	g.reload("raft keeps as much log as before", func(c *raft.ReloadableConfig) {
+		c.TrailingLogs = g.applier.tail.within(g.cfg.Snapshots.TailBytes)
+	})
+}

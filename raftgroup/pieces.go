@@ -1,0 +1,85 @@
+package raftgroup
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	pieceBytes = 256 << 10
+	longRest   = 200 * time.Millisecond
+	syncShare  = 3 // one part of syncing to this many of time
+
+	// One part of work to this many of time, by urgency.
+	calmShare    = 8
+	pressedShare = 3 // from pressed on
+	lateShare    = 1 // from SnapshotLate on
+	pressed      = 1.5
+)
+
+// SnapshotLate is the urgency from which on a snapshot is written without rests.
+const SnapshotLate = 2
+
+// share returns how many parts of time there are to one of work. All replicas of a group tend to write a snapshot at
+// once, and a node's groups one after the other, so little at a time is best for the calls that wait meanwhile. But
+// the log must not grow faster than the snapshot is written by which it is cut.
+func share(urgency float64) time.Duration {
+	switch {
+	case urgency < pressed:
+		return calmShare
+	case urgency < SnapshotLate:
+		return pressedShare
+	}
+	return lateShare
+}
+
+// syncer is a writer that can bring to the disk what was written to it.
+type syncer interface{ Sync() error }
+
+// pieceWriter writes a snapshot in pieces. It brings each piece to the disk before the next, and then rests for some
+// times as long as that took. Raft syncs a snapshot once, at its end: tens of megabytes at a time, behind which the next
+// log entry of every group has to wait; and encoding without a rest takes a core away from them.
+type pieceWriter struct {
+	ctx     context.Context // when it ends, so does the writing
+	w       io.Writer       // a syncer, unless it is no file
+	urgency func() float64
+	bytes   int // since the last rest
+	began   time.Time
+}
+
+func newPieceWriter(ctx context.Context, w io.Writer, urgency func() float64) *pieceWriter {
+	return &pieceWriter{ctx: ctx, w: w, urgency: urgency, began: time.Now()}
+}
+
+func (p *pieceWriter) Write(b []byte) (int, error) {
+	n, err := p.w.Write(b)
+	if p.bytes += n; err != nil || p.bytes < pieceBytes {
+		return n, err
+	}
+	worked := time.Since(p.began)
+	if file, ok := p.w.(syncer); ok {
+		if err := file.Sync(); err != nil {
+			return n, err
+		}
+	}
+	synced := time.Since(p.began) - worked
+	if !sleep(p.ctx, min((share(p.urgency())-1)*worked+(syncShare-1)*synced, longRest)) {
+		return n, fmt.Errorf("the replica stops before it is whole: %w", context.Cause(p.ctx))
+	}
+	p.bytes, p.began = 0, time.Now()
+	return n, nil
+}
+
+// sleep waits for d, or for ctx, and reports whether ctx goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,126 @@
+package raftgroup
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// Stats describes a replica at one moment.
+type Stats struct {
+	Role      string // leader, follower, candidate or shutdown
+	Leader    string // the leader that the replica knows of; empty: none
+	Term      uint64
+	Last      uint64    // index of the log's last entry,
+	Committed uint64    // of the last one known to be committed,
+	Taken     uint64    // and of the last one given to the machine, which may not have applied it yet
+	Contact   time.Time // follower: when it last heard from its leader; zero: never
+	// AppendedAt is when its leader appended the last entry applied here, by the leader's clock; zero: unknown.
+	AppendedAt time.Time
+}
+
+// Stats describes this replica.
+func (g *Group) Stats() Stats {
+	leader, term := g.Leader()
+	s := Stats{
+		Role: strings.ToLower(g.raft.State().String()), Leader: leader, Term: term, Last: g.raft.LastIndex(),
+		Committed: g.raft.CommitIndex(), Taken: g.raft.AppliedIndex(), Contact: g.raft.LastContact(),
+	}
+	if at := g.applier.appendedAt.Load(); at != 0 {
+		s.AppendedAt = time.Unix(0, at)
+	}
+	return s
+}
+
+// Leader returns the leader that this replica knows of, empty if none, and its own current term.
+func (g *Group) Leader() (nodeID string, term uint64) {
+	_, id := g.raft.LeaderWithID()
+	return string(id), g.raft.CurrentTerm()
+}
+
+// Term returns the replica's term.
+func (g *Group) Term() uint64 { return g.raft.CurrentTerm() }
+
+// Leads reports whether Raft leads. It may have been deposed without knowing yet.
+func (g *Group) Leads() bool { return g.raft.State() == raft.Leader }
+
+// LeadsIn reports whether Raft leads in that term.
+func (g *Group) LeadsIn(term uint64) bool { return g.Leads() && g.raft.CurrentTerm() == term }
+
+// goesOnIn reports whether Raft leads in that term and the group is not about to stop.
+func (g *Group) goesOnIn(term uint64) bool {
+	return g.opened.Load() && !g.stopping.Load() && g.LeadsIn(term)
+}
+
+// Down is closed when Raft has shut down.
+func (g *Group) Down() <-chan struct{} { return g.futures.down }
+
+// Position returns the replica's term and the index of the last entry given to the machine.
+func (g *Group) Position() (term, taken uint64) { return g.raft.CurrentTerm(), g.raft.AppliedIndex() }
+
+// LogBytes returns the bytes of log that were applied since the last snapshot.
+func (g *Group) LogBytes() int64 { return g.applier.logBytes.Load() }
+
+// Member is one server of a group.
+type Member struct {
+	NodeID string
+	Voter  bool
+}
+
+// Members returns the servers of the group's newest configuration that this replica knows, committed or not.
+func (g *Group) Members() []Member {
+	var members []Member
+	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
+		members = append(members, Member{NodeID: string(s.ID), Voter: s.Suffrage == raft.Voter})
+	}
+	return members
+}
+
+// Voters returns the node ids of the group's voters.
+func (g *Group) Voters() []string {
+	var voters []string
+	for _, s := range g.raft.GetConfiguration().Configuration().Servers {
+		if s.Suffrage == raft.Voter {
+			voters = append(voters, string(s.ID))
+		}
+	}
+	return voters
+}
+
+// changeLimit bounds the wait for Raft to take a change of membership.
+const changeLimit = 5 * time.Second
+
+// AddNonvoter adds a node that gets the log and does not vote, and waits until that is committed. Only the leader can.
+// Adding a node that is in the group already changes nothing.
+func (g *Group) AddNonvoter(ctx context.Context, nodeID string) error {
+	return g.futures.await(ctx, func() raft.Future {
+		return g.raft.AddNonvoter(raft.ServerID(nodeID), raft.ServerAddress(nodeID), 0, changeLimit)
+	})
+}
+
+// Peer is another voter as the leader of a term sees it.
+type Peer struct {
+	Contact time.Time // when the newest request left that it answered in the term; zero: none
+	Lag     uint64    // entries that it lacks as far as is known: all of the log without a contact
+	Lacked  uint64    // entries that it lacked when it answered; 0 without a contact
+}
+
+// Peer describes a voter by its answers in this term.
+func (g *Group) Peer(nodeID string, term uint64) Peer {
+	c, ok := g.contacts.of(nodeID, term)
+	if !ok {
+		return Peer{Lag: max(g.raft.LastIndex(), 1)}
+	}
+	return Peer{Contact: c.at, Lag: g.lacks(c.lastLog), Lacked: c.lacked}
+}
+
+// lacks returns how many entries a log lacks that ends there.
+func (g *Group) lacks(lastLog uint64) uint64 {
+	if !g.opened.Load() {
+		return ^uint64(0) // any number, as long as Raft is being opened
+	}
+	last := g.raft.LastIndex()
+	return last - min(lastLog, last)
+}

@@ -1,0 +1,36 @@
+package raftgroup
+
+import "sync"
+
+// tail remembers the sizes of the newest entries, so that the log behind a snapshot can be bounded in bytes. Raft counts
+// entries, and one may be a few bytes or a megabyte.
+type tail struct {
+	mu    sync.Mutex
+	sizes []int // in bytes, a ring
+	next  int
+}
+
+func newTail(entries uint64) *tail { return &tail{sizes: make([]int, entries)} }
+
+func (t *tail) add(bytes int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sizes[t.next] = bytes
+	t.next = (t.next + 1) % len(t.sizes)
+}
+
+// within returns how many of the newest entries together take at most that many bytes: at least one, and at most as many
+// as are remembered.
+func (t *tail) within(bytes int64) (entries uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	at := t.next
+	for range t.sizes {
+		at = (at + len(t.sizes) - 1) % len(t.sizes)
+		if bytes -= int64(t.sizes[at]); bytes < 0 {
+			break
+		}
+		entries++
+	}
+	return max(entries, 1)
+}
