@@ -22,6 +22,7 @@
 //	memory      the room left for tasks
 //	verify      checks of a stopped node's data folder
 //	compare     this node's replicas against those elsewhere, all the time
+//	health      which nodes are alive and have room; whether the replicas here may lead and grow
 //
 // The rule between them: gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name may
 // come from gossip, since a wrong one costs a retry. Membership and placement come from the control group only. The

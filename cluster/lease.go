@@ -42,7 +42,7 @@ func checkLease(req task.LeaseRequest) error {
 
 func (n *Node) newPuller() *consume.Puller {
 	return consume.New(consume.Config{
-		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.isAlive, Do: n.router.Do,
+		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.health.Alive, Do: n.router.Do,
 		Local: n.replicas.Lease,
 		Open: func(ctx context.Context, node string) (consume.Stream, error) {
 			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.get(node).rpc.Pull(ctx) })

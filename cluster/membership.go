@@ -250,3 +250,32 @@ func (n *Node) isMember(name string) bool {
 		return m.ClusterId == n.ClusterID() && strings.EqualFold(m.Name, name)
 	})
 }
+
+// isCurrent reports whether a state of the control group is the present one. A log that is read again after a restart
+// shows old states first. It has come to the present once it has this start of this node.
+func (n *Node) isCurrent(state *clusterpb.ControlState) bool {
+	return control.Node(state, n.ID()).GetBoot() == n.identity.Boot()
+}
+
+// mapNodes returns the ids of the cluster's nodes, this one included: the nodes of the map and, while the map may be an
+// old one, the nodes that this node remembers from before its start.
+func (n *Node) mapNodes() []string {
+	if n.ClusterID() == "" {
+		return nil
+	}
+	var ids []string
+	state := n.state()
+	for _, node := range state.Nodes {
+		ids = append(ids, node.Id)
+	}
+	if !n.isCurrent(state) {
+		for _, node := range n.book.Nodes() {
+			ids = append(ids, node.ID)
+		}
+		if promise, promised := n.identity.Promised(); promised && promise.ClusterID == n.ClusterID() {
+			ids = append(ids, promise.Nodes...)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}

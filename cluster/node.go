@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/gossip"
+	"github.com/belfryhq/belfry/cluster/health"
 	"github.com/belfryhq/belfry/cluster/identity"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
@@ -54,8 +55,7 @@ type Node struct {
 	disk     *disk.Watch
 	memory   *memory.Watch
 	comparer *compare.Comparer
-
-	answers answers
+	health   *health.Nodes
 
 	runHere witness.Run
 	folder  folder
@@ -63,8 +63,7 @@ type Node struct {
 	present atomic.Bool                     // the node takes part, or has nothing yet that could be old
 	refusal atomic.Pointer[witness.Refusal] // why it never will
 
-	clockApart atomic.Bool // this node's clock is apart from the others'
-	mapped     atomic.Pointer[mapped]
+	mapped atomic.Pointer[mapped]
 
 	ctx      context.Context // of what runs in the background
 	cancel   context.CancelCauseFunc
@@ -77,8 +76,6 @@ type Node struct {
 	mu      sync.Mutex
 	control *control.Group // nil: not in a cluster yet
 	noRoom  error          // why the node could not enter a cluster the last time: its disk was full
-
-	standings sync.Mutex // held while replicas are told of theirs
 }
 
 // Open starts the node: from its data folder, or as a new one. It does not wait for others; see Ready.
@@ -122,12 +119,13 @@ func (n *Node) open() error {
 		return err
 	}
 	n.runHere = newRun(n.identity.Boot(), n.endpoint.Addr())
+	n.health = n.newHealth()
 	n.replicas = n.newReplicas()
 	n.peers = newPeers(n)
 	n.router = router.New(router.Config{
 		Self: n.ID(), State: n.state, Local: n.replicas,
 		Remote:  func(id string) calls.Shards { return n.peers.get(id).calls },
-		Leaders: n.leaders, Alive: n.isAlive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.puller = n.newPuller()
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()

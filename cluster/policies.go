@@ -156,7 +156,7 @@ func (n *Node) awaitInForce(ctx context.Context, version uint64) {
 	defer cancel()
 	var wg sync.WaitGroup
 	for _, node := range n.state().Nodes {
-		if !n.isAlive(node.Id) {
+		if !n.health.Alive(node.Id) {
 			continue
 		}
 		wg.Go(func() {

@@ -21,7 +21,7 @@ import (
 func (n *Node) newReplicas() *replicas.Set {
 	snapshots := semaphore.NewWeighted(1) // taken one at a time
 	return replicas.New(replicas.Config{
-		Self: n.ID(), Watch: n.watchState, Leader: n.leaders.Leader, Changed: n.setStandings, Logger: n.cfg.Logger,
+		Self: n.ID(), Watch: n.watchState, Leader: n.leaders.Leader, Changed: n.health.Judge, Logger: n.cfg.Logger,
 		Open: func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 			return n.openReplica(state, placed, snapshots)
 		},
@@ -52,7 +52,7 @@ func (n *Node) openReplica(
 		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, id, fences) },
-		MayLead: func(node string) bool { return n.mayLead(id, node) }, Policies: policiesHere{n}, Limits: n.router,
+		MayLead: func(node string) bool { return n.health.MayLead(id, node) }, Policies: policiesHere{n}, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,

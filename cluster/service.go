@@ -115,7 +115,7 @@ func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.S
 
 // status is about the replicas here, the control group's first.
 func (n *Node) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{DiskLow: n.disk.Low(), MemoryFull: n.memory.Full()}
+	reply := &clusterpb.StatusReply{Health: n.health.Report()}
 	if g := n.controlGroup(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{

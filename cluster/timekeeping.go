@@ -18,7 +18,7 @@ func (n *Node) Now() (_ time.Time, sure bool) { return n.clocks.Now() }
 func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	reply, err := n.peers.get(node).rpc.Ping(ctx, &clusterpb.PingRequest{})
 	if err == nil {
-		n.answers.note(node)
+		n.health.Answered(node)
 	}
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
 }
@@ -49,7 +49,7 @@ const clockLook = time.Second
 func (n *Node) keepTime() {
 	for n.sleep(clockLook) {
 		by, apart := n.clocks.Apart()
-		if apart == n.clockApart.Load() {
+		if apart == n.health.ClockApart() {
 			continue
 		}
 		if apart {
@@ -58,7 +58,6 @@ func (n *Node) keepTime() {
 		} else {
 			n.cfg.Logger.Info("this node's clock agrees with the others' again")
 		}
-		n.clockApart.Store(apart)
-		n.setStandings()
+		n.health.SetClockApart(apart)
 	}
 }

@@ -78,7 +78,8 @@ type account struct {
 
 func newAccount(reply *clusterpb.StatusReply) *account {
 	a := &account{
-		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.DiskLow, memoryFull: reply.MemoryFull != "",
+		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
+		memoryFull: reply.GetHealth().GetMemoryFull() != "",
 	}
 	for _, r := range reply.Replicas {
 		a.replicas[r.Shard] = r
@@ -118,7 +119,7 @@ func (n *Node) askStatus(ctx context.Context, node string) (*clusterpb.StatusRep
 
 func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
 	v := NodeView{ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr}
-	v.Alive = told != nil || n.isAlive(node.Id)
+	v.Alive = told != nil || n.health.Alive(node.Id)
 	v.DiskLow = told != nil && told.diskLow
 	v.MemoryFull = told != nil && told.memoryFull
 	if offset, bound, known := n.clocks.Offset(node.Id); known {

@@ -1276,8 +1276,7 @@ func (*StatusRequest) Descriptor() ([]byte, []int) {
 type StatusReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaStatus       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
-	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
-	MemoryFull    string                 `protobuf:"bytes,3,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"` // the limit that its memory has reached; empty: there is some for more tasks
+	Health        *NodeHealth            `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1319,18 +1318,72 @@ func (x *StatusReply) GetReplicas() []*ReplicaStatus {
 	return nil
 }
 
-func (x *StatusReply) GetDiskLow() bool {
+func (x *StatusReply) GetHealth() *NodeHealth {
+	if x != nil {
+		return x.Health
+	}
+	return nil
+}
+
+// NodeHealth decides whether a node is given leaderships and new tasks.
+type NodeHealth struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	DiskLow       bool                   `protobuf:"varint,1,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`         // less than its reserve is free
+	MemoryFull    string                 `protobuf:"bytes,2,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"` // the limit that its memory has reached; empty: there is memory for more tasks
+	Unwilling     []uint32               `protobuf:"varint,3,rep,packed,name=unwilling,proto3" json:"unwilling,omitempty"`             // shards whose replica on the node should not lead, if any other can
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeHealth) Reset() {
+	*x = NodeHealth{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeHealth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeHealth) ProtoMessage() {}
+
+func (x *NodeHealth) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
+func (*NodeHealth) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *NodeHealth) GetDiskLow() bool {
 	if x != nil {
 		return x.DiskLow
 	}
 	return false
 }
 
-func (x *StatusReply) GetMemoryFull() string {
+func (x *NodeHealth) GetMemoryFull() string {
 	if x != nil {
 		return x.MemoryFull
 	}
 	return ""
+}
+
+func (x *NodeHealth) GetUnwilling() []uint32 {
+	if x != nil {
+		return x.Unwilling
+	}
+	return nil
 }
 
 type ReplicaStatus struct {
@@ -1350,7 +1403,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1415,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1428,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -1452,7 +1505,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1517,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1530,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -1503,7 +1556,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1568,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1581,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -1548,7 +1601,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1560,7 +1613,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1573,7 +1626,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -1593,15 +1646,14 @@ func (x *ReplicaAsked) GetFrom() uint64 {
 type CompareReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaReport       `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"` // of those that are on the node
-	DiskLow       bool                   `protobuf:"varint,2,opt,name=disk_low,json=diskLow,proto3" json:"disk_low,omitempty"`
-	MemoryFull    string                 `protobuf:"bytes,3,opt,name=memory_full,json=memoryFull,proto3" json:"memory_full,omitempty"` // see StatusReply
+	Health        *NodeHealth            `protobuf:"bytes,2,opt,name=health,proto3" json:"health,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1665,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1678,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -1636,18 +1688,11 @@ func (x *CompareReply) GetReplicas() []*ReplicaReport {
 	return nil
 }
 
-func (x *CompareReply) GetDiskLow() bool {
+func (x *CompareReply) GetHealth() *NodeHealth {
 	if x != nil {
-		return x.DiskLow
+		return x.Health
 	}
-	return false
-}
-
-func (x *CompareReply) GetMemoryFull() string {
-	if x != nil {
-		return x.MemoryFull
-	}
-	return ""
+	return nil
 }
 
 // ReplicaReport is what a node tells of its replica of a shard.
@@ -1657,14 +1702,13 @@ type ReplicaReport struct {
 	Checkpoints   []*Checkpoint          `protobuf:"bytes,2,rep,name=checkpoints,proto3" json:"checkpoints,omitempty"` // at fixed indexes, and the newest one, by rising index
 	Outvoted      []string               `protobuf:"bytes,3,rep,name=outvoted,proto3" json:"outvoted,omitempty"`       // nodes whose replica differs from this one, which has a majority on its side
 	Diverged      bool                   `protobuf:"varint,4,opt,name=diverged,proto3" json:"diverged,omitempty"`      // it differs from another one, and has no majority on its side
-	Unwilling     bool                   `protobuf:"varint,5,opt,name=unwilling,proto3" json:"unwilling,omitempty"`    // it should not lead, if any other can
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1676,7 +1720,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1689,7 +1733,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -1720,13 +1764,6 @@ func (x *ReplicaReport) GetDiverged() bool {
 	return false
 }
 
-func (x *ReplicaReport) GetUnwilling() bool {
-	if x != nil {
-		return x.Unwilling
-	}
-	return false
-}
-
 // ForwardRequest carries every call that waited while the one before it was being sent.
 type ForwardRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1737,7 +1774,7 @@ type ForwardRequest struct {
 
 func (x *ForwardRequest) Reset() {
 	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1786,7 @@ func (x *ForwardRequest) String() string {
 func (*ForwardRequest) ProtoMessage() {}
 
 func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1799,7 @@ func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
 func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ForwardRequest) GetCalls() []*Call {
@@ -1792,7 +1829,7 @@ type Call struct {
 
 func (x *Call) Reset() {
 	*x = Call{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1804,7 +1841,7 @@ func (x *Call) String() string {
 func (*Call) ProtoMessage() {}
 
 func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1817,7 +1854,7 @@ func (x *Call) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Call.ProtoReflect.Descriptor instead.
 func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Call) GetNumber() uint64 {
@@ -1951,7 +1988,7 @@ type Commands struct {
 
 func (x *Commands) Reset() {
 	*x = Commands{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2000,7 @@ func (x *Commands) String() string {
 func (*Commands) ProtoMessage() {}
 
 func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2013,7 @@ func (x *Commands) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Commands.ProtoReflect.Descriptor instead.
 func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Commands) GetCommands() []*fsmpb.Command {
@@ -1997,7 +2034,7 @@ type GetCall struct {
 
 func (x *GetCall) Reset() {
 	*x = GetCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2046,7 @@ func (x *GetCall) String() string {
 func (*GetCall) ProtoMessage() {}
 
 func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2059,7 @@ func (x *GetCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
 func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetCall) GetNamespace() string {
@@ -2056,7 +2093,7 @@ type ListCall struct {
 
 func (x *ListCall) Reset() {
 	*x = ListCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2105,7 @@ func (x *ListCall) String() string {
 func (*ListCall) ProtoMessage() {}
 
 func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2118,7 @@ func (x *ListCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
 func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListCall) GetQuery() *fsmpb.ListQuery {
@@ -2112,7 +2149,7 @@ type QueueChange struct {
 
 func (x *QueueChange) Reset() {
 	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2161,7 @@ func (x *QueueChange) String() string {
 func (*QueueChange) ProtoMessage() {}
 
 func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2174,7 @@ func (x *QueueChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
 func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QueueChange) GetOp() isQueueChange_Op {
@@ -2193,7 +2230,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2242,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2255,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -2259,7 +2296,7 @@ type LendCall struct {
 
 func (x *LendCall) Reset() {
 	*x = LendCall{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2308,7 @@ func (x *LendCall) String() string {
 func (*LendCall) ProtoMessage() {}
 
 func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2321,7 @@ func (x *LendCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
 func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *LendCall) GetNamespace() string {
@@ -2352,7 +2389,7 @@ type ForwardReply struct {
 
 func (x *ForwardReply) Reset() {
 	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2364,7 +2401,7 @@ func (x *ForwardReply) String() string {
 func (*ForwardReply) ProtoMessage() {}
 
 func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2377,7 +2414,7 @@ func (x *ForwardReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
 func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ForwardReply) GetReplies() []*CallReply {
@@ -2403,7 +2440,7 @@ type CallReply struct {
 
 func (x *CallReply) Reset() {
 	*x = CallReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2415,7 +2452,7 @@ func (x *CallReply) String() string {
 func (*CallReply) ProtoMessage() {}
 
 func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2428,7 +2465,7 @@ func (x *CallReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
 func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CallReply) GetNumber() uint64 {
@@ -2498,7 +2535,7 @@ type QueueChanged struct {
 
 func (x *QueueChanged) Reset() {
 	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2547,7 @@ func (x *QueueChanged) String() string {
 func (*QueueChanged) ProtoMessage() {}
 
 func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2560,7 @@ func (x *QueueChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
 func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QueueChanged) GetExisted() bool {
@@ -2558,7 +2595,7 @@ type Loan struct {
 
 func (x *Loan) Reset() {
 	*x = Loan{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2607,7 @@ func (x *Loan) String() string {
 func (*Loan) ProtoMessage() {}
 
 func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2620,7 @@ func (x *Loan) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Loan.ProtoReflect.Descriptor instead.
 func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Loan) GetPermits() uint32 {
@@ -2617,7 +2654,7 @@ type CommandReply struct {
 
 func (x *CommandReply) Reset() {
 	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2666,7 @@ func (x *CommandReply) String() string {
 func (*CommandReply) ProtoMessage() {}
 
 func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2679,7 @@ func (x *CommandReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
 func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CommandReply) GetResult() *fsmpb.Result {
@@ -2673,7 +2710,7 @@ type CallError struct {
 
 func (x *CallError) Reset() {
 	*x = CallError{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2685,7 +2722,7 @@ func (x *CallError) String() string {
 func (*CallError) ProtoMessage() {}
 
 func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2698,7 +2735,7 @@ func (x *CallError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallError.ProtoReflect.Descriptor instead.
 func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CallError) GetKind() ErrorKind {
@@ -2828,12 +2865,16 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fArrivedReply\x12\x16\n" +
 	"\x06holder\x18\x01 \x01(\rR\x06holder\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\"\x0f\n" +
-	"\rStatusRequest\"\x87\x01\n" +
+	"\rStatusRequest\"\x82\x01\n" +
 	"\vStatusReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x12\x19\n" +
-	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\x12\x1f\n" +
-	"\vmemory_full\x18\x03 \x01(\tR\n" +
-	"memoryFull\"\xe3\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaStatusR\breplicas\x125\n" +
+	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\"f\n" +
+	"\n" +
+	"NodeHealth\x12\x19\n" +
+	"\bdisk_low\x18\x01 \x01(\bR\adiskLow\x12\x1f\n" +
+	"\vmemory_full\x18\x02 \x01(\tR\n" +
+	"memoryFull\x12\x1c\n" +
+	"\tunwilling\x18\x03 \x03(\rR\tunwilling\"\xe3\x01\n" +
 	"\rReplicaStatus\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x12\n" +
@@ -2852,18 +2893,15 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\breplicas\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.ReplicaAskedR\breplicas\"8\n" +
 	"\fReplicaAsked\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04from\x18\x02 \x01(\x04R\x04from\"\x88\x01\n" +
+	"\x04from\x18\x02 \x01(\x04R\x04from\"\x83\x01\n" +
 	"\fCompareReply\x12<\n" +
-	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\x12\x19\n" +
-	"\bdisk_low\x18\x02 \x01(\bR\adiskLow\x12\x1f\n" +
-	"\vmemory_full\x18\x03 \x01(\tR\n" +
-	"memoryFull\"\xbc\x01\n" +
+	"\breplicas\x18\x01 \x03(\v2 .belfry.cluster.v1.ReplicaReportR\breplicas\x125\n" +
+	"\x06health\x18\x02 \x01(\v2\x1d.belfry.cluster.v1.NodeHealthR\x06health\"\x9e\x01\n" +
 	"\rReplicaReport\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12?\n" +
 	"\vcheckpoints\x18\x02 \x03(\v2\x1d.belfry.cluster.v1.CheckpointR\vcheckpoints\x12\x1a\n" +
 	"\boutvoted\x18\x03 \x03(\tR\boutvoted\x12\x1a\n" +
-	"\bdiverged\x18\x04 \x01(\bR\bdiverged\x12\x1c\n" +
-	"\tunwilling\x18\x05 \x01(\bR\tunwilling\"?\n" +
+	"\bdiverged\x18\x04 \x01(\bR\bdiverged\"?\n" +
 	"\x0eForwardRequest\x12-\n" +
 	"\x05calls\x18\x01 \x03(\v2\x17.belfry.cluster.v1.CallR\x05calls\"\xa8\x03\n" +
 	"\x04Call\x12\x16\n" +
@@ -2969,7 +3007,7 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 43)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(ErrorKind)(0),             // 0: belfry.cluster.v1.ErrorKind
 	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
@@ -2994,35 +3032,36 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*ArrivedReply)(nil),       // 20: belfry.cluster.v1.ArrivedReply
 	(*StatusRequest)(nil),      // 21: belfry.cluster.v1.StatusRequest
 	(*StatusReply)(nil),        // 22: belfry.cluster.v1.StatusReply
-	(*ReplicaStatus)(nil),      // 23: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 24: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 25: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 26: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 27: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 28: belfry.cluster.v1.ReplicaReport
-	(*ForwardRequest)(nil),     // 29: belfry.cluster.v1.ForwardRequest
-	(*Call)(nil),               // 30: belfry.cluster.v1.Call
-	(*Commands)(nil),           // 31: belfry.cluster.v1.Commands
-	(*GetCall)(nil),            // 32: belfry.cluster.v1.GetCall
-	(*ListCall)(nil),           // 33: belfry.cluster.v1.ListCall
-	(*QueueChange)(nil),        // 34: belfry.cluster.v1.QueueChange
-	(*QueuesCall)(nil),         // 35: belfry.cluster.v1.QueuesCall
-	(*LendCall)(nil),           // 36: belfry.cluster.v1.LendCall
-	(*ForwardReply)(nil),       // 37: belfry.cluster.v1.ForwardReply
-	(*CallReply)(nil),          // 38: belfry.cluster.v1.CallReply
-	(*QueueChanged)(nil),       // 39: belfry.cluster.v1.QueueChanged
-	(*Loan)(nil),               // 40: belfry.cluster.v1.Loan
-	(*CommandReply)(nil),       // 41: belfry.cluster.v1.CommandReply
-	(*CallError)(nil),          // 42: belfry.cluster.v1.CallError
-	(*Node)(nil),               // 43: belfry.cluster.v1.Node
-	(*fsmpb.Task)(nil),         // 44: belfry.fsm.v1.Task
-	(*fsmpb.Command)(nil),      // 45: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),    // 46: belfry.fsm.v1.ListQuery
-	(*SetQueue)(nil),           // 47: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),        // 48: belfry.cluster.v1.DeleteQueue
-	(*fsmpb.ListPage)(nil),     // 49: belfry.fsm.v1.ListPage
-	(*fsmpb.QueueCounts)(nil),  // 50: belfry.fsm.v1.QueueCounts
-	(*fsmpb.Result)(nil),       // 51: belfry.fsm.v1.Result
+	(*NodeHealth)(nil),         // 23: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),      // 24: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),         // 25: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),     // 26: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),       // 27: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),       // 28: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),      // 29: belfry.cluster.v1.ReplicaReport
+	(*ForwardRequest)(nil),     // 30: belfry.cluster.v1.ForwardRequest
+	(*Call)(nil),               // 31: belfry.cluster.v1.Call
+	(*Commands)(nil),           // 32: belfry.cluster.v1.Commands
+	(*GetCall)(nil),            // 33: belfry.cluster.v1.GetCall
+	(*ListCall)(nil),           // 34: belfry.cluster.v1.ListCall
+	(*QueueChange)(nil),        // 35: belfry.cluster.v1.QueueChange
+	(*QueuesCall)(nil),         // 36: belfry.cluster.v1.QueuesCall
+	(*LendCall)(nil),           // 37: belfry.cluster.v1.LendCall
+	(*ForwardReply)(nil),       // 38: belfry.cluster.v1.ForwardReply
+	(*CallReply)(nil),          // 39: belfry.cluster.v1.CallReply
+	(*QueueChanged)(nil),       // 40: belfry.cluster.v1.QueueChanged
+	(*Loan)(nil),               // 41: belfry.cluster.v1.Loan
+	(*CommandReply)(nil),       // 42: belfry.cluster.v1.CommandReply
+	(*CallError)(nil),          // 43: belfry.cluster.v1.CallError
+	(*Node)(nil),               // 44: belfry.cluster.v1.Node
+	(*fsmpb.Task)(nil),         // 45: belfry.fsm.v1.Task
+	(*fsmpb.Command)(nil),      // 46: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),    // 47: belfry.fsm.v1.ListQuery
+	(*SetQueue)(nil),           // 48: belfry.cluster.v1.SetQueue
+	(*DeleteQueue)(nil),        // 49: belfry.cluster.v1.DeleteQueue
+	(*fsmpb.ListPage)(nil),     // 50: belfry.fsm.v1.ListPage
+	(*fsmpb.QueueCounts)(nil),  // 51: belfry.fsm.v1.QueueCounts
+	(*fsmpb.Result)(nil),       // 52: belfry.fsm.v1.Result
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3031,62 +3070,64 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 3: belfry.cluster.v1.WitnessRequest.run:type_name -> belfry.cluster.v1.NodeRun
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
-	43, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	44, // 6: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
 	16, // 7: belfry.cluster.v1.PullRequest.demands:type_name -> belfry.cluster.v1.PullDemand
 	18, // 8: belfry.cluster.v1.PullReply.answers:type_name -> belfry.cluster.v1.PullAnswer
-	44, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	42, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
-	23, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	26, // 12: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	28, // 13: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	24, // 14: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	30, // 15: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
-	31, // 16: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
-	32, // 17: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
-	33, // 18: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
-	34, // 19: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
-	35, // 20: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	36, // 21: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
-	45, // 22: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
-	46, // 23: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	47, // 24: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	48, // 25: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	38, // 26: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
-	42, // 27: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
-	41, // 28: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
-	44, // 29: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
-	49, // 30: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	39, // 31: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	50, // 32: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	40, // 33: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
-	51, // 34: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	42, // 35: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
-	0,  // 36: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
-	7,  // 37: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	9,  // 38: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	29, // 39: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
-	11, // 40: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	21, // 41: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	25, // 42: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	13, // 43: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	15, // 44: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
-	19, // 45: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 46: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	8,  // 47: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	10, // 48: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	37, // 49: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
-	12, // 50: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	22, // 51: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	27, // 52: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	14, // 53: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	17, // 54: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
-	20, // 55: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 56: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	47, // [47:57] is the sub-list for method output_type
-	37, // [37:47] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	45, // 9: belfry.cluster.v1.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	43, // 10: belfry.cluster.v1.PullAnswer.error:type_name -> belfry.cluster.v1.CallError
+	24, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	23, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	27, // 13: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	29, // 14: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	23, // 15: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	25, // 16: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	31, // 17: belfry.cluster.v1.ForwardRequest.calls:type_name -> belfry.cluster.v1.Call
+	32, // 18: belfry.cluster.v1.Call.commands:type_name -> belfry.cluster.v1.Commands
+	33, // 19: belfry.cluster.v1.Call.get:type_name -> belfry.cluster.v1.GetCall
+	34, // 20: belfry.cluster.v1.Call.list:type_name -> belfry.cluster.v1.ListCall
+	35, // 21: belfry.cluster.v1.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	36, // 22: belfry.cluster.v1.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
+	37, // 23: belfry.cluster.v1.Call.lend:type_name -> belfry.cluster.v1.LendCall
+	46, // 24: belfry.cluster.v1.Commands.commands:type_name -> belfry.fsm.v1.Command
+	47, // 25: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	48, // 26: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
+	49, // 27: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
+	39, // 28: belfry.cluster.v1.ForwardReply.replies:type_name -> belfry.cluster.v1.CallReply
+	43, // 29: belfry.cluster.v1.CallReply.error:type_name -> belfry.cluster.v1.CallError
+	42, // 30: belfry.cluster.v1.CallReply.commands:type_name -> belfry.cluster.v1.CommandReply
+	45, // 31: belfry.cluster.v1.CallReply.task:type_name -> belfry.fsm.v1.Task
+	50, // 32: belfry.cluster.v1.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	40, // 33: belfry.cluster.v1.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
+	51, // 34: belfry.cluster.v1.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	41, // 35: belfry.cluster.v1.CallReply.loan:type_name -> belfry.cluster.v1.Loan
+	52, // 36: belfry.cluster.v1.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	43, // 37: belfry.cluster.v1.CommandReply.error:type_name -> belfry.cluster.v1.CallError
+	0,  // 38: belfry.cluster.v1.CallError.kind:type_name -> belfry.cluster.v1.ErrorKind
+	7,  // 39: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	9,  // 40: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	30, // 41: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.ForwardRequest
+	11, // 42: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	21, // 43: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	26, // 44: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	13, // 45: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
+	15, // 46: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.PullRequest
+	19, // 47: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 48: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	8,  // 49: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	10, // 50: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	38, // 51: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.ForwardReply
+	12, // 52: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	22, // 53: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	28, // 54: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	14, // 55: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
+	17, // 56: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.PullReply
+	20, // 57: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 58: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	49, // [49:59] is the sub-list for method output_type
+	39, // [39:49] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3095,7 +3136,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[29].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[30].OneofWrappers = []any{
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
@@ -3103,7 +3144,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 	}
-	file_cluster_clusterpb_peer_proto_msgTypes[33].OneofWrappers = []any{
+	file_cluster_clusterpb_peer_proto_msgTypes[34].OneofWrappers = []any{
 		(*QueueChange_Set)(nil),
 		(*QueueChange_Delete)(nil),
 	}
@@ -3113,7 +3154,7 @@ func file_cluster_clusterpb_peer_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   42,
+			NumMessages:   43,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

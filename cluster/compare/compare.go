@@ -25,8 +25,6 @@ type Replica interface {
 	CheckpointAt(index uint64) (shard.Checkpoint, bool)
 	Applied() uint64
 	Restores() uint64
-	Standing() shard.Standing
-	CaughtUp() <-chan struct{}
 }
 
 var _ Replica = (*shard.Shard)(nil)
@@ -37,8 +35,6 @@ type Config struct {
 	Replicas func() []Replica
 	// Ask asks another node.
 	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
-	DiskLow    func() bool   // of this node
-	MemoryFull func() string // of this node: the limit that it has reached, empty: none
 	Judged     func()        // called after each round
 	Every      time.Duration // 0: a second
 	Logger     *slog.Logger
@@ -50,10 +46,8 @@ type Comparer struct {
 	cfg     Config
 	metrics *metrics
 
-	mu      sync.Mutex
-	shards  map[uint32]*ledger
-	diskLow map[string]bool   // by node, as it said last
-	memory  map[string]string // the same: the limit that is reached
+	mu     sync.Mutex
+	shards map[uint32]*ledger
 }
 
 // New makes one; Run runs it.
@@ -63,7 +57,6 @@ func New(cfg Config) *Comparer {
 	}
 	return &Comparer{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer), shards: make(map[uint32]*ledger),
-		diskLow: make(map[string]bool), memory: make(map[string]string),
 	}
 }
 
@@ -81,12 +74,20 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 }
 
-// Outvoted tells whether this node's replica of a shard differs from what a majority of its replicas agree in.
-func (c *Comparer) Outvoted(id uint32) bool {
+// Outvoted reports whether a node's replica of a shard, this node's or another's, differs from the state that a majority
+// of the shard's replicas agree in.
+func (c *Comparer) Outvoted(id uint32, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	l := c.shards[id]
-	return l != nil && l.outvoted
+	switch {
+	case l == nil:
+		return false
+	case node == c.cfg.Self:
+		return l.outvoted
+	}
+	r := l.others[node]
+	return r != nil && r.outvoted
 }
 
 // Diverged tells whether the replica of a shard on a node, this one or another, differs from another one and is not
@@ -107,35 +108,9 @@ func (c *Comparer) Diverged(id uint32, node string) bool {
 
 func (l *ledger) diverged() bool { return l.outvoted || l.disputed }
 
-// MayLead tells whether a node's replica of a shard is fit to lead, as far as this node knows.
-func (c *Comparer) MayLead(id uint32, node string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := c.shards[id]
-	if l == nil {
-		return true
-	}
-	r := l.others[node]
-	return r == nil || !r.outvoted && !r.unwilling
-}
-
-// DiskLow tells whether another node that shares a shard with this one said last that its disk is nearly full.
-func (c *Comparer) DiskLow(node string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.diskLow[node]
-}
-
-// MemoryFull names the limit that the memory of another node has reached, as it said last; empty: none.
-func (c *Comparer) MemoryFull(node string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.memory[node]
-}
-
 // Report answers another node about the replicas that it asks for and that are here.
 func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareReply {
-	reply := &clusterpb.CompareReply{DiskLow: c.cfg.DiskLow(), MemoryFull: c.cfg.MemoryFull()}
+	reply := &clusterpb.CompareReply{}
 	replicas := c.cfg.Replicas()
 	for _, asked := range request.Replicas {
 		at := slices.IndexFunc(replicas, func(r Replica) bool { return r.ID() == asked.Shard })
@@ -147,7 +122,7 @@ func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareR
 }
 
 func (c *Comparer) report(r Replica, from uint64) *clusterpb.ReplicaReport {
-	report := &clusterpb.ReplicaReport{Shard: r.ID(), Unwilling: !mayLead(r)}
+	report := &clusterpb.ReplicaReport{Shard: r.ID()}
 	for _, p := range r.Checkpoints(from) {
 		report.Checkpoints = append(report.Checkpoints, &clusterpb.Checkpoint{Index: p.Index, Hash: p.Sum})
 	}
@@ -157,17 +132,6 @@ func (c *Comparer) report(r Replica, from uint64) *clusterpb.ReplicaReport {
 		report.Outvoted, report.Diverged = l.outvotedNodes(), l.diverged()
 	}
 	return report
-}
-
-// mayLead tells whether a replica here should be given a leadership. One that has not caught up since its start would
-// first have to apply what it lacks, and answer nobody meanwhile.
-func mayLead(r Replica) bool {
-	select {
-	case <-r.CaughtUp():
-		return r.Standing() == shard.Willing
-	default:
-		return false
-	}
 }
 
 // round asks every node that shares a shard with this one, and judges.
@@ -234,7 +198,6 @@ func (c *Comparer) requests(replicas map[uint32]Replica) map[string]*clusterpb.C
 func (c *Comparer) hear(node string, reply *clusterpb.CompareReply, replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.diskLow[node], c.memory[node] = reply.GetDiskLow(), reply.GetMemoryFull()
 	for _, report := range reply.GetReplicas() {
 		r, l := replicas[report.Shard], c.shards[report.Shard]
 		if r == nil || l == nil || r.Restores() != l.restores {

@@ -24,7 +24,6 @@ type copyOf struct {
 	at       uint64
 	restores uint64
 	sum      func(index uint64) uint64
-	behind   bool // it has not caught up
 }
 
 func right(index uint64) uint64 { return 1000 + index }
@@ -38,19 +37,10 @@ func wrongFrom(first uint64) func(uint64) uint64 {
 	}
 }
 
-func (c *copyOf) ID() uint32               { return 3 }
-func (c *copyOf) Voters() []string         { return voters }
-func (c *copyOf) Applied() uint64          { return c.at }
-func (c *copyOf) Restores() uint64         { return c.restores }
-func (c *copyOf) Standing() shard.Standing { return shard.Willing }
-
-func (c *copyOf) CaughtUp() <-chan struct{} {
-	caughtUp := make(chan struct{})
-	if !c.behind {
-		close(caughtUp)
-	}
-	return caughtUp
-}
+func (c *copyOf) ID() uint32       { return 3 }
+func (c *copyOf) Voters() []string { return voters }
+func (c *copyOf) Applied() uint64  { return c.at }
+func (c *copyOf) Restores() uint64 { return c.restores }
 
 func (c *copyOf) CheckpointAt(index uint64) (shard.Checkpoint, bool) {
 	return shard.Checkpoint{Index: index, Sum: c.sum(index)}, index <= c.at
@@ -94,8 +84,7 @@ func newWorld() *world {
 func (w *world) start(node string) {
 	w.out[node] = &bytes.Buffer{}
 	w.comparers[node] = New(Config{
-		Self: node, Every: time.Minute, DiskLow: func() bool { return false },
-		MemoryFull: func() string { return "" }, Judged: func() {},
+		Self: node, Every: time.Minute, Judged: func() {},
 		Replicas: func() []Replica { return []Replica{w.copies[node]} },
 		Ask: func(_ context.Context, to string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
 			if w.down[to] {
@@ -140,7 +129,7 @@ func (w *world) want(t *testing.T, diverged map[string]string, outvoted string) 
 		if got != diverged[node] {
 			t.Errorf("%s shows as diverged %q, want %q", node, got, diverged[node])
 		}
-		if got, want := c.Outvoted(3), strings.Contains(outvoted, node); got != want {
+		if got, want := c.Outvoted(3, node), strings.Contains(outvoted, node); got != want {
 			t.Errorf("%s is outvoted: %v, want %v", node, got, want)
 		}
 	}
@@ -200,8 +189,8 @@ func TestOneOfThree(t *testing.T) {
 					if got := strings.Count(out.String(), "outvoted="+node); got != 1 {
 						t.Errorf("%s told %d times that %s is outvoted:\n%s", other, got, node, out)
 					}
-					if other != node && w.comparers[other].MayLead(3, node) {
-						t.Errorf("%s would have %s lead", other, node)
+					if other != node && !w.comparers[other].Outvoted(3, node) {
+						t.Errorf("%s does not know that %s is outvoted", other, node)
 					}
 				}
 			})
@@ -226,24 +215,8 @@ func TestDifferencePasses(t *testing.T) {
 	w.start("b")
 	w.rounds(2)
 	w.want(t, nil, "")
-	if !w.comparers["a"].MayLead(3, "b") {
-		t.Error("b may not lead")
-	}
-}
-
-// A replica that has not caught up since its start is not to be given a leadership, and after that it may be.
-func TestWhoIsBehindMayNotLead(t *testing.T) {
-	w := newWorld()
-	w.apply(20)
-	w.copies["b"].behind = true
-	w.rounds(1)
-	if w.comparers["a"].MayLead(3, "b") || !w.comparers["a"].MayLead(3, "c") {
-		t.Error("b may lead, or c may not")
-	}
-	w.copies["b"].behind = false
-	w.rounds(1)
-	if !w.comparers["a"].MayLead(3, "b") {
-		t.Error("b may not lead")
+	if w.comparers["a"].Outvoted(3, "b") {
+		t.Error("a holds b to be outvoted")
 	}
 }
 

@@ -13,8 +13,7 @@
 // to is compared at fixed indexes, one that is idle where it stands, and a difference is found one to two seconds
 // later.
 //
-// On the same occasion nodes tell each other what else decides who should lead: whether a replica is willing to, and
-// whether the node's disk is low.
+// Reports of the nodes' health ride on the same exchange: see package health.
 //
 // # Who is right
 //

@@ -29,8 +29,8 @@ type relation struct {
 	differs *difference             // nil: not at the last one
 	ahead   []*clusterpb.Checkpoint // told, of indexes that the own replica has not reached; rising
 
-	outvotesUs, diverged, unwilling bool // as its node said last
-	outvoted                        bool // by the own replica and others, and it still differs
+	outvotesUs, diverged bool // as its node said last
+	outvoted             bool // by the own replica and others, and it still differs
 }
 
 // difference is how two replicas differed since they were last equal.
@@ -72,7 +72,7 @@ type own interface {
 func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) (compared int, began *difference) {
 	before := r.differs
 	r.outvotesUs = slices.Contains(report.Outvoted, self)
-	r.diverged, r.unwilling = report.Diverged, report.Unwilling
+	r.diverged = report.Diverged
 	told := append(r.ahead, report.Checkpoints...)
 	slices.SortStableFunc(told, func(a, b *clusterpb.Checkpoint) int { return cmp.Compare(a.Index, b.Index) })
 	applied := mine.applied()

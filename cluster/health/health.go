@@ -1,0 +1,171 @@
+package health
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// Replica is a replica on this node. *shard.Shard is one.
+type Replica interface {
+	ID() uint32
+	Voters() []string
+	CaughtUp() <-chan struct{}
+	Standing() shard.Standing
+	SetStanding(standing shard.Standing)
+	SetRoom(lack error)
+}
+
+var _ Replica = (*shard.Shard)(nil)
+
+// Config gives access to the state of this node.
+type Config struct {
+	Self       string           // node id
+	Replicas   func() []Replica // on this node
+	DiskLow    func() bool      // reports whether this node's disk is nearly full
+	MemoryFull func() string    // names the limit that this node's memory has reached; empty: none
+	// Outvoted reports whether a node's replica of a shard differs from a majority of the others.
+	Outvoted func(shard uint32, node string) bool
+}
+
+// Nodes is this node's knowledge of the health of all nodes. Its methods are safe for concurrent use.
+type Nodes struct {
+	cfg        Config
+	clockApart atomic.Bool
+	answers    answers
+	judging    sync.Mutex // held while the replicas here are judged, so that no older judgement comes last
+
+	mu      sync.Mutex
+	reports map[string]*clusterpb.NodeHealth // the newest of each other node
+}
+
+// New returns Nodes that knows of no other node.
+func New(cfg Config) *Nodes {
+	return &Nodes{cfg: cfg, reports: make(map[string]*clusterpb.NodeHealth)}
+}
+
+// Report returns the health of this node, for the others.
+func (n *Nodes) Report() *clusterpb.NodeHealth {
+	report := &clusterpb.NodeHealth{DiskLow: n.cfg.DiskLow(), MemoryFull: n.cfg.MemoryFull()}
+	for _, r := range n.cfg.Replicas() {
+		if !isWilling(r) {
+			report.Unwilling = append(report.Unwilling, r.ID())
+		}
+	}
+	return report
+}
+
+// isWilling reports whether a replica here should be given a leadership. A replica that has not caught up since its
+// start would first have to apply its log, and answer no call meanwhile.
+func isWilling(r Replica) bool {
+	select {
+	case <-r.CaughtUp():
+		return r.Standing() == shard.Willing
+	default:
+		return false
+	}
+}
+
+// Hear records the report of another node.
+func (n *Nodes) Hear(node string, report *clusterpb.NodeHealth) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.reports[node] = report
+}
+
+// heard returns the newest report of another node, nil if there is none.
+func (n *Nodes) heard(node string) *clusterpb.NodeHealth {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.reports[node]
+}
+
+// Answered records that a node has answered just now.
+func (n *Nodes) Answered(node string) { n.answers.note(node) }
+
+// Alive reports whether a node is this one or has answered within the last four seconds.
+func (n *Nodes) Alive(node string) bool { return node == n.cfg.Self || n.answers.recent(node) }
+
+// MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for giving
+// a leadership away.
+func (n *Nodes) MayLead(shard uint32, node string) bool {
+	return n.Alive(node) && !n.cfg.Outvoted(shard, node) && !slices.Contains(n.heard(node).GetUnwilling(), shard)
+}
+
+// SetClockApart records whether this node's clock is apart from the others', and judges the replicas here.
+func (n *Nodes) SetClockApart(apart bool) {
+	n.clockApart.Store(apart)
+	n.Judge()
+}
+
+// ClockApart reports whether this node's clock is apart from the others'.
+func (n *Nodes) ClockApart() bool { return n.clockApart.Load() }
+
+// Judge tells each replica here whether it may lead, and why its shard may not grow. It is called once a second, and
+// when something has changed.
+func (n *Nodes) Judge() {
+	n.judging.Lock()
+	defer n.judging.Unlock()
+	trouble := n.clockApart.Load() || n.cfg.DiskLow()
+	for _, r := range n.cfg.Replicas() {
+		switch {
+		case n.cfg.Outvoted(r.ID(), n.cfg.Self):
+			r.SetStanding(shard.Barred)
+		case trouble:
+			r.SetStanding(shard.Reluctant)
+		default:
+			r.SetStanding(shard.Willing)
+		}
+		r.SetRoom(n.lack(r.Voters()))
+	}
+}
+
+// lack returns the reason why a shard on these nodes may not grow, or nil.
+func (n *Nodes) lack(voters []string) error {
+	if !n.hasRoom(voters) {
+		return task.ErrNoRoom
+	}
+	for _, node := range voters {
+		if limit := n.memoryFull(node); limit != "" {
+			return &task.MemoryError{Node: node, Limit: limit}
+		}
+	}
+	return nil
+}
+
+// hasRoom reports whether no disk of a shard's nodes is low, or else a majority of the nodes is alive and has room. With
+// fewer, each entry would bring the shard nearer to a majority that has stopped because it cannot write.
+func (n *Nodes) hasRoom(voters []string) bool {
+	low, with := false, 0
+	for _, node := range voters {
+		if n.diskLow(node) {
+			low = true
+		} else if n.Alive(node) {
+			with++
+		}
+	}
+	return !low || 2*with > len(voters)
+}
+
+func (n *Nodes) diskLow(node string) bool {
+	if node == n.cfg.Self {
+		return n.cfg.DiskLow()
+	}
+	return n.heard(node).GetDiskLow()
+}
+
+// memoryFull names the limit that a node's memory has reached, empty for none. A node that is down holds nothing that
+// could grow. Once it is back, it reports its memory.
+func (n *Nodes) memoryFull(node string) string {
+	switch {
+	case node == n.cfg.Self:
+		return n.cfg.MemoryFull()
+	case n.Alive(node):
+		return n.heard(node).GetMemoryFull()
+	}
+	return ""
+}

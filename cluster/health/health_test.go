@@ -1,0 +1,182 @@
+package health
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// fake is the replica of shard 3 on node a.
+type fake struct {
+	behind   bool // it has not caught up
+	standing shard.Standing
+	lack     error
+}
+
+func (*fake) ID() uint32                     { return 3 }
+func (*fake) Voters() []string               { return []string{"a", "b", "c"} }
+func (f *fake) Standing() shard.Standing     { return f.standing }
+func (f *fake) SetStanding(s shard.Standing) { f.standing = s }
+func (f *fake) SetRoom(lack error)           { f.lack = lack }
+
+func (f *fake) CaughtUp() <-chan struct{} {
+	caughtUp := make(chan struct{})
+	if !f.behind {
+		close(caughtUp)
+	}
+	return caughtUp
+}
+
+// world is node a, with what decides its health.
+type world struct {
+	*Nodes
+	replica  fake
+	low      bool
+	full     string
+	outvoted string // a node
+}
+
+// newWorld returns node a, to which b and c have answered just now.
+func newWorld() *world {
+	w := &world{}
+	w.Nodes = New(Config{
+		Self: "a", Replicas: func() []Replica { return []Replica{&w.replica} },
+		DiskLow: func() bool { return w.low }, MemoryFull: func() string { return w.full },
+		Outvoted: func(_ uint32, node string) bool { return node == w.outvoted },
+	})
+	w.Answered("b")
+	w.Answered("c")
+	return w
+}
+
+func TestStandingFollowsTheNode(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   shard.Standing
+	}{
+		"well":                {func(*world) {}, shard.Willing},
+		"disk low":            {func(w *world) { w.low = true }, shard.Reluctant},
+		"clock apart":         {func(w *world) { w.SetClockApart(true) }, shard.Reluctant},
+		"outvoted":            {func(w *world) { w.outvoted = "a" }, shard.Barred},
+		"outvoted, disk low":  {func(w *world) { w.outvoted, w.low = "a", true }, shard.Barred},
+		"another is outvoted": {func(w *world) { w.outvoted = "b" }, shard.Willing},
+		"another's disk low":  {func(w *world) { w.Hear("b", &clusterpb.NodeHealth{DiskLow: true}) }, shard.Willing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			c.change(w)
+			if w.Judge(); w.replica.standing != c.want {
+				t.Errorf("the replica is %v, want %v", w.replica.standing, c.want)
+			}
+			w.low, w.outvoted = false, ""
+			w.SetClockApart(false)
+			if w.replica.standing != shard.Willing {
+				t.Errorf("the replica is %v after the trouble has passed", w.replica.standing)
+			}
+		})
+	}
+}
+
+func TestRoomOfAShard(t *testing.T) {
+	low, full := &clusterpb.NodeHealth{DiskLow: true}, &clusterpb.NodeHealth{MemoryFull: "1GiB"}
+	for name, c := range map[string]struct {
+		change func(w *world)
+		want   error // nil: there is room
+	}{
+		"well":                       {func(*world) {}, nil},
+		"one disk of three":          {func(w *world) { w.Hear("b", low) }, nil},
+		"its own disk":               {func(w *world) { w.low = true }, nil},
+		"two disks":                  {func(w *world) { w.low = true; w.Hear("b", low) }, task.ErrNoRoom},
+		"one disk, another is down":  {func(w *world) { w.Hear("b", low); w.answers.last = nil }, task.ErrNoRoom},
+		"no disk, others are down":   {func(w *world) { w.answers.last = nil }, nil},
+		"one memory":                 {func(w *world) { w.Hear("c", full) }, task.ErrNoMemory},
+		"its own memory":             {func(w *world) { w.full = "2GiB" }, task.ErrNoMemory},
+		"memory of one that is down": {func(w *world) { w.Hear("c", full); w.answers.last = nil }, nil},
+		"memory, and then not":       {func(w *world) { w.Hear("c", full); w.Hear("c", &clusterpb.NodeHealth{}) }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			c.change(w)
+			if w.Judge(); !errors.Is(w.replica.lack, c.want) {
+				t.Errorf("the shard lacks %v, want %v", w.replica.lack, c.want)
+			}
+		})
+	}
+	w := newWorld()
+	w.Hear("c", full)
+	w.Judge()
+	var memory *task.MemoryError
+	if !errors.As(w.replica.lack, &memory) || memory.Node != "c" || memory.Limit != "1GiB" {
+		t.Errorf("the shard lacks %v", w.replica.lack)
+	}
+}
+
+func TestMayLead(t *testing.T) {
+	w := newWorld()
+	may := func(node string, want bool) {
+		t.Helper()
+		if got := w.MayLead(3, node); got != want {
+			t.Errorf("node %s may lead: %t", node, got)
+		}
+	}
+	may("a", true)
+	may("b", true)
+	may("d", false) // never heard of
+	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2, 3}})
+	may("b", false)
+	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2}})
+	may("b", true)
+	w.outvoted = "c"
+	may("c", false)
+}
+
+// A replica that has not caught up since its start is given no leadership, and after that it may be.
+func TestReplicaThatIsBehindIsUnwilling(t *testing.T) {
+	w := newWorld()
+	for _, c := range []struct {
+		behind    bool
+		standing  shard.Standing
+		unwilling bool
+	}{
+		{false, shard.Willing, false}, {true, shard.Willing, true},
+		{false, shard.Reluctant, true}, {false, shard.Barred, true},
+	} {
+		w.replica.behind, w.replica.standing = c.behind, c.standing
+		if got := len(w.Report().Unwilling) == 1; got != c.unwilling {
+			t.Errorf("behind %t, %v: unwilling %t", c.behind, c.standing, got)
+		}
+	}
+}
+
+func TestReport(t *testing.T) {
+	w := newWorld()
+	w.low, w.full = true, "1GiB"
+	if r := w.Report(); !r.DiskLow || r.MemoryFull != "1GiB" || len(r.Unwilling) != 0 {
+		t.Errorf("reports %v", r)
+	}
+}
+
+func TestAliveForFourSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		for after, want := range map[time.Duration]bool{0: true, aliveFor: true, aliveFor + 1: false} {
+			w.Answered("b")
+			time.Sleep(after)
+			if got := w.Alive("b"); got != want {
+				t.Errorf("alive %v after its answer: %t", after, got)
+			}
+			if !w.Alive("a") || w.Alive("d") {
+				t.Error("this node is dead, or one that never answered is alive")
+			}
+		}
+		time.Sleep(aliveFor + 1)
+		if w.Answered("c"); len(w.answers.last) != 1 {
+			t.Errorf("the times of %d nodes are kept", len(w.answers.last))
+		}
+	})
+}
