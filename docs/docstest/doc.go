@@ -9,8 +9,9 @@
 //	sh background=NAME     the same, left running until the page ends.
 //	sh untested: REASON    commands that no test can run. That they exist and take these flags is checked.
 //	console                commands behind "$ ", each followed by all of its output
+//	go                     a whole program. It is run as sh is.
 //	json                   the last answers of the sh block before it
-//	output                 lines that stand together in the output of the sh block before it
+//	output                 lines that stand together in the output of the sh or go block before it
 //	output of=NAME         the same of a background block. The test waits until they are printed.
 //	output shape           the same, and figures may differ
 //	text                   a drawing: nothing to check
@@ -26,7 +27,7 @@
 //
 // # Where it runs
 //
-// TestBlocksSayWhatTheyAre and TestLinks need nothing and are part of `go test ./...`. TestPages takes the ports that
+// TestBlocksSayWhatTheyAre, TestLinks and TestProgramsCompile need nothing and are part of `go test ./...`. TestPages takes the ports that
 // the pages name; `make test-docs` runs it, in a network of its own where the system has such. Each page has a fresh
 // copy of the repository as its working folder, and the `belfry` of that copy in its PATH.
 //

@@ -1,8 +1,10 @@
 package docstest
 
 import (
+	"go/format"
 	"net/url"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"strings"
@@ -30,23 +32,54 @@ func TestKinds(t *testing.T) {
 		"```sh\nls\n```\n\n```json\n{}\n```\n\n```output shape\nx\n```": "",
 		"```sh background=a\nls\n```\n\n```output of=a\nx\n```":         "",
 		"```sh untested: it takes an hour\nls\n```":                     "",
-		"```text\n->\n```":                                           "",
-		"```\nls\n```":                                               "p.md:1: its fence names no kind",
-		"words\n\n```shell\nls\n```":                                 "p.md:3: \"shell\" is no kind",
-		"```sh quickly\nls\n```":                                     "quickly",
-		"```sh untested:\nls\n```":                                   "gives no reason",
-		"```sh untested: why\nls\n```\n\n```json\n{}\n```":           "p.md:5: no commands stand before this json",
-		"```output of=a\nx\n```":                                     "no block above is named a",
-		"```sh background=a\nls\n```\n\n```output\nx\n```":           "no commands stand before this output",
-		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```": "there already",
-		"Indented:\n\n    ls\n":                                      "\"indented\" is no kind",
-		"```console\n$ ls\n```\n\n```json\n{}\n```":                  "no commands stand before",
-		"* in a list\n\n  ```yaml\n  a: b\n  ```\n":                  "p.md:3: \"yaml\" is no kind",
+		"```go\npackage main\n```\n\n```output\nx\n```":                 "",
+		"```go run\npackage main\n```":                                  "no kind of block: run",
+		"```text\n->\n```":                                              "",
+		"```\nls\n```":                                                  "p.md:1: its fence names no kind",
+		"words\n\n```shell\nls\n```":                                    "p.md:3: \"shell\" is no kind",
+		"```sh quickly\nls\n```":                                        "quickly",
+		"```sh untested:\nls\n```":                                      "gives no reason",
+		"```sh untested: why\nls\n```\n\n```json\n{}\n```":              "p.md:5: no commands stand before this json",
+		"```output of=a\nx\n```":                                        "no block above is named a",
+		"```sh background=a\nls\n```\n\n```output\nx\n```":              "no commands stand before this output",
+		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```":    "there already",
+		"Indented:\n\n    ls\n":                                         "\"indented\" is no kind",
+		"```console\n$ ls\n```\n\n```json\n{}\n```":                     "no commands stand before",
+		"* in a list\n\n  ```yaml\n  a: b\n  ```\n":                     "p.md:3: \"yaml\" is no kind",
 	} {
 		err := checkOrder(parsePage("p.md", []byte(page)))
 		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {
 			t.Errorf("%s\n%v, want %q", page, err, wrong)
 		}
+	}
+}
+
+// TestProgramsCompile vets the Go programs of the pages, and that they are formatted.
+func TestProgramsCompile(t *testing.T) {
+	t.Parallel()
+	programs := 0
+	for _, p := range documentation(t) {
+		for _, b := range p.blocks {
+			if b.info != "go" {
+				continue
+			}
+			programs++
+			if formatted, err := format.Source([]byte(b.text)); err != nil || string(formatted) != b.text {
+				t.Errorf("%s:%d: not as gofmt writes it, %v", p.name, b.line, err)
+			}
+			file, err := writeProgram(t.TempDir(), b.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vet := exec.CommandContext(t.Context(), "go", "vet", file)
+			vet.Dir = repository
+			if out, err := vet.CombinedOutput(); err != nil {
+				t.Errorf("%s:%d: %v\n%s", p.name, b.line, err, out)
+			}
+		}
+	}
+	if programs == 0 {
+		t.Error("no program found")
 	}
 }
 

@@ -21,6 +21,8 @@ func TestSession(t *testing.T) {
 		"```sh\nfalse\ntrue\n```":                                               "exit status 1",
 		"```sh\necho one\n```\n\n```output\ntwo\n```":                           "do not stand together",
 		"```sh\necho one 1\n```\n\n```output shape\none 2\n```":                 "",
+		"```go\npackage main\n```\n\n```output\nrun main.go\n```":               "",
+		"```go\npackage main\n```\n\n```output\nrun other.go\n```":              "do not stand together",
 		"```console\n$ echo one\none\n$ echo two\ntwo\n```":                     "",
 		"```console\n$ echo one\none\n$ echo two\nthree\n```":                   "echo two prints",
 		loop + "```output of=loop\nbegun\n```":                                  "",
@@ -36,7 +38,7 @@ func TestSession(t *testing.T) {
 		s := &session{t: t, folder: t.TempDir(), running: map[string]*background{}, fields: map[string]string{}}
 		s.env = []string{"PATH=" + s.folder + ":" + os.Getenv("PATH")}
 		for _, program := range []string{"go", "make"} {
-			if err := os.WriteFile(filepath.Join(s.folder, program), []byte("#!/bin/sh\n"), 0o755); err != nil {
+			if err := os.WriteFile(filepath.Join(s.folder, program), []byte("#!/bin/sh\necho \"$1\" \"${2##*/}\"\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -80,6 +80,8 @@ func (s *session) play(k kind, text string) error {
 		return s.commands(k, text)
 	case "console":
 		return s.dialogue(text)
+	case "go":
+		return s.program(text)
 	case "json":
 		return s.answers(text)
 	case "output":
@@ -136,6 +138,24 @@ func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
 	shell := exec.CommandContext(ctx, "sh", "-e", "-c", commands)
 	shell.Dir, shell.Env, shell.WaitDelay = s.folder, s.env, stopLimit
 	return shell
+}
+
+// program runs a Go program, which may import the repository's packages.
+func (s *session) program(source string) error {
+	file, err := writeProgram(s.t.TempDir(), source)
+	if err != nil {
+		return err
+	}
+	if err := s.allShown(); err != nil {
+		return err
+	}
+	return s.run("go run " + file)
+}
+
+// writeProgram makes a file of a page's program and returns its path.
+func writeProgram(folder, source string) (string, error) {
+	path := filepath.Join(folder, "main.go")
+	return path, os.WriteFile(path, []byte(source), 0o644)
 }
 
 // remember keeps the fields of the answers that were printed.
