@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/bench/peers/redis"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // servers are the names that BELFRY_TEST_BROKERS has for what the subjects need, by how a subject's name begins.
@@ -87,8 +88,8 @@ func startRound(t *testing.T, s subject.Subject) *round {
 		t.Fatal(err)
 	}
 	t.Cleanup(r.stop)
-	usage, err := subject.UsageOf(r.service.PIDs()...)
-	if err != nil || len(usage) == 0 || usage[0].RSS < 1<<20 {
+	usage, err := procstat.OfTrees(r.service.PIDs()...)
+	if err != nil || len(usage) == 0 || usage[0].Memory < 1<<20 {
 		t.Errorf("its processes %v use %+v, %v", r.service.PIDs(), usage, err)
 	}
 	return r

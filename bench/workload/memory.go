@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
-	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 func memory(s Sizes) Workload {
@@ -33,7 +33,7 @@ func memoryOf(name string, tasks, payload int) Workload {
 
 var errNoProcess = errors.New("the subject has no process on this machine")
 
-func (r *run) someProcesses() (map[int]subject.Usage, error) {
+func (r *run) someProcesses() (map[int]procstat.Tree, error) {
 	all, err := r.processes()
 	if err == nil && len(all) == 0 {
 		err = errNoProcess
@@ -65,8 +65,8 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	}
 	var largest, all, growth int64
 	for pid, usage := range after {
-		largest, all = max(largest, usage.RSS), all+usage.RSS
-		growth = max(growth, usage.RSS-before[pid].RSS)
+		largest, all = max(largest, usage.Memory), all+usage.Memory
+		growth = max(growth, usage.Memory-before[pid].Memory)
 	}
 	r.set("rss", megabytes(largest))
 	r.set("rss_all", megabytes(all))
@@ -112,8 +112,8 @@ func playIdle(ctx context.Context, r *run) error {
 	}
 	var busiest, all, largest float64
 	for pid, usage := range after {
-		share := 100 * float64(usage.CPU-before[pid].CPU) / float64(took)
-		busiest, all, largest = max(busiest, share), all+share, max(largest, megabytes(usage.RSS))
+		share := 100 * float64(usage.Processor-before[pid].Processor) / float64(took)
+		busiest, all, largest = max(busiest, share), all+share, max(largest, megabytes(usage.Memory))
 	}
 	r.set("cpu", busiest)
 	r.set("cpu_all", all)

@@ -96,7 +96,7 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 func (r *run) memoryOfAll() (all int64, err error) {
 	processes, err := r.someProcesses()
 	for _, usage := range processes {
-		all += usage.RSS
+		all += usage.Memory
 	}
 	return all, err
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
-	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // reading is what the load and the service had used at an instant.
 type reading struct {
 	at      time.Time
 	load    time.Duration
-	service map[int]subject.Usage // by process
+	service map[int]procstat.Tree // by process
 }
 
 // read reads what was used so far. Where that cannot be read, it is told, and the figures do without it.
 func (r *run) read() reading {
-	now := reading{at: time.Now(), service: map[int]subject.Usage{}}
+	now := reading{at: time.Now(), service: map[int]procstat.Tree{}}
 	usage, err := r.processes()
 	if err != nil {
 		r.say("the service's memory and CPU time cannot be read: %v", err)
@@ -34,13 +34,13 @@ func (r *run) read() reading {
 }
 
 // processes is what each of the service's processes has used so far.
-func (r *run) processes() (map[int]subject.Usage, error) {
+func (r *run) processes() (map[int]procstat.Tree, error) {
 	pids := r.service.PIDs()
-	all, err := subject.UsageOf(pids...)
+	all, err := procstat.OfTrees(pids...)
 	if err != nil {
 		return nil, fmt.Errorf("processes %v: %w", pids, err)
 	}
-	byPID := map[int]subject.Usage{}
+	byPID := map[int]procstat.Tree{}
 	for i, pid := range pids {
 		byPID[pid] = all[i]
 	}
@@ -52,7 +52,7 @@ func (now reading) since(before reading) figure.Usage {
 	used := figure.Usage{Elapsed: now.at.Sub(before.at), LoadCPU: now.load - before.load}
 	for pid, usage := range now.service {
 		if began, ok := before.service[pid]; ok {
-			used.ServiceCPU += usage.CPU - began.CPU
+			used.ServiceCPU += usage.Processor - began.Processor
 		}
 	}
 	return used

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/vitals"
+	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
@@ -33,7 +33,7 @@ func weatherStorm(t *testing.T, s *stage) {
 	awaitTaken(t, punctual, len(beside.due), time.Minute)
 	acc = s.account(t, beside, punctual.came())
 	acc.hold(t, "punctual tasks beside the storm", bound(time.Second, 20*time.Millisecond))
-	monitor.hold(t, vitals.Usage{Memory: pick[int64](200<<20, 1200<<20), Descriptors: pick(2000, 5000)})
+	monitor.hold(t, procstat.Usage{Memory: pick[int64](200<<20, 1200<<20), Descriptors: pick(2000, 5000)})
 }
 
 // spreadStorm asks for jitter, and gets the tasks of one instant spread over the window.

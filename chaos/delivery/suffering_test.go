@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/vitals"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // sufferHostiles gives every kind of hostile receiver tasks of its own, in a queue of its own, while another receiver
@@ -53,7 +53,7 @@ func sufferHostiles(t *testing.T, s *stage) {
 			acc.hold(t, v.name+", healed", whenever)
 		}
 	}
-	monitor.hold(t, vitals.Usage{Memory: pick[int64](200<<20, 600<<20), Descriptors: pick(2000, 10_000)})
+	monitor.hold(t, procstat.Usage{Memory: pick[int64](200<<20, 600<<20), Descriptors: pick(2000, 10_000)})
 }
 
 // payload is the size of what a receiver of that kind is sent: more than fits on the way to one that does not read.

@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/vitals"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // monitor keeps the nodes' highest vitals.
 type monitor struct {
-	before, peak map[string]vitals.Usage
+	before, peak map[string]procstat.Usage
 	stop         chan struct{}
 	done         sync.WaitGroup
 }
@@ -23,7 +23,7 @@ const lookEvery = 100 * time.Millisecond
 
 // watchVitals looks at every node that runs, all the time until held. Elsewhere than on Linux it sees nothing.
 func watchVitals(cluster *local.Cluster) *monitor {
-	m := &monitor{before: map[string]vitals.Usage{}, peak: map[string]vitals.Usage{}, stop: make(chan struct{})}
+	m := &monitor{before: map[string]procstat.Usage{}, peak: map[string]procstat.Usage{}, stop: make(chan struct{})}
 	m.look(cluster)
 	for name, v := range m.peak {
 		m.before[name] = v
@@ -48,19 +48,19 @@ func (m *monitor) look(cluster *local.Cluster) {
 		if n.PID == 0 {
 			continue
 		}
-		v, err := vitals.Of(n.PID)
+		v, err := procstat.Of(n.PID)
 		if err != nil {
 			continue // it has just ended, or this system does not tell
 		}
 		high := m.peak[n.Name]
-		m.peak[n.Name] = vitals.Usage{
+		m.peak[n.Name] = procstat.Usage{
 			Memory: max(high.Memory, v.Memory), Descriptors: max(high.Descriptors, v.Descriptors),
 		}
 	}
 }
 
 // hold ends the watch and fails the test for a node that grew by more than it may.
-func (m *monitor) hold(t testing.TB, may vitals.Usage) {
+func (m *monitor) hold(t testing.TB, may procstat.Usage) {
 	t.Helper()
 	close(m.stop)
 	m.done.Wait()
@@ -77,7 +77,7 @@ func (m *monitor) hold(t testing.TB, may vitals.Usage) {
 	}
 }
 
-func excesses(before, peak map[string]vitals.Usage, may vitals.Usage) (found []string) {
+func excesses(before, peak map[string]procstat.Usage, may procstat.Usage) (found []string) {
 	for name, high := range peak {
 		low := before[name]
 		if grown := high.Memory - low.Memory; grown > may.Memory {
@@ -92,11 +92,11 @@ func excesses(before, peak map[string]vitals.Usage, may vitals.Usage) (found []s
 }
 
 func TestExcesses(t *testing.T) {
-	before, may := map[string]vitals.Usage{"n": {Memory: 100, Descriptors: 10}}, vitals.Usage{Memory: 100, Descriptors: 10}
-	if found := excesses(before, map[string]vitals.Usage{"n": {Memory: 200, Descriptors: 20}}, may); len(found) > 0 {
+	before, may := map[string]procstat.Usage{"n": {Memory: 100, Descriptors: 10}}, procstat.Usage{Memory: 100, Descriptors: 10}
+	if found := excesses(before, map[string]procstat.Usage{"n": {Memory: 200, Descriptors: 20}}, may); len(found) > 0 {
 		t.Errorf("found %q in what is allowed", found)
 	}
-	if found := excesses(before, map[string]vitals.Usage{"n": {Memory: 201, Descriptors: 21}}, may); len(found) != 2 {
+	if found := excesses(before, map[string]procstat.Usage{"n": {Memory: 201, Descriptors: 21}}, may); len(found) != 2 {
 		t.Errorf("found %q in what is not allowed", found)
 	}
 }

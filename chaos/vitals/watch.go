@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // Watch is a watch on the nodes of a cluster.
@@ -81,25 +82,25 @@ const mib = 1 << 20
 // lookAt looks at one node. What cannot be seen of it at the moment, because it has just ended, is paused or is cut
 // off, is a gap in its series.
 func (w *Watch) lookAt(ctx context.Context, n local.Node) {
-	if u, err := Of(n.PID); err == nil {
+	if u, err := procstat.Of(n.PID); err == nil {
 		at := w.add(n.Name, memory, float64(u.Memory)/mib)
 		w.add(n.Name, descriptors, float64(u.Descriptors))
 		w.add(n.Name, threads, float64(u.Threads))
-		w.addProcessor(n.Name, at, u.Processor)
+		w.addProcessor(n.Name, at, u.Processor.Seconds())
 	}
 	if bytes, err := size(n.Data); err == nil {
 		w.add(n.Name, disk, float64(bytes)/mib)
 	}
-	if says, err := told(ctx, w.client, n); err == nil {
-		w.addTold(n.Name, goroutines, says, "go_goroutines", 1)
-		w.addTold(n.Name, heap, says, "go_memstats_heap_inuse_bytes", mib)
+	if metrics, err := procstat.Fetch(ctx, w.client, n.HTTPAddr); err == nil {
+		w.addMetric(n.Name, goroutines, metrics.Values("go_goroutines"), 1)
+		w.addMetric(n.Name, heap, metrics.Values("go_memstats_heap_inuse_bytes"), mib)
 	}
 }
 
-// addTold adds what a node says of itself, if it says it.
-func (w *Watch) addTold(node, quantity string, says map[string]float64, metric string, unit float64) {
-	if value, ok := says[metric]; ok {
-		w.add(node, quantity, value/unit)
+// addMetric adds the one value of a metric, if the node has it.
+func (w *Watch) addMetric(node, quantity string, values []float64, unit float64) {
+	if len(values) == 1 {
+		w.add(node, quantity, values[0]/unit)
 	}
 }
 

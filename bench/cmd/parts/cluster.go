@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // stand is three nodes, with one shard if its leader is looked for: a leader, a follower that takes calls, and one that
@@ -70,7 +70,7 @@ func (s *stand) findLeader(ctx context.Context) error {
 		}
 		name := ""
 		for _, n := range s.cluster.Nodes() {
-			if v, err := n.Metric(ctx, "belfry_shard_leader{"); err == nil && v == 1 {
+			if v, err := n.Metric(ctx, "belfry_shard_leader"); err == nil && v == 1 {
 				name = n.Name
 			}
 		}
@@ -101,15 +101,15 @@ type used struct {
 func (s *stand) used() (used, error) {
 	u := used{at: time.Now()}
 	var err error
-	if u.entries, err = s.leader.Metric(context.Background(), "belfry_shard_entries_total{"); err != nil {
+	if u.entries, err = s.leader.Metric(context.Background(), "belfry_shard_entries_total"); err != nil {
 		return used{}, err
 	}
-	usage, err := subject.UsageOf(s.leader.PID, s.entry.PID, s.follower.PID)
+	usage, err := procstat.OfTrees(s.leader.PID, s.entry.PID, s.follower.PID)
 	if err != nil {
 		return used{}, err
 	}
 	for i, of := range []*float64{&u.leader, &u.entry, &u.follower} {
-		*of = float64(usage[i].CPU.Microseconds())
+		*of = float64(usage[i].Processor.Microseconds())
 	}
 	return u, nil
 }

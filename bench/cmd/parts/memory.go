@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
 // Two clusters differ by this many shards, and in nothing else: what a node of the one has more is its replicas'.
@@ -86,7 +86,7 @@ func (s *stand) footprint(ctx context.Context, within time.Duration) (footprint,
 	least := make([]footprint, len(nodes))
 	for began := time.Now(); ; <-time.After(time.Second) {
 		for i, n := range nodes {
-			usage, err := subject.UsageOf(n.PID)
+			usage, err := procstat.OfTrees(n.PID)
 			if err != nil {
 				return footprint{}, err
 			}
@@ -94,7 +94,7 @@ func (s *stand) footprint(ctx context.Context, within time.Duration) (footprint,
 			if err != nil {
 				return footprint{}, err
 			}
-			now := footprint{float64(usage[0].RSS), held}
+			now := footprint{float64(usage[0].Memory), held}
 			if least[i].held == 0 {
 				least[i] = now
 			}

@@ -1,0 +1,70 @@
+package procstat
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// Metrics are the metrics of a node by name.
+type Metrics map[string]*dto.MetricFamily
+
+// Fetch asks the node at addr, host:port, for its metrics.
+func Fetch(ctx context.Context, c *http.Client, addr string) (Metrics, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }() // it was only read
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("metrics of %s: %s", addr, resp.Status)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	m, err := parser.TextToMetricFamilies(resp.Body)
+	if err != nil {
+		return nil, fmt.Errorf("metrics of %s: %w", addr, err)
+	}
+	return m, nil
+}
+
+// Values returns the value of each sample of a metric, one for each set of labels. Of a histogram or summary h the
+// number of observations is h_count. None: the node has no such metric.
+func (m Metrics) Values(name string) []float64 {
+	var values []float64
+	for _, s := range m[name].GetMetric() {
+		switch {
+		case s.Gauge != nil:
+			values = append(values, s.Gauge.GetValue())
+		case s.Counter != nil:
+			values = append(values, s.Counter.GetValue())
+		case s.Untyped != nil:
+			values = append(values, s.Untyped.GetValue())
+		}
+	}
+	if base, ok := strings.CutSuffix(name, "_count"); ok {
+		values = append(values, m.counts(base)...)
+	}
+	return values
+}
+
+func (m Metrics) counts(name string) []float64 {
+	var counts []float64
+	for _, s := range m[name].GetMetric() {
+		switch {
+		case s.Histogram != nil:
+			counts = append(counts, float64(s.Histogram.GetSampleCount()))
+		case s.Summary != nil:
+			counts = append(counts, float64(s.Summary.GetSampleCount()))
+		}
+	}
+	return counts
+}

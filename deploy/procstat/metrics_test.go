@@ -1,0 +1,59 @@
+package procstat
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func serve(t *testing.T, text string) (addr string) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/metrics" {
+			http.NotFound(w, r)
+			return
+		}
+		_, _ = w.Write([]byte(text)) // a client that hangs up is not the test's
+	}))
+	t.Cleanup(server.Close)
+	return strings.TrimPrefix(server.URL, "http://")
+}
+
+func TestFetch(t *testing.T) {
+	m, err := Fetch(t.Context(), http.DefaultClient, serve(t, `# HELP go_goroutines x
+# TYPE go_goroutines gauge
+go_goroutines 42
+# TYPE a_total counter
+a_total{shard="1"} 2
+a_total{shard="2"} 3.5
+a_total_more 7
+go_memstats_heap_inuse_bytes 1.5e+06
+# TYPE took_seconds histogram
+took_seconds_bucket{le="1"} 3
+took_seconds_bucket{le="+Inf"} 4
+took_seconds_sum 5
+took_seconds_count 4
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string][]float64{
+		"go_goroutines": {42}, "a_total": {2, 3.5}, "a_total_more": {7}, "go_memstats_heap_inuse_bytes": {1.5e6},
+		"took_seconds_count": {4}, "took_seconds": nil, "none": nil, "none_count": nil,
+	} {
+		if got := m.Values(name); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestFetchFails(t *testing.T) {
+	if _, err := Fetch(t.Context(), http.DefaultClient, serve(t, "bad{} x\n")); err == nil {
+		t.Error("a page that cannot be read: no error")
+	}
+	addr := serve(t, "")
+	if _, err := Fetch(t.Context(), http.DefaultClient, addr+"/elsewhere"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("no such page: %v", err)
+	}
+}

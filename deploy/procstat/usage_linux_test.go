@@ -1,0 +1,98 @@
+package procstat
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOfThisProcess(t *testing.T) {
+	u, err := Of(os.Getpid())
+	if err != nil || u.Memory < 1<<20 || u.Descriptors < 3 || u.Threads < 1 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if _, err := Of(1 << 30); !hasEnded(err) {
+		t.Errorf("of no process: %v", err)
+	}
+}
+
+func tree(t *testing.T, pid int) Tree {
+	t.Helper()
+	all, err := OfTrees(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all[0]
+}
+
+func TestTreeOfThisProcess(t *testing.T) {
+	const size = 64 << 20
+	before := tree(t, os.Getpid())
+	ballast := make([]byte, size)
+	for i := range ballast {
+		ballast[i] = 1
+	}
+	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
+		ballast[0]++
+	}
+	after := tree(t, os.Getpid())
+	if grown := after.Memory - before.Memory; grown < size/2 || grown > 4*size {
+		t.Errorf("%d bytes were touched, and memory grew by %d", size, grown)
+	}
+	if after.Processor <= before.Processor {
+		t.Errorf("processor time %v, then %v", before.Processor, after.Processor)
+	}
+	_ = ballast[size-1]
+}
+
+// A server that does nothing itself and lets a child work takes what the child takes.
+func TestTreeCountsDescendants(t *testing.T) {
+	server := exec.Command("sh", "-c", `(while :; do :; done) & echo $!; wait`)
+	out, err := server.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := os.FindProcess(worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := child.Kill(); err != nil {
+			t.Error(err)
+		}
+		_ = server.Wait() // its child was killed
+	})
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		own, both := tree(t, worker), tree(t, server.Process.Pid)
+		if both.Processor >= own.Processor && own.Processor > 0 && both.Memory > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the worker takes %+v, all take %+v", own, both)
+		}
+	}
+}
+
+func TestTreeOfNoProcess(t *testing.T) {
+	if _, err := OfTrees(1 << 30); !hasEnded(err) {
+		t.Errorf("error %v", err)
+	}
+	if all, err := OfTrees(); all != nil || err != nil {
+		t.Errorf("of none: %v, %v", all, err)
+	}
+}
