@@ -33,7 +33,7 @@ demo: ## watch a cluster lose a node and nothing else
 
 .PHONY: chaos
 chaos: ## break a cluster of real processes and judge it
-	$(GO) test -count=1 -v -timeout 20m ./chaos/...
+	$(GO) test -count=1 -v -timeout 20m ./chaos/... ./delivery/e2e
 
 .PHONY: siege
 siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows

@@ -25,7 +25,7 @@
 // The harness is itself checked: every check against histories made by hand, good and bad, and the whole of it against
 // a fake service that is sound, or has one bug of each kind.
 //
-// What receivers and consumers do to each other and to the nodes is shown beside this, in the tests of chaos/delivery.
+// The tests of delivery/e2e show what receivers and consumers do to each other and to the nodes.
 //
 // `go test ./chaos` plays each scenario once and briefly. BELFRY_CHAOS=long plays them for minutes with all shards and
 // holds them to the promised times; BELFRY_CHAOS_SEED=n makes other choices; BELFRY_CHAOS_KEEP=folder keeps histories,
