@@ -49,6 +49,12 @@
 //
 // # Why not otherwise
 //
+// Not LazyFS, the FUSE file system that other projects simulate power losses with: a fault of it drops the whole cache or
+// cuts one write that the configuration counts out. Here a seed draws for each page and each sector whether it survived,
+// which finds code that rests on the order of two writes. LazyFS keeps no record of names, so a missing fsync of a folder
+// shows nowhere, and it neither slows down, nor hangs, nor runs full. It is C++ on libfuse, which every machine of the gate
+// would have to build; this is a Go package that tests use like any other.
+//
 // Not a block device under a real file system (dm-log-writes, dm-flakey): it would test one file system's reading of
 // the rules where this tests the rules, and those targets are missing in many kernels. Not an LD_PRELOAD: a Go binary
 // calls the kernel directly. Not a virtual machine per node: a power loss would take seconds.
