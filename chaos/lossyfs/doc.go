@@ -49,11 +49,11 @@
 //
 // # Why not otherwise
 //
-// Not LazyFS, the FUSE file system that other projects simulate power losses with: a fault of it drops the whole cache or
-// cuts one write that the configuration counts out. Here a seed draws for each page and each sector whether it survived,
-// which finds code that rests on the order of two writes. LazyFS keeps no record of names, so a missing fsync of a folder
-// shows nowhere, and it neither slows down, nor hangs, nor runs full. It is C++ on libfuse, which every machine of the gate
-// would have to build; this is a Go package that tests use like any other.
+// Not LazyFS, the FUSE file system with which other projects simulate a loss of power: a fault of it drops the whole
+// cache, or cuts a write that the configuration counts out. Here a seed draws for each page and sector whether it
+// survives, which finds code that rests on the order of two writes. LazyFS passes changes of names straight on, so
+// that a missing fsync of a folder shows nowhere, and it neither slows down nor hangs nor runs full. It is C++ on
+// libfuse, which every machine would have to build; this is a Go package, which tests use like any other.
 //
 // Not a block device under a real file system (dm-log-writes, dm-flakey): it would test one file system's reading of
 // the rules where this tests the rules, and those targets are missing in many kernels. Not an LD_PRELOAD: a Go binary

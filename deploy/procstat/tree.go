@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Tree is what a process and its descendants take from their machine. Memory that a descendant shares with others counts
-// in proportion (PSS), so that a server that forks is not counted many times.
+// Tree is what a process and its descendants take from their machine. Memory that a descendant shares with others
+// counts in proportion (PSS), so that a server that forks is not counted many times.
 type Tree struct {
 	Memory    int64         // bytes
 	Processor time.Duration // since they began; descendants that have ended count too if their parent waited for them
