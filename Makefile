@@ -1,7 +1,8 @@
 # The few targets people expect. `make help` lists them.
 
 GO   ?= go
-TOOL  = $(GO) tool -modfile=tools/go.mod
+TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+# Two modules: this one and the bench, whose drivers of other services are no dependencies of Belfry.
 
 .DEFAULT_GOAL := build
 
@@ -11,17 +12,17 @@ build: ## build bin/belfry
 
 .PHONY: test
 test: ## run all tests
-	$(GO) test ./...
+	$(GO) test ./... && $(GO) test -C bench ./...
 
 .PHONY: race
 race: ## run all tests under the race detector
-	$(GO) test -race ./...
+	$(GO) test -race ./... && $(GO) test -C bench -race ./...
 
 .PHONY: lint
 lint: ## vet, staticcheck, golangci-lint with the import rules
-	$(GO) vet ./...
-	$(TOOL) staticcheck ./...
-	$(TOOL) golangci-lint run
+	$(GO) vet ./... && $(GO) vet -C bench ./...
+	$(TOOL) staticcheck ./... && cd bench && $(TOOL) staticcheck ./...
+	$(TOOL) golangci-lint run && cd bench && $(TOOL) golangci-lint run
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -77,7 +78,7 @@ fuzz: ## fuzz every target for long, into a cache outside the repository
 
 .PHONY: bench
 bench: ## run the benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+	$(GO) test -run '^$$' -bench . -benchmem ./... && $(GO) test -C bench -run '^$$' -bench . -benchmem ./...
 
 .PHONY: benchstat
 benchstat: ## compare the benchmarks with those of BASE, a commit; BENCH is a pattern, PKG are folders
@@ -85,7 +86,7 @@ benchstat: ## compare the benchmarks with those of BASE, a commit; BENCH is a pa
 
 .PHONY: bench-compare
 bench-compare: ## measure Belfry and its peers side by side, into bench/
-	$(GO) run ./bench/cmd/bench --out bench
+	$(GO) run -C bench ./cmd/bench --out .
 
 .PHONY: ci
 ci: ## everything that must hold before a change is taken

@@ -117,7 +117,7 @@ func commit(ctx context.Context) string {
 		return unknown
 	}
 	hash := strings.TrimSpace(string(out))
-	out, err = exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":(top)*.go", ":(top)go.mod").Output()
+	out, err = exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ":(top)*.go", ":(top)*go.mod").Output()
 	if err != nil || len(out) > 0 {
 		return hash + "-dirty"
 	}

@@ -53,10 +53,10 @@ Ctrl-C ends the run, and what was measured is there. A round of everything takes
 parts, of one commit and with the same sizes, that --from makes one of.
 
 Peers that this machine does not have are named and left out: make bench-peers installs them.`,
-		Example: `  go run ./bench/cmd/bench --out bench
-  go run ./bench/cmd/bench --quick --subjects belfry --out /tmp/bench
-  go run ./bench/cmd/bench --workloads growth --pending 10000,100000,1000000,10000000 --subjects "Go client"
-  go run ./bench/cmd/bench --from a/results.json,b/results.json --out bench     # the tables of both`,
+		Example: `  go run -C bench ./cmd/bench --out .
+  go run -C bench ./cmd/bench --quick --subjects belfry --out /tmp/bench
+  go run -C bench ./cmd/bench --workloads growth --pending 10000,100000,1000000,10000000 --subjects "Go client"
+  go run -C bench ./cmd/bench --from a/results.json,b/results.json --out .     # the tables of both`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.quick {

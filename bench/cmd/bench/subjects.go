@@ -61,14 +61,27 @@ func chosen(all []entry, words []string) []entry {
 	return kept
 }
 
-const program = "github.com/belfryhq/belfry/cmd/belfry"
+const module = "github.com/belfryhq/belfry"
 
-// build builds belfry as users get it.
+// build builds belfry as users get it: with the dependencies of its own module, not those of the bench.
 func build(ctx context.Context, dir string) (string, error) {
-	binary := filepath.Join(dir, "belfry")
-	out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, program).CombinedOutput()
+	folder, err := run(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {
-		return "", fmt.Errorf("building belfry: %w\n%s", err, strings.TrimSpace(string(out)))
+		return "", err
 	}
-	return binary, nil
+	binary := filepath.Join(dir, "belfry")
+	_, err = run(ctx, "go", "build", "-C", folder, "-o", binary, module+"/cmd/belfry")
+	return binary, err
+}
+
+// run runs a command and returns its output.
+func run(ctx context.Context, command ...string) (string, error) {
+	var stderr strings.Builder
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", strings.Join(command, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return strings.TrimSpace(string(out)), nil
 }

@@ -9,7 +9,7 @@
 // With --memory it tells instead what a replica takes in memory that has no tasks, from clusters of one shard and of
 // many.
 //
-//	go build -o belfry ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry
+//	go build -o bin/ ./cmd/belfry && go run -C bench ./cmd/parts --belfry ../bin/belfry
 package main
 
 import (

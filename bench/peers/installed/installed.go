@@ -12,8 +12,8 @@ import (
 // natsVariable names a nats-server to be used.
 const natsVariable = "BELFRY_NATS_SERVER"
 
-// NATS finds a nats-server: the one that is named, or that was built here for the bench, or that is in the path. It is
-// to be one with message schedules, which Debian's is not.
+// NATS finds a nats-server: the one that BELFRY_NATS_SERVER names, the one in a folder bin, or the one in the path. It
+// must support message schedules, which Debian's does not.
 func NATS() (string, error) {
 	if named := os.Getenv(natsVariable); named != "" {
 		return exec.LookPath(named)
@@ -27,7 +27,7 @@ func NATS() (string, error) {
 	return "", errors.New("nats-server (make bench-peers builds it from its Go module)")
 }
 
-// built finds a program in the folder bin of the module that this was started in.
+// built finds a program in the folder bin of a module: the nearest one around the working directory that has it.
 func built(program string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -35,7 +35,9 @@ func built(program string) (string, error) {
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return exec.LookPath(filepath.Join(dir, "bin", program))
+			if path, err := exec.LookPath(filepath.Join(dir, "bin", program)); err == nil {
+				return path, nil
+			}
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {

@@ -8,14 +8,27 @@ import (
 	"testing"
 )
 
-// Build builds the command, with build tags if there are any, and returns its path. It is gone when the test ends.
+const module = "github.com/belfryhq/belfry"
+
+// Build builds the command, with build tags if there are any, and returns its path. It is gone when the test ends. The
+// caller may be a test of another module: the command has the dependencies of its own.
 func Build(t testing.TB, tags ...string) string {
 	t.Helper()
+	folder := run(t, "go", "list", "-m", "-f", "{{.Dir}}", module)
 	binary := filepath.Join(t.TempDir(), "belfry")
-	build := exec.CommandContext(t.Context(), "go", "build", "-tags", strings.Join(tags, ","), "-o", binary,
-		"github.com/belfryhq/belfry/cmd/belfry")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building belfry: %v\n%s", err, out)
-	}
+	run(t, "go", "build", "-C", folder, "-tags", strings.Join(tags, ","), "-o", binary, module+"/cmd/belfry")
 	return binary
+}
+
+// run runs a command and returns its output.
+func run(t testing.TB, command ...string) string {
+	t.Helper()
+	var stderr strings.Builder
+	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -69,7 +69,7 @@ const (
 // Where and when. Repeat what a line names, and write down what comes out.
 const (
 	byTest  = "go test ./cmd/belfry/internal/capacity -run TestBytes -v"
-	byParts = "go build ./cmd/belfry && go run ./bench/cmd/parts --belfry ./belfry"
+	byParts = "go build -o bin/ ./cmd/belfry && go run -C bench ./cmd/parts --belfry ../bin/belfry"
 	byPages = byParts + " --memory"
 	// Writing, by its ms/write; reading, by how long it takes to look through the folder of a node with many tasks; the
 	// pace, by the bytes of a large snapshot and belfry_shard_snapshot_seconds of the node that took it under load.
