@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// wire is a transport on which only the test speaks. What the mesh says is kept for the corpus.
+// wire is a transport on which only the test speaks. It keeps the first messages of the mesh.
 type wire struct {
 	packets chan *memberlist.Packet
 	streams chan net.Conn
