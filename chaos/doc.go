@@ -26,6 +26,7 @@
 // a fake service that is sound, or has one bug of each kind.
 //
 // The tests of delivery/e2e show what receivers and consumers do to each other and to the nodes.
+// README.md lists the bugs that were found so far, each with the command that finds it again.
 //
 // `go test ./chaos` plays each scenario once and briefly. BELFRY_CHAOS=long plays them for minutes with all shards and
 // holds them to the promised times; BELFRY_CHAOS_SEED=n makes other choices; BELFRY_CHAOS_KEEP=folder keeps histories,
