@@ -12,7 +12,7 @@ import (
 func BenchmarkLife(b *testing.B) {
 	const each = 64
 	m := benchMachine(b, 100_000)
-	policy := &fsmpb.Policy{Window: 1 << 20, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3, HorizonMs: 20}
+	policy := &fsmpb.Policy{Window: 1 << 20, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3, HorizonMs: 20, KeepDoneMs: 1000}
 	spec := &fsmpb.Spec{Payload: benchPayload, Target: &fsmpb.Target{Url: "http://x/"}}
 	at := int64(benchStart)
 	b.ReportAllocs()
@@ -34,7 +34,7 @@ func BenchmarkLife(b *testing.B) {
 		b.StopTimer()
 		settle := &fsmpb.Entry{Version: CommandVersion, AtMs: at}
 		for _, g := range applied.Grants {
-			op := &fsmpb.Settle{Fence: g.Fence, Occurrence: g.Occurrence, Verdict: fsmpb.Verdict_VERDICT_DELIVERED, KeepUntilMs: at + 1000, StartedAtMs: at, Node: "01jd3s9k2m4n6p8q"}
+			op := &fsmpb.Settle{Fence: g.Fence, Occurrence: g.Occurrence, Verdict: fsmpb.Verdict_VERDICT_DELIVERED, StartedAtMs: at, Node: "01jd3s9k2m4n6p8q"}
 			settle.Commands = append(settle.Commands, &fsmpb.Command{Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op}})
 		}
 		data = mustMarshal(settle)

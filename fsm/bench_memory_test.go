@@ -38,7 +38,7 @@ func benchMemory(b *testing.B, n int, schedule func(i int) *fsmpb.Command) {
 	for b.Loop() {
 		before := liveHeap()
 		m := New(0)
-		m.number = 1 << 30 // numbers are longer in a shard that has been in use for a while
+		m.store.Number = 1 << 30 // numbers are longer in a shard that has been in use for a while
 		for i := 0; i < n; i += 1000 {
 			for _, data := range benchEntries(1000, func(j int) *fsmpb.Command { return schedule(i + j) }) {
 				benchApply(b, m, data)

@@ -262,11 +262,10 @@ func (g *logGenerator) maybe(a args, name string, values ...string) {
 // settle draws the outcome of one of the last grants, or of one that never was.
 func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 	op := &fsmpb.Settle{
-		Verdict:     fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),
-		RetryAtMs:   g.now + 50,
-		KeepUntilMs: g.now + 1234,
-		Error:       rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
-		Fence:       3, Occurrence: 2,
+		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),
+		RetryAtMs: g.now + 50,
+		Error:     rapid.SampledFrom([]string{"", "500", "a text that says why"}).Draw(g.t, "error"),
+		Fence:     3, Occurrence: 2,
 		Consumer: rapid.Bool().Draw(g.t, "consumer"),
 		Node:     rapid.SampledFrom([]string{"", "n1"}).Draw(g.t, "node"),
 	}
@@ -291,7 +290,7 @@ func applyTo(t *rapid.T, m *Machine, data []byte, full bool) Applied {
 }
 
 func sameHash(t *rapid.T, a, b *Machine) {
-	if x, y := a.hash(), b.hash(); x != y {
+	if x, y := a.store.Hash(), b.store.Hash(); x != y {
 		t.Fatalf("hashes differ: %x and %x", x, y)
 	}
 }

@@ -2,7 +2,7 @@
 
 package fsm
 
-import "github.com/belfryhq/belfry/fsm/fsmpb"
+import "github.com/belfryhq/belfry/fsm/store"
 
 // This build has no seeded flaws; see package flaw.
 
@@ -10,6 +10,4 @@ func flawForgetsCancel(uint64) bool { return false }
 
 func flawDropsSettle(uint64) bool { return false }
 
-func flawChangesWebhookID(*fsmpb.Task, uint64) {}
-
-func flawKeepsScheduled(*Machine, *state) {}
+func flawKeepsScheduled(_, _ *store.Store) {}

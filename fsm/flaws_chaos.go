@@ -3,50 +3,43 @@
 package fsm
 
 import (
+	"math"
+
 	"github.com/belfryhq/belfry/fsm/flaw"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// flawForgetsCancel reports whether the cancel of this number is answered and not done.
 func flawForgetsCancel(number uint64) bool { return flaw.ForgottenCancel.Strikes(number) }
 
+// flawDropsSettle reports whether the settle of this number is answered and not done.
 func flawDropsSettle(number uint64) bool { return flaw.DroppedSettle.Strikes(number) }
 
-// flawChangesWebhookID gives every attempt a webhook-id of its own.
-func flawChangesWebhookID(t *fsmpb.Task, origin uint64) {
-	if flaw.TwoIDs.On() {
-		t.WebhookId = webhookID(origin, t.Fence)
+// flawKeepsScheduled restores a snapshot beside the tasks that were there: scheduled ones stay, whatever the snapshot
+// says of them.
+func flawKeepsScheduled(fresh, before *store.Store) {
+	if !flaw.DirtyRestore.On() {
+		return
 	}
-}
-
-// flawKeepsScheduled restores beside the previous state instead of replacing it, and finds the tasks of that one first: a
-// task that was scheduled stays so, whatever the snapshot says of it.
-func flawKeepsScheduled(m *Machine, previous *state) {
-	if flaw.DirtyRestore.On() {
-		m.keepScheduled(previous)
-	}
-}
-
-func (m *Machine) keepScheduled(was *state) {
-	for slot := uint32(0); slot < task.Slots; slot++ {
-		for h := range was.index.Each(slot) {
-			if was.tasks.Read(h).is(fsmpb.State_STATE_SCHEDULED) {
-				m.keep(was, h)
-			}
+	q := &fsmpb.ListQuery{States: []fsmpb.State{fsmpb.State_STATE_SCHEDULED}, Limit: math.MaxUint32}
+	for more := true; more; {
+		page := before.List(q, task.Slots)
+		for _, kept := range page.Tasks {
+			keep(fresh, before.Find(kept.Namespace, kept.Id))
 		}
+		more, q.Slot, q.AfterId = page.More, page.Slot, page.AfterId
 	}
 }
 
-func (m *Machine) keep(was *state, h handle) {
-	r := was.tasks.Read(h)
-	namespace, id := was.idOf(r)
-	if restored := m.find(namespace, id); restored != 0 {
-		m.drop(restored)
+func keep(fresh *store.Store, t store.Task) {
+	namespace, id := t.ID()
+	if restored := fresh.Find(namespace, id); restored.Exists() {
+		fresh.Change(restored, store.Edit.Drop)
 	}
-	c := readCold(was.blobs.Get(r.cold))
-	made := m.newCold(namespace, was.specOf(&c, true), c.created, c.occurrence, c.delay)
-	kept := m.add(m.placeOf(namespace, id), namespace, id, made)
-	m.wheel.Insert(kept, r.Due(), r.Seq())
-	m.tasks.Write(kept).waits = true
-	m.land(kept)
+	number := fresh.Number
+	fresh.Number = t.Revision()
+	fresh.Add(fresh.PlaceOf(namespace, id), namespace, id, nil, t.Content(true), t.FireAtMs())
+	fresh.Number = number
 }

@@ -85,9 +85,9 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		m := New(1)
 		applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("kept", 5)}}))
-		before := m.hash()
+		before := m.store.Hash()
 		err := m.Restore(bytes.NewReader(data))
-		if err != nil && m.hash() != before {
+		if err != nil && m.store.Hash() != before {
 			t.Fatalf("refused with %v, and the state is another", err)
 		}
 		audit(t, m)
@@ -95,7 +95,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // framed returns the messages as a snapshot has them, each behind its length.
-func framed(messages ...sizedMessage) []byte {
+func framed(messages ...message) []byte {
 	var b []byte
 	for _, m := range messages {
 		data := mustMarshal(m)
@@ -178,11 +178,11 @@ func damagedSnapshotIsRefused(t *rapid.T) {
 	}
 	m := New(3)
 	applyTo(t, m, mustMarshal(&fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("kept", 5)}}), true)
-	before := m.hash()
+	before := m.store.Hash()
 	switch err := m.Restore(bytes.NewReader(data)); {
-	case err != nil && m.hash() != before:
+	case err != nil && m.store.Hash() != before:
 		t.Fatalf("refused with %v, and the state is another", err)
-	case err == nil && m.state.sum != g.m.state.sum:
+	case err == nil && m.store.Hash() != g.m.store.Hash():
 		t.Fatal("restored to other tasks")
 	}
 	audit(t, m)

@@ -37,7 +37,7 @@ func leaseAll(to int64, holder uint32) *fsmpb.Command {
 
 func settleGiven(g task.Grant, verdict fsmpb.Verdict) *fsmpb.Command {
 	return &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
-		Fence: g.Fence, Occurrence: g.Occurrence, Verdict: verdict, Consumer: true, KeepUntilMs: 1 << 40,
+		Fence: g.Fence, Occurrence: g.Occurrence, Verdict: verdict, Consumer: true,
 	}}}
 }
 
@@ -53,14 +53,14 @@ func TestGiven(t *testing.T) {
 		&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{
 			Fence: a.Fence, Occurrence: a.Occurrence, LeaseMs: 90_000,
 		}}}, toLease("d"))
-	if got := m.Given(); len(got) != 1 || got[0].Holder != 7 || got[0].Fence != a.Fence || got[0].ID != "a" ||
+	if got := m.LiveLeases(); len(got) != 1 || got[0].Holder != 7 || got[0].Fence != a.Fence || got[0].ID != "a" ||
 		got[0].Occurrence != a.Occurrence || got[0].Lane != a.Lane {
 		t.Errorf("given: %+v", got)
 	}
 	again := applyAll(t, m, 1002, leaseAll(1002, 8), &fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{
 		Lane: &fsmpb.Lane{Queue: "work"}, Max: 10, Policy: &fsmpb.Policy{MaxAttempts: 5}, LeaseMs: 60_000, Tag: 2, Holder: 9,
 	}}})
-	got := m.Given()
+	got := m.LiveLeases()
 	holders := map[string]uint32{}
 	for _, g := range got {
 		holders[g.ID] = g.Holder
@@ -68,7 +68,7 @@ func TestGiven(t *testing.T) {
 	if len(again.Grants) != 2 || len(got) != 3 || holders["a"] != 7 || holders["c"] != 9 || holders["d"] == 0 {
 		t.Errorf("given: %+v", got)
 	}
-	if slices.ContainsFunc(got, func(g Given) bool { return g.Fence == d.Fence }) {
+	if slices.ContainsFunc(got, func(g task.LiveLease) bool { return g.Fence == d.Fence }) {
 		t.Error("the lease of a task that was replaced is still there")
 	}
 }
@@ -76,14 +76,14 @@ func TestGiven(t *testing.T) {
 // Of more leases than are kept the last ones are, in their order; those without a holder take no room.
 func TestGivenIsBounded(t *testing.T) {
 	m := New(1)
-	const count = givenKept + 1000
+	const givenKept, count = 4096, 4096 + 1000
 	for i := range count {
 		applyAll(t, m, 1000, toLease(fmt.Sprintf("t%d", i)), leaseAll(1000, 7))
 		if i%100 == 0 {
 			applyAll(t, m, 1000, toLease(fmt.Sprintf("unknown%d", i)), leaseAll(1000, 0))
 		}
 	}
-	got := m.Given()
+	got := m.LiveLeases()
 	if len(got) != givenKept || got[0].ID != fmt.Sprintf("t%d", count-givenKept) || got[givenKept-1].ID != fmt.Sprintf("t%d", count-1) {
 		t.Errorf("%d given, from %v", len(got), got[0])
 	}

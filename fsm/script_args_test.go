@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -153,7 +154,7 @@ func (a args) patch(now int64) *fsmpb.Patch {
 func (a args) policy(now int64) *fsmpb.Policy {
 	return &fsmpb.Policy{
 		Window: uint32(a.intOr("window", 2)), AttemptTimeoutMs: 15_000, LeaseMarginMs: 5_000, MaxAttempts: 3,
-		KeepUntilMs: now + 600_000, HorizonMs: 20, TombstoneBytes: a.intOr("tombstones", 0),
+		KeepDoneMs: a.intOr("keep", 600_000), HorizonMs: 20, TombstoneBytes: a.intOr("tombstones", 0),
 	}
 }
 
@@ -172,17 +173,15 @@ func creditOf(text string) *fsmpb.LaneCredit {
 	for i, number := range strings.SplitN(numbers, ":", 3) {
 		n[i], _ = strconv.Atoi(number)
 	}
-	return &fsmpb.LaneCredit{Lane: laneOf(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
+	return &fsmpb.LaneCredit{Lane: laneNamed(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
 }
 
-// laneOf reads queue|destination.
-func laneOf(text string) *fsmpb.Lane {
+// laneNamed reads queue|destination.
+func laneNamed(text string) *fsmpb.Lane {
 	queue, destination, _ := strings.Cut(text, "|")
 	return &fsmpb.Lane{Queue: queue, Destination: destination}
 }
 
 func hashOf(s string) uint64 {
-	d := digester{}
-	d.string(s)
-	return d.sum()
+	return xxhash.Sum64String(s)
 }

@@ -110,7 +110,7 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 	}
 	audit(s.t, s.m)
 	audit(s.t, copied)
-	if a, b := s.m.hash(), copied.hash(); a != b {
+	if a, b := s.m.store.Hash(), copied.store.Hash(); a != b {
 		s.t.Errorf("after %v: the hash is %x, and %x on a machine restored from a snapshot", out, a, b)
 	}
 	return out
@@ -347,7 +347,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "schedule":
 		c.Op = &fsmpb.Command_Schedule{Schedule: a.schedule(now)}
 	case "cancel":
-		c.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{KeepUntilMs: now + a.intOr("keep", 600_000)}}
+		c.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
 	case "patch":
 		c.Op = &fsmpb.Command_Patch{Patch: a.patch(now)}
 	case "touch":
@@ -367,7 +367,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		}
 		c.Op = &fsmpb.Command_Advance{Advance: op}
 	case "grant":
-		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneOf(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag")}}
+		c.Op = &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Lane: laneNamed(a.named["lane"]), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), LeaseMs: a.intOr("lease", 0), Tag: a.uint("tag")}}
 	case "extend":
 		c.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{LeaseMs: a.int("lease")}}
 	case "rule":
@@ -380,7 +380,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"], Consumer: a.named["consumer"] != "",
 			StartedAtMs: a.intOr("started", 0), Node: a.named["node"],
-			KeepUntilMs: now + a.intOr("keep", 600_000), Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
+			Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
 		}}
 	case "takeover":
 		c.Op = &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: a.uint("origin"), Policy: a.policy(now)}}

@@ -2,104 +2,103 @@ package fsm
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
 )
 
-// settle ends an attempt. A pushed success counts under any fence of the current occurrence: it was delivered, whoever
-// delivered it. Anything else counts only under the current fence, and what a consumer says only while it has the task.
-func (m *Machine) settle(c *fsmpb.Command, at place, op *fsmpb.Settle) *fsmpb.Result {
-	h := m.findAt(at, c.Namespace, c.Id)
+// applySettle ends an attempt. A pushed success counts under any fence of the current occurrence: the task was
+// delivered, by whichever attempt. Anything else counts only under the current fence, and a consumer's settle only
+// while the consumer has the task.
+func (m *Machine) applySettle(r request) *fsmpb.Result {
+	op, t := r.GetSettle(), m.find(r.Command, r.at)
+	result := done()
 	switch {
-	case h == 0:
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
-	case m.isRepeatedAck(h, op):
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
-	case m.isReplaced(h, op):
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_REPLACED, Revision: m.revisionOf(h)}
-	case !m.accepts(h, op):
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_STALE, Revision: m.revisionOf(h)}
-	case flawDropsSettle(m.number):
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+	case !t.Exists():
+		result.Code = fsmpb.Code_CODE_NOT_FOUND
+	case isRepeatedAck(t, op):
+	case isReplaced(t, op):
+		result.Code = fsmpb.Code_CODE_REPLACED
+	case !accepts(t, op):
+		result.Code = fsmpb.Code_CODE_STALE
+	case flawDropsSettle(m.store.Number):
+	default:
+		m.settle(t, op)
 	}
-	m.lift(h)
-	if op.Verdict == fsmpb.Verdict_VERDICT_RELEASED {
-		m.release(h, op)
-	} else {
-		m.settleEnded(h, op)
-	}
-	m.land(h)
-	m.trimTombstones()
-	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Revision: m.revisionOf(h)}
+	result.Revision = t.Revision()
+	return result
 }
 
-// isRepeatedAck tells whether a consumer says again what has been done: that it is done with the task.
-func (s *state) isRepeatedAck(h handle, op *fsmpb.Settle) bool {
-	r := s.tasks.Read(h)
-	if !op.Consumer || op.Verdict != fsmpb.Verdict_VERDICT_DELIVERED || !r.is(fsmpb.State_STATE_DELIVERED) {
-		return false
-	}
-	c := readCold(s.blobs.Get(r.cold))
-	return c.occurrence == op.Occurrence && s.progress.Read(r.progress).fence == op.Fence
+// isRepeatedAck reports whether a consumer says again that it is done with the task.
+func isRepeatedAck(t store.Task, op *fsmpb.Settle) bool {
+	return op.Consumer && op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && t.State() == fsmpb.State_STATE_DELIVERED &&
+		t.Occurrence() == op.Occurrence && t.Fence() == op.Fence
 }
 
 // isReplaced reports whether a consumer settles a lease of an earlier occurrence of the task.
-func (s *state) isReplaced(h handle, op *fsmpb.Settle) bool {
-	c := readCold(s.blobs.Get(s.tasks.Read(h).cold))
-	return op.Consumer && 0 < op.Occurrence && op.Occurrence < op.Fence && op.Fence < c.occurrence
+func isReplaced(t store.Task, op *fsmpb.Settle) bool {
+	return op.Consumer && 0 < op.Occurrence && op.Occurrence < op.Fence && op.Fence < t.Occurrence()
 }
 
-func (s *state) accepts(h handle, op *fsmpb.Settle) bool {
-	if op.Consumer {
-		return s.isLeasedUnder(h, op.Fence, op.Occurrence)
-	}
-	r := s.tasks.Read(h)
-	c := readCold(s.blobs.Get(r.cold))
-	if r.progress == 0 || c.occurrence != op.Occurrence {
+func accepts(t store.Task, op *fsmpb.Settle) bool {
+	switch {
+	case op.Consumer:
+		return isLeasedUnder(t, op.Fence, op.Occurrence)
+	case t.State() == fsmpb.State_STATE_SCHEDULED || t.Occurrence() != op.Occurrence:
 		return false
+	case op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED:
+		return op.Fence != 0 && op.Fence <= t.Fence() && t.State() != fsmpb.State_STATE_DELIVERED
 	}
-	p := s.progress.Read(r.progress)
-	if op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED {
-		return op.Fence != 0 && op.Fence <= p.fence && !r.is(fsmpb.State_STATE_DELIVERED)
-	}
-	return op.Fence == p.fence && r.is(fsmpb.State_STATE_FIRING)
+	return op.Fence == t.Fence() && t.State() == fsmpb.State_STATE_FIRING
 }
 
-func (m *Machine) settleEnded(h handle, op *fsmpb.Settle) {
-	p := m.progressOf(h)
-	e := ended{fence: op.Fence, start: op.StartedAtMs, node: op.Node, err: op.Error}
+// isLeasedUnder reports whether a consumer has the task by the grant of this fence.
+func isLeasedUnder(t store.Task, fence, occurrence uint64) bool {
+	return t.Leased() && t.Fence() == fence && t.Occurrence() == occurrence
+}
+
+func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {
+	m.store.Change(t, func(e store.Edit) {
+		if op.Verdict == fsmpb.Verdict_VERDICT_RELEASED {
+			m.release(e)
+		} else {
+			end(e, op)
+		}
+	})
+	m.store.TrimTombstones()
+}
+
+// end ends an attempt that was made.
+func end(e store.Edit, op *fsmpb.Settle) {
 	delivered := op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED
-	if delivered {
-		e.err = ""
+	attempt := store.Ended{Fence: op.Fence, StartedMs: op.StartedAtMs, Node: op.Node}
+	if !delivered {
+		attempt.Error = op.Error
 	}
-	m.endAttempt(p, e)
+	e.EndAttempt(attempt)
 	switch {
 	case delivered:
-		m.entomb(h, fsmpb.State_STATE_DELIVERED, op.KeepUntilMs)
-	case p.outcome != 0:
-		m.entomb(h, fsmpb.State_STATE_CANCELLED, op.KeepUntilMs)
+		e.Entomb(fsmpb.State_STATE_DELIVERED)
+	case e.Outcome() != 0:
+		e.Entomb(fsmpb.State_STATE_CANCELLED)
 	case op.Verdict == fsmpb.Verdict_VERDICT_RETRY:
-		m.leaveList(h)
-		m.setState(h, fsmpb.State_STATE_RETRYING)
-		m.waitUntil(h, op.RetryAtMs)
+		e.LeaveList()
+		e.SetState(fsmpb.State_STATE_RETRYING)
+		e.WaitUntil(op.RetryAtMs)
 	default:
-		m.bury(h)
+		e.Bury()
 	}
 }
 
 // release takes back an attempt that was never started: uncounted, and before all others of its lane.
-func (m *Machine) release(h handle, op *fsmpb.Settle) {
-	p := m.progressOf(h)
-	p.attempts--
-	if p.outcome != 0 {
-		m.entomb(h, fsmpb.State_STATE_CANCELLED, op.KeepUntilMs)
+func (m *Machine) release(e store.Edit) {
+	e.SetAttempts(e.Attempts() - 1)
+	if e.Outcome() != 0 {
+		e.Entomb(fsmpb.State_STATE_CANCELLED)
 		return
 	}
-	l := m.lanes.lanes[p.lane]
-	m.stopWaiting(h)
-	l.firing.remove(m.links(), h)
-	m.setState(h, fsmpb.State_STATE_READY)
-	l.ready.pushFront(m.links(), h, int64(m.number))
-	m.lanes.touch(l)
-	if expiry := m.expiryOf(h); expiry != 0 {
-		m.waitUntil(h, expiry+m.horizon)
+	e.StopWaiting()
+	e.WaitFirst()
+	e.SetState(fsmpb.State_STATE_READY)
+	if expiry := expiryOf(e.Task); expiry != 0 {
+		e.WaitUntil(expiry + m.store.HorizonMs)
 	}
 }

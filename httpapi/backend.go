@@ -8,7 +8,7 @@ import (
 )
 
 // Backend carries out calls, wherever in the cluster their tasks live. Its methods are called concurrently. Errors
-// are those of package fsm, or a context's.
+// are those of package task, or a context's.
 type Backend interface {
 	// Do carries out commands and answers each, in order. Commands about one id are applied in the order given; once
 	// one of them is refused with task.ErrOverloaded, so are the later ones about that id. Do writes into the commands

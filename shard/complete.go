@@ -9,11 +9,8 @@ import (
 
 // complete writes into a caller's command what only the leader decides.
 func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
-	switch op := cmd.Op.(type) {
-	case *fsmpb.Command_Cancel:
-		op.Cancel.KeepUntilMs = now.Add(s.cfg.Policy.KeepDone).UnixMilli()
-	case *fsmpb.Command_Settle:
-		s.completeSettle(cmd, op.Settle, now)
+	if op := cmd.GetSettle(); op != nil {
+		s.completeSettle(cmd, op, now)
 	}
 }
 
@@ -21,7 +18,6 @@ func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
 func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Time) {
 	op.Consumer, op.Node = true, "" // nobody else settles through a call
 	op.Error = cutError(op.Error)
-	op.KeepUntilMs = now.Add(s.cfg.Policy.KeepDone).UnixMilli()
 	if op.Verdict != fsmpb.Verdict_VERDICT_RETRY {
 		return
 	}

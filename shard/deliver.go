@@ -77,7 +77,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	now, _ := f.shard.clock.now()
 	granted, leaseEndMs, ok := f.machine().Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {
-		return begun{}, policy.stopped(now)
+		return begun{}, stopped(now)
 	}
 	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
 	if granted.Spec.Target == nil {
@@ -90,7 +90,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	}
 	if err != nil {
 		f.shard.cfg.Logger.Warn("attempt not begun", "task", g.ID, "fence", g.Fence, "err", err)
-		return begun{}, policy.released(now)
+		return begun{}, released()
 	}
 	b.Attempt = task.Attempt{Task: granted, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
 	return b, nil

@@ -184,9 +184,8 @@ func (f *firing) giveBack(grants []task.Grant) {
 // release has them settled so, the last first: each goes to the head of its lane. It returns those that came too late
 // for this leadership.
 func (f *firing) release(grants []task.Grant) (left []task.Grant) {
-	now, _ := f.shard.clock.now()
 	for _, g := range slices.Backward(grants) {
-		if !f.settle(g, f.shard.cfg.Policy.released(now), nil) {
+		if !f.settle(g, released(), nil) {
 			left = append(left, g)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -31,7 +30,7 @@ type leadership struct {
 	term  atomic.Uint64 // known once ready is closed
 	ready chan struct{} // closed when the Takeover has been applied
 	began time.Time
-	given []fsm.Given // what the leadership before had leased; reclaim's, once ready is closed
+	given []task.LiveLease // what the leadership before had leased; reclaim's, once ready is closed
 
 	desk     *desk.Desk   // where consumers wait
 	lender   *lend.Lender // of the queues that this shard owns
@@ -89,7 +88,7 @@ func (l *leadership) takeOver() {
 func (l *leadership) open(term uint64) {
 	l.term.Store(term)
 	if l.shard.cfg.Arrived != nil {
-		l.given = l.shard.machine.Given()
+		l.given = l.shard.machine.LiveLeases()
 	}
 	close(l.ready)
 }

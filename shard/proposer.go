@@ -122,7 +122,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 
 // addOwn adds the leader's own commands: the Takeover first, settles before the grants that they make room for.
 func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) error {
-	policy := p.shard.policyAt(now)
+	policy := p.shard.policy()
 	if w.takeover {
 		err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
 			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},

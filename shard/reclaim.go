@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
@@ -37,7 +36,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 }
 
 // missing picks the leases that their nodes do not have, and those of nodes that did not answer.
-func missing(given []fsm.Given, answers []desk.Arrivals) (lost []task.Grant, unknown []fsm.Given) {
+func missing(given []task.LiveLease, answers []desk.Arrivals) (lost []task.Grant, unknown []task.LiveLease) {
 	arrived := map[uint64]bool{}
 	answered := map[uint32]bool{}
 	for _, a := range answers {
@@ -58,7 +57,7 @@ func missing(given []fsm.Given, answers []desk.Arrivals) (lost []task.Grant, unk
 	return lost, unknown
 }
 
-func fencesOf(given []fsm.Given) []uint64 {
+func fencesOf(given []task.LiveLease) []uint64 {
 	fences := make([]uint64, len(given))
 	for i, g := range given {
 		fences[i] = g.Fence

@@ -396,33 +396,14 @@ func TestListedDelaysAreExact(t *testing.T) {
 	})
 }
 
-// Whatever a settle says, it may be the end of a task that was cancelled meanwhile: the tombstone must have its time, or
-// it is gone with the next Advance and the cancel's answer with it.
-func TestEverySettleKeepsATombstone(t *testing.T) {
-	p, now := defaultPolicy(), time.UnixMilli(1_700_000_000_000)
-	attempted, plan := &fsmpb.Task{Attempts: 1}, p.planOf(nil, nil)
-	for name, settle := range map[string]*fsmpb.Settle{
-		"released":  p.released(now),
-		"stopped":   p.stopped(now),
-		"delivered": p.verdict(attempted, plan, task.Outcome{Delivered: true}, now),
-		"retry":     p.verdict(attempted, plan, task.Outcome{Error: "500"}, now),
-		"dead":      p.verdict(attempted, plan, task.Outcome{Permanent: true}, now),
-	} {
-		if want := now.Add(p.KeepDone).UnixMilli(); settle.KeepUntilMs != want {
-			t.Errorf("%s: kept until %d, not %d", name, settle.KeepUntilMs, want)
-		}
-	}
-}
-
 // An end that was written while commits were quick must not come early when they have become slow.
 func TestEndsAllowForTheLargestHorizon(t *testing.T) {
-	now := time.UnixMilli(1_000_000)
 	s := &Shard{latencies: newLatencies()}
 	s.cfg.Policy.KeepDone = time.Minute
-	p := s.policyAt(now)
+	p := s.policy()
 	for name, spare := range map[string]int64{
 		"lease of a consumer": p.HorizonMs, "lease of an attempt": p.LeaseMarginMs,
-		"tombstone": p.KeepUntilMs - now.Add(time.Minute).UnixMilli(),
+		"tombstone": p.KeepDoneMs - time.Minute.Milliseconds(),
 	} {
 		if spare <= maxHorizon.Milliseconds() {
 			t.Errorf("%s: %d ms to spare, and the wheel may be %v ahead", name, spare, maxHorizon)
@@ -438,7 +419,7 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 		for i := range tasks {
 			id, due := fmt.Sprintf("t-%d", i), time.Now().Add(time.Hour)
 			cmds = append(cmds, schedule(id, due), &fsmpb.Command{Id: id, Op: &fsmpb.Command_Cancel{
-				Cancel: &fsmpb.Cancel{KeepUntilMs: due.UnixMilli()},
+				Cancel: &fsmpb.Cancel{},
 			}})
 		}
 		n.mustAll(t, cmds)
@@ -447,7 +428,7 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 			t.Fatalf("only %d bytes of tombstones are there", held)
 		}
 		n.cfg.Policy.TombstoneBytes = 1000
-		if got := n.policyAt(time.Now()).TombstoneBytes; got != held-droppedAtOnce {
+		if got := n.policy().TombstoneBytes; got != held-droppedAtOnce {
 			t.Errorf("the bound falls from %d to %d at once", held, got)
 		}
 		for i := 0; n.machine.TombstoneBytes() > 1000; i++ {
@@ -457,7 +438,7 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 			n.must(t, schedule("due", time.Now())) // an entry with a policy follows
 			time.Sleep(time.Second)
 		}
-		if got := n.policyAt(time.Now()).TombstoneBytes; got != 1000 {
+		if got := n.policy().TombstoneBytes; got != 1000 {
 			t.Errorf("the bound is %d in the end", got)
 		}
 	})

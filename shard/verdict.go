@@ -13,8 +13,7 @@ import (
 // maxRetryAfter is how far a receiver may put off the next attempt.
 const maxRetryAfter = 24 * time.Hour
 
-// plan is what an attempt, or a consumer's settle, must know of a task beside the task itself: what it says, else what
-// its queue's policy says, else everybody's.
+// plan holds the terms of a task's attempts: its own, else its queue's, else the defaults.
 type plan struct {
 	timeout                time.Duration // of the whole attempt
 	maxAttempts            uint32
@@ -25,27 +24,19 @@ type plan struct {
 // planOf puts a task's plan together.
 func (p Policy) planOf(t *fsmpb.Task, queue *fsmpb.QueuePolicy) plan {
 	spec := t.GetSpec()
-	first := func(ms, queues int64, otherwise time.Duration) time.Duration {
-		return orDefault(time.Duration(orDefault(ms, queues))*time.Millisecond, otherwise)
+	terms := task.TermsOf(spec.GetTarget(), spec.GetRetry()).
+		Or(task.TermsOf(queue.GetTarget(), queue.GetRetry())).
+		Or(task.Terms{
+			TimeoutMs: p.Timeout.Milliseconds(), MaxAttempts: p.MaxAttempts,
+			MinBackoffMs: p.MinBackoff.Milliseconds(), MaxBackoffMs: p.MaxBackoff.Milliseconds(),
+		})
+	return plan{
+		timeout:     time.Duration(terms.TimeoutMs) * time.Millisecond,
+		maxAttempts: terms.MaxAttempts,
+		minBackoff:  time.Duration(terms.MinBackoffMs) * time.Millisecond,
+		maxBackoff:  time.Duration(terms.MaxBackoffMs) * time.Millisecond,
+		delaysMs:    terms.DelaysMs,
 	}
-	own, queues := spec.GetRetry(), queue.GetRetry()
-	r := plan{
-		timeout:     first(spec.GetTarget().GetTimeoutMs(), queue.GetTarget().GetTimeoutMs(), p.Timeout),
-		maxAttempts: orDefault(orDefault(task.AttemptsOf(own), task.AttemptsOf(queues)), p.MaxAttempts),
-		minBackoff:  first(own.GetMinBackoffMs(), queues.GetMinBackoffMs(), p.MinBackoff),
-		maxBackoff:  first(own.GetMaxBackoffMs(), queues.GetMaxBackoffMs(), p.MaxBackoff),
-	}
-	if own.GetMinBackoffMs() == 0 && own.GetMaxBackoffMs() == 0 { // else its own backoff goes before the queue's list
-		r.delaysMs = queues.GetDelaysMs()
-	}
-	if len(own.GetDelaysMs()) > 0 {
-		r.delaysMs = own.DelaysMs
-	}
-	// The greatest wins over a least that comes from farther away.
-	if own.GetMinBackoffMs() == 0 && (own.GetMaxBackoffMs() > 0 || queues.GetMinBackoffMs() == 0) {
-		r.minBackoff = min(r.minBackoff, r.maxBackoff)
-	}
-	return r
 }
 
 // backoff returns the wait after the n-th failed attempt, n at least 1. A listed delay is exact, with no jitter.
@@ -58,7 +49,7 @@ func (r plan) backoff(n uint32) time.Duration {
 
 // verdict decides what an attempt's outcome means for its task. Fence and occurrence are filled in by newSettle.
 func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, now time.Time) *fsmpb.Settle {
-	s := &fsmpb.Settle{KeepUntilMs: now.Add(p.KeepDone).UnixMilli(), Error: cutError(out.Error)}
+	s := &fsmpb.Settle{Error: cutError(out.Error)}
 	switch {
 	case out.Delivered:
 		s.Verdict, s.Error = fsmpb.Verdict_VERDICT_DELIVERED, ""
@@ -90,18 +81,16 @@ func backoff(n uint32, least, most time.Duration, spread float64) time.Duration 
 
 // stopped settles a grant whose attempt may not begin because the task was cancelled: the machine ends it as cancelled.
 // If something else has superseded the grant, the settle is stale and changes nothing.
-func (p Policy) stopped(now time.Time) *fsmpb.Settle {
+func stopped(now time.Time) *fsmpb.Settle {
 	return &fsmpb.Settle{
 		Verdict: fsmpb.Verdict_VERDICT_RETRY, RetryAtMs: now.UnixMilli(),
-		Error: "stopped before it began", KeepUntilMs: now.Add(p.KeepDone).UnixMilli(),
+		Error: "stopped before it began",
 	}
 }
 
 // released gives a grant back whose attempt did not begin; it does not count. A task that was cancelled meanwhile ends
 // with it.
-func (p Policy) released(now time.Time) *fsmpb.Settle {
-	return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED, KeepUntilMs: now.Add(p.KeepDone).UnixMilli()}
-}
+func released() *fsmpb.Settle { return &fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED} }
 
 func verdictName(v fsmpb.Verdict) string {
 	return strings.ToLower(strings.TrimPrefix(v.String(), "VERDICT_"))
@@ -116,27 +105,19 @@ func cutError(text string) string {
 	return strings.ToValidUTF8(text[:task.MaxErrorBytes], "")
 }
 
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
-}
-
 // allowance is added to ends that must not come early. When an end comes, the wheel may be further ahead of the clock
 // than it is now, and the entry's instant, from which the end counts, was cut to a millisecond.
 const allowance = maxHorizon + time.Millisecond
 
-// policyAt is the policy as commands carry it.
-func (s *Shard) policyAt(now time.Time) *fsmpb.Policy {
+// policy is the policy as commands carry it.
+func (s *Shard) policy() *fsmpb.Policy {
 	p := s.cfg.Policy
 	return &fsmpb.Policy{
 		Window:           p.Window,
 		AttemptTimeoutMs: p.Timeout.Milliseconds(),
 		LeaseMarginMs:    (p.LeaseMargin + allowance).Milliseconds(),
 		MaxAttempts:      p.MaxAttempts,
-		KeepUntilMs:      now.Add(p.KeepDone + allowance).UnixMilli(),
+		KeepDoneMs:       (p.KeepDone + allowance).Milliseconds(),
 		TombstoneBytes:   s.tombstoneBound(),
 		HorizonMs:        allowance.Milliseconds(),
 	}

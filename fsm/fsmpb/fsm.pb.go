@@ -1222,7 +1222,6 @@ func (x *Schedule) GetGeneratedId() bool {
 // Cancel: see CancelOutcome.
 type Cancel struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	KeepUntilMs   int64                  `protobuf:"varint,1,opt,name=keep_until_ms,json=keepUntilMs,proto3" json:"keep_until_ms,omitempty"` // the tombstone's end, decided by the leader
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1255,13 +1254,6 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *Cancel) GetKeepUntilMs() int64 {
-	if x != nil {
-		return x.KeepUntilMs
-	}
-	return 0
 }
 
 // Patch is a merge patch; it applies only while no attempt has begun.
@@ -1846,7 +1838,7 @@ type Policy struct {
 	AttemptTimeoutMs int64                  `protobuf:"varint,2,opt,name=attempt_timeout_ms,json=attemptTimeoutMs,proto3" json:"attempt_timeout_ms,omitempty"` // for a target without one
 	LeaseMarginMs    int64                  `protobuf:"varint,3,opt,name=lease_margin_ms,json=leaseMarginMs,proto3" json:"lease_margin_ms,omitempty"`          // added to the timeout: a lease never ends before its attempt
 	MaxAttempts      uint32                 `protobuf:"varint,4,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`                  // for a task without one
-	KeepUntilMs      int64                  `protobuf:"varint,5,opt,name=keep_until_ms,json=keepUntilMs,proto3" json:"keep_until_ms,omitempty"`                // the end of tombstones made by this command
+	KeepDoneMs       int64                  `protobuf:"varint,5,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`                   // for a tombstone whose queue's rule does not say; 0: ten minutes
 	TombstoneBytes   int64                  `protobuf:"varint,6,opt,name=tombstone_bytes,json=tombstoneBytes,proto3" json:"tombstone_bytes,omitempty"`         // tombstones hold no more than this; the oldest go first. 0: no bound
 	HorizonMs        int64                  `protobuf:"varint,7,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`                        // how far ahead of its clock the leader advances: added to ends, so that none is early
 	unknownFields    protoimpl.UnknownFields
@@ -1911,9 +1903,9 @@ func (x *Policy) GetMaxAttempts() uint32 {
 	return 0
 }
 
-func (x *Policy) GetKeepUntilMs() int64 {
+func (x *Policy) GetKeepDoneMs() int64 {
 	if x != nil {
-		return x.KeepUntilMs
+		return x.KeepDoneMs
 	}
 	return 0
 }
@@ -2236,12 +2228,11 @@ type Settle struct {
 	Occurrence    uint64                 `protobuf:"varint,2,opt,name=occurrence,proto3" json:"occurrence,omitempty"`
 	Verdict       Verdict                `protobuf:"varint,3,opt,name=verdict,proto3,enum=belfry.fsm.v1.Verdict" json:"verdict,omitempty"`
 	RetryAtMs     int64                  `protobuf:"varint,4,opt,name=retry_at_ms,json=retryAtMs,proto3" json:"retry_at_ms,omitempty"`
-	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                                   // at most MaxErrorBytes
-	KeepUntilMs   int64                  `protobuf:"varint,6,opt,name=keep_until_ms,json=keepUntilMs,proto3" json:"keep_until_ms,omitempty"` // the tombstone's end, should this settle make one and the queue's rule say nothing of it
-	Consumer      bool                   `protobuf:"varint,7,opt,name=consumer,proto3" json:"consumer,omitempty"`
-	DelayMs       *int64                 `protobuf:"varint,8,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"`         // a consumer's wish, of which the leader makes retry_at_ms; absent: the backoff
-	StartedAtMs   int64                  `protobuf:"varint,9,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // when the attempt began; 0: not known
-	Node          string                 `protobuf:"bytes,10,opt,name=node,proto3" json:"node,omitempty"`                                    // on which node; empty: a consumer's
+	Error         string                 `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"` // at most MaxErrorBytes
+	Consumer      bool                   `protobuf:"varint,6,opt,name=consumer,proto3" json:"consumer,omitempty"`
+	DelayMs       *int64                 `protobuf:"varint,7,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"`         // a consumer's wish, of which the leader makes retry_at_ms; absent: the backoff
+	StartedAtMs   int64                  `protobuf:"varint,8,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // when the attempt began; 0: not known
+	Node          string                 `protobuf:"bytes,9,opt,name=node,proto3" json:"node,omitempty"`                                     // on which node; empty: a consumer's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2309,13 +2300,6 @@ func (x *Settle) GetError() string {
 		return x.Error
 	}
 	return ""
-}
-
-func (x *Settle) GetKeepUntilMs() int64 {
-	if x != nil {
-		return x.KeepUntilMs
-	}
-	return 0
 }
 
 func (x *Settle) GetConsumer() bool {
@@ -2416,7 +2400,7 @@ type QueueRule struct {
 	Held             bool                   `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                                                   // paused or limited: an Advance grants nothing, only a Grant does
 	AttemptTimeoutMs int64                  `protobuf:"varint,5,opt,name=attempt_timeout_ms,json=attemptTimeoutMs,proto3" json:"attempt_timeout_ms,omitempty"` // of the queue's target; 0: the policy's
 	MaxAttempts      uint32                 `protobuf:"varint,6,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`                  // for a task without one; 0: the policy's
-	KeepDoneMs       int64                  `protobuf:"varint,7,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`                   // tombstones; 0: as the command says
+	KeepDoneMs       int64                  `protobuf:"varint,7,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`                   // tombstones; 0: the policy's
 	KeepDeadMs       int64                  `protobuf:"varint,8,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"`                   // dead letters; 0: until replayed or dropped
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -3600,9 +3584,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\bdelay_ms\x18\x03 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12$\n" +
 	"\x0ereceived_at_ms\x18\x04 \x01(\x03R\freceivedAtMs\x12!\n" +
 	"\fgenerated_id\x18\x05 \x01(\bR\vgeneratedIdB\v\n" +
-	"\t_delay_ms\",\n" +
-	"\x06Cancel\x12\"\n" +
-	"\rkeep_until_ms\x18\x01 \x01(\x03R\vkeepUntilMs\"\xf5\x03\n" +
+	"\t_delay_ms\"\b\n" +
+	"\x06Cancel\"\xf5\x03\n" +
 	"\x05Patch\x12!\n" +
 	"\n" +
 	"fire_at_ms\x18\x01 \x01(\x03H\x00R\bfireAtMs\x88\x01\x01\x12\x1e\n" +
@@ -3662,13 +3645,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\t_delay_msB\x13\n" +
 	"\x11_no_later_than_msB\x17\n" +
 	"\x15_no_later_than_age_ms\"\t\n" +
-	"\aFireNow\"\x85\x02\n" +
+	"\aFireNow\"\x83\x02\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\rR\x06window\x12,\n" +
 	"\x12attempt_timeout_ms\x18\x02 \x01(\x03R\x10attemptTimeoutMs\x12&\n" +
 	"\x0flease_margin_ms\x18\x03 \x01(\x03R\rleaseMarginMs\x12!\n" +
-	"\fmax_attempts\x18\x04 \x01(\rR\vmaxAttempts\x12\"\n" +
-	"\rkeep_until_ms\x18\x05 \x01(\x03R\vkeepUntilMs\x12'\n" +
+	"\fmax_attempts\x18\x04 \x01(\rR\vmaxAttempts\x12 \n" +
+	"\fkeep_done_ms\x18\x05 \x01(\x03R\n" +
+	"keepDoneMs\x12'\n" +
 	"\x0ftombstone_bytes\x18\x06 \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
 	"horizon_ms\x18\a \x01(\x03R\thorizonMs\"\\\n" +
@@ -3694,7 +3678,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x12\x19\n" +
 	"\blease_ms\x18\x04 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x05 \x01(\x04R\x03tag\x12\x16\n" +
-	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xcb\x02\n" +
+	"\x06holder\x18\x06 \x01(\rR\x06holder\"\xa7\x02\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -3702,13 +3686,11 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"occurrence\x120\n" +
 	"\averdict\x18\x03 \x01(\x0e2\x16.belfry.fsm.v1.VerdictR\averdict\x12\x1e\n" +
 	"\vretry_at_ms\x18\x04 \x01(\x03R\tretryAtMs\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\x12\"\n" +
-	"\rkeep_until_ms\x18\x06 \x01(\x03R\vkeepUntilMs\x12\x1a\n" +
-	"\bconsumer\x18\a \x01(\bR\bconsumer\x12\x1e\n" +
-	"\bdelay_ms\x18\b \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
-	"\rstarted_at_ms\x18\t \x01(\x03R\vstartedAtMs\x12\x12\n" +
-	"\x04node\x18\n" +
-	" \x01(\tR\x04nodeB\v\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x1a\n" +
+	"\bconsumer\x18\x06 \x01(\bR\bconsumer\x12\x1e\n" +
+	"\bdelay_ms\x18\a \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
+	"\rstarted_at_ms\x18\b \x01(\x03R\vstartedAtMs\x12\x12\n" +
+	"\x04node\x18\t \x01(\tR\x04nodeB\v\n" +
 	"\t_delay_ms\"Y\n" +
 	"\x06Extend\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +

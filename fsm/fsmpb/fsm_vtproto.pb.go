@@ -1033,11 +1033,6 @@ func (m *Cancel) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.KeepUntilMs != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.KeepUntilMs))
-		i--
-		dAtA[i] = 0x8
-	}
 	return len(dAtA) - i, nil
 }
 
@@ -1632,8 +1627,8 @@ func (m *Policy) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i--
 		dAtA[i] = 0x30
 	}
-	if m.KeepUntilMs != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.KeepUntilMs))
+	if m.KeepDoneMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.KeepDoneMs))
 		i--
 		dAtA[i] = 0x28
 	}
@@ -1950,17 +1945,17 @@ func (m *Settle) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		copy(dAtA[i:], m.Node)
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(len(m.Node)))
 		i--
-		dAtA[i] = 0x52
+		dAtA[i] = 0x4a
 	}
 	if m.StartedAtMs != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.StartedAtMs))
 		i--
-		dAtA[i] = 0x48
+		dAtA[i] = 0x40
 	}
 	if m.DelayMs != nil {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(*m.DelayMs))
 		i--
-		dAtA[i] = 0x40
+		dAtA[i] = 0x38
 	}
 	if m.Consumer {
 		i--
@@ -1969,11 +1964,6 @@ func (m *Settle) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		} else {
 			dAtA[i] = 0
 		}
-		i--
-		dAtA[i] = 0x38
-	}
-	if m.KeepUntilMs != 0 {
-		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.KeepUntilMs))
 		i--
 		dAtA[i] = 0x30
 	}
@@ -3665,9 +3655,6 @@ func (m *Cancel) SizeVT() (n int) {
 	}
 	var l int
 	_ = l
-	if m.KeepUntilMs != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.KeepUntilMs))
-	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -3895,8 +3882,8 @@ func (m *Policy) SizeVT() (n int) {
 	if m.MaxAttempts != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.MaxAttempts))
 	}
-	if m.KeepUntilMs != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.KeepUntilMs))
+	if m.KeepDoneMs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.KeepDoneMs))
 	}
 	if m.TombstoneBytes != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.TombstoneBytes))
@@ -4033,9 +4020,6 @@ func (m *Settle) SizeVT() (n int) {
 	l = len(m.Error)
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
-	}
-	if m.KeepUntilMs != 0 {
-		n += 1 + protohelpers.SizeOfVarint(uint64(m.KeepUntilMs))
 	}
 	if m.Consumer {
 		n += 2
@@ -6669,25 +6653,6 @@ func (m *Cancel) UnmarshalVT(dAtA []byte) error {
 			return fmt.Errorf("proto: Cancel: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
-		case 1:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
-			}
-			m.KeepUntilMs = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -8149,9 +8114,9 @@ func (m *Policy) UnmarshalVT(dAtA []byte) error {
 			}
 		case 5:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepDoneMs", wireType)
 			}
-			m.KeepUntilMs = 0
+			m.KeepDoneMs = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -8161,7 +8126,7 @@ func (m *Policy) UnmarshalVT(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
+				m.KeepDoneMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -9033,25 +8998,6 @@ func (m *Settle) UnmarshalVT(dAtA []byte) error {
 			iNdEx = postIndex
 		case 6:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
-			}
-			m.KeepUntilMs = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		case 7:
-			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Consumer", wireType)
 			}
 			var v int
@@ -9070,7 +9016,7 @@ func (m *Settle) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.Consumer = bool(v != 0)
-		case 8:
+		case 7:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field DelayMs", wireType)
 			}
@@ -9090,7 +9036,7 @@ func (m *Settle) UnmarshalVT(dAtA []byte) error {
 				}
 			}
 			m.DelayMs = &v
-		case 9:
+		case 8:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field StartedAtMs", wireType)
 			}
@@ -9109,7 +9055,7 @@ func (m *Settle) UnmarshalVT(dAtA []byte) error {
 					break
 				}
 			}
-		case 10:
+		case 9:
 			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Node", wireType)
 			}
@@ -14187,25 +14133,6 @@ func (m *Cancel) UnmarshalVTUnsafe(dAtA []byte) error {
 			return fmt.Errorf("proto: Cancel: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
-		case 1:
-			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
-			}
-			m.KeepUntilMs = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])
@@ -15688,9 +15615,9 @@ func (m *Policy) UnmarshalVTUnsafe(dAtA []byte) error {
 			}
 		case 5:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepDoneMs", wireType)
 			}
-			m.KeepUntilMs = 0
+			m.KeepDoneMs = 0
 			for shift := uint(0); ; shift += 7 {
 				if shift >= 64 {
 					return protohelpers.ErrIntOverflow
@@ -15700,7 +15627,7 @@ func (m *Policy) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 				b := dAtA[iNdEx]
 				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
+				m.KeepDoneMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -16588,25 +16515,6 @@ func (m *Settle) UnmarshalVTUnsafe(dAtA []byte) error {
 			iNdEx = postIndex
 		case 6:
 			if wireType != 0 {
-				return fmt.Errorf("proto: wrong wireType = %d for field KeepUntilMs", wireType)
-			}
-			m.KeepUntilMs = 0
-			for shift := uint(0); ; shift += 7 {
-				if shift >= 64 {
-					return protohelpers.ErrIntOverflow
-				}
-				if iNdEx >= l {
-					return io.ErrUnexpectedEOF
-				}
-				b := dAtA[iNdEx]
-				iNdEx++
-				m.KeepUntilMs |= int64(b&0x7F) << shift
-				if b < 0x80 {
-					break
-				}
-			}
-		case 7:
-			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Consumer", wireType)
 			}
 			var v int
@@ -16625,7 +16533,7 @@ func (m *Settle) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.Consumer = bool(v != 0)
-		case 8:
+		case 7:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field DelayMs", wireType)
 			}
@@ -16645,7 +16553,7 @@ func (m *Settle) UnmarshalVTUnsafe(dAtA []byte) error {
 				}
 			}
 			m.DelayMs = &v
-		case 9:
+		case 8:
 			if wireType != 0 {
 				return fmt.Errorf("proto: wrong wireType = %d for field StartedAtMs", wireType)
 			}
@@ -16664,7 +16572,7 @@ func (m *Settle) UnmarshalVTUnsafe(dAtA []byte) error {
 					break
 				}
 			}
-		case 10:
+		case 9:
 			if wireType != 2 {
 				return fmt.Errorf("proto: wrong wireType = %d for field Node", wireType)
 			}

@@ -307,6 +307,7 @@ type SnapshotHeader struct {
 	Origin         uint64                 `protobuf:"varint,6,opt,name=origin,proto3" json:"origin,omitempty"`
 	TombstoneBytes int64                  `protobuf:"varint,7,opt,name=tombstone_bytes,json=tombstoneBytes,proto3" json:"tombstone_bytes,omitempty"` // the bound in force
 	HorizonMs      int64                  `protobuf:"varint,8,opt,name=horizon_ms,json=horizonMs,proto3" json:"horizon_ms,omitempty"`
+	KeepDoneMs     int64                  `protobuf:"varint,9,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -393,6 +394,13 @@ func (x *SnapshotHeader) GetTombstoneBytes() int64 {
 func (x *SnapshotHeader) GetHorizonMs() int64 {
 	if x != nil {
 		return x.HorizonMs
+	}
+	return 0
+}
+
+func (x *SnapshotHeader) GetKeepDoneMs() int64 {
+	if x != nil {
+		return x.KeepDoneMs
 	}
 	return 0
 }
@@ -672,7 +680,7 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x12next_attempt_at_ms\x18\v \x01(\x03R\x0fnextAttemptAtMs\x12\x1d\n" +
 	"\n" +
 	"last_error\x18\f \x01(\tR\tlastError\x12\x1c\n" +
-	"\tunchanged\x18\r \x01(\bR\tunchanged\"\xf0\x01\n" +
+	"\tunchanged\x18\r \x01(\bR\tunchanged\"\x92\x02\n" +
 	"\x0eSnapshotHeader\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x14\n" +
 	"\x05shard\x18\x02 \x01(\rR\x05shard\x12\x16\n" +
@@ -683,7 +691,9 @@ const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\x06origin\x18\x06 \x01(\x04R\x06origin\x12'\n" +
 	"\x0ftombstone_bytes\x18\a \x01(\x03R\x0etombstoneBytes\x12\x1d\n" +
 	"\n" +
-	"horizon_ms\x18\b \x01(\x03R\thorizonMs\"\x8f\x02\n" +
+	"horizon_ms\x18\b \x01(\x03R\thorizonMs\x12 \n" +
+	"\fkeep_done_ms\x18\t \x01(\x03R\n" +
+	"keepDoneMs\"\x8f\x02\n" +
 	"\fSnapshotTask\x12'\n" +
 	"\x04task\x18\x01 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\x19\n" +

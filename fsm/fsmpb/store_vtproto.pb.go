@@ -289,6 +289,11 @@ func (m *SnapshotHeader) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.KeepDoneMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.KeepDoneMs))
+		i--
+		dAtA[i] = 0x48
+	}
 	if m.HorizonMs != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.HorizonMs))
 		i--
@@ -745,6 +750,9 @@ func (m *SnapshotHeader) SizeVT() (n int) {
 	}
 	if m.HorizonMs != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.HorizonMs))
+	}
+	if m.KeepDoneMs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.KeepDoneMs))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -1685,6 +1693,25 @@ func (m *SnapshotHeader) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.HorizonMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepDoneMs", wireType)
+			}
+			m.KeepDoneMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.KeepDoneMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}
@@ -3039,6 +3066,25 @@ func (m *SnapshotHeader) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.HorizonMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 9:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field KeepDoneMs", wireType)
+			}
+			m.KeepDoneMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.KeepDoneMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

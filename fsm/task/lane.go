@@ -22,3 +22,9 @@ type Grant struct {
 	Lane              Lane
 	Tag               uint64 // whose demand it answers, as the LaneCredit or Grant said; 0: it is pushed
 }
+
+// LiveLease is a lease that runs, and the boot number of the node whose consumer it was given to.
+type LiveLease struct {
+	Grant
+	Holder uint32
+}

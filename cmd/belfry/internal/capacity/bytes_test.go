@@ -63,7 +63,7 @@ func (s sample) settled(g task.Grant) *fsmpb.Command {
 		Namespace: g.Namespace, Id: g.ID,
 		Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 			Fence: g.Fence, Occurrence: g.Occurrence, Verdict: fsmpb.Verdict_VERDICT_DELIVERED, Node: "htkoal4an3srz5am",
-			StartedAtMs: g.StartMs, KeepUntilMs: g.StartMs + 600_000,
+			StartedAtMs: g.StartMs,
 		}},
 	}
 }
@@ -77,7 +77,7 @@ func advance() *fsmpb.Command {
 func policy() *fsmpb.Policy {
 	return &fsmpb.Policy{
 		Window: sampled, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5051, MaxAttempts: 10,
-		KeepUntilMs: start + 49*3600*1000, TombstoneBytes: 1 << 40, HorizonMs: 51,
+		KeepDoneMs: 600_000, TombstoneBytes: 1 << 40, HorizonMs: 51,
 	}
 }
 

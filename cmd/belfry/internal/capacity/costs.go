@@ -114,7 +114,7 @@ func Measured() Costs {
 		scheduleLog: {"schedule_log", 87, "bytes",
 			"a schedule in the log, beside id and payload",
 			byTest, exact},
-		fireLog: {"fire_log", 57, "bytes",
+		fireLog: {"fire_log", 50, "bytes",
 			"the settle of a task, beside its id; the Advance is in the entry",
 			byTest, exact},
 		entryLog: {"entry_log", 102, "bytes",

@@ -1,0 +1,58 @@
+package fsm
+
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// startAttempt begins the next attempt of a task that is in no list.
+func (m *Machine) startAttempt(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
+	e.SetState(fsmpb.State_STATE_FIRING)
+	e.SetAttempts(e.Attempts() + 1)
+	e.Fire(l)
+	m.grant(e, l, due, policy, t)
+}
+
+// grant gives a firing task the current number as its fence, and the end of its lease, and tells the leader. The wheel
+// is ahead of the clock: also a grant renewed or given late may be for a task that is not due yet.
+func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
+	e.Grant()
+	length := t.leaseMs + m.store.HorizonMs
+	if t.leaseMs > 0 {
+		e.Lease(t.holder)
+	} else {
+		length = termsOf(e.Task, policy).TimeoutMs + policy.GetLeaseMarginMs()
+	}
+	start := max(due, e.FireAtMs())
+	e.WaitUntil(max(start, m.store.NowMs) + length)
+	if m.full {
+		namespace, id := e.ID()
+		m.grants = append(m.grants, task.Grant{
+			Namespace: namespace, ID: id, Fence: m.store.Number, Occurrence: e.Occurrence(), StartMs: start, Lane: l.Lane,
+			Tag: t.tag,
+		})
+	}
+}
+
+// termsOf returns the terms of a task's attempts: its own, its queue's, or those of the policy.
+func termsOf(t store.Task, policy *fsmpb.Policy) task.Terms {
+	rule := t.Rule()
+	return t.Terms().
+		Or(task.Terms{TimeoutMs: rule.AttemptTimeoutMs, MaxAttempts: rule.MaxAttempts}).
+		Or(task.Terms{TimeoutMs: policy.GetAttemptTimeoutMs(), MaxAttempts: policy.GetMaxAttempts()})
+}
+
+// endLease treats an attempt that did not settle in time as a failed one, to be retried at once.
+func (m *Machine) endLease(e store.Edit, credits *credits) {
+	e.EndAttempt(store.Ended{Fence: e.Fence(), Error: "the lease ended before the attempt was settled"})
+	switch {
+	case e.Outcome() != 0:
+		e.Entomb(fsmpb.State_STATE_CANCELLED)
+	case e.Attempts() >= termsOf(e.Task, credits.policy).MaxAttempts:
+		e.Bury()
+	default:
+		e.LeaveList()
+		m.becomeReady(e, m.store.NowMs, credits)
+	}
+}

@@ -1,0 +1,54 @@
+package fsm
+
+import (
+	"cmp"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
+)
+
+// The outcomes of a cancel: see fsmpb.CancelOutcome.
+const (
+	cancelled    = fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
+	stopped      = fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED
+	alreadyFired = fsmpb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FIRED
+)
+
+// applyCancel ends the task. Its answer is final and kept with the tombstone, so that a later cancel gives the same
+// one.
+func (m *Machine) applyCancel(r request) *fsmpb.Result {
+	outcome := cancelled
+	switch state := r.task.State(); {
+	case store.IsTombstone(state):
+		outcome = cmp.Or(r.task.Outcome(), alreadyFired)
+	case state == fsmpb.State_STATE_FIRING:
+		outcome = stopped
+		m.stop(r.task)
+	case r.task.Begun():
+		outcome = stopped
+		m.endCancelled(r.task, outcome)
+	case flawForgetsCancel(m.store.Number):
+	default:
+		m.endCancelled(r.task, outcome)
+	}
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Outcome: outcome}
+}
+
+func (m *Machine) endCancelled(t store.Task, outcome fsmpb.CancelOutcome) {
+	m.store.Change(t, func(e store.Edit) {
+		e.SetOutcome(outcome)
+		e.Entomb(fsmpb.State_STATE_CANCELLED)
+	})
+	m.store.TrimTombstones()
+}
+
+// stop makes the running attempt of a task its last.
+func (m *Machine) stop(t store.Task) {
+	if t.Outcome() != 0 {
+		return
+	}
+	m.store.Change(t, func(e store.Edit) {
+		e.SetOutcome(stopped)
+		e.Renew()
+	})
+}

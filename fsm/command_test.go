@@ -1,0 +1,24 @@
+package fsm
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// The table has every kind of command that an entry may hold.
+func TestEveryKindOfCommandIsApplied(t *testing.T) {
+	kinds := (&fsmpb.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
+	for i := range kinds.Len() {
+		c := (&fsmpb.Command{}).ProtoReflect()
+		c.Set(kinds.Get(i), c.NewField(kinds.Get(i)))
+		op := c.Interface().(*fsmpb.Command).Op
+		if commands[reflect.TypeOf(op)].apply == nil {
+			t.Errorf("%T is not in the table", op)
+		}
+	}
+	if len(commands) != kinds.Len() {
+		t.Errorf("%d kinds are in the table, of %d", len(commands), kinds.Len())
+	}
+}

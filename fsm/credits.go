@@ -1,0 +1,79 @@
+package fsm
+
+import (
+	"cmp"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// taker is the receiver of a grant: a consumer, or, as the zero taker, the target that the lane pushes to.
+type taker struct {
+	leaseMs int64
+	tag     uint64
+	holder  uint32
+}
+
+// credits are the grants that an advance may make.
+type credits struct {
+	policy *fsmpb.Policy
+	named  map[task.Lane][]*fsmpb.LaneCredit // of the lanes that the leader named
+}
+
+func newCredits(op *fsmpb.Advance) *credits {
+	c := &credits{policy: op.Policy}
+	if len(op.Credits) > 0 {
+		c.named = make(map[task.Lane][]*fsmpb.LaneCredit, len(op.Credits))
+	}
+	for _, credit := range op.Credits {
+		key := laneOf(credit.Lane)
+		c.named[key] = append(c.named[key], credit)
+	}
+	return c
+}
+
+// take uses up the credit for one grant in a lane, if there is any. A pushed lane that the leader did not name has that
+// of the policy's window, unless its queue is held; a pulled one has its consumers' demand.
+func (c *credits) take(l *store.Lane) (taker, bool) {
+	if l.Pulled() {
+		return c.takeLease(l)
+	}
+	for _, credit := range c.named[l.Lane] {
+		if credit.LeaseMs == 0 {
+			if credit.Grants == 0 {
+				return taker{}, false
+			}
+			credit.Grants--
+			return taker{}, true
+		}
+	}
+	return taker{}, !l.Rule().Held && l.Firing() < int(c.policy.GetWindow())
+}
+
+func (c *credits) takeLease(l *store.Lane) (taker, bool) {
+	for _, credit := range c.named[l.Lane] {
+		t := taker{credit.LeaseMs, credit.Tag, credit.Holder}
+		if t.mayTakeFrom(l) && credit.Grants > 0 {
+			credit.Grants--
+			return t, true
+		}
+	}
+	return taker{}, false
+}
+
+// mayTakeFrom reports whether this taker is of the lane's kind: consumers take from pulled lanes only, targets from
+// pushed ones.
+func (t taker) mayTakeFrom(l *store.Lane) bool {
+	if l.Pulled() {
+		return t.leaseMs > 0 && t.tag != 0
+	}
+	return t.leaseMs == 0
+}
+
+func laneOf(l *fsmpb.Lane) task.Lane {
+	return task.Lane{
+		Namespace: task.CanonicalNamespace(l.GetNamespace()), Queue: cmp.Or(l.GetQueue(), task.DefaultQueue),
+		Destination: l.GetDestination(),
+	}
+}

@@ -1,0 +1,32 @@
+package fsm
+
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/store"
+)
+
+// applyReplay makes a dead letter due again, as if no attempt had been made, behind all others of its lane. It stays
+// the same occurrence: a receiver that took one of the earlier attempts knows it by its webhook id.
+func (m *Machine) applyReplay(r request) *fsmpb.Result {
+	if r.task.State() != fsmpb.State_STATE_DEAD {
+		return conflict(r.task)
+	}
+	m.store.Change(r.task, func(e store.Edit) {
+		e.StopWaiting()
+		e.ForgetExpiry()
+		e.SetAttempts(0)
+		e.SetLastError("")
+		e.SetState(fsmpb.State_STATE_READY)
+		e.Wait(e.OpenLane())
+	})
+	return done()
+}
+
+// applyDrop forgets a dead letter.
+func (m *Machine) applyDrop(r request) *fsmpb.Result {
+	if r.task.State() != fsmpb.State_STATE_DEAD {
+		return conflict(r.task)
+	}
+	m.store.Change(r.task, store.Edit.Drop)
+	return done()
+}

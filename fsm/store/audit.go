@@ -1,0 +1,263 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Audit walks the whole state and returns an error for each breach of what must always hold: the hash and the counts
+// kept are those of a full walk, every begun task is in exactly the list that its state names, and the wheel holds
+// exactly those that wait. It is for tests: nothing else has the time.
+func (s *Store) Audit() error {
+	a := auditor{
+		Store: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
+		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
+	}
+	a.walkLists()
+	a.walkTasks()
+	a.checkSums()
+	a.checkQueues()
+	a.checkManners()
+	return errors.Join(a.errs...)
+}
+
+func (a *auditor) checkSums() {
+	if a.sum != a.Store.sum {
+		a.breach("the hash kept is %x, that of a full walk %x", a.Store.sum, a.sum)
+	}
+	if a.counts != a.Store.counts {
+		a.breach("counts kept are %v, those of a full walk %v", a.Store.counts, a.counts)
+	}
+	if !slices.Equal(a.slots, a.Store.slots) {
+		a.breach("the counts by slot are not those of a full walk")
+	}
+	if a.waiting != a.wheel.Len() {
+		a.breach("%d tasks wait, and the wheel holds %d", a.waiting, a.wheel.Len())
+	}
+	if a.bytes != a.tombstoneBytes {
+		a.breach("tombstone bytes kept are %d, those of a full walk %d", a.tombstoneBytes, a.bytes)
+	}
+}
+
+func (a *auditor) checkManners() {
+	for n, v := range a.Store.manners.values {
+		uses := uint32(0)
+		if v != nil {
+			uses = v.uses
+		}
+		if found := a.manners[uint32(n)]; uint32(found) != uses {
+			a.breach("manner %d is used by %d tasks, and counted %d times", n, found, uses)
+		}
+	}
+}
+
+func (a *auditor) breach(format string, args ...any) {
+	a.errs = append(a.errs, fmt.Errorf(format, args...))
+}
+
+type auditor struct {
+	*Store
+	errs         []error
+	listed       map[handle]string
+	counts       byState
+	slots        slotCounts
+	dues         map[queueKey]map[int64]int // by second
+	sum          uint64
+	waiting      int
+	bytes        int64
+	queueTallies map[queueKey]queueTally
+	uses         map[queueKey]int
+	manners      map[uint32]int
+}
+
+func (a *auditor) walkLists() {
+	a.walkList("tombstones", &a.tombstones)
+	for n, l := range a.lanes.values {
+		if l == nil {
+			continue
+		}
+		if a.lanes.numbers[l.Lane] != uint32(n) {
+			a.breach("lane %v is not found by its name", l.Lane)
+		}
+		if l.ready.len+l.firing.len == 0 {
+			a.breach("lane %v is empty and still open", l.Lane)
+		}
+		a.uses[l.queue.queueKey]++
+		a.walkList("ready", &l.ready)
+		a.walkList("firing", &l.firing)
+	}
+}
+
+func (a *auditor) walkList(name string, l *list) {
+	n, last := 0, handle(0)
+	for h := l.head; h != 0; h = a.links().read(h).next {
+		p := a.links().read(h)
+		if p.prev != last {
+			a.breach("%s: the list is torn at task %d", name, h)
+		}
+		if last != 0 && a.links().read(last).order >= p.order {
+			a.breach("%s: order does not rise", name)
+		}
+		if a.listed[h] != "" {
+			a.breach("task %d is in %s and in %s", h, a.listed[h], name)
+		}
+		a.listed[h] = name
+		last = h
+		n++
+	}
+	if n != l.len || last != l.tail {
+		a.breach("%s: has %d tasks, and says %d", name, n, l.len)
+	}
+}
+
+func (a *auditor) walkTasks() {
+	for slot := range uint32(task.Slots) {
+		for h := range a.index.Each(slot) {
+			a.walkTask(slot, h)
+		}
+	}
+}
+
+func (a *auditor) walkTask(slot uint32, h handle) {
+	r := a.tasks.Read(h)
+	namespace, id := a.idOf(r)
+	if a.find(namespace, id) != h || task.Slot(namespace, id) != slot {
+		a.breach("%q is not found by its id", id)
+	}
+	a.counts[r.state]++
+	if !r.is(fsmpb.State_STATE_SCHEDULED) {
+		a.slots[slot][r.state]++
+	}
+	c := readCold(a.blobs.Get(r.cold))
+	if c.manner != 0 {
+		a.manners[c.manner]++
+	}
+	a.countQueue(r, &c)
+	a.sum += a.digest(h) + a.digestCold(r, &c)
+	if keys := a.keysOf(nil, r); len(keys) > 0 {
+		a.sum += a.digestKeys(r, keys)
+	}
+	if r.waits {
+		a.waiting++
+	}
+	if r.waits != r.Linked() {
+		a.breach("%q: waits is %v, and in the wheel is %v", id, r.waits, r.Linked())
+	}
+	a.checkState(id, h, r)
+}
+
+func (a *auditor) checkState(id string, h handle, r *record) {
+	want := map[fsmpb.State]string{
+		fsmpb.State_STATE_READY: "ready", fsmpb.State_STATE_FIRING: "firing",
+		fsmpb.State_STATE_DELIVERED: "tombstones", fsmpb.State_STATE_CANCELLED: "tombstones",
+	}[fsmpb.State(r.state)]
+	if a.listed[h] != want {
+		a.breach("%q is %s and in the list %q", id, fsmpb.State(r.state), a.listed[h])
+	}
+	if scheduled := r.is(fsmpb.State_STATE_SCHEDULED); scheduled != (r.progress == 0) {
+		a.breach("%q is %s and has progress record %d", id, fsmpb.State(r.state), r.progress)
+	}
+	if r.progress == 0 {
+		return
+	}
+	p := a.progress.Read(r.progress)
+	a.bytes += int64(p.size)
+	if p.fence > a.Number || p.revision > a.Number {
+		a.breach("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.Number)
+	}
+}
+
+// queueTally is what a walk finds of one queue.
+type queueTally struct {
+	tasks  byState
+	leased int
+}
+
+// checkQueues holds what is kept of each queue against a full walk.
+func (a *auditor) checkQueues() {
+	rules := 0
+	for n, q := range a.Store.queues.values {
+		if q == nil {
+			continue
+		}
+		if a.Store.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
+			a.breach("queue %v is not found by its name", q.queueKey)
+		}
+		if got := (queueTally{q.tasks, q.leased}); got != a.queueTallies[q.queueKey] {
+			a.breach("queue %v: counts kept are %v, those of a full walk %v", q.queueKey, got, a.queueTallies[q.queueKey])
+		}
+		a.checkDues(q)
+		a.checkOverdue(q)
+		uses := a.uses[q.queueKey]
+		if n == 0 {
+			uses++
+		}
+		if q.rule != noRule {
+			uses++
+			rules++
+		}
+		if q.uses != uses {
+			a.breach("queue %v has %d uses, and counts %d", q.queueKey, uses, q.uses)
+		}
+		delete(a.queueTallies, q.queueKey)
+	}
+	if rules != a.Store.queues.rules || len(a.queueTallies) != 0 {
+		a.breach("%d rules, and %d are kept; queues not kept: %v", rules, a.Store.queues.rules, a.queueTallies)
+	}
+}
+
+// countQueue counts a task for its queue, found by another way than the machine does.
+func (a *auditor) countQueue(r *record, c *cold) {
+	namespace, _ := a.idOf(r)
+	key := queueKey{namespace, a.specOf(c, false).Queue}
+	tally := a.queueTallies[key]
+	tally.tasks[r.state]++
+	if r.progress != 0 && a.progress.Read(r.progress).leased {
+		tally.leased++
+	}
+	a.queueTallies[key] = tally
+	if r.is(fsmpb.State_STATE_SCHEDULED) || r.is(fsmpb.State_STATE_RETRYING) {
+		if a.dues[key] == nil {
+			a.dues[key] = map[int64]int{}
+		}
+		a.dues[key][dueSecond(r.Due())]++
+	}
+	a.uses[key]++
+}
+
+func (a *auditor) checkDues(q *queue) {
+	seconds := a.dues[q.queueKey]
+	for level, span := range dueSpans {
+		steps := map[int64]int{}
+		for second, n := range seconds {
+			steps[second/span] += n
+		}
+		for step, n := range steps {
+			if got := q.dues.counts[level].Count(uint32(step)); int(got) != n {
+				a.breach("queue %v: %d tasks are due in step %d of %d s, and %d are kept", q.queueKey, n, step, span, got)
+			}
+		}
+		if got := q.dues.counts[level].Len(); got != len(steps) {
+			a.breach("queue %v: tasks are due in %d steps of %d s, and %d are kept", q.queueKey, len(steps), span, got)
+		}
+	}
+}
+
+// checkOverdue holds a queue's heap of lanes against the lanes.
+func (a *auditor) checkOverdue(q *queue) {
+	oldest, n := int64(math.MaxInt64), 0
+	for _, l := range a.lanes.values {
+		if l != nil && l.queue == q && l.ready.len > 0 {
+			n++
+			oldest = min(oldest, a.links().read(l.ready.head).fireAt)
+		}
+	}
+	if n != len(q.waiting) || n > 0 && q.waiting[0].overdue != oldest {
+		a.breach("queue %v: %d lanes wait since %d, and the heap has %d", q.queueKey, n, oldest, len(q.waiting))
+	}
+}

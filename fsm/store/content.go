@@ -1,0 +1,169 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Content is all that callers have said about a task, and the numbers of its making.
+type Content struct {
+	Spec       *fsmpb.Spec // never nil
+	CreatedMs  int64
+	Occurrence uint64
+	DelayMs    int64 // of the last call that gave one; NoDelay: none did
+}
+
+// NoDelay is the delay of a task for which no call has given one.
+const NoDelay = -1
+
+// Content returns what callers have said about the task, without its payload if that is not wanted. It is to be read
+// only: tasks share parts of it.
+func (t Task) Content(withPayload bool) Content {
+	c := t.cold()
+	return Content{t.s.specOf(&c, withPayload), c.created, c.occurrence, c.delay}
+}
+
+// DelayMs returns the delay that the last call gave, or NoDelay.
+func (t Task) DelayMs() int64 { return t.cold().delay }
+
+// Namespace returns the task's namespace.
+func (t Task) Namespace() string { return t.s.queueOf(t.record()).namespace }
+
+// Target returns the task's own target, nil for none, to be read only.
+func (t Task) Target() *fsmpb.Target {
+	c := t.cold()
+	return t.s.targetOf(&c, t.s.extraOf(&c))
+}
+
+// Terms returns the task's own terms.
+func (t Task) Terms() task.Terms {
+	c := t.cold()
+	extra := t.s.extraOf(&c)
+	return task.TermsOf(t.s.targetOf(&c, extra), extra.Retry)
+}
+
+// ExpiresAfterMs returns how long after its due time the task's first attempt may begin; 0: at any time.
+func (t Task) ExpiresAfterMs() int64 {
+	c := t.cold()
+	return t.s.extraOf(&c).ExpiresAfterMs
+}
+
+func (t Task) cold() cold { return readCold(t.s.blobs.Get(t.record().cold)) }
+
+// Rewrite replaces the content of the task.
+func (e Edit) Rewrite(content Content) {
+	e.s.replaceCold(e.h, e.s.newCold(e.Namespace(), &content))
+}
+
+// SetDelay replaces the delay of the task.
+func (e Edit) SetDelay(ms int64) { e.s.rewriteCold(e.h, func(c *cold) { c.delay = ms }) }
+
+// DropPayload makes the task's payload empty.
+func (e Edit) DropPayload() {
+	e.s.rewriteCold(e.h, func(c *cold) { c.payload, c.asBytes = nil, false })
+}
+
+// newCold makes the cold part of a task, and counts its uses of shared values.
+func (s *Store) newCold(namespace string, content *Content) *cold {
+	spec := content.Spec
+	c := &cold{
+		coldHead: coldHead{created: content.CreatedMs, occurrence: content.Occurrence},
+		queue:    s.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
+		delay:    content.DelayMs,
+		asBytes:  spec.PayloadIsBytes,
+		payload:  spec.Payload,
+	}
+	if isPlain(spec) { // most are; what follows makes garbage
+		return c
+	}
+	extra := &fsmpb.Extra{
+		ContentType:    spec.ContentType,
+		Retry:          spec.Retry,
+		ExpiresAfterMs: spec.ExpiresAfterMs,
+		Labels:         spec.Labels,
+		Traceparent:    spec.Traceparent,
+	}
+	if spec.Target != nil {
+		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
+		if c.target == 0 {
+			extra.Target = spec.Target
+		}
+	}
+	s.setExtra(c, extra)
+	return c
+}
+
+// isPlain tells that a task says nothing beyond its payload and queue.
+func isPlain(spec *fsmpb.Spec) bool {
+	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
+		len(spec.Labels) == 0 && spec.Traceparent == ""
+}
+
+// CopyOf returns a copy of a message that shares nothing with the entry that the message came in.
+func CopyOf[M any, P interface {
+	*M
+	sizedMessage
+	UnmarshalVT(b []byte) error
+}](m P) P {
+	own := P(new(M))
+	if err := own.UnmarshalVT(mustMarshal(m)); err != nil {
+		panic(fmt.Sprintf("fsm: a %T cannot be copied: %v", m, err))
+	}
+	return own
+}
+
+// putCold stores a blob and adds it to the state hash.
+func (s *Store) putCold(r *record, c *cold) slab.Ref {
+	s.sum += s.digestCold(r, c)
+	s.scratch = c.appendTo(s.scratch[:0])
+	return s.blobs.Put(s.scratch)
+}
+
+// dropCold frees a task's blob and its uses of shared values.
+func (s *Store) dropCold(r *record) {
+	c := readCold(s.blobs.Get(r.cold))
+	s.sum -= s.digestCold(r, &c)
+	s.queues.release(s.queues.at(c.queue))
+	s.targets.release(c.target)
+	s.manners.release(c.manner)
+	s.blobs.Free(r.cold)
+}
+
+// replaceCold gives a task another blob. The new one takes its shared values before the old one lets go of them. The
+// keys are written anew, since they lean on the blob.
+func (s *Store) replaceCold(h handle, c *cold) {
+	r := s.tasks.Write(h)
+	if r.idLen == 0 {
+		c.namespace, c.id = s.idOf(r)
+	}
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
+	ref := s.putCold(r, c)
+	s.dropCold(r)
+	r.cold = ref
+	if len(keys) > 0 {
+		s.putKeys(h, keys)
+	}
+}
+
+// rewriteCold replaces a task's blob by a changed copy of it, shared values staying as they are.
+func (s *Store) rewriteCold(h handle, change func(*cold)) {
+	r := s.tasks.Write(h)
+	c := readCold(s.blobs.Get(r.cold))
+	old := r.cold
+	s.sum -= s.digestCold(r, &c)
+	change(&c)
+	r.cold = s.putCold(r, &c)
+	s.blobs.Free(old)
+}
+
+func mustMarshal(m sizedMessage) []byte {
+	b := make([]byte, m.SizeVT())
+	if _, err := m.MarshalToSizedBufferVT(b); err != nil {
+		panic(fmt.Sprintf("fsm: %T cannot be marshalled: %v", m, err))
+	}
+	return b
+}

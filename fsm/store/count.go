@@ -1,0 +1,102 @@
+package store
+
+import (
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Tasks are counted for the shard, for their queue and for their slot, and so is how many of a queue come due when. All
+// of it is kept where the state hash is kept: lift takes a task out, land puts it back, changed.
+
+// byState counts tasks; it is indexed by fsmpb.State.
+type byState [fsmpb.State_STATE_CANCELLED + 1]int
+
+// tally counts a task n more times, 1 or -1, as what it is now.
+func (s *Store) tally(r *record, n int) {
+	q := s.queueOf(r)
+	s.counts[r.state] += n
+	q.tasks[r.state] += n
+	switch fsmpb.State(r.state) {
+	case fsmpb.State_STATE_SCHEDULED:
+		q.dues.add(r.Due(), n)
+		return
+	case fsmpb.State_STATE_RETRYING:
+		q.dues.add(r.Due(), n)
+	case fsmpb.State_STATE_FIRING:
+		if s.progress.Read(r.progress).leased {
+			q.leased += n
+		}
+	}
+	s.slots.count(s.slotOf(r), r.state, n)
+}
+
+// slotCounts says which slots hold a task in some state other than scheduled. Most tasks are scheduled, and whoever
+// lists those reads most slots anyway.
+type slotCounts [][fsmpb.State_STATE_CANCELLED + 1]uint32
+
+func (c slotCounts) count(slot uint32, state uint8, n int) {
+	of := &c[slot][state]
+	*of = uint32(int(*of) + n)
+}
+
+// mayHold tells whether a slot may hold a task in one of these states; none given means all.
+func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
+	if len(states) == 0 {
+		return true
+	}
+	for _, state := range states {
+		if state == fsmpb.State_STATE_SCHEDULED || state >= 0 && int(state) < len(c[slot]) && c[slot][state] > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// slotOf is Slot of a task's id.
+func (s *Store) slotOf(r *record) uint32 {
+	if r.idLen == 0 {
+		return task.Slot(s.idOf(r))
+	}
+	var key [len(task.DefaultNamespace) + 1 + inlineIDBytes]byte
+	n := copy(key[:], task.DefaultNamespace) + 1
+	n += copy(key[n:], r.id[:r.idLen])
+	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
+}
+
+// QueueCounts returns what the shard holds of a queue, at nowMs. What it costs does not grow with the tasks. What comes
+// due is counted to within two seconds, what has been due for less than a day and was not looked at yet included.
+func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
+	key := keyOfQueue(namespace, queue)
+	counts := &fsmpb.QueueCounts{Namespace: key.namespace, Queue: key.name}
+	q := s.queues.find(key)
+	if q == nil {
+		return counts
+	}
+	q.countStates(counts)
+	q.countDues(counts, nowMs)
+	if len(q.waiting) > 0 {
+		counts.OldestOverdueMs = q.waiting[0].overdue
+	}
+	return counts
+}
+
+func (q *queue) countStates(counts *fsmpb.QueueCounts) {
+	of := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
+	counts.Scheduled = of(fsmpb.State_STATE_SCHEDULED)
+	counts.Ready = of(fsmpb.State_STATE_READY)
+	counts.Firing = of(fsmpb.State_STATE_FIRING) - uint64(q.leased)
+	counts.Leased = uint64(q.leased)
+	counts.Retrying = of(fsmpb.State_STATE_RETRYING)
+	counts.Delivered = of(fsmpb.State_STATE_DELIVERED)
+	counts.Dead = of(fsmpb.State_STATE_DEAD)
+	counts.Cancelled = of(fsmpb.State_STATE_CANCELLED)
+}
+
+func (q *queue) countDues(counts *fsmpb.QueueCounts, nowMs int64) {
+	const minute, hour, day = 60_000, 3_600_000, 86_400_000
+	counts.Due_1M = q.dues.sum(nowMs-day, nowMs+minute)
+	counts.Due_1H = counts.Due_1M + q.dues.sum(nowMs+minute, nowMs+hour)
+	counts.Due_1D = counts.Due_1H + q.dues.sum(nowMs+hour, nowMs+day)
+}

@@ -1,0 +1,45 @@
+// Package store keeps the tasks of one shard in memory: found by id, ordered by due time, counted and hashed.
+//
+//	Store     all tasks, and the Header of the shard: the last number, the log's time, the defaults
+//	Task      one task to read, from Find
+//	Edit      one task to write to, given only by Store.Change, Advance
+//	Lane      the tasks before one receiver: ready ones wait for a grant, firing ones have it
+//	Snapshot  the state of one moment, written while the store changes; Restore reads it
+//
+// Change is the one way to write to a task:
+//
+//	lift   the task leaves the state hash, its queue's counts, its slot's counts
+//	edit   the callback changes it
+//	land   the task returns to all of them, as the callback has left it
+//
+// A transition therefore cannot forget the hash or a count. Package fsm decides what changes; this package knows how.
+//
+// # One task
+//
+//	record    64 bytes: wheel node, state, id up to 24 bytes     every task
+//	cold      a blob: all that callers have said of the task     every task
+//	progress  64 bytes: attempts, fence, places in lists         from the moment it comes due
+//	history   a blob: the last errors and attempts               once an attempt has ended
+//	keys      a blob: the calls that can be repeated             beside the first, which is in cold
+//
+// An index entry takes 8 bytes more. None of it holds a pointer, so that the garbage collector has nothing to scan: see
+// package slab. Targets are shared, and so is what else many tasks say alike (retries, labels, content type, expiry),
+// in tables that are bounded, because a target for each task would fill them.
+//
+// # Queues
+//
+// A queue in use is one object, about 800 bytes: its rule and its counts. All counts are the same on every replica, and
+// no part of the hash. Tasks that come due within a minute, an hour and a day are counted by their instants, in steps
+// of four seconds. Why not the wheel's own slots, which would cost nothing: they are as coarse as hours, and wrong by
+// each task that was rescheduled.
+//
+// # State hash
+//
+// Hash is a sum of one hash for each task, so that replicas can be compared at any time at no cost. It is computed from
+// field values, never from marshalled bytes. Handles, the numbers of shared values and the order of lanes differ
+// between replicas: they stay out of the hash, and never leave this package. A snapshot carries the hash, and Restore
+// checks it.
+package store
+
+// Version is the newest version of commands and snapshots that this build writes and reads.
+const Version = 1

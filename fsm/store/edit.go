@@ -1,0 +1,104 @@
+package store
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// Edit is a task that Store.Change has opened for writing. It is valid until the change returns.
+type Edit struct{ Task }
+
+// Change has edit write to a task. It takes the task out of the state hash and of all counts before, and puts it back
+// as edit leaves it, unless edit has dropped it.
+func (s *Store) Change(t Task, edit func(Edit)) {
+	s.lift(t.h)
+	edit(Edit{t})
+	if s.tasks.Read(t.h).state != 0 {
+		s.land(t.h)
+	}
+}
+
+// write returns the task's progress for writing; a scheduled task gets one.
+func (e Edit) write() *progress { return e.s.progressOf(e.h) }
+
+// Begin gives a scheduled task what it needs from the moment it comes due.
+func (e Edit) Begin() { e.write() }
+
+// SetState moves a begun task to another state, in which no consumer has it yet, and takes the current number as its
+// revision.
+func (e Edit) SetState(to fsmpb.State) {
+	e.s.tasks.Write(e.h).state = uint8(to)
+	p := e.write()
+	p.revision, p.leased = e.s.Number, false
+}
+
+// Renew takes the current number as the begun task's revision.
+func (e Edit) Renew() { e.write().revision = e.s.Number }
+
+// SetOutcome keeps what a cancel answers.
+func (e Edit) SetOutcome(outcome fsmpb.CancelOutcome) { e.write().outcome = uint8(outcome) }
+
+// SetAttempts sets how many attempts of the current occurrence have begun.
+func (e Edit) SetAttempts(n uint32) { e.write().attempts = n }
+
+// WaitUntil puts the task into the wheel, or moves it there, under the current number.
+func (e Edit) WaitUntil(dueMs int64) { e.s.waitUntil(e.h, dueMs) }
+
+// StopWaiting takes the task out of the wheel.
+func (e Edit) StopWaiting() {
+	if e.record().waits {
+		e.s.wheel.Remove(e.h)
+		e.s.tasks.Write(e.h).waits = false
+	}
+}
+
+// Hasten makes a scheduled or retrying task due at an instant no later than its own.
+func (e Edit) Hasten(dueMs int64) {
+	if e.record().progress == 0 {
+		e.s.writeFirstOut(e.h)
+	}
+	e.WaitUntil(min(dueMs, e.WaitsUntilMs()))
+	if e.record().progress != 0 {
+		e.Renew()
+	}
+}
+
+// Reschedule puts the task back into the wheel as if nothing had begun.
+func (e Edit) Reschedule(fireAtMs int64) {
+	e.s.writeFirstOut(e.h)
+	e.LeaveList()
+	e.s.dropProgress(e.h)
+	e.s.tasks.Write(e.h).state = uint8(fsmpb.State_STATE_SCHEDULED)
+	e.WaitUntil(fireAtMs)
+}
+
+// Drop forgets the task altogether. Nothing of it can be read any more.
+func (e Edit) Drop() {
+	s := e.s
+	e.StopWaiting()
+	e.LeaveList()
+	s.dropKeys(e.h) // which may lean on the progress
+	s.dropProgress(e.h)
+	r := e.record()
+	at := s.PlaceOf(s.idOf(r))
+	s.index.Delete(at.slot, at.hash, e.h)
+	s.dropCold(r)
+	s.tasks.Free(e.h)
+}
+
+// progressOf returns a task's progress for writing; a scheduled task gets one.
+func (s *Store) progressOf(h handle) *progress {
+	r := s.tasks.Read(h)
+	if r.progress == 0 {
+		s.tasks.Write(h).progress = s.progress.Alloc()
+		s.progress.Write(r.progress).fireAt = r.Due()
+	}
+	return s.progress.Write(r.progress)
+}
+
+func (s *Store) dropProgress(h handle) {
+	r := s.tasks.Write(h)
+	if r.progress == 0 {
+		return
+	}
+	s.blobs.Free(s.progress.Read(r.progress).history)
+	s.progress.Free(r.progress)
+	r.progress = 0
+}

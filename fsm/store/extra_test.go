@@ -1,0 +1,103 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// What a task says is read back, whether it is shared or not, and its hash and size do not tell which.
+func TestExtraIsReadBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawExtra(t)
+		free, full := New(0), New(0)
+		full.fillManners()
+		var sums []uint64
+		for _, s := range []*Store{free, full} {
+			c := &cold{delay: NoDelay}
+			s.setExtra(c, e)
+			if got := s.extraOf(c); !proto.Equal(got, e) {
+				t.Fatalf("%v, not %v", got, e)
+			}
+			if c.manner != 0 && s == full || c.manner == 0 && s == free && hasManner(e) {
+				t.Errorf("manner %d", c.manner)
+			}
+			sums = append(sums, s.digestCold(&record{}, c), uint64(saidBytes(s.extraOf(c))))
+		}
+		if sums[0] != sums[2] || sums[1] != sums[3] {
+			t.Errorf("hashes and sizes %v", sums)
+		}
+	})
+}
+
+func (s *Store) fillManners() {
+	for i := range maxInterned {
+		s.manners.acquire(fmt.Sprint("manner ", i), func() *fsmpb.Extra { return noExtra })
+	}
+}
+
+func drawExtra(t *rapid.T) *fsmpb.Extra {
+	e := &fsmpb.Extra{
+		ContentType:    rapid.SampledFrom([]string{"", "text/plain"}).Draw(t, "content type"),
+		ExpiresAfterMs: rapid.SampledFrom([]int64{0, 1000}).Draw(t, "expires after"),
+		Traceparent:    rapid.SampledFrom([]string{"", "00-1-2-01"}).Draw(t, "traceparent"),
+	}
+	if rapid.Bool().Draw(t, "retry") {
+		e.Retry = &fsmpb.Retry{MaxAttempts: 3, DelaysMs: rapid.SliceOfN(rapid.Int64Range(1, 9), 0, 3).Draw(t, "delays")}
+	}
+	if rapid.Bool().Draw(t, "target") {
+		e.Target = &fsmpb.Target{Url: "http://a"}
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "labels") {
+		e.Labels = append(e.Labels, &fsmpb.Label{Name: fmt.Sprint(i), Value: rapid.String().Draw(t, "value")})
+	}
+	return e
+}
+
+// A manner is there as long as a task has it.
+func TestMannersAreLetGo(t *testing.T) {
+	s := New(0)
+	labelled := func(id string, labels ...*fsmpb.Label) {
+		t.Helper()
+		put(s, id, &fsmpb.Spec{Labels: labels})
+		if err := s.Audit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gold, iron := &fsmpb.Label{Name: "tier", Value: "gold"}, &fsmpb.Label{Name: "tier", Value: "iron"}
+	labelled("a", gold)
+	labelled("b", gold)
+	labelled("c", iron)
+	if n := len(s.manners.numbers); n != 2 {
+		t.Errorf("%d manners of three tasks", n)
+	}
+	labelled("a", iron)
+	labelled("b", iron)
+	if n := len(s.manners.numbers); n != 1 {
+		t.Errorf("%d manners when all are the same", n)
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		labelled(id)
+	}
+	if n := len(s.manners.numbers); n != 0 {
+		t.Errorf("%d manners when none is left", n)
+	}
+}
+
+// put makes a task, or replaces its content.
+func put(s *Store, id string, spec *fsmpb.Spec) {
+	s.Number++
+	content := Content{Spec: spec, Occurrence: s.Number, DelayMs: NoDelay}
+	if t := s.Find("", id); t.Exists() {
+		s.Change(t, func(e Edit) {
+			e.Rewrite(content)
+			e.Reschedule(99)
+		})
+		return
+	}
+	s.Add(s.PlaceOf("", id), "", id, nil, content, 99)
+}

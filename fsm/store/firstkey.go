@@ -1,0 +1,65 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// firstKey is the key of the call that made a task. It is kept in the task's cold blob for as long as the task is due
+// when that call said and remembers it first: all else that is remembered of the call, the task says itself. So most
+// tasks have no second blob, and their key takes its two hashes and nothing else. The zero firstKey is none.
+type firstKey struct {
+	hash, call uint64
+	kept       bool
+}
+
+// firstKeyOf is that of a call; nil: it has none.
+func firstKeyOf(key *fsmpb.Key) firstKey {
+	if key == nil {
+		return firstKey{}
+	}
+	return firstKey{hash: key.Hash, call: key.Call, kept: true}
+}
+
+// appendTo writes an occurrence with a bit that says whether a key follows, and the key.
+func (k firstKey) appendTo(b []byte, occurrence uint64) []byte {
+	if !k.kept {
+		return binary.AppendUvarint(b, occurrence<<1)
+	}
+	b = binary.AppendUvarint(b, occurrence<<1|1)
+	b = binary.LittleEndian.AppendUint64(b, k.hash)
+	return binary.LittleEndian.AppendUint64(b, k.call)
+}
+
+func readFirstKey(in *coldReader) (occurrence uint64, k firstKey) {
+	v := in.uvarint()
+	if v&1 != 0 {
+		k = firstKey{
+			hash: binary.LittleEndian.Uint64(in.rest), call: binary.LittleEndian.Uint64(in.rest[8:]), kept: true,
+		}
+		in.rest = in.rest[rememberedKeySize:]
+	}
+	return v >> 1, k
+}
+
+// appendFirst appends what the task of this head, due at fireAt, remembers of the call that made it, if its key is
+// here.
+func (c *coldHead) appendFirst(keys []remembered, fireAt int64) []remembered {
+	if !c.first.kept {
+		return keys
+	}
+	return append(keys, remembered{
+		hash: c.first.hash, call: c.first.call, code: fsmpb.Code_CODE_CREATED, state: fsmpb.State_STATE_SCHEDULED,
+		revision: c.occurrence, fireAt: fireAt, created: c.created,
+	})
+}
+
+// takeFirst puts a key here, if a task of this head that is due at fireAt says all else that is remembered with it.
+func (c *coldHead) takeFirst(k *remembered, fireAt int64) {
+	c.first = firstKey{hash: k.hash, call: k.call, kept: true}
+	var room [1]remembered
+	if c.appendFirst(room[:0], fireAt)[0] != *k {
+		c.first = firstKey{}
+	}
+}

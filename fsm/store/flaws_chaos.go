@@ -1,0 +1,15 @@
+//go:build chaos
+
+package store
+
+import (
+	"github.com/belfryhq/belfry/fsm/flaw"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// flawChangesWebhookID gives each attempt of a task a webhook id of its own.
+func flawChangesWebhookID(s *Store, t *fsmpb.Task) {
+	if flaw.TwoIDs.On() {
+		t.WebhookId = s.WebhookID(t.Fence)
+	}
+}

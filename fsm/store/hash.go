@@ -1,0 +1,248 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// The state hash is a sum, modulo 2^64, of three hashes a task: its record and progress, its blob, its remembered keys.
+// A change takes the old one out (lift) and puts the new one in (land), so that keeping it costs what the change costs
+// and no order of tasks enters into it. It finds replicas that went apart, not forgers.
+
+// Hash returns the state hash: the tasks' sum with the state that belongs to the shard as a whole.
+func (s *Store) Hash() uint64 {
+	d := digester{}
+	d.uint(s.sum)
+	d.uint(s.Number)
+	d.int(s.NowMs)
+	d.int(s.wheel.Position())
+	d.uint(s.Origin)
+	d.int(s.TombstoneBound)
+	d.int(s.HorizonMs)
+	d.int(s.KeepDoneMs)
+	if s.queues.rules > 0 {
+		d.uint(s.rulesSum)
+	}
+	return d.sum()
+}
+
+// lift takes a task's record out of the state hash and of the counts, before it is changed.
+func (s *Store) lift(h handle) {
+	s.sum -= s.digest(h)
+	s.tally(s.tasks.Read(h), -1)
+}
+
+// land puts it back, changed.
+func (s *Store) land(h handle) {
+	s.sum += s.digest(h)
+	s.tally(s.tasks.Read(h), 1)
+}
+
+// digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
+func (s *Store) digest(h handle) uint64 {
+	r := s.tasks.Read(h)
+	d := digester{}
+	d.uint(s.idDigest(r))
+	d.uint(uint64(r.state))
+	if r.waits {
+		d.int(r.Due())
+		d.uint(r.Seq())
+	}
+	if r.progress != 0 {
+		p := s.progress.Read(r.progress)
+		d.int(p.fireAt)
+		d.uint(p.revision)
+		d.uint(p.fence)
+		d.int(p.order)
+		d.uint(uint64(p.attempts))
+		d.uint(uint64(p.outcome))
+		d.history(s.blob(p.history))
+		if p.leased {
+			d.bool(true)
+		}
+	}
+	return d.sum()
+}
+
+// idDigest is the same for the same namespace and id everywhere.
+func (s *Store) idDigest(r *record) uint64 {
+	d := digester{}
+	if r.idLen != 0 {
+		d.string(task.DefaultNamespace)
+		d.bytes(r.id[:r.idLen])
+	} else {
+		namespace, id := s.idOf(r)
+		d.string(namespace)
+		d.string(id)
+	}
+	return d.sum()
+}
+
+// digestCold hashes what a blob says, shared values included by content.
+func (s *Store) digestCold(r *record, c *cold) uint64 {
+	d := digester{}
+	if c.id != "" {
+		d.string(c.namespace)
+		d.string(c.id)
+	} else {
+		d.bytes(r.id[:r.idLen])
+	}
+	d.int(c.created)
+	d.uint(c.occurrence)
+	d.int(c.delay)
+	d.bool(c.asBytes)
+	d.uint(xxhash.Sum64(c.payload))
+	extra := s.extraOf(c)
+	d.string(s.queues.at(c.queue).name)
+	if t := s.targetOf(c, extra); t != nil {
+		d.target(t)
+	}
+	if hasManner(extra) || extra.Traceparent != "" {
+		d.extra(extra)
+	}
+	return d.sum()
+}
+
+func (s *Store) digestKeys(r *record, keys []remembered) uint64 {
+	d := digester{}
+	d.uint(s.idDigest(r))
+	for i := range keys {
+		k := &keys[i]
+		d.uint(k.hash)
+		d.uint(k.call)
+		d.uint(uint64(k.code))
+		d.uint(k.revision)
+		d.uint(uint64(k.previous))
+		d.uint(uint64(k.outcome))
+		d.uint(uint64(k.state))
+		d.uint(uint64(k.attempts))
+		d.int(k.fireAt)
+		d.int(k.created)
+		d.uint(k.occurrence)
+		d.int(k.next)
+		d.string(k.lastError)
+		if k.unchanged {
+			d.uint(1)
+		}
+	}
+	return d.sum()
+}
+
+func (s *Store) blob(ref slab.Ref) []byte {
+	return s.blobs.Get(ref)
+}
+
+// digester hashes fields one after another. Most digests fit the buffer and are hashed in one go.
+type digester struct {
+	buf [256]byte
+	n   int
+	d   xxhash.Digest
+	big bool // buf has been flushed into d
+}
+
+func (d *digester) room(n int) {
+	if d.n+n <= len(d.buf) {
+		return
+	}
+	d.flush()
+}
+
+func (d *digester) flush() {
+	if !d.big {
+		d.d.Reset()
+		d.big = true
+	}
+	_, _ = d.d.Write(d.buf[:d.n]) // never fails
+	d.n = 0
+}
+
+func (d *digester) uint(v uint64) {
+	d.room(8)
+	binary.LittleEndian.PutUint64(d.buf[d.n:], v)
+	d.n += 8
+}
+
+func (d *digester) int(v int64) { d.uint(uint64(v)) }
+
+func (d *digester) bool(v bool) {
+	if v {
+		d.uint(1)
+	} else {
+		d.uint(0)
+	}
+}
+
+func (d *digester) bytes(b []byte) { sized(d, b) }
+
+func (d *digester) string(v string) { sized(d, v) }
+
+// sized hashes a length and that many bytes.
+func sized[T string | []byte](d *digester, v T) {
+	d.uint(uint64(len(v)))
+	for len(v) > 0 {
+		d.room(1)
+		k := copy(d.buf[d.n:], v)
+		d.n += k
+		v = v[k:]
+	}
+}
+
+func (d *digester) target(t *fsmpb.Target) {
+	d.string(t.Url)
+	d.int(t.TimeoutMs)
+	for _, h := range t.Headers {
+		d.string(h.Name)
+		d.string(h.Value)
+	}
+}
+
+func (d *digester) extra(e *fsmpb.Extra) {
+	d.string(e.ContentType)
+	d.uint(uint64(e.Retry.GetMaxAttempts()))
+	d.int(e.Retry.GetMinBackoffMs())
+	d.int(e.Retry.GetMaxBackoffMs())
+	if delays := e.Retry.GetDelaysMs(); len(delays) > 0 {
+		d.int(-int64(len(delays))) // no other number is negative here
+		for _, ms := range delays {
+			d.int(ms)
+		}
+	}
+	d.int(e.ExpiresAfterMs)
+	d.string(e.Traceparent)
+	for _, l := range e.Labels {
+		d.string(l.Name)
+		d.string(l.Value)
+	}
+}
+
+// history hashes a history's blob, nil for none. What only some tasks have is left out of the others' hash, which is so
+// what it was before there was such a thing.
+func (d *digester) history(b []byte) {
+	if len(b) == 0 {
+		d.bytes(nil)
+		return
+	}
+	own, n, in := openHistory(b)
+	d.bytes(own)
+	for range n {
+		d.uint(in.uvarint())
+		d.uint(in.uvarint())
+		d.int(in.varint())
+		d.int(in.varint())
+		d.bytes(in.sized())
+		d.bytes(in.sized())
+	}
+}
+
+func (d *digester) sum() uint64 {
+	if !d.big {
+		return xxhash.Sum64(d.buf[:d.n])
+	}
+	d.flush()
+	return d.d.Sum64()
+}

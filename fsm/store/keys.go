@@ -1,0 +1,165 @@
+package store
+
+import (
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// keysRemembered is how many of the last keyed calls that changed a task can be repeated. Calls that found nothing to
+// change, such as a cancel of a task that has fired, are remembered where there is room beside them.
+const keysRemembered = 2
+
+// Recall returns what the task remembers of the call with this key, nil for nothing.
+func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
+	if t.h == 0 || key == nil {
+		return nil
+	}
+	var kept [keysRemembered]remembered
+	for _, k := range t.s.keysOf(kept[:0], t.record()) {
+		if k.hash == key.Hash {
+			message := &keyMessage{}
+			k.fill(&message.remembered, &message.key)
+			return &message.remembered
+		}
+	}
+	return nil
+}
+
+// Remember keeps a key with the result of its call, after the call.
+func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
+	if key == nil || t.h == 0 {
+		return
+	}
+	r := t.record()
+	c := s.headOf(r)
+	if c.first.kept && c.occurrence == s.Number {
+		return // the call has made the task, which has its key already
+	}
+	var kept [keysRemembered + 1]remembered
+	unchanged := result.Revision != s.Number
+	keys, ok := roomForKey(s.keysOf(kept[:0], r), unchanged)
+	if !ok {
+		return
+	}
+	k := remembered{
+		hash: key.Hash, call: key.Call, unchanged: unchanged,
+		code:     result.Code,
+		revision: result.Revision,
+		previous: result.Previous,
+		outcome:  result.Outcome,
+		state:    fsmpb.State(r.state),
+		fireAt:   s.fireAtOf(r),
+		created:  c.created,
+	}
+	if c.occurrence != result.Revision {
+		k.occurrence = c.occurrence
+	}
+	if r.progress != 0 && result.Outcome == 0 {
+		s.rememberProgress(&k, r)
+	}
+	s.setKeys(t.h, append(keys, k))
+}
+
+// roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first,
+// and another of those pushes out no call that did.
+func roomForKey(keys []remembered, unchanged bool) (_ []remembered, ok bool) {
+	if len(keys) < keysRemembered {
+		return keys, true
+	}
+	oldest := slices.IndexFunc(keys, func(k remembered) bool { return k.unchanged })
+	if oldest < 0 {
+		if unchanged {
+			return keys, false
+		}
+		oldest = 0
+	}
+	return slices.Delete(keys, oldest, oldest+1), true
+}
+
+func (s *Store) rememberProgress(k *remembered, r *record) {
+	p := s.progress.Read(r.progress)
+	h := readHistory(s.blob(p.history))
+	k.attempts, k.lastError = p.attempts, h.lastError
+	if r.is(fsmpb.State_STATE_RETRYING) {
+		k.next = r.Due()
+	}
+}
+
+// setKeys replaces what a task remembers.
+func (s *Store) setKeys(h handle, keys []remembered) {
+	s.subtractKeys(h)
+	s.putKeys(h, keys)
+	s.addKeys(h)
+}
+
+// putKeys writes what a task remembers in place of what is written. A first key that is in the cold blob stays there,
+// or goes.
+func (s *Store) putKeys(h handle, keys []remembered) {
+	r := s.tasks.Write(h)
+	c := s.headOf(r)
+	var kept [1]remembered
+	switch first := c.appendFirst(kept[:0], s.fireAtOf(r)); {
+	case len(first) == 0:
+	case len(keys) > 0 && keys[0] == first[0]:
+		keys = keys[1:]
+	default:
+		s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
+	}
+	s.blobs.Free(r.keys)
+	s.scratch = s.scratch[:0]
+	for i := range keys {
+		s.scratch = keys[i].appendTo(s.scratch, &c)
+	}
+	r.keys = s.blobs.Put(s.scratch)
+}
+
+// writeFirstOut takes the first key out of the cold blob. It is to be called before the task's instant changes.
+func (s *Store) writeFirstOut(h handle) {
+	r := s.tasks.Read(h)
+	if !s.headOf(r).first.kept {
+		return
+	}
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
+	s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
+	s.putKeys(h, keys)
+}
+
+// dropKeys forgets what a task remembers, but for a first key in its cold blob, which goes with that.
+func (s *Store) dropKeys(h handle) {
+	s.subtractKeys(h)
+	if r := s.tasks.Write(h); r.keys != 0 {
+		s.blobs.Free(r.keys)
+		r.keys = 0
+	}
+}
+
+// addKeys adds what a task remembers to the state hash.
+func (s *Store) addKeys(h handle) { s.sum += s.keysDigest(h) }
+
+// subtractKeys takes it out.
+func (s *Store) subtractKeys(h handle) { s.sum -= s.keysDigest(h) }
+
+// keysDigest is 0 if a task remembers nothing.
+func (s *Store) keysDigest(h handle) uint64 {
+	r := s.tasks.Read(h)
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
+	if len(keys) == 0 {
+		return 0
+	}
+	return s.digestKeys(r, keys)
+}
+
+// keysOf appends what a task remembers to keys.
+func (s *Store) keysOf(keys []remembered, r *record) []remembered {
+	c := s.headOf(r)
+	return readKeys(c.appendFirst(keys, s.fireAtOf(r)), s.blobs.Get(r.keys), &c)
+}
+
+// headOf is all that keys need of a task's cold blob.
+func (s *Store) headOf(r *record) coldHead {
+	h, _ := readHead(s.blobs.Get(r.cold))
+	return h
+}

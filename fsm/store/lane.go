@@ -1,0 +1,172 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Lane is the line before one receiver. A due task is in exactly one of its two lists. It is open as long as it has a
+// task, and valid until the entry ends that leaves it empty.
+type Lane struct {
+	task.Lane
+	number  uint32 // its own, in lanes
+	queue   *queue // it counts as a use of it
+	ready   list
+	firing  list
+	touched bool // it is in lanes.touched
+
+	overdue   int64 // when its first ready task was due; valid while it is in its queue's heap
+	waitingAt int   // its place in that heap, from 1 on; 0: it has no ready task
+}
+
+// Rule returns the rule of the lane's queue, which is never nil and to be read only.
+func (l *Lane) Rule() *fsmpb.QueueRule { return l.queue.rule }
+
+// Pulled reports whether the lane's tasks wait for consumers; otherwise they are pushed to a target.
+func (l *Lane) Pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
+
+// Ready returns how many tasks wait for a grant.
+func (l *Lane) Ready() int { return l.ready.len }
+
+// Firing returns how many tasks have a grant.
+func (l *Lane) Firing() int { return l.firing.len }
+
+func (l *Lane) load() task.LaneLoad {
+	return task.LaneLoad{Lane: l.Lane, Ready: l.ready.len, Firing: l.firing.len, Pulled: l.Pulled()}
+}
+
+// lanes holds the lanes that have a task in them. Number 0 is none.
+type lanes struct {
+	numbered[task.Lane, Lane]
+	touched []*Lane // whose lists this entry has changed, and which may be empty by now
+}
+
+func newLanes() lanes { return lanes{numbered: newNumbered[task.Lane, Lane](nil)} }
+
+// touch notes that the entry has changed a lane.
+func (ls *lanes) touch(l *Lane) {
+	if !l.touched {
+		l.touched = true
+		ls.touched = append(ls.touched, l)
+	}
+}
+
+// Lane returns an open lane, nil for none.
+func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
+
+// FirstReady returns the task that has waited longest in a lane, which must have one.
+func (s *Store) FirstReady(l *Lane) Task { return Task{s, l.ready.head} }
+
+// OpenLane returns the lane that the task is delivered through.
+func (e Edit) OpenLane() *Lane { return e.s.openLane(e.record()) }
+
+func (s *Store) openLane(r *record) *Lane {
+	c := readCold(s.blobs.Get(r.cold))
+	q := s.queues.at(c.queue)
+	name := task.Lane{Namespace: q.namespace, Queue: q.name, Destination: s.destinationOf(&c, s.extraOf(&c))}
+	if l := s.lanes.find(name); l != nil {
+		return l
+	}
+	s.queues.acquire(q.queueKey)
+	l := &Lane{Lane: name, queue: q}
+	l.number = s.lanes.add(name, l)
+	return l
+}
+
+// Wait puts the task at the end of a lane's ready list.
+func (e Edit) Wait(l *Lane) {
+	e.write().lane = l.number
+	l.ready.pushBack(e.s.links(), e.h, int64(e.s.Number))
+	e.s.lanes.touch(l)
+}
+
+// WaitFirst puts the task before all others of its lane, where it was firing.
+func (e Edit) WaitFirst() {
+	l := e.Lane()
+	l.firing.remove(e.s.links(), e.h)
+	l.ready.pushFront(e.s.links(), e.h, int64(e.s.Number))
+	e.s.lanes.touch(l)
+}
+
+// Fire puts the task, which is in no list, into a lane's firing list.
+func (e Edit) Fire(l *Lane) {
+	e.write().lane = l.number
+	e.s.lanes.touch(l)
+	l.firing.pushBack(e.s.links(), e.h, int64(e.s.Number))
+}
+
+// LeaveList takes the task out of its lane's list or out of the tombstones.
+func (e Edit) LeaveList() {
+	s, r := e.s, e.record()
+	if r.progress == 0 {
+		return
+	}
+	p := s.progress.Read(r.progress)
+	switch {
+	case p.lane != 0:
+		l := s.lanes.at(p.lane)
+		if r.is(fsmpb.State_STATE_READY) {
+			l.ready.remove(s.links(), e.h)
+		} else {
+			l.firing.remove(s.links(), e.h)
+		}
+		s.progress.Write(r.progress).lane = 0
+		s.lanes.touch(l)
+	case p.size != 0:
+		s.tombstones.remove(s.links(), e.h)
+		s.tombstoneBytes -= int64(p.size)
+		s.progress.Write(r.progress).size = 0
+	}
+}
+
+// SettleLanes ends an entry: lanes that it left empty are closed, for there may have been as many as there are
+// receivers. It returns what the lanes that the entry has changed hold now, if that is wanted.
+func (s *Store) SettleLanes(full bool) []task.LaneLoad {
+	var loads []task.LaneLoad
+	for i, l := range s.lanes.touched {
+		s.lanes.touched[i] = nil
+		l.touched = false
+		if full {
+			loads = append(loads, l.load())
+		}
+		l.queue.waiting.place(l, s.links())
+		if l.ready.len+l.firing.len == 0 {
+			s.lanes.remove(l.Lane)
+			s.queues.release(l.queue)
+		}
+	}
+	s.lanes.touched = s.lanes.touched[:0]
+	return loads
+}
+
+// Loads returns what every open lane holds, in no particular order.
+func (s *Store) Loads() []task.LaneLoad {
+	loads := make([]task.LaneLoad, 0, len(s.lanes.numbers))
+	for _, l := range s.lanes.values {
+		if l != nil {
+			loads = append(loads, l.load())
+		}
+	}
+	return loads
+}
+
+// PushedGrants returns the tasks with an attempt under way that no consumer has, in the order in which the attempts
+// began. The order of the lanes themselves differs between replicas.
+func (s *Store) PushedGrants() []Task {
+	var firing []Task
+	for _, l := range s.lanes.values {
+		if l == nil {
+			continue
+		}
+		for h := l.firing.head; h != 0; h = s.links().read(h).next {
+			if t := (Task{s, h}); !t.Leased() {
+				firing = append(firing, t)
+			}
+		}
+	}
+	slices.SortFunc(firing, func(a, b Task) int { return cmp.Compare(a.read().order, b.read().order) })
+	return firing
+}

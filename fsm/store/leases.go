@@ -1,0 +1,61 @@
+package store
+
+import "github.com/belfryhq/belfry/fsm/task"
+
+// leasesKept is how many leases a replica remembers: those that the busiest shard gives in a second or so.
+const leasesKept = 4096
+
+// lease is a lease that was given. Its fence tells whether it is still the task's.
+type lease struct {
+	fence  uint64
+	task   handle
+	holder uint32
+}
+
+// leaseRing holds the last leases whose holder is known. It has no influence on what commands do, and is in no
+// snapshot: a replica that restored one knows the leases since.
+type leaseRing struct {
+	leases []lease
+	next   int // the oldest, once there are as many as are kept
+}
+
+func (r *leaseRing) note(l lease) {
+	switch {
+	case l.holder == 0:
+	case len(r.leases) < leasesKept:
+		r.leases = append(r.leases, l)
+	default:
+		r.leases[r.next] = l
+		r.next = (r.next + 1) % leasesKept
+	}
+}
+
+// Grant gives the firing task the current number as its fence and revision.
+func (e Edit) Grant() {
+	p := e.write()
+	p.fence, p.revision = e.s.Number, e.s.Number
+}
+
+// Lease says that a consumer has the task by the current grant: holder is the boot number of its node, 0 if unknown.
+func (e Edit) Lease(holder uint32) {
+	e.write().leased = true
+	e.s.leases.note(lease{fence: e.Fence(), task: e.h, holder: holder})
+}
+
+// LiveLeases returns the leases of the last few thousand that have neither been settled nor ended, the earliest first.
+// Their start and tag are not known any more.
+func (s *Store) LiveLeases() []task.LiveLease {
+	var live []task.LiveLease
+	for i := range s.leases.leases {
+		l := s.leases.leases[(s.leases.next+i)%len(s.leases.leases)]
+		t := Task{s, l.task} // of the lease, or another one by now, or none
+		if !t.Leased() || t.Fence() != l.fence {
+			continue
+		}
+		namespace, id := t.ID()
+		live = append(live, task.LiveLease{Holder: l.holder, Grant: task.Grant{
+			Namespace: namespace, ID: id, Fence: l.fence, Occurrence: t.Occurrence(), Lane: t.Lane().Lane,
+		}})
+	}
+	return live
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// How much one page looks at, and how much payload it copies and one more task's, so that it holds no lock for long.
+const (
+	listWork  = 4096    // tasks
+	listBytes = 1 << 20 // of payloads
+)
+
+// List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. Slots without a task in
+// the wanted states are not looked at. A page may be short, or empty, and still have more after it.
+func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
+	page := &fsmpb.ListPage{}
+	after, looked, copied := q.AfterId, 0, 0
+	for slot := q.Slot; slot < end; slot++ {
+		if looked >= listWork {
+			page.More, page.Slot = true, slot
+			return page
+		}
+		if !s.slots.mayHold(slot, q.States) {
+			after = ""
+			looked++
+			continue
+		}
+		looked += s.index.SlotLen(slot)
+		if s.listSlot(slot, after, q, page, &copied) {
+			return page
+		}
+		after = ""
+	}
+	return page
+}
+
+// listSlot adds a slot's tasks to the page; true if the page is full, its cursor set. It counts the bytes copied.
+func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int) bool {
+	type found struct {
+		id string
+		Task
+	}
+	var tasks []found
+	wanted := task.CanonicalNamespace(q.Namespace)
+	for h := range s.index.Each(slot) {
+		t := Task{s, h}
+		namespace, id := t.ID()
+		if namespace == wanted && id > after && strings.HasPrefix(id, q.Prefix) && t.matches(q) {
+			tasks = append(tasks, found{id, t})
+		}
+	}
+	slices.SortFunc(tasks, func(a, b found) int { return strings.Compare(a.id, b.id) })
+	for _, t := range tasks {
+		if uint32(len(page.Tasks)) >= q.Limit || *copied >= listBytes {
+			page.More, page.Slot, page.AfterId = true, slot, after
+			return true
+		}
+		task := t.View(q.IncludePayload)
+		page.Tasks = append(page.Tasks, task)
+		*copied += len(task.Spec.Payload)
+		after = t.id
+	}
+	return false
+}
+
+// matches reports whether the task passes the filters other than those on its id.
+func (t Task) matches(q *fsmpb.ListQuery) bool {
+	if len(q.States) > 0 && !slices.Contains(q.States, t.State()) {
+		return false
+	}
+	if q.DueBeforeMs != 0 && t.FireAtMs() >= q.DueBeforeMs {
+		return false
+	}
+	if q.Queue == "" && len(q.Labels) == 0 {
+		return true
+	}
+	if q.Queue != "" && t.s.queueOf(t.record()).name != q.Queue {
+		return false
+	}
+	c := t.cold()
+	extra := t.s.extraOf(&c)
+	for _, want := range q.Labels {
+		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool {
+			return l.Name == want.Name && l.Value == want.Value
+		}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,59 @@
+package store
+
+import (
+	"hash/maphash"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// Place is where the index has an id.
+type Place struct {
+	slot uint32
+	hash uint64
+}
+
+// PlaceOf returns the place of an id.
+func (s *Store) PlaceOf(namespace, id string) Place {
+	return Place{slot: task.Slot(namespace, id), hash: s.indexHash(namespace, id)}
+}
+
+func (s *Store) indexHash(namespace, id string) uint64 {
+	if isDefaultNamespace(namespace) {
+		return maphash.String(s.seed, id)
+	}
+	var h maphash.Hash
+	h.SetSeed(s.seed)
+	_, _ = h.WriteString(namespace) // never fails
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(id)
+	return h.Sum64()
+}
+
+// Locate returns the places of all commands of an entry, and has the processor fetch what they will look at first:
+// index, record and blob of tasks that lie anywhere in memory. One after the other, each would wait for it alone.
+func (s *Store) Locate(commands []*fsmpb.Command) []Place {
+	s.places = s.places[:0]
+	for _, c := range commands {
+		s.places = append(s.places, s.PlaceOf(c.Namespace, c.Id))
+	}
+	for _, at := range s.places {
+		s.fetched += s.index.Fetch(at.slot, at.hash)
+	}
+	s.found = s.found[:0]
+	for _, at := range s.places {
+		probe := s.index.Probe(at.slot, at.hash)
+		s.found = append(s.found, probe.Next())
+	}
+	for _, h := range s.found {
+		if h != 0 {
+			s.fetched += uint64(s.tasks.Read(h).state)
+		}
+	}
+	for _, h := range s.found {
+		if h != 0 {
+			s.fetched += uint64(s.blobs.Get(s.tasks.Read(h).cold)[0])
+		}
+	}
+	return s.places
+}

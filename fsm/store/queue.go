@@ -1,0 +1,96 @@
+package store
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// queueKey names a queue.
+type queueKey struct{ namespace, name string }
+
+// queue is what the machine knows of one queue. It is there as long as a task, a lane or a rule of it is.
+type queue struct {
+	queueKey // never changes
+
+	number uint32           // its own, in queues
+	uses   int              // by tasks, lanes and its rule
+	rule   *fsmpb.QueueRule // noRule if there is none; never nil, never written to
+
+	tasks   byState
+	leased  int  // of those that are firing
+	dues    dues // of those that are scheduled or retrying
+	waiting laneHeap
+}
+
+// queues holds the queues in use. Number 0 is the default queue of the default namespace, and always there.
+type queues struct {
+	numbered[queueKey, queue]
+	rules int // how many have one
+}
+
+func newQueues() queues {
+	q := &queue{queueKey: queueKey{task.DefaultNamespace, task.DefaultQueue}, uses: 1, rule: noRule}
+	qs := queues{numbered: newNumbered[queueKey](q)}
+	qs.numbers[q.queueKey] = 0
+	return qs
+}
+
+func keyOfQueue(namespace, name string) queueKey {
+	if name == "" {
+		name = task.DefaultQueue
+	}
+	return queueKey{task.CanonicalNamespace(namespace), name}
+}
+
+// acquire counts one more use of a queue, which is made if it is new.
+func (qs *queues) acquire(key queueKey) *queue {
+	q := qs.find(key)
+	if q == nil {
+		q = &queue{queueKey: queueKey{strings.Clone(key.namespace), strings.Clone(key.name)}, rule: noRule}
+		q.number = qs.add(q.queueKey, q)
+	}
+	q.uses++
+	return q
+}
+
+// release counts one use less.
+func (qs *queues) release(q *queue) {
+	if q.uses--; q.uses == 0 {
+		qs.remove(q.queueKey)
+	}
+}
+
+// queueOf returns the queue of a task.
+func (s *Store) queueOf(r *record) *queue { return s.queues.at(coldQueue(s.blobs.Get(r.cold))) }
+
+// Queues returns the names of the queues of a namespace that hold a task, tombstones included, or have a rule, sorted.
+func (s *Store) Queues(namespace string) []string {
+	namespace = task.CanonicalNamespace(namespace)
+	var names []string
+	for _, q := range s.queues.values {
+		if q != nil && q.namespace == namespace && (q.rule != noRule || q.holds()) {
+			names = append(names, q.name)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	return names
+}
+
+// holds tells whether the queue has a task, tombstones included.
+func (q *queue) holds() bool {
+	for _, n := range q.tasks {
+		if n > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// bytes is about what the queues hold, their names and smallest counters included.
+func (qs *queues) bytes() int64 {
+	const each = 800
+	return int64(len(qs.numbers)) * each
+}

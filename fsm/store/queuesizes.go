@@ -1,0 +1,37 @@
+package store
+
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// QueueSizes returns the sizes of the queues with a live task among those numbered from first on, limit numbers at
+// most. It reports whether there are more after them.
+func (s *Store) QueueSizes(first, limit int) (sizes []task.QueueSize, more bool) {
+	list := s.queues.values
+	end := min(first+limit, len(list))
+	for _, q := range list[min(first, end):end] {
+		if q == nil {
+			continue
+		}
+		if size := q.size(); size.Live() > 0 {
+			sizes = append(sizes, size)
+		}
+	}
+	return sizes, end < len(list)
+}
+
+func (q *queue) size() task.QueueSize {
+	of := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
+	size := task.QueueSize{
+		Namespace: q.namespace, Queue: q.name,
+		Pending:  of(fsmpb.State_STATE_SCHEDULED) + of(fsmpb.State_STATE_RETRYING),
+		Ready:    of(fsmpb.State_STATE_READY),
+		InFlight: of(fsmpb.State_STATE_FIRING),
+		Dead:     of(fsmpb.State_STATE_DEAD),
+	}
+	if len(q.waiting) > 0 {
+		size.OldestOverdueMs = q.waiting[0].overdue
+	}
+	return size
+}

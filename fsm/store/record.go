@@ -1,0 +1,56 @@
+package store
+
+import (
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/wheel"
+)
+
+// handle addresses a record in the task slab. It differs between replicas and never leaves this package.
+type handle = uint32
+
+const inlineIDBytes = 24
+
+// record is the hot part of a task: one cache line. The zero record is a free one.
+type record struct {
+	wheel.Node
+	cold     slab.Ref // everything a caller said about the task: see cold
+	keys     slab.Ref // what it remembers beside what cold says: see remembered; 0: nothing
+	progress uint32   // the progress record; 0 while the task is scheduled
+	state    uint8    // fsmpb.State
+	idLen    uint8    // bytes of id inline; 0: the cold blob has the id
+	waits    bool     // it is in the wheel, or has this instant been taken out of it
+	_        byte
+	id       [inlineIDBytes]byte
+}
+
+func (r *record) is(s fsmpb.State) bool { return r.state == uint8(s) }
+
+// progress is what a task needs from the moment it comes due.
+type progress struct {
+	fireAt   int64
+	revision uint64
+	fence    uint64 // of the current or last grant; 0 before the first
+	order    int64  // place in its list; rises from head to tail
+	lane     uint32 // 0 for tombstones
+	next     handle // in the lane's ready or firing list, or among the tombstones
+	prev     handle
+	attempts uint32   // begun in this occurrence
+	history  slab.Ref // 0: no attempt has ended, and there is no last error
+	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
+	leased   bool     // a consumer has it; only while firing
+	_        [2]byte
+	size     uint32 // bytes of a tombstone, counted against the bound; 0: not counted
+	_        [4]byte
+}
+
+// IsTombstone reports whether a task in this state has ended.
+func IsTombstone(s fsmpb.State) bool {
+	return s == fsmpb.State_STATE_DELIVERED || s == fsmpb.State_STATE_DEAD || s == fsmpb.State_STATE_CANCELLED
+}
+
+// nodes lets the wheel reach its nodes inside the records.
+type nodes struct{ tasks *slab.Pages[record] }
+
+func (n nodes) Read(h wheel.Handle) *wheel.Node  { return &n.tasks.Read(h).Node }
+func (n nodes) Write(h wheel.Handle) *wheel.Node { return &n.tasks.Write(h).Node }

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"encoding/binary"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// remembered is a keyed call with what it answered: see fsmpb.RememberedKey. A task's keys, but for a firstKey, lie in
+// one blob, one behind the other, whose encoding lives and dies with the process like that of cold. Each is written
+// beside what the cold blob says already.
+type remembered struct {
+	hash, call      uint64
+	code            fsmpb.Code
+	previous, state fsmpb.State
+	outcome         fsmpb.CancelOutcome
+	attempts        uint32
+	revision        uint64
+	occurrence      uint64 // 0: the revision
+	fireAt, created int64
+	next            int64
+	lastError       string
+	unchanged       bool // the call changed nothing
+}
+
+const (
+	keySchedules      = 1 << iota // it made the task: no codes follow
+	keyOwnRevision                // revision follows: it is not the occurrence of the cold blob
+	keyOccurrence                 // occurrence is the cold blob's
+	keyOwnOccurrence              // occurrence follows
+	keyOwnCreated                 // created follows: it is not the cold blob's
+	keyAttempts                   // attempts follow
+	keyNext                       // next follows
+	keyLastError                  // lastError follows
+	rememberedKeySize = 16
+
+	keyUnchanged = 0x80 // in the byte of the code
+)
+
+// appendTo writes k beside the head of the task's cold blob: flags, hash, call, fireAt, the parts that the flags name.
+func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
+	at := len(b)
+	b = append(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, k.hash)
+	b = binary.LittleEndian.AppendUint64(b, k.call)
+	b = binary.AppendVarint(b, k.fireAt-k.created)
+	flags := byte(0)
+	if k.schedules() {
+		flags |= keySchedules
+	} else {
+		code := byte(k.code)
+		if k.unchanged {
+			code |= keyUnchanged
+		}
+		b = append(b, code, byte(k.previous), byte(k.state), byte(k.outcome))
+	}
+	if k.revision != c.occurrence {
+		flags |= keyOwnRevision
+		b = binary.AppendUvarint(b, k.revision)
+	}
+	switch k.occurrence {
+	case 0:
+	case c.occurrence:
+		flags |= keyOccurrence
+	default:
+		flags |= keyOwnOccurrence
+		b = binary.AppendUvarint(b, k.occurrence)
+	}
+	if k.created != c.created {
+		flags |= keyOwnCreated
+		b = binary.AppendVarint(b, k.created)
+	}
+	if k.attempts > 0 {
+		flags |= keyAttempts
+		b = binary.AppendUvarint(b, uint64(k.attempts))
+	}
+	if k.next != 0 {
+		flags |= keyNext
+		b = binary.AppendVarint(b, k.next)
+	}
+	if k.lastError != "" {
+		flags |= keyLastError
+		b = appendSized(b, k.lastError)
+	}
+	b[at] = flags
+	return b
+}
+
+// schedules tells whether k's codes are those of a call that made a task where none was.
+func (k *remembered) schedules() bool {
+	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED &&
+		k.outcome == 0 && !k.unchanged
+}
+
+// readKeys appends the keys of a blob to keys; nil holds none. c is the head that they were written beside.
+func readKeys(keys []remembered, b []byte, c *coldHead) []remembered {
+	for in := (coldReader{b}); len(in.rest) > 0; {
+		keys = append(keys, readRemembered(&in, c))
+	}
+	return keys
+}
+
+func readRemembered(in *coldReader, c *coldHead) remembered {
+	flags := in.rest[0]
+	k := remembered{
+		hash: binary.LittleEndian.Uint64(in.rest[1:]), call: binary.LittleEndian.Uint64(in.rest[9:]),
+		code: fsmpb.Code_CODE_CREATED, state: fsmpb.State_STATE_SCHEDULED, revision: c.occurrence, created: c.created,
+	}
+	in.rest = in.rest[1+rememberedKeySize:]
+	wait := in.varint()
+	if flags&keySchedules == 0 {
+		k.code, k.previous = fsmpb.Code(in.rest[0]&^keyUnchanged), fsmpb.State(in.rest[1])
+		k.unchanged = in.rest[0]&keyUnchanged != 0
+		k.state, k.outcome = fsmpb.State(in.rest[2]), fsmpb.CancelOutcome(in.rest[3])
+		in.rest = in.rest[4:]
+	}
+	if flags&keyOwnRevision != 0 {
+		k.revision = in.uvarint()
+	}
+	switch {
+	case flags&keyOccurrence != 0:
+		k.occurrence = c.occurrence
+	case flags&keyOwnOccurrence != 0:
+		k.occurrence = in.uvarint()
+	}
+	if flags&keyOwnCreated != 0 {
+		k.created = in.varint()
+	}
+	k.fireAt = k.created + wait
+	if flags&keyAttempts != 0 {
+		k.attempts = uint32(in.uvarint())
+	}
+	if flags&keyNext != 0 {
+		k.next = in.varint()
+	}
+	if flags&keyLastError != 0 {
+		k.lastError = string(in.sized())
+	}
+	return k
+}
+
+// fill makes m what a snapshot holds of k; key is to be its key.
+func (k *remembered) fill(m *fsmpb.RememberedKey, key *fsmpb.Key) {
+	*key = fsmpb.Key{Hash: k.hash, Call: k.call}
+	*m = fsmpb.RememberedKey{
+		Key:  key,
+		Code: k.code, Revision: k.revision, Previous: k.previous, Outcome: k.outcome, State: k.state, Attempts: k.attempts,
+		FireAtMs: k.fireAt, CreatedAtMs: k.created, Occurrence: k.occurrence, NextAttemptAtMs: k.next, LastError: k.lastError,
+		Unchanged: k.unchanged,
+	}
+}
+
+func rememberedOf(m *fsmpb.RememberedKey) remembered {
+	return remembered{
+		hash: m.Key.GetHash(), call: m.Key.GetCall(),
+		code: m.Code, revision: m.Revision, previous: m.Previous, outcome: m.Outcome, state: m.State, attempts: m.Attempts,
+		fireAt: m.FireAtMs, created: m.CreatedAtMs, occurrence: m.Occurrence, next: m.NextAttemptAtMs, lastError: m.LastError,
+		unchanged: m.Unchanged,
+	}
+}

@@ -1,0 +1,81 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+// noRule is the rule of a queue that has none. It is never written to.
+var noRule = &fsmpb.QueueRule{}
+
+// isEmptyRule tells whether a rule says nothing, and so is none.
+func isEmptyRule(r *fsmpb.QueueRule) bool {
+	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 && r.KeepDeadMs == 0
+}
+
+// Rules returns the rules of all queues that have one, sorted by namespace and queue, their names written out.
+func (s *Store) Rules() []*fsmpb.QueueRule {
+	rules := s.queues.allRules()
+	for i, r := range rules {
+		rules[i] = proto.CloneOf(r)
+	}
+	slices.SortFunc(rules, func(a, b *fsmpb.QueueRule) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
+	})
+	return rules
+}
+
+// allRules returns the rules as they are kept, which is to be read only, in no particular order.
+func (qs *queues) allRules() []*fsmpb.QueueRule {
+	rules := make([]*fsmpb.QueueRule, 0, qs.rules)
+	for _, q := range qs.values {
+		if q != nil && q.rule != noRule {
+			rules = append(rules, q.rule)
+		}
+	}
+	return rules
+}
+
+// SetRule makes r the rule of its queue. It moves no task: where one waits is named by its queue and destination, and a
+// begun attempt ends as it began.
+func (s *Store) SetRule(r *fsmpb.QueueRule) {
+	key := keyOfQueue(r.Namespace, r.Queue)
+	q := s.queues.acquire(key) // for the new rule
+	before := q.rule
+	if before != noRule {
+		s.rulesSum -= digestRule(before)
+		s.queues.rules--
+		s.queues.release(q) // the old one's
+	}
+	if isEmptyRule(r) {
+		q.rule = noRule
+		s.queues.release(q)
+	} else {
+		q.rule = proto.CloneOf(r)
+		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
+		s.rulesSum += digestRule(q.rule)
+		s.queues.rules++
+	}
+	l := s.lanes.find(task.Lane{Namespace: key.namespace, Queue: key.name})
+	if l != nil && before.Pushed != q.rule.Pushed {
+		s.lanes.touch(l) // its load says whether it is pulled
+	}
+}
+
+func digestRule(r *fsmpb.QueueRule) uint64 {
+	d := digester{}
+	d.string(r.Namespace)
+	d.string(r.Queue)
+	d.bool(r.Pushed)
+	d.bool(r.Held)
+	d.int(r.AttemptTimeoutMs)
+	d.uint(uint64(r.MaxAttempts))
+	d.int(r.KeepDoneMs)
+	d.int(r.KeepDeadMs)
+	return d.sum()
+}

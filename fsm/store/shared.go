@@ -1,0 +1,104 @@
+package store
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// shared holds the values that tasks refer to by number, because many have the same.
+type shared struct {
+	queues  queues
+	targets internTable[target]
+	manners internTable[*fsmpb.Extra]
+}
+
+func newShared() shared {
+	return shared{newQueues(), newInternTable[target](), newInternTable[*fsmpb.Extra]()}
+}
+
+// copyForReading returns the same values by the same numbers, for a snapshot to read while these change.
+func (s *shared) copyForReading() shared {
+	return shared{
+		queues:  queues{numbered: s.queues.copyForReading()},
+		targets: internTable[target]{s.targets.copyForReading()},
+		manners: internTable[*fsmpb.Extra]{s.manners.copyForReading()},
+	}
+}
+
+// specOf rebuilds what the caller said.
+func (s *shared) specOf(c *cold, withPayload bool) *fsmpb.Spec {
+	spec := &fsmpb.Spec{}
+	s.fillSpec(spec, c)
+	if withPayload && len(c.payload) > 0 {
+		spec.Payload = append([]byte(nil), c.payload...)
+	}
+	return spec
+}
+
+// fillSpec makes spec what the caller said, but for the payload.
+func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
+	extra := s.extraOf(c)
+	*spec = fsmpb.Spec{
+		Queue:          s.queues.at(c.queue).name,
+		Target:         s.targetOf(c, extra),
+		ContentType:    extra.ContentType,
+		Retry:          extra.Retry,
+		ExpiresAfterMs: extra.ExpiresAfterMs,
+		Labels:         extra.Labels,
+		Traceparent:    extra.Traceparent,
+		PayloadIsBytes: c.asBytes,
+	}
+}
+
+func (s *shared) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
+	if c.target != 0 {
+		return s.targets.at(c.target).value.spec
+	}
+	return extra.Target
+}
+
+// destinationOf is where the target leads, empty if the task has none of its own.
+func (s *shared) destinationOf(c *cold, extra *fsmpb.Extra) string {
+	switch {
+	case c.target != 0:
+		return s.targets.at(c.target).value.destination
+	case extra.Target != nil:
+		return newTarget(extra.Target).destination
+	}
+	return ""
+}
+
+// setExtra writes an extra into a task's cold part, and counts its use of the manner.
+func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
+	c.manner, c.extra = 0, nil
+	own := &fsmpb.Extra{Traceparent: e.Traceparent, Target: e.Target}
+	if hasManner(e) {
+		manner := mustMarshal(&fsmpb.Extra{
+			ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
+		})
+		c.manner = s.manners.acquire(string(manner), func() *fsmpb.Extra { return mustReadExtra(manner) })
+		if c.manner == 0 {
+			own = e
+		}
+	}
+	if hasManner(own) || own.Traceparent != "" || own.Target != nil {
+		c.extra = mustMarshal(own)
+	}
+}
+
+// extraOf returns all of a task's extra, which is to be read only.
+func (s *shared) extraOf(c *cold) *fsmpb.Extra {
+	var manner *fsmpb.Extra
+	if c.manner != 0 {
+		manner = s.manners.at(c.manner).value
+	}
+	switch {
+	case len(c.extra) == 0 && manner == nil:
+		return noExtra
+	case len(c.extra) == 0:
+		return manner
+	}
+	extra := mustReadExtra(c.extra)
+	if manner != nil {
+		extra.ContentType, extra.Retry = manner.ContentType, manner.Retry
+		extra.ExpiresAfterMs, extra.Labels = manner.ExpiresAfterMs, manner.Labels
+	}
+	return extra
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"hash/maphash"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/wheel"
+)
+
+// Store holds the tasks of one shard. It has no lock: one goroutine changes it, and no other reads it meanwhile.
+type Store struct {
+	Header
+	shard uint32
+
+	tasks    *slab.Pages[record]
+	progress *slab.Pages[progress]
+	blobs    *slab.Arena
+	index    *slab.Index
+	seed     maphash.Seed // of the index: ids cannot be made to collide from outside
+	wheel    *wheel.Wheel // of tasks that wait for an instant
+
+	shared
+	lanes lanes
+
+	tombstones     list  // delivered and cancelled tasks, oldest first
+	tombstoneBytes int64 // sum of their sizes
+
+	counts   byState
+	slots    slotCounts
+	leases   leaseRing
+	sum      uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	rulesSum uint64 // of digestRule over all rules
+
+	due     []handle // the tasks that the last Advance popped; reused
+	scratch []byte   // for encoding; reused
+	places  []Place  // of an entry's commands; reused
+	found   []handle // the first candidate at each of places; reused
+	fetched uint64   // has no meaning: it uses the bytes that are read ahead
+}
+
+// Header is the state of the shard as a whole. It is part of the state hash and of a snapshot.
+type Header struct {
+	Number uint64 // the last number given to a change; every revision and fence <= Number
+	NowMs  int64  // the log's time
+	Origin uint64 // random, from the first takeover: with an occurrence it makes a webhook id
+	Defaults
+}
+
+// Defaults are the settings that the last policy in the log has set for the shard as a whole.
+type Defaults struct {
+	TombstoneBound int64 // bytes that all tombstones may hold; 0: no bound
+	HorizonMs      int64 // how far the leader advances ahead of its clock: added to ends, so that none is early
+	KeepDoneMs     int64 // how long a tombstone stays whose queue's rule does not say
+}
+
+// New returns an empty store.
+func New(shard uint32) *Store {
+	s := &Store{
+		Header:   Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		shard:    shard,
+		tasks:    slab.NewPages[record](),
+		progress: slab.NewPages[progress](),
+		blobs:    slab.NewArena(),
+		index:    slab.NewIndex(),
+		seed:     maphash.MakeSeed(),
+		shared:   newShared(),
+		lanes:    newLanes(),
+		slots:    make(slotCounts, task.Slots),
+	}
+	s.wheel = wheel.New(nodes{s.tasks}, 0)
+	return s
+}
+
+func (s *Store) links() listLinks { return listLinks{s.tasks, s.progress} }
+
+// Find returns the task of an id, which may be none.
+func (s *Store) Find(namespace, id string) Task {
+	return s.FindAt(s.PlaceOf(namespace, id), namespace, id)
+}
+
+// FindAt is Find for an id whose place is known.
+func (s *Store) FindAt(at Place, namespace, id string) Task {
+	return Task{s, s.findAt(at, namespace, id)}
+}
+
+func (s *Store) find(namespace, id string) handle {
+	return s.findAt(s.PlaceOf(namespace, id), namespace, id)
+}
+
+func (s *Store) findAt(at Place, namespace, id string) handle {
+	probe := s.index.Probe(at.slot, at.hash)
+	for h := probe.Next(); h != 0; h = probe.Next() {
+		if s.hasID(s.tasks.Read(h), namespace, id) {
+			return h
+		}
+	}
+	return 0
+}
+
+func isDefaultNamespace(namespace string) bool {
+	return namespace == "" || namespace == task.DefaultNamespace
+}
+
+func fitsInline(namespace, id string) bool {
+	return isDefaultNamespace(namespace) && len(id) <= inlineIDBytes && id != ""
+}
+
+func (s *Store) hasID(r *record, namespace, id string) bool {
+	if r.idLen != 0 {
+		return isDefaultNamespace(namespace) && string(r.id[:r.idLen]) == id
+	}
+	return coldIs(s.blobs.Get(r.cold), task.CanonicalNamespace(namespace), id)
+}
+
+// idOf returns a task's namespace and id.
+func (s *Store) idOf(r *record) (namespace, id string) {
+	if r.idLen != 0 {
+		return task.DefaultNamespace, string(r.id[:r.idLen])
+	}
+	c := readCold(s.blobs.Get(r.cold))
+	return c.namespace, c.id
+}
+
+// Add makes a task of an id that has none. key is the key of the call that makes it, nil for none.
+func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Content, fireAtMs int64) {
+	c := s.newCold(namespace, &content)
+	c.first = firstKeyOf(key)
+	h := s.add(at, namespace, id, c)
+	s.waitUntil(h, fireAtMs)
+	s.land(h)
+	if c.first.kept {
+		s.addKeys(h)
+	}
+}
+
+// add makes a record of this id, with this blob, scheduled, not yet in the wheel, nor in the state hash and counts.
+func (s *Store) add(at Place, namespace, id string, c *cold) handle {
+	h := s.tasks.Alloc()
+	r := s.tasks.Write(h)
+	if fitsInline(namespace, id) {
+		r.idLen = uint8(copy(r.id[:], id))
+	} else {
+		c.namespace, c.id = task.CanonicalNamespace(namespace), id
+	}
+	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
+	r.cold = s.putCold(r, c)
+	s.index.Insert(at.slot, at.hash, h)
+	return h
+}
+
+// Advance moves the wheel to an instant and opens each task that has come due, in order and under a number of its own:
+// at most limit of them. It reports whether more have come due.
+func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
+	s.due, more = s.wheel.Advance(toMs, limit, s.due[:0])
+	for _, h := range s.due {
+		s.Number++
+		s.Change(Task{s, h}, func(e Edit) {
+			s.tasks.Write(h).waits = false
+			edit(e)
+		})
+	}
+	return more
+}
+
+// Next returns the instant at which the earliest task in the wheel is due; ok is false if there is none. It may tidy
+// the wheel, and so is a change.
+func (s *Store) Next() (dueMs int64, ok bool) { return s.wheel.Next() }
+
+// Position returns the instant to which the wheel has been advanced.
+func (s *Store) Position() int64 { return s.wheel.Position() }
+
+// waitUntil puts a task into the wheel, or moves it there, under the current number.
+func (s *Store) waitUntil(h handle, due int64) {
+	if s.tasks.Read(h).waits {
+		s.wheel.Reschedule(h, due, s.Number)
+		return
+	}
+	s.wheel.Insert(h, due, s.Number)
+	s.tasks.Write(h).waits = true
+}

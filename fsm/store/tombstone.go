@@ -1,0 +1,57 @@
+package store
+
+import "github.com/belfryhq/belfry/fsm/fsmpb"
+
+// Entomb ends the task as delivered or cancelled, to be kept for as long as its queue's rule says, or else the
+// defaults, without its payload.
+func (e Edit) Entomb(as fsmpb.State) {
+	s := e.s
+	e.StopWaiting()
+	e.LeaveList()
+	e.DropPayload()
+	e.SetState(as)
+	e.WaitUntil(roundUpToSecond(s.NowMs + s.keepDone(e.Rule())))
+	s.tombstones.pushBack(s.links(), e.h, int64(s.Number))
+	p := e.write()
+	p.size = s.footprint(e.h)
+	s.tombstoneBytes += int64(p.size)
+}
+
+func (s *Store) keepDone(rule *fsmpb.QueueRule) int64 {
+	if ms := rule.KeepDoneMs; ms > 0 {
+		return ms
+	}
+	return s.KeepDoneMs
+}
+
+// Bury makes the task a dead letter, to be kept for as long as its queue's rule says. If the rule says nothing, or
+// nothing any more when the time is over, the dead letter stays until a call replays or drops it.
+func (e Edit) Bury() {
+	e.StopWaiting()
+	e.LeaveList()
+	e.SetState(fsmpb.State_STATE_DEAD)
+	if ms := e.Rule().KeepDeadMs; ms > 0 {
+		e.WaitUntil(roundUpToSecond(e.s.NowMs + ms))
+	}
+}
+
+// footprint is about how many bytes a tombstone holds. It must be the same on every replica.
+func (s *Store) footprint(h handle) uint32 {
+	const recordAndProgressAndIndex = 64 + 64 + 13
+	r := s.tasks.Read(h)
+	c := readCold(s.blobs.Get(r.cold))
+	history := s.blob(s.progress.Read(r.progress).history)
+	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + saidBytes(s.extraOf(&c)) + len(history))
+}
+
+func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }
+
+// TombstoneBytes returns how many bytes the tombstones hold, which their bound is compared with.
+func (s *Store) TombstoneBytes() int64 { return s.tombstoneBytes }
+
+// TrimTombstones drops the oldest tombstones over their bound.
+func (s *Store) TrimTombstones() {
+	for s.TombstoneBound > 0 && s.tombstoneBytes > s.TombstoneBound && s.tombstones.head != 0 {
+		s.Change(Task{s, s.tombstones.head}, Edit.Drop)
+	}
+}

@@ -1,0 +1,78 @@
+package store
+
+import (
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+)
+
+// View returns the task as a caller sees it, without its payload if that is not wanted.
+func (t Task) View(withPayload bool) *fsmpb.Task {
+	s, r, c := t.s, t.record(), t.cold()
+	namespace, id := t.ID()
+	v := &fsmpb.Task{
+		Namespace:   namespace,
+		Id:          id,
+		Spec:        s.specOf(&c, withPayload),
+		FireAtMs:    t.FireAtMs(),
+		CreatedAtMs: c.created,
+		State:       t.State(),
+		Revision:    t.Revision(),
+		Occurrence:  c.occurrence,
+		WebhookId:   s.WebhookID(c.occurrence),
+		Shard:       s.shard,
+	}
+	if r.progress == 0 {
+		return v
+	}
+	p := t.read()
+	v.Attempts, v.Fence = p.attempts, p.fence
+	flawChangesWebhookID(s, v)
+	history := readHistory(s.blob(p.history))
+	history.addTo(v)
+	v.Outcome = t.Outcome()
+	if p.leased {
+		v.Leased, v.LeaseEndMs = true, r.Due()-s.HorizonMs
+	}
+	if v.State == fsmpb.State_STATE_RETRYING {
+		v.NextAttemptAtMs = r.Due()
+	}
+	return v
+}
+
+// WebhookID returns an id that is unique to an occurrence: the origin is random to the shard's life, and no two
+// occurrences share a number.
+func (s *Store) WebhookID(occurrence uint64) string {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:], s.Origin)
+	binary.BigEndian.PutUint64(b[8:], occurrence)
+	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// Counts is what a store holds. Reading it costs the same however much that is.
+type Counts struct {
+	ByState [fsmpb.State_STATE_CANCELLED + 1]int // indexed by fsmpb.State
+	Tasks   int                                  // tombstones included
+	Lanes   int                                  // lanes with a task in them
+	Bytes   int64                                // memory of tasks, blobs, index and queues
+	Free    int64                                // of that, for tasks to come
+	Coming  int64                                // beside that, what tasks may come to take when they come due
+}
+
+// comingBytes is what a task takes beside its own from the moment it comes due: its progress, of 64 bytes, and, once an
+// attempt has ended, its history, with few words about one attempt.
+const comingBytes = 64 + 64
+
+// Counts returns what the store holds.
+func (s *Store) Counts() Counts {
+	return Counts{
+		ByState: s.counts,
+		Tasks:   s.tasks.Len(),
+		Lanes:   len(s.lanes.numbers),
+		Bytes:   s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() + s.queues.bytes(),
+		Free:    s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
+		Coming:  int64(s.tasks.Len()-s.progress.Len()) * comingBytes,
+	}
+}
