@@ -20,6 +20,7 @@
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	disk        the room left for the data
 //	memory      the room left for tasks
+//	size        amounts of disk and memory, read and written
 //	verify      checks of a stopped node's data folder
 //	compare     this node's replicas against those elsewhere, all the time
 //	health      which nodes are alive and have room; whether the replicas here may lead and grow

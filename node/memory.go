@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/size"
 )
 
 // Divisors of the memory limit.
@@ -26,7 +26,7 @@ func (n *Node) limitMemory(context.Context) error {
 		n.onStop(func() error { debug.SetMemoryLimit(before); return nil })
 	}
 	n.memory = found.Bytes
-	n.log.Info("memory", "limit", disk.Size(uint64(found.Bytes)), "from", found.From)
+	n.log.Info("memory", "limit", size.Format(uint64(found.Bytes)), "from", found.From)
 	return nil
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/cluster/size"
 )
 
 const every = 500 * time.Millisecond
@@ -98,9 +100,9 @@ func (w *Watch) look() (changed bool) {
 	w.low = low
 	if changed && low {
 		w.cfg.Logger.Error("the disk is nearly full: this node gives its leaderships away, and schedules nothing where it "+
-			"must lead", "free", Size(space.Free), "reserve", Size(w.cfg.Reserve.Of(space.Total)))
+			"must lead", "free", size.Format(space.Free), "reserve", size.Format(w.cfg.Reserve.Of(space.Total)))
 	} else if changed {
-		w.cfg.Logger.Info("there is room on the disk again", "free", Size(space.Free))
+		w.cfg.Logger.Info("there is room on the disk again", "free", size.Format(space.Free))
 	}
 	return changed
 }

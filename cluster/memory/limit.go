@@ -7,7 +7,7 @@ import (
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
 
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/size"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 
 // Limit is how much memory a node may use, as it was asked for. The zero Limit is the default one.
 type Limit struct {
-	amount disk.Reserve // a number of bytes, or a part of what there is
+	amount size.Amount // a number of bytes, or a part of what there is
 	given  bool
 }
 
@@ -30,13 +30,13 @@ func ParseLimit(text string) (Limit, error) {
 	if text == "" {
 		return Limit{}, nil
 	}
-	amount, err := disk.Parse(text)
+	amount, err := size.Parse(text)
 	if err != nil {
 		return Limit{}, err
 	}
 	l := Limit{amount: amount, given: true}
 	if bytes := amount.Of(0); bytes > 0 && bytes < leastLimit {
-		return Limit{}, fmt.Errorf("%q is too little: a node needs %s", text, disk.Size(leastLimit))
+		return Limit{}, fmt.Errorf("%q is too little: a node needs %s", text, size.Format(leastLimit))
 	}
 	return l, nil
 }
@@ -68,7 +68,7 @@ func (l Limit) Find() (Allowance, error) {
 	if l.given {
 		part = l.amount.Of(total)
 	}
-	from := fmt.Sprintf("%d%% of the %s of %s", (part*100+total/2)/total, disk.Size(total), of)
+	from := fmt.Sprintf("%d%% of the %s of %s", (part*100+total/2)/total, size.Format(total), of)
 	return Allowance{max(int64(part), leastLimit), from}, nil
 }
 

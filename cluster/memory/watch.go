@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/size"
 )
 
 // every is how often the watch looks. Tasks may come in at some 70 MB a second.
@@ -135,9 +135,9 @@ func (w *Watch) reached() string {
 	case w.cfg.Limit == 0:
 		return ""
 	case w.over(w.used, fullAt) || w.over(w.held, heldFullAt):
-		return disk.Size(uint64(w.cfg.Limit))
+		return size.Format(uint64(w.cfg.Limit))
 	case w.short:
-		return disk.Size(uint64(w.reserve(w.machine.Total))) + " left on the machine"
+		return size.Format(uint64(w.reserve(w.machine.Total))) + " left on the machine"
 	}
 	return ""
 }
@@ -165,9 +165,9 @@ func (w *Watch) tell(before string) {
 	switch {
 	case before == "" && w.full != "":
 		w.cfg.Logger.Error("the memory for tasks is used up: shards with a replica here take no more until some are done",
-			"limit", w.full, "used", disk.Size(uint64(w.used)), "held", disk.Size(uint64(w.held)))
+			"limit", w.full, "used", size.Format(uint64(w.used)), "held", size.Format(uint64(w.held)))
 	case before != "" && w.full == "":
-		w.cfg.Logger.Info("there is memory for tasks again", "used", disk.Size(uint64(max(w.used, 0))))
+		w.cfg.Logger.Info("there is memory for tasks again", "used", size.Format(uint64(max(w.used, 0))))
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/size"
 )
 
 const (
@@ -59,7 +60,7 @@ func (g *Gate) Await(ctx context.Context) error {
 	}
 	return g.wait(ctx, &wait{dir: g.cfg.Dir, space: space, enough: g.cfg.Reserve.Starts, condition: func(s disk.Space) string {
 		return fmt.Sprintf("the node opens its data when there are %s (half of --min-free-disk, and at least %s)",
-			disk.Size(g.cfg.Reserve.ToStart(s.Total)), disk.Size(disk.None().ToStart(s.Total)))
+			size.Format(g.cfg.Reserve.ToStart(s.Total)), size.Format(disk.None().ToStart(s.Total)))
 	}})
 }
 
@@ -123,7 +124,7 @@ func (w *wait) reason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprintf("there is too little room on the disk of %s: %s are free, and %s; it does so by itself",
-		w.dir, disk.Size(w.space.Free), w.condition(w.space))
+		w.dir, size.Format(w.space.Free), w.condition(w.space))
 }
 
 // run returns when there is room, or the context ends.

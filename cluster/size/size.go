@@ -1,0 +1,77 @@
+// Package size reads and writes amounts of memory and disk: a number of bytes ("1.5GiB"), or a percentage of a total.
+package size
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Amount is a number of bytes, or a percentage of a total.
+type Amount struct {
+	bytes   uint64
+	percent float64 // used if not 0
+}
+
+// units are those for writing, by rising size, and then those that are read as well.
+var units = []struct {
+	suffix string
+	bytes  float64
+}{
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
+}
+
+// Bytes returns that number of bytes as an Amount.
+func Bytes(n uint64) Amount { return Amount{bytes: n} }
+
+// Parse reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
+func Parse(text string) (Amount, error) {
+	wrong := fmt.Errorf("%q is neither a percentage (5%%) nor a number of bytes (256MiB)", text)
+	if percent, ok := strings.CutSuffix(text, "%"); ok {
+		n, err := strconv.ParseFloat(percent, 64)
+		if err != nil || !(n >= 0 && n < 100) {
+			return Amount{}, wrong
+		}
+		return Amount{percent: n}, nil
+	}
+	for _, unit := range units {
+		number, ok := strings.CutSuffix(text, unit.suffix)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(n >= 0) || n*unit.bytes >= math.MaxInt64 {
+			return Amount{}, wrong
+		}
+		return Bytes(uint64(n * unit.bytes)), nil
+	}
+	return Amount{}, wrong
+}
+
+// Of returns the amount in bytes, a percentage being one of total.
+func (a Amount) Of(total uint64) uint64 {
+	if a.percent > 0 {
+		return uint64(float64(total) * a.percent / 100)
+	}
+	return a.bytes
+}
+
+// String returns a text that Parse reads.
+func (a Amount) String() string {
+	if a.percent > 0 {
+		return strconv.FormatFloat(a.percent, 'g', -1, 64) + "%"
+	}
+	return Format(a.bytes)
+}
+
+// Format writes a number of bytes for people, rounded to a tenth of its unit.
+func Format(bytes uint64) string {
+	for i := 3; i >= 0; i-- {
+		if unit := units[i]; float64(bytes) >= unit.bytes {
+			return strconv.FormatFloat(math.Round(float64(bytes)/unit.bytes*10)/10, 'f', -1, 64) + unit.suffix
+		}
+	}
+	return strconv.FormatUint(bytes, 10) + "B"
+}
