@@ -113,8 +113,7 @@ func (n *Node) startControl() error {
 	cfg.Storage, cfg.Transport = disk, transport
 	g, err := control.Open(cfg)
 	if err != nil {
-		n.forgetDisk(controlNumber) // it is closed
-		return errors.Join(err, transport.Close())
+		return errors.Join(err, transport.Close(), n.closeDisk(controlNumber))
 	}
 	n.seen.Follow(controlNumber, func() witness.Position { return position(g.Position()) })
 	n.mu.Lock()

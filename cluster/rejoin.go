@@ -253,11 +253,13 @@ func (n *Node) diskOf(number uint32) (*raftdisk.Disk, error) {
 	return d, nil
 }
 
-// forgetDisk drops a disk that its group has closed.
-func (n *Node) forgetDisk(number uint32) {
+// closeDisk closes the open disk of a group, so that it can be opened again.
+func (n *Node) closeDisk(number uint32) error {
 	n.folder.mu.Lock()
-	defer n.folder.mu.Unlock()
+	d := n.folder.disks[number]
 	delete(n.folder.disks, number)
+	n.folder.mu.Unlock()
+	return d.Close()
 }
 
 // closeDisks closes what no group has taken over. The others close theirs, and do not mind.

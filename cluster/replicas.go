@@ -59,8 +59,7 @@ func (n *Node) openReplica(
 		MaxPending: n.cfg.MaxPending,
 	})
 	if err != nil {
-		n.forgetDisk(id)
-		return nil, errors.Join(err, transport.Close())
+		return nil, errors.Join(err, transport.Close(), n.closeDisk(id))
 	}
 	return opened, nil
 }

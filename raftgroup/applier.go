@@ -12,6 +12,7 @@ import (
 
 // applier is what Raft sees of the machine. Raft calls it from one goroutine; the atomics are for all others.
 type applier struct {
+	name    string // of the group
 	machine Machine
 	fatal   func(error)
 	ctx     context.Context // of the writing of snapshots
@@ -32,8 +33,8 @@ type failure struct{ err error }
 
 func newApplier(ctx context.Context, cfg Config, fatal func(error)) *applier {
 	return &applier{
-		machine: cfg.Machine, fatal: fatal, ctx: ctx, cfg: cfg.Snapshots, tail: newTail(max(cfg.Snapshots.Tail, 1)),
-		grown: make(chan struct{}, 1),
+		name: cfg.Name, machine: cfg.Machine, fatal: fatal, ctx: ctx, cfg: cfg.Snapshots,
+		tail: newTail(max(cfg.Snapshots.Tail, 1)), grown: make(chan struct{}, 1),
 	}
 }
 
@@ -57,7 +58,7 @@ func (a *applier) Apply(l *raft.Log) any {
 	}
 	answer, err := a.machine.Apply(EntryOf(l))
 	if err != nil {
-		a.failed = fmt.Errorf("log entry %d of term %d: %w", l.Index, l.Term, err)
+		a.failed = fmt.Errorf("%s: log entry %d of term %d: %w", a.name, l.Index, l.Term, err)
 		go a.fatal(a.failed) // it may want to wait for this goroutine
 		return failure{a.failed}
 	}

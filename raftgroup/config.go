@@ -13,7 +13,7 @@ type Config struct {
 	Name      string // of the group, for errors: "shard 3"
 	NodeID    string // this replica's server id, and its Raft address: the transport resolves it when it dials
 	Machine   Machine
-	Storage   Storage // the group closes it
+	Storage   Storage // Close closes it
 	Transport Transport
 
 	Voters    []string // of a new group; empty: the replica waits for its leader. Ignored where there is state

@@ -43,8 +43,8 @@ type Group struct {
 }
 
 // Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
-// Config.Voters. Leaderships wait until Lead is called. On an error nothing is left running and the storage is closed;
-// the transport is the caller's to close then.
+// Config.Voters. Leaderships wait until Lead is called. On an error nothing is left running; storage and transport are
+// the caller's to close then.
 func Open(cfg Config) (*Group, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -59,7 +59,7 @@ func Open(cfg Config) (*Group, error) {
 	g.watch = newWatch(g.futures.down, g.Leads)
 	if err := g.openRaft(); err != nil {
 		cancel()
-		return nil, errors.Join(err, cfg.Storage.Close())
+		return nil, err
 	}
 	g.opened.Store(true)
 	g.workers.Go(g.watch.listen)

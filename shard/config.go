@@ -22,7 +22,7 @@ type Config struct {
 	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
 	FirstSlot, EndSlot uint32 // the slots [FirstSlot, EndSlot) are this shard's; default all
 
-	Storage  raftgroup.Storage // of the group; the replica closes it. See OpenDisk
+	Storage  raftgroup.Storage // of the group; Close closes it. See OpenDisk
 	Existing bool              // the node's own record says that the group was opened here before
 	Applied  uint64            // the last entry that the process before had applied, as far as the node's own record says
 

@@ -39,8 +39,7 @@ type Shard struct {
 }
 
 // Open starts the replica: from its storage, or, if there is nothing and Config.Existing is not set, as a new group of
-// Config.Replicas. On an error nothing is left running and the storage is closed; the transport is the caller's to close
-// then.
+// Config.Replicas. On an error nothing is left running; storage and transport are the caller's to close then.
 func Open(cfg Config) (*Shard, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -70,7 +69,7 @@ func Open(cfg Config) (*Shard, error) {
 
 func (s *Shard) open() error {
 	if err := s.metrics.register(); err != nil {
-		return errors.Join(err, s.cfg.Storage.Close())
+		return err
 	}
 	if err := s.openGroup(); err != nil {
 		s.metrics.unregister()

@@ -22,7 +22,7 @@ type Config struct {
 	Bootstrap []string // begin a new group with these voters; empty: wait to be told by its leader
 	Plan      Plan
 
-	Storage   raftgroup.Storage   // the replica closes it. See OpenDisk
+	Storage   raftgroup.Storage   // Close closes it. See OpenDisk
 	Transport raftgroup.Transport // without a fast path for heartbeats
 	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards go on without the group; those of a
 	// node that starts wait for it
@@ -60,7 +60,7 @@ type Group struct {
 	group   *raftgroup.Group
 }
 
-// Open starts the replica. On an error nothing is left running; the transport is the caller's to close then.
+// Open starts the replica. On an error nothing is left running; storage and transport are the caller's to close then.
 func Open(cfg Config) (*Group, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

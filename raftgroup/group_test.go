@@ -1,0 +1,224 @@
+package raftgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// journalist is a Machine whose state is the text of its entries, line by line. An entry "bad" cannot be applied.
+type journalist struct{ lines []string }
+
+var errBad = errors.New("this entry cannot be read")
+
+func (j *journalist) Apply(e Entry) (any, error) {
+	if !e.Command {
+		return nil, nil
+	}
+	if string(e.Data) == "bad" {
+		return nil, errBad
+	}
+	j.lines = append(j.lines, string(e.Data))
+	return len(j.lines), nil
+}
+
+func (j *journalist) Snapshot() (Snapshot, error) { return page(strings.Join(j.lines, "\n")), nil }
+
+func (j *journalist) Restore(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	j.lines = strings.Split(string(text), "\n")
+	return err
+}
+
+type page string
+
+func (p page) WriteTo(w io.Writer) (int64, error) {
+	n, err := io.WriteString(w, string(p))
+	return int64(n), err
+}
+
+func (page) Release() {}
+
+// memory is a Storage that outlives its group.
+type memory struct {
+	*raft.InmemStore
+	snapshots raft.SnapshotStore
+}
+
+func newMemory() memory { return memory{raft.NewInmemStore(), raft.NewInmemSnapshotStore()} }
+
+func (m memory) Log() raft.LogStore            { return m.InmemStore }
+func (m memory) Stable() raft.StableStore      { return m.InmemStore }
+func (m memory) Snapshots() raft.SnapshotStore { return m.snapshots }
+func (m memory) Bytes() uint64                 { return 0 }
+func (m memory) Close() error                  { return nil }
+
+// open opens a group of one in memory, and waits until it leads.
+func open(t *testing.T, change func(*Config)) (g *Group, machine *journalist, fatals chan error) {
+	t.Helper()
+	machine, fatals = &journalist{}, make(chan error, 8)
+	_, transport := raft.NewInmemTransport("a")
+	cfg := Config{
+		Name: "group 7", NodeID: "a", Machine: machine, Storage: newMemory(), Transport: transport, Voters: []string{"a"},
+		Timing: Timing{
+			Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: time.Second, Stuck: time.Minute,
+		},
+		Snapshots: SnapshotConfig{Bytes: 10, Tail: 2, TailBytes: 100},
+		Fatal:     func(err error) { fatals <- err },
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	g, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	led := make(chan struct{})
+	g.Lead(func(ctx context.Context) {
+		close(led)
+		<-ctx.Done()
+	})
+	<-led
+	return g, machine, fatals
+}
+
+func closed(t *testing.T, g *Group) {
+	t.Helper()
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// The machine's answers reach the proposer, in order, and a log that has grown can be cut behind a snapshot.
+func TestProposals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		storage := newMemory()
+		g, _, _ := open(t, func(cfg *Config) { cfg.Storage = storage })
+		for i := range 20 {
+			propose := g.Propose
+			if i%2 == 0 {
+				propose = g.Commit
+			}
+			if answer, err := propose(t.Context(), fmt.Append(nil, "line ", i)); err != nil || answer != i+1 {
+				t.Fatalf("entry %d: %v, %v", i, answer, err)
+			}
+		}
+		<-g.Grown()
+		if err := g.Snapshot(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Snapshot(); err != nil {
+			t.Errorf("with nothing new: %v", err)
+		}
+		if first, err := storage.FirstIndex(); err != nil || first < 10 || g.LogBytes() != 0 {
+			t.Errorf("the log begins at %d with %d bytes since, %v", first, g.LogBytes(), err)
+		}
+		if err := errors.Join(g.Barrier(t.Context()), g.Verify(t.Context(), g.Term())); err != nil {
+			t.Error(err)
+		}
+		if s := g.Stats(); s.Role != "leader" || s.Leader != "a" || s.Committed != s.Last || s.AppendedAt.IsZero() {
+			t.Errorf("%+v", s)
+		}
+		closed(t, g)
+
+		again, machine, _ := open(t, func(cfg *Config) { cfg.Storage, cfg.Existing = storage, true })
+		defer closed(t, again)
+		if err := again.Barrier(t.Context()); err != nil || len(machine.lines) != 20 || machine.lines[19] != "line 19" {
+			t.Errorf("after a restart: %q, %v", machine.lines, err)
+		}
+	})
+}
+
+// A group that stops refuses entries, and says that no log has seen them.
+func TestStoppedGroupRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, _, _ := open(t, nil)
+		closed(t, g)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := g.Propose(ctx, []byte("late")); !errors.Is(err, ErrRefused) {
+			t.Errorf("proposed: %v", err)
+		}
+		if _, err := g.Commit(ctx, []byte("late")); !errors.Is(err, ErrRefused) {
+			t.Errorf("committed: %v", err)
+		}
+		if err := g.Verify(ctx, 2); err == nil {
+			t.Error("a stopped group proved that it leads")
+		}
+	})
+}
+
+// A machine that cannot apply an entry applies none after it, takes no snapshot, and ends the group once.
+func TestEntryThatCannotBeApplied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, machine, fatals := open(t, nil)
+		defer closed(t, g)
+		if _, err := g.Commit(t.Context(), []byte("good")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Propose(t.Context(), []byte("bad")); !errors.Is(err, errBad) {
+			t.Errorf("answered with %v", err)
+		}
+		if err := <-fatals; !errors.Is(err, errBad) || !strings.Contains(err.Error(), "group 7") {
+			t.Errorf("ended with %v", err)
+		}
+		if answer, ok := g.applier.Apply(&raft.Log{Index: 9, Data: []byte("good")}).(failure); !ok {
+			t.Errorf("it went on: %v", answer)
+		}
+		if _, err := g.applier.Snapshot(); !errors.Is(err, errBad) {
+			t.Errorf("a snapshot of a state that lacks an entry: %v", err)
+		}
+		if err := g.applier.Restore(io.NopCloser(strings.NewReader(""))); !errors.Is(err, errBad) {
+			t.Errorf("restored: %v", err)
+		}
+		if len(machine.lines) != 1 || len(fatals) > 0 {
+			t.Errorf("%d lines, and Fatal was called %d times more", len(machine.lines), len(fatals))
+		}
+	})
+}
+
+// A replica that had state and has none left does not begin the group anew.
+func TestLostState(t *testing.T) {
+	_, transport := raft.NewInmemTransport("a")
+	_, err := Open(Config{
+		NodeID: "a", Machine: &journalist{}, Storage: newMemory(), Transport: transport, Voters: []string{"a"},
+		Existing: true, Fatal: func(error) {},
+		Timing: Timing{Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: time.Second},
+	})
+	if !errors.Is(err, ErrNoState) {
+		t.Error(err)
+	}
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	_, transport := raft.NewInmemTransport("a")
+	good := Config{
+		NodeID: "a", Machine: &journalist{}, Storage: newMemory(), Transport: transport, Fatal: func(error) {},
+		Timing: Timing{Heartbeat: 2, Election: 3, Lease: 1},
+	}
+	if full, err := good.withDefaults(); err != nil || full.Logger == nil {
+		t.Errorf("%+v, %v", full, err)
+	}
+	for name, spoil := range map[string]func(*Config){
+		"no node":      func(c *Config) { c.NodeID = "" },
+		"no machine":   func(c *Config) { c.Machine = nil },
+		"no storage":   func(c *Config) { c.Storage = nil },
+		"no transport": func(c *Config) { c.Transport = nil },
+		"no fatal":     func(c *Config) { c.Fatal = nil },
+		"lease":        func(c *Config) { c.Timing.Lease = 3 },
+		"election":     func(c *Config) { c.Timing.Election = 1 },
+	} {
+		bad := good
+		spoil(&bad)
+		if _, err := bad.withDefaults(); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
