@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Config says which group it is, what it runs on and whom it tells.
+// Config names a group and the parts that it runs on.
 type Config struct {
 	Name      string // of the group, for errors: "shard 3"
 	NodeID    string // this replica's server id, and its Raft address: the transport resolves it when it dials
@@ -87,7 +87,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// WithDefaults fills in what is zero and has a default.
+// WithDefaults returns t with the default of Beat, if that is zero.
 func (t Timing) WithDefaults() Timing {
 	if t.Beat == 0 {
 		t.Beat = t.Heartbeat / beats

@@ -87,7 +87,8 @@ func (f *futures) reportNone() {
 	}
 }
 
-// bar lets no call begin any more, and reports whether all that had begun were answered within limit. It is called once.
+// bar lets no call begin any more, and reports whether all that had begun were answered within limit. It is called
+// once.
 func (f *futures) bar(limit time.Duration) bool {
 	f.mu.Lock()
 	f.barred = true

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Verify returns nil if this node led in that term at some moment after the call. It hurries heartbeats until a majority
-// has answered ones that were sent after the call, or ctx ends.
+// Verify returns nil if this node led in that term at some moment after the call. It hurries heartbeats until a
+// majority has answered ones that were sent after the call, or ctx ends.
 func (g *Group) Verify(ctx context.Context, term uint64) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
@@ -31,8 +31,8 @@ func (g *Group) verifyLeader(ctx context.Context) error {
 	return g.futures.await(ctx, func() raft.Future { return g.raft.VerifyLeader() })
 }
 
-// InTouch reports whether a majority of the voters has answered, in that term, requests that were sent within the leader
-// lease.
+// InTouch reports whether a majority of the voters has answered, in that term, requests that were sent within the
+// leader lease.
 func (g *Group) InTouch(term uint64) bool {
 	at, ok := g.lastMajority(term)
 	return ok && time.Since(at.at) <= g.cfg.Timing.Lease

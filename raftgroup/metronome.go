@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// metronome lets heartbeats leave at common moments, those at which the wall clock is a multiple of grid. Each heartbeat
-// wakes a few threads on both sides, and the Go scheduler then looks for more to do for a while: many groups that wake a
-// node at moments of their own cost it several times what their messages do. A proof of leadership does not wait for
-// that: it hurries the heartbeats.
+// metronome lets heartbeats leave at common moments, those at which the wall clock is a multiple of grid. Each
+// heartbeat wakes a few threads on both sides, and the Go scheduler then looks for more to do for a while: many groups
+// that wake a node at moments of their own cost it several times what their messages do. A proof of leadership does not
+// wait for that: it hurries the heartbeats.
 type metronome struct {
 	grid time.Duration // 0: heartbeats leave as they come
 

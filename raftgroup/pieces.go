@@ -35,12 +35,12 @@ func share(urgency float64) time.Duration {
 	return lateShare
 }
 
-// syncer is a writer that can bring to the disk what was written to it.
+// syncer is a writer that can bring its bytes to the disk.
 type syncer interface{ Sync() error }
 
 // pieceWriter writes a snapshot in pieces. It brings each piece to the disk before the next, and then rests for some
-// times as long as that took. Raft syncs a snapshot once, at its end: tens of megabytes at a time, behind which the next
-// log entry of every group has to wait; and encoding without a rest takes a core away from them.
+// times as long as that took. Raft syncs a snapshot once, at its end: tens of megabytes at a time, behind which the
+// next log entry of every group has to wait; and encoding without a rest takes a core away from them.
 type pieceWriter struct {
 	ctx     context.Context // when it ends, so does the writing
 	w       io.Writer       // a syncer, unless it is no file

@@ -49,7 +49,7 @@ func (a *applier) Apply(e raftgroup.Entry) (any, error) {
 	return answer, nil
 }
 
-// checkpoint is called where the machine is changed, and nowhere else: what is hashed is the state after this index.
+// checkpoint is called where the machine is changed, and nowhere else: it hashes the state after this index.
 func (a *applier) checkpoint(index uint64) Checkpoint {
 	commands, sum := a.machine.Hash()
 	return Checkpoint{Index: index, Commands: commands, Sum: sum}

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// Config says what a shard is, where it lives and what it may use.
+// Config names a shard and the parts that it runs on.
 type Config struct {
 	ID                 uint32
 	NodeID             string // this replica's server id, and its Raft address: the transport resolves it when it dials
@@ -27,7 +27,7 @@ type Config struct {
 	Applied  uint64            // the last entry that the process before had applied, as far as the node's own record says
 
 	Replicas  []Replica // voters of a new group; ignored when there is state
-	Preferred string    // node that should lead; empty: whoever does
+	Preferred string    // node that should lead; empty: any
 
 	Transport raftgroup.Transport
 

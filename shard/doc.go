@@ -1,10 +1,10 @@
-// Package shard runs one Raft group over one fsm.Machine, and does what its leader has to do: batch, tick, fire,
-// settle.
+// Package shard runs one fsm.Machine on a Raft group (package raftgroup), and does its leader's work: batch, tick,
+// fire, settle.
 //
 // # A leadership
 //
-// Raft tells of a leadership through a channel that its main loop blocks on; a reader that does nothing else (watch)
-// keeps it empty. Each leadership gets its own set of workers, which die with it:
+// The group runs one leadership after the other (raftgroup.Group.Lead). Each has its own set of workers, which end with
+// it:
 //
 //	proposer  the one place that proposes. Depth 1: what waited while the last entry was committing is the next one
 //	ticker    sleeps until the wheel's next event, less the horizon, and asks the proposer for an Advance
@@ -22,11 +22,12 @@
 //
 // # What may begin
 //
-// The number of attempts under way is not in the log: the leader keeps it in memory, and proposes the grants and credits
-// that follow from it. Package dispatch plans them. The proposer tells its planner what each entry settles and grants,
-// and makes the next entry at the instant that the planner names.
+// The number of attempts under way is not in the log: the leader keeps it in memory, and proposes the grants and
+// credits that follow from it. Package dispatch plans them. The proposer tells its planner what each entry settles and
+// grants, and makes the next entry at the instant that the planner names.
 //
-// A task's target, timeout and retry come from its queue's policy if the task has none, at each attempt and each settle.
+// A task's target, timeout and retry come from its queue's policy if the task has none, at each attempt and each
+// settle.
 //
 // # When the leadership ends
 //
@@ -48,11 +49,9 @@
 // # Reads
 //
 // A linearizable read waits for this term's Takeover to be applied, reads, and then proves that this node led at a time
-// after the read. VerifyLeader of hashicorp/raft alone does not prove that: it counts the answer to a heartbeat that
-// was sent before it was called. So the transport notes, for each voter, when the newest answered request of this
-// term was sent, and VerifyLeader only hurries the heartbeats. The same notes say whether a majority was in touch
-// within the last leader lease: a leader that was stopped and woken finds that it was not, and asks before it starts
-// an attempt.
+// after the read (raftgroup.Group.Verify). Before it starts an attempt the leader looks whether a majority was in touch
+// within the last leader lease: a leader that was stopped and woken finds that it was not, and proves its leadership
+// first.
 //
 // # Who should not lead
 //
@@ -63,19 +62,20 @@
 //
 // # What is ambiguous
 //
-// task.ErrNotProposed is said only of what no log has seen. An error after Raft took the entry (leadership lost, a
+// task.ErrNotProposed means that no log has seen the command. An error after Raft took the entry (leadership lost, a
 // failed append, shutdown, the caller's own deadline) is task.ErrUnknown.
 //
 // # Left to others
 //
-// What a command does: fsm. The disk: logstore. Where replicas live, addresses, comparing clocks: cluster. HTTP to the
-// receiver: delivery.
+// The effect of a command: fsm. Raft and the disk: raftgroup. The placement of replicas, addresses, comparing clocks:
+// cluster. HTTP to the receiver: delivery.
 //
 // # Why not otherwise
 //
 //   - Not several entries in flight: measured slower, and the order within a shard would need care at every error.
 //   - Not a timer that lingers for more commands: the commit of the last entry is the timer.
-//   - Not a queue of payloads to send: a grant is a name and an instant, and the payload is read when the attempt starts.
+//   - Not a queue of payloads to send: a grant is a name and an instant, and the payload is read when the attempt
+//     starts.
 //   - Not raft's leader lease for reads or for safety: it is no lease, since a follower may elect another leader while
 //     it runs.
 package shard

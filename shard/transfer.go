@@ -21,10 +21,10 @@ func (s *Shard) Transfer(ctx context.Context, to string) error {
 	return l.transfer(ctx, to, s.cfg.Timing.Patience, true)
 }
 
-// politeDrain is how long a transfer that is not urgent holds new attempts back: nobody notices.
+// politeDrain is how long a transfer that is not urgent holds new attempts back: too short to be noticed.
 const politeDrain = 20 * time.Millisecond
 
-// errAttemptsRunning keeps a leadership here that nobody needs elsewhere right now.
+// errAttemptsRunning ends a transfer that is not urgent.
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
 // transfer hands the leadership over. patience is how long it waits for a moment without running attempts, which would
@@ -127,7 +127,7 @@ func (l *leadership) goHome(ctx context.Context) {
 }
 
 // awaitThere returns when a node has been there for so long without a break, and false when the leadership has ended. A
-// node that has just started has its whole log to apply, and as a leader would answer nobody before it has.
+// node that has just started has its whole log to apply, and as a leader would answer no call before that.
 func (l *leadership) awaitThere(ctx context.Context, node string, long time.Duration) bool {
 	s := l.shard
 	for since := time.Now(); time.Since(since) < long; {

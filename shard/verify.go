@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// verifier proves that this node leads, in rounds. Whoever comes while a round runs waits for the next one, so that a
-// round always begins after all whom it serves have read.
+// verifier proves that this node leads, in rounds. A reader that comes while a round runs waits for the next one, so a
+// round always begins after all of its readers have read.
 type verifier struct {
 	lead *leadership
 
 	mu      sync.Mutex
-	next    *round // not begun; nil: nobody waits for one
+	next    *round // not begun; nil: no reader waits for one
 	running bool
 }
 
@@ -44,7 +44,7 @@ func (v *verifier) join() *round {
 	return v.next
 }
 
-// run serves rounds until nobody waits.
+// run serves rounds until no reader waits.
 func (v *verifier) run() {
 	for {
 		v.mu.Lock()

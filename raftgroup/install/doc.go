@@ -13,8 +13,9 @@
 // So a Gate stands before Raft. It answers a snapshot of what the replica has as Raft would after installing it. The
 // leader then goes on behind that snapshot, where the replica's own log may not reach any more: entries that were
 // applied are left out of requests, which Raft would refuse for ever otherwise. A log that contradicts a snapshot is
-// cut off there, and the process ends, and starts again with what is left. All else passes. Judged is when all that
-// came before has been carried out, since the second snapshot is as often as not right behind the first.
+// cut off there, and the process ends, and starts again with the rest of the log. All other requests pass. The Gate
+// judges a snapshot when Raft has carried out all requests before it: the second snapshot often comes right behind the
+// first.
 //
 // One more rule of that figure is kept here: a request commits no entry beyond those that it compares. hashicorp/raft
 // commits up to the end of the log, which may hold entries of a leader that was.
@@ -23,6 +24,8 @@
 // ErrUndone: committed entries never change, so a disk went back in time, here or on a majority of the nodes. Raft
 // would cut the entries off its log, and go on with a state that no other replica has.
 //
-// Not in the snapshot store, where Raft's own snapshots look the same. Not at the sender, who cannot know what still
-// lies in the sockets between.
+// # Why not otherwise
+//
+// Not in the snapshot store, where Raft's own snapshots look the same. Not at the sender, which cannot know which
+// requests still lie in the sockets between.
 package install

@@ -24,8 +24,8 @@ type Gate struct {
 	applied uint64 // by the process before, as far as is known
 }
 
-// New makes the gate of a group with that log. fatal must end the process, and not wait for the group: it is called
-// when the log was found to contradict the leader's snapshot, and Raft has to start from what is left of it.
+// New returns the gate of a group with that log. fatal must end the process, and not wait for the group: it is called
+// when the log contradicts the leader's snapshot and was cut, and Raft has to start from the rest of it.
 func New(inner raft.Transport, log raft.LogStore, logger *slog.Logger, fatal func(error)) *Gate {
 	return &Gate{
 		inner: inner, log: log, logger: logger, fatal: fatal, out: make(chan raft.RPC), done: make(chan struct{}),
@@ -61,7 +61,7 @@ func (g *Gate) run(r *raft.Raft) {
 func (g *Gate) pass(rpc raft.RPC) {
 	select {
 	case g.out <- rpc:
-	case <-g.done: // the transport is closed, and nobody waits for the answer
+	case <-g.done: // the transport is closed, and no node waits for the answer
 	}
 }
 

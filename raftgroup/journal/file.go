@@ -15,7 +15,7 @@ type File struct {
 	inner   Inner
 	journal *Journal
 	path    string // below the root
-	record  []byte // what was written since the last Sync
+	record  []byte // the writes since the last Sync
 	own     bool   // the next Sync is the file's own
 
 	holders int  // segments that hold it; guarded by the journal
@@ -37,10 +37,10 @@ func (j *Journal) File(path string, inner Inner, isNew bool) (*File, error) {
 	return &File{inner: inner, journal: j, path: below, own: isNew}, nil
 }
 
-// ReadAt reads what was written.
+// ReadAt reads the file, unsynced writes included.
 func (f *File) ReadAt(p []byte, at int64) (int, error) { return f.inner.ReadAt(p, at) }
 
-// WriteAt writes; durable is that only after Sync.
+// WriteAt writes. The bytes are durable only after Sync.
 func (f *File) WriteAt(p []byte, at int64) (int, error) {
 	if f.own = f.own || len(f.record)+len(p) > maxRecord; !f.own {
 		f.record = appendWrite(f.record, f.path, at, p)
@@ -48,7 +48,7 @@ func (f *File) WriteAt(p []byte, at int64) (int, error) {
 	return f.inner.WriteAt(p, at)
 }
 
-// Sync returns when what was written is durable.
+// Sync returns when all writes before it are durable.
 func (f *File) Sync() error {
 	record, own := f.record, f.own
 	if f.record, f.own = f.record[:0], false; cap(f.record) > keptRecord {
@@ -70,7 +70,7 @@ func (f *File) Sync() error {
 	return nil
 }
 
-// Close closes the file, or has it closed once what the journal holds of it is in it for good.
+// Close closes the file, or has it closed once the journal's writes to it are durable in the file.
 func (f *File) Close() error {
 	f.journal.mu.Lock()
 	f.closed = true

@@ -18,7 +18,7 @@ import (
 //	24  8 bytes  number
 //	32           body: records, one after the other
 //
-// A record is a byte that says what it is, and then, lengths and offsets as varints:
+// A record is a byte for its kind, and then, lengths and offsets as varints:
 //
 //	begin   nothing more: all before is void
 //	forget  path: all before about files below it is void
@@ -76,7 +76,7 @@ func seal(frame []byte, epoch, number uint64) {
 	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
 }
 
-// found is a frame that was read. Its body points into what was read.
+// found is a frame that was read. Its body points into the bytes that were read.
 type found struct {
 	epoch, number uint64
 	body          []byte
@@ -101,7 +101,7 @@ func frameAt(b []byte) (found, bool) {
 	}, true
 }
 
-// record is one of a frame's. Its data points into what was read.
+// record is one of a frame's. Its data points into the bytes that were read.
 type record struct {
 	kind byte
 	path string // below the root

@@ -46,7 +46,7 @@ type Journal struct {
 	freed    *sync.Cond // a segment can be written over, or something has failed
 	segments [2]*segment
 	active   int    // of the two
-	epoch    uint64 // of what is written now
+	epoch    uint64 // of the active segment
 	number   uint64 // of the last frame
 	next     *batch // gathers; nil: nothing has come
 	spare    []byte // a frame that was written, for the next batch; nil: none
@@ -59,7 +59,7 @@ type Journal struct {
 type batch struct {
 	frame []byte // with room for its head
 	files []*File
-	turn  chan struct{} // capacity 1: whoever takes it writes
+	turn  chan struct{} // capacity 1: the Sync that takes the token writes
 	done  chan struct{} // closed with err set
 	err   error
 }
@@ -97,8 +97,8 @@ func (j *Journal) open() error {
 	return j.begin()
 }
 
-// begin says that everything before is void; what that was about must be synced. It is written over the older of the
-// two epochs: if it is torn, what is left of that is still a row of frames without a gap.
+// begin writes a frame that makes all earlier ones void; their files must be synced. It is written over the older of
+// the two epochs: if it is torn, the rest of that epoch is still a row of frames without a gap.
 func (j *Journal) begin() error {
 	j.changeSegment()
 	b := newBatch(nil)
@@ -257,7 +257,7 @@ func (j *Journal) fail(err error) error {
 	return err
 }
 
-// Forget makes void what was written to files below a folder until now. They must be synced, or gone.
+// Forget makes all earlier writes to files below a folder void. The files must be synced, or gone.
 func (j *Journal) Forget(dir string) error {
 	path, err := j.below(dir)
 	if err != nil {

@@ -75,7 +75,7 @@ func readFrames(dir string) ([]found, state, error) {
 	return all, st, nil
 }
 
-// sinceBegin leaves out what is void by now. There may be gaps in it: a frame whose sync has failed was read at the
+// sinceBegin leaves out the frames that are void. The rest may have gaps: a frame whose sync has failed was read at the
 // next start nevertheless, from the system's memory, and was not on the disk.
 func sinceBegin(frames []found) []found {
 	for i := len(frames) - 1; i > 0; i-- {

@@ -15,7 +15,7 @@ type segment struct {
 }
 
 // openSegment opens it, written in full: a disk that is full later has room for it, and a sync has nothing to do but
-// the data. What is allocated only costs half as much again to sync, when it is first written (230 µs to 150 µs,
+// the data. Space that is only allocated costs half as much again to sync when it is first written (230 µs to 150 µs,
 // ext4).
 func openSegment(path string, cfg Config) (*segment, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)

@@ -23,12 +23,12 @@ var _ raft.MonotonicLogStore = (*Cache)(nil)
 // entryOverhead is about what an entry takes beside its data.
 const entryOverhead = 128
 
-// untilQuiet is how long after a write everybody who is not behind has read it. Only the newest entry is still asked
-// for then, again and again: each append, an empty one too, is preceded by a look at the entry before it.
+// untilQuiet is how long after a write all replicas that are not behind have read it. From then on only the newest
+// entry is read, again and again: each append, an empty one too, is preceded by a look at the entry before it.
 const untilQuiet = 3 * time.Second
 
-// New returns a cache of so many bytes. The newest entry is kept however large it is, and it alone while nothing is
-// written.
+// New returns a cache over store that holds up to limit bytes. The newest entry is kept however large it is, and alone
+// while no entry is written.
 func New(store raft.LogStore, limit int64) *Cache {
 	c := &Cache{LogStore: store, limit: limit}
 	c.quiet = time.AfterFunc(untilQuiet, c.keepNewest)
@@ -64,7 +64,7 @@ func (c *Cache) find(index uint64) *raft.Log {
 // StoreLog writes an entry.
 func (c *Cache) StoreLog(entry *raft.Log) error { return c.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs writes entries, and keeps them if that has succeeded: a leader must not send what it may not have.
+// StoreLogs writes entries, and keeps them if that has succeeded: a leader must not send an entry that it may not have.
 func (c *Cache) StoreLogs(entries []*raft.Log) error {
 	if err := c.LogStore.StoreLogs(entries); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (c *Cache) add(e *raft.Log) {
 	}
 }
 
-// DeleteRange forgets everything: what is deleted is old, and here is nearly nothing.
+// DeleteRange deletes entries from the store and empties the cache.
 func (c *Cache) DeleteRange(first, last uint64) error {
 	c.mu.Lock()
 	c.clear()

@@ -143,7 +143,7 @@ func (p *boltPages) elements(page []byte) error {
 	return nil
 }
 
-// branch checks an element of a branch page, which the slice begins with, and what is below it.
+// branch checks an element of a branch page, which the slice begins with, and the pages below it.
 func (p *boltPages) branch(element []byte) (key []byte, err error) {
 	at, n := binary.NativeEndian.Uint32(element), binary.NativeEndian.Uint32(element[4:])
 	if key, err = within(element, uint64(at), uint64(n)); err != nil {
@@ -186,7 +186,7 @@ func (p *boltPages) bucket(value []byte) error {
 	return p.elements(value[header:])
 }
 
-// free checks the free list: what is in it may be written over.
+// free checks the free list: pages in it may be written over.
 func (p *boltPages) free(id uint64) error {
 	page, err := p.read(id)
 	if err != nil {

@@ -32,11 +32,11 @@ func (c *codec) ID() uint64 { return codecID }
 
 const (
 	keptRoom    = 256 << 10
-	sizesAtMost = 96 // of what is encoded beside an entry's data and extensions
+	sizesAtMost = 96 // bytes of an encoded entry beside its data and extensions
 )
 
-// begin prepares for an append of entries, whose encoding nobody needs when it is over. Past keptRoom, each is given
-// memory of its own.
+// begin prepares for an append of entries. Their encodings are valid until the append is over. Past keptRoom, each is
+// given memory of its own.
 func (c *codec) begin(durable uint64, entries []*raft.Log) {
 	c.durable, c.room = durable, c.room[:0]
 	size := 0

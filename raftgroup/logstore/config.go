@@ -14,10 +14,10 @@ import (
 
 // Why Open refuses a folder, and how a write can end. Compare with errors.Is.
 var (
-	// ErrLostLog: something that this group had written is gone. It must not vote with what is left: remove the replica
-	// by a membership change, empty the folder, and let it join again.
+	// ErrLostLog: a part of the group's log or votes is gone. The replica must not vote with the rest: remove it by a
+	// membership change, empty the folder, and let it join again.
 	ErrLostLog = errors.New("part of the group's record is lost")
-	// ErrDamaged: something is there and cannot be read as it was written. The way out is that of ErrLostLog.
+	// ErrDamaged: a file is there and cannot be read as it was written. The way out is that of ErrLostLog.
 	ErrDamaged = errors.New("the group's record is damaged")
 	// ErrInUse: another process, or another part of this one, has the folder open.
 	ErrInUse = errors.New("in use by another process")
@@ -56,7 +56,7 @@ const (
 	lockTimeout         = time.Second
 )
 
-// Config says which folder to open, and what is known about it from elsewhere.
+// Config names the folder to open, and the facts about it that are known from elsewhere.
 type Config struct {
 	Dir  string // the group's own; made if it is absent
 	Kind Kind   // default WAL
@@ -89,7 +89,7 @@ type Config struct {
 
 	segmentSize int       // bytes; tests make it small
 	wrapFiler   filerWrap // tests break the disk here
-	sync        syncFile  // of what is found at the start
+	sync        syncFile  // of the files that are found at the start
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -1,28 +1,27 @@
-// Package logstore keeps what a Raft group must not forget beside its snapshots: the log, and the term and vote.
+// Package logstore keeps the log, the term and the vote of a Raft group.
 //
 // A group owns one folder:
 //
 //	LOCK        held while the folder is open, so that two processes never share it
 //	stable.db   term and vote (raft-boltdb); small, because an election writes it three times
 //	wal/        the log, as segments of 4 MiB and their meta database (raft-wal), or
-//	log.db      the log in raft-boltdb, for those who prefer it
+//	log.db      the log in raft-boltdb, if Config.Kind says so
 //
-// # What it promises
+// # Promises
 //
 // A write that returned nil is on the disk. The first write that fails, or that takes longer than the timeout, is the
 // last one: every later write fails with the same error and Config.Fatal ends the process. A second fsync after a
 // failed one may succeed without the data (the kernel takes the pages that it could not write for written), and
 // hashicorp/raft itself only steps down on a failed append, to be elected again later. The next process on the machine
 // still reads those pages; so Open, where it finds the note that a write has failed, first writes again all that it
-// reads. In any case it syncs what it finds: a process that was killed while it wrote leaves bytes that can be read and
-// need not be on the disk yet. A disk that hangs is worse, since heartbeats go on. What is true of the group's own
-// writes is true of those that raft-wal makes behind its caller's back, and only logs: rotating a segment, and deleting
-// one.
+// reads. In any case it syncs the files that it finds: a process that was killed while it wrote leaves bytes that can
+// be read and need not be on the disk yet. A disk that hangs is worse, since heartbeats go on. The same holds for the
+// writes that raft-wal makes by itself, and whose errors it only logs: rotating a segment, and deleting one.
 //
 // With Config.Journal an append is on the disk once it is in the journal that all groups of a node share (package
-// journal), and in its own file a little later. What a loss of power has taken from that is there again before Open is
-// called: opening the journal sees to it. Open then tells the journal to forget what it knows of this folder, for a
-// group may have lived there before under the same names.
+// journal), and in its own file a little later. Opening the journal, which comes before Open, restores the bytes that a
+// loss of power has taken from the file. Open then has the journal forget this folder, for another group may have lived
+// there before under the same names.
 //
 // Open returns a log that Raft can start from, or an error that says why there is none. It refuses a folder that has
 // lost something: a voter that forgot its log or its vote can undo what a majority acknowledged, so such a replica must
@@ -32,15 +31,15 @@
 //
 // To tell the two apart, every entry carries a checksum and the last index that was on disk before its own write began.
 // An intact entry beyond the readable end of the log, written when more was on disk than can be read now, proves that
-// acknowledged entries are gone. What cannot be proved: that the very last write, whole, was lost after its fsync; and
-// that somebody deleted the file of the newest segment, which looks like a crash just before that file was made.
+// acknowledged entries are gone. Two losses cannot be proved: that of the very last write, whole, after its fsync; and
+// that of the file of the newest segment, which looks like a crash just before the file was made.
 //
-// # What it works round in raft-wal v0.4.0
+// # Faults of raft-wal v0.4.2 that it works around
 //
 //   - Cutting the tail of the newest segment leaves it sealed without an index: after a restart it cannot be read
 //     (hashicorp/raft-wal issue 31). Such a segment is opened by scanning it.
 //   - A crash after a segment is sealed and before the rotation is recorded leaves a log that refuses every append.
-//     So does a torn write of a sealing batch. Open finishes such a rotation and cuts off what is torn.
+//     So does a torn write of a sealing batch. Open finishes such a rotation and cuts off the torn write.
 //   - A deletion that overtakes the rotation of the segment it empties ruins the order of the segments. Deletions wait.
 //   - Deleted segments are removed, and their folder is synced for each, while the log is locked. Here they are removed
 //     beside its writes: see removals.
@@ -48,14 +47,15 @@
 //   - Close leaves the meta database open. Here both are closed.
 //   - An entry that was deleted from the head of the newest segment stays readable. Here it is not found.
 //   - A read that meets a deletion may find its file closed. It is tried again.
-//   - A log with a codec of one's own is recorded as one with raft-wal's, and cannot be opened again. Here it can.
+//   - A log with another codec is recorded as one with raft-wal's, and cannot be opened again. Here it can.
 //   - Entries are read back without any check of their content. Here each carries a checksum.
 //
-// # What it leaves to others
+// # Left to the caller
 //
-// Snapshots: the caller says in Config how far the newest valid one reaches. Whether the group was ever opened on this
-// node: the caller's own record says so in Config.Existing, for an emptied folder looks like a new one. And what ending
-// the process means.
+//   - Snapshots: Config says how far the newest valid one reaches.
+//   - Whether the group was ever opened on this node: Config.Existing says so, for an emptied folder looks like a new
+//     one.
+//   - How the process ends: Config.Fatal does that.
 //
 // # Why not otherwise
 //

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// After a failed fsync the kernel still shows what it could not write, and takes it for written: no later fsync tries
-// again, and a crash of the machine brings the old bytes back. So does a process that starts anew read what is not on
-// the disk, and would build on it. A failed write is therefore noted in the lock file, for the next process on this
-// machine; the note itself need not be durable, since what it is about does not outlive the machine's memory either.
-// Where it is found, every file is written over with what it shows, and synced, before anything relies on it.
+// After a failed fsync the kernel still shows the bytes that it could not write, and takes them for written: no later
+// fsync tries again, and a crash of the machine brings the old bytes back. So a process that starts anew reads bytes
+// that are not on the disk, and would build on them. A failed write is therefore noted in the lock file, for the next
+// process on this machine; the note itself need not be durable, since those bytes do not outlive the machine's memory
+// either. Where the note is found, every file is written over with its own content, and synced, before it is relied on.
 
 // A process that was killed in the middle of a write leaves the same behind without any failure: bytes that the kernel
 // shows and may not have written yet. A follower that finds them in its log would tell the leader that it has these
@@ -31,7 +31,7 @@ func doubt(lock *os.File) {
 	noted := make(chan struct{})
 	go func() {
 		defer close(noted)
-		_, _ = lock.WriteAt(doubted, 0) // there is nobody to tell, and nothing more to be done about it
+		_, _ = lock.WriteAt(doubted, 0) // the process ends already
 	}()
 	timeout := time.NewTimer(doubtTimeout)
 	defer timeout.Stop()

@@ -13,7 +13,7 @@ import (
 // boltName is the file of a log that raft-boltdb keeps.
 const boltName = "log.db"
 
-// folder knows what is where in a group's folder.
+// folder knows the layout of a group's folder.
 type folder string
 
 func (f folder) lock() string   { return filepath.Join(string(f), "LOCK") }

@@ -51,7 +51,7 @@ func (l *guardedLog) LastIndex() (uint64, error) { return l.inner.LastIndex() }
 func (l *guardedLog) GetLog(index uint64, entry *raft.Log) error {
 	err := l.inner.GetLog(index, entry)
 	if errors.Is(err, os.ErrClosed) {
-		// The segment was deleted between finding it and reading it. The next look finds what is there now.
+		// The segment was deleted between finding it and reading it. The next look finds the present one.
 		err = l.inner.GetLog(index, entry)
 	}
 	return err

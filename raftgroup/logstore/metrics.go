@@ -52,7 +52,7 @@ func (m *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{m.seconds, m.bytes, m.disk}
 }
 
-// register takes back what it registered if it cannot register all: what is there then is another group's.
+// register registers all collectors or none: one that is registered already is another group's.
 func (m *metrics) register() error {
 	for i, c := range m.collectors() {
 		if err := m.registerer.Register(c); err != nil {
@@ -72,7 +72,7 @@ func (m *metrics) unregister() {
 	}
 }
 
-// appending starts an append's clock; what it returns is called with the bytes that were appended.
+// appending starts an append's clock. The function that it returns ends it and takes the number of bytes appended.
 func (m *metrics) appending() func(bytes uint64) {
 	if m == nil {
 		return func(uint64) {}

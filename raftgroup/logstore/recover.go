@@ -45,7 +45,7 @@ func checkSealed(dir string, info types.SegmentInfo) error {
 	return nil
 }
 
-// recoverNewest tells torn from damaged, cuts off what is torn, and ends a rotation that was interrupted.
+// recoverNewest tells torn from damaged, cuts off a torn end, and ends a rotation that was interrupted.
 func recoverNewest(dir string, meta types.MetaStore, state types.PersistentState) error {
 	info := state.Segments[len(state.Segments)-1]
 	path := filepath.Join(dir, segment.FileName(info))

@@ -12,7 +12,7 @@ import (
 // deletes them where the last reader lets go of them, which is the goroutine that cuts the log, an append or a reader;
 // and the first two keep the log locked. A cut after a snapshot is of eight segments and more.
 //
-// What is not deleted when the process ends, raft-wal deletes when it opens the log.
+// Segments that are left when the process ends are deleted by raft-wal when it opens the log.
 type removals struct {
 	guard *guard
 
@@ -34,8 +34,8 @@ func (r *removals) add(remove func() error) {
 	}
 }
 
-// work deletes what waits, and rests after each twice as long as that took. Once a write has failed, or the stores are
-// closed, the guard lets nothing more through.
+// work deletes the waiting segments, and rests after each twice as long as that took. Once a write has failed, or the
+// stores are closed, the guard lets no deletion through.
 func (r *removals) work() {
 	for {
 		remove := r.next()

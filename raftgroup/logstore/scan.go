@@ -88,8 +88,8 @@ func frameAt(b []byte, off int) (frame, bool) {
 // an empty entry takes some 40 bytes.
 const farthest = 1 << 20
 
-// lostEntry looks in what follows the last whole batch of a segment for an intact entry that was written when more than
-// `last` was durable. If there is one, then what was durable cannot be read any more: the segment is damaged, not torn.
+// lostEntry looks behind the last whole batch of a segment for an intact entry that was written when the log was
+// durable beyond `last`. If there is one, durable entries cannot be read any more: the segment is damaged, not torn.
 func lostEntry(rest []byte, last uint64) (index uint64, found bool) {
 	for off := 0; off+frameHeaderLen <= len(rest); off += 8 {
 		if rest[off] != frameEntry {

@@ -49,7 +49,7 @@ func Open(cfg Config) (*Stores, error) {
 	return s, nil
 }
 
-// refusal tells whether an error of Open is about what is there, and nothing has failed.
+// refusal reports whether Open refused the content of the folder, so that no write can have failed.
 func refusal(err error) bool {
 	for _, known := range []error{ErrLostLog, ErrDamaged, ErrInUse, ErrKindMismatch} {
 		if errors.Is(err, known) {

@@ -77,7 +77,7 @@ func damagedIfCorrupt(err error) error {
 	return err
 }
 
-// StoreLogs notes what is durable now, for the entries' own record of it.
+// StoreLogs records the index that is durable now in each entry, before it writes them.
 func (l *walLog) StoreLogs(entries []*raft.Log) error {
 	last, err := l.LastIndex()
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *walLog) StoreLogs(entries []*raft.Log) error {
 
 func (l *walLog) StoreLog(entry *raft.Log) error { return l.StoreLogs([]*raft.Log{entry}) }
 
-// GetLog does not find what was deleted: raft-wal still answers from the newest segment after its head was cut.
+// GetLog does not find deleted entries: raft-wal still answers from the newest segment after its head was cut.
 func (l *walLog) GetLog(index uint64, entry *raft.Log) error {
 	first, err := l.FirstIndex()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package raftdisk opens what one Raft group keeps on this node's disk, its log, votes and snapshots, without running
-// the group: a node that starts looks at all of its replicas before it runs any of them.
+// Package raftdisk opens the files of one Raft group on this node's disk: log, votes and snapshots. It does not run the
+// group: a node that starts examines all of its replicas before it runs any of them.
 package raftdisk
 
 import (
@@ -67,7 +67,8 @@ func Open(cfg Config) (*Disk, error) {
 	}
 	d.Stores, err = logstore.Open(logstore.Config{
 		Dir: cfg.LogDir, Kind: cfg.Kind, Existing: cfg.Existing,
-		SnapshotIndex: d.newest.Index, SnapshotTerm: d.newest.Term, Journal: cfg.Journal, Fatal: d.fail, Logger: cfg.Logger, Registerer: cfg.Registerer,
+		SnapshotIndex: d.newest.Index, SnapshotTerm: d.newest.Term,
+		Journal: cfg.Journal, Fatal: d.fail, Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	if err != nil {
 		return nil, err

@@ -46,7 +46,7 @@ func (r *repeats) show(msg string, args []any) (show bool, left int) {
 	return true, left
 }
 
-// peerIn finds the value that tells whom a record is about.
+// peerIn returns the peer that a record is about; empty: none.
 func peerIn(args []any) string {
 	for i := 0; i+1 < len(args); i += 2 {
 		if args[i] == "peer" {

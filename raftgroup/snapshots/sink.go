@@ -20,7 +20,7 @@ type sink struct {
 	file  *os.File // the file that Raft writes, opened once more for Sync; nil: not yet
 }
 
-// Sync brings to the disk what has been written. Raft itself syncs a snapshot once, when it is closed.
+// Sync brings to the disk the bytes that have been written. Raft itself syncs a snapshot once, when it is closed.
 func (s *sink) Sync() (err error) {
 	if s.file == nil {
 		if s.file, err = os.OpenFile(writing(s.store.dir, s.ID()), os.O_RDWR, 0); err != nil {

@@ -1,13 +1,13 @@
 // Package snapshots opens the files in which hashicorp/raft keeps a group's snapshots, and finds the one that Raft will
 // start from.
 //
-// Writing and reading them is Raft's. What it leaves open is whether a snapshot that is seen is on the disk: when the
-// sync of the folder that it stands in fails, Raft calls the snapshot failed and leaves it where it is, and the next
-// process would take it and drop the log before it; and its own folder, which names its files, Raft does not sync at
-// all. So that one is synced when a snapshot is closed, and every folder once more before anything is read from it.
+// Raft writes and reads them. Three faults of it are mended here:
 //
-// And what a process was killed over stays for ever, as large as the state, unless it is removed before the next
-// begins.
+//   - When the sync of the folder around a snapshot fails, Raft calls the snapshot failed and leaves it there. The next
+//     process would take it and drop the log before it. So every folder is synced before a snapshot is read.
+//   - Raft never syncs the snapshot's own folder, which names its files. It is synced when the snapshot is closed.
+//   - A snapshot that was being written when its process was killed stays, as large as the state. It is removed before
+//     the group begins.
 package snapshots
 
 import (
@@ -41,8 +41,8 @@ type Store struct {
 	closing sync.Mutex // held while one is made whole
 }
 
-// Open opens the snapshots in a group's folder for the group, making what is absent. That many are kept, and what a
-// process before left unfinished is removed.
+// Open opens the snapshots in a group's folder for the group, and makes the folder if it is absent. That many snapshots
+// are kept, and unfinished ones of earlier processes are removed.
 func Open(dir string, kept int, logger *slog.Logger) (*Store, error) {
 	if err := removeUnfinished(dir, logger); err != nil {
 		return nil, fmt.Errorf("remove unfinished snapshots: %w", err)
