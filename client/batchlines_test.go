@@ -88,7 +88,7 @@ func TestBatchLinesBrokenOff(t *testing.T) {
 
 func TestBatchLinesRefused(t *testing.T) {
 	nothing := func([]byte) error { return nil }
-	c, _ := start(t, Config{}, answer(http.StatusTooManyRequests, `{"title":"Too many calls"}`))
+	c, _ := start(t, Config{}, answer(http.StatusTooManyRequests, `{"type":"urn:belfry:problem:overloaded","title":"Too many calls"}`))
 	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); !errors.Is(err, ErrOverloaded) {
 		t.Errorf("%v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Change is what a call made of a task.
@@ -119,10 +121,10 @@ func (c *Client) changeAlone(
 		task = new(Task)
 	}
 	var change Change
-	call := call{method: method, path: path, body: closeObject(fields, 0), contentType: jsonType,
+	call := call{method: method, path: path, body: contract.Close(fields, 0), contentType: jsonType,
 		header: c.header(o), about: id}
 	err := c.do(ctx, call, func(a reply) error {
-		if err := readJSON(task)(a); err != nil {
+		if err := readAnswer(task.read)(a); err != nil {
 			return err
 		}
 		change = Change{ID: task.ID, Created: a.status == http.StatusCreated, Previous: task.Previous,
@@ -133,20 +135,28 @@ func (c *Client) changeAlone(
 }
 
 func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcome, error) {
-	var answer struct {
-		Outcome Outcome `json:"outcome"`
-	}
+	var outcome Outcome
 	call := call{method: http.MethodDelete, path: taskPath(id), header: c.header(o), about: id}
 	err := c.do(ctx, call, func(a reply) error {
-		if err := readJSON(&answer)(a); err != nil {
+		if err := readAnswer(outcome.read)(a); err != nil {
 			return err
 		}
 		if o.whole != nil {
-			*o.whole = Task{ID: id, Outcome: answer.Outcome, Revision: revisionOf(a.header)}
+			*o.whole = Task{ID: id, Outcome: outcome, Revision: revisionOf(a.header)}
 		}
 		return nil
 	})
-	return answer.Outcome, err
+	return outcome, err
+}
+
+// read reads the answer to a cancel.
+func (o *Outcome) read(r *contract.Reader) error {
+	return r.Known("outcome", func(f contract.Field) error {
+		if f != contract.Outcome {
+			return r.Skip()
+		}
+		return readText(r, f, o)
+	})
 }
 
 // revisionOf reads an answer's ETag; 0: it has none.
@@ -173,7 +183,7 @@ func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Opti
 	task := new(Task)
 	call := call{method: http.MethodPatch, path: taskPath(id), body: body, contentType: jsonType, header: c.header(&o),
 		about: id}
-	if err := c.do(ctx, call, readJSON(task)); err != nil {
+	if err := c.do(ctx, call, readAnswer(task.read)); err != nil {
 		return nil, err
 	}
 	return task, nil
@@ -191,7 +201,7 @@ func (c *Client) GetStale(ctx context.Context, id string) (*Task, error) {
 
 func (c *Client) get(ctx context.Context, path, about string) (*Task, error) {
 	task := new(Task)
-	if err := c.do(ctx, call{method: http.MethodGet, path: path, about: about}, readJSON(task)); err != nil {
+	if err := c.do(ctx, call{method: http.MethodGet, path: path, about: about}, readAnswer(task.read)); err != nil {
 		return nil, err
 	}
 	return task, nil
@@ -215,5 +225,5 @@ func encode(v any, payload json.RawMessage) ([]byte, error) {
 	if fields, err = appendPayload(fields, payload); err != nil {
 		return nil, err
 	}
-	return closeObject(fields, 0), nil
+	return contract.Close(fields, 0), nil
 }

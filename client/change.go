@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Touch says how a task's delay starts again.
@@ -33,7 +35,7 @@ type Patch struct {
 func (p Patch) fields() (map[string]any, error) {
 	m := map[string]any{}
 	if !p.FireAt.IsZero() {
-		m["fire_at"] = optionalTime(p.FireAt)
+		m["fire_at"] = p.FireAt.UTC()
 	}
 	setDuration(m, "delay", p.Delay)
 	setText(m, "content_type", p.ContentType)
@@ -65,7 +67,11 @@ func (r Retry) patch() map[string]any {
 	setDuration(m, "min_backoff", r.MinBackoff)
 	setDuration(m, "max_backoff", r.MaxBackoff)
 	if r.Delays != nil {
-		m["delays"] = wireDelays(r.Delays)
+		delays := []any{}
+		for _, d := range r.Delays {
+			delays = append(delays, spanText(d))
+		}
+		m["delays"] = delays
 	}
 	return m
 }
@@ -84,9 +90,11 @@ func setText(m map[string]any, name, value string) {
 
 func setDuration(m map[string]any, name string, d time.Duration) {
 	if d != 0 {
-		m[name] = duration(d)
+		m[name] = spanText(d)
 	}
 }
+
+func spanText(d time.Duration) json.RawMessage { return contract.AppendDuration(nil, d) }
 
 // mergeText makes nulls, which remove, of empty values.
 func mergeText(values map[string]string) map[string]*string {

@@ -12,7 +12,7 @@ func TestPatchBody(t *testing.T) {
 		patch Patch
 		want  string
 	}{
-		{"time", Patch{Delay: time.Minute}, `{"delay":"1m0s"}`},
+		{"time", Patch{Delay: time.Minute}, `{"delay":"1m"}`},
 		{"payload alone", Patch{Payload: json.RawMessage(`[1, 2]`)}, `{"payload":[1, 2]}`},
 		{"target merged", Patch{Target: &Target{Headers: map[string]string{"a": "1", "b": ""}}},
 			`{"target":{"headers":{"a":"1","b":null}}}`},
@@ -59,8 +59,8 @@ func TestTouchBody(t *testing.T) {
 	}{
 		{"again", Touch{}, `{}`},
 		{"until an instant", Touch{Delay: time.Second, NoLaterThan: time.Unix(0, 0)},
-			`{"delay":"1s","no_later_than":"1970-01-01T00:00:00Z"}`},
-		{"until an age", Touch{NoOlderThan: time.Hour}, `{"no_later_than":"1h0m0s"}`},
+			`{"delay":"1s","no_later_than":"1970-01-01T00:00:00.000Z"}`},
+		{"until an age", Touch{NoOlderThan: time.Hour}, `{"no_later_than":"1h"}`},
 		{"or schedule", Touch{OrSchedule: &Task{Delay: time.Second, Payload: json.RawMessage(`{"a":1}`)}},
 			`{"or_schedule":{"delay":"1s","payload":{"a":1}}}`},
 	}
@@ -78,9 +78,9 @@ func TestTouchBody(t *testing.T) {
 }
 
 func TestTaskKeepsItsJSON(t *testing.T) {
-	in := `{"id":"a","queue":"q","fire_at":"2026-11-21T10:00:00Z","payload":{"n":1},"target":{"url":"http://x/",` +
-		`"timeout":"1s"},"expires_after":"1h0m0s","state":"dead","attempts":3,"next_attempt_at":null,` +
-		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00Z",` +
+	in := `{"id":"a","queue":"q","fire_at":"2026-11-21T10:00:00.000Z","payload":{"n":1},"target":{"url":"http://x/",` +
+		`"timeout":"1s"},"expires_after":"1h","state":"dead","attempts":3,"next_attempt_at":null,` +
+		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00.000Z",` +
 		`"webhook_id":"msg_1"}`
 	var task Task
 	if err := json.Unmarshal([]byte(in), &task); err != nil {

@@ -3,6 +3,8 @@ package client
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // A batch is sent in chunks of this size: large enough that what is common to a chunk costs little a line, small enough
@@ -23,7 +25,7 @@ func checkLine(n int) error {
 		return nil
 	}
 	return &Error{
-		Status: http.StatusRequestEntityTooLarge, Type: "urn:belfry:problem:too-large",
+		Status: http.StatusRequestEntityTooLarge, Type: contract.ProblemPrefix + contract.TooLarge,
 		Title: "The body or its payload is over the limit.", Detail: "the line is too long",
 		Limit: strconv.Itoa(longestLine) + " bytes",
 	}

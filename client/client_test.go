@@ -124,9 +124,9 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 		t.Fatal(change, err)
 	}
 	got := s.requests()[0]
-	want := `{"queue":"q","delay":"30m0s","target":{"url":"http://x/","headers":{"x-a":"1"},"timeout":"15s"},` +
-		`"retry":{"max_attempts":3,"min_backoff":"1s"},"labels":{"tenant":"acme"},` +
-		"\"payload\":{\"x\": \"<&>\",\n \"n\": 1e2}}"
+	want := "{\"queue\":\"q\",\"delay\":\"30m\",\"payload\":{\"x\": \"<&>\",\n \"n\": 1e2}," +
+		`"target":{"url":"http://x/","headers":{"x-a":"1"},"timeout":"15s"},` +
+		`"retry":{"max_attempts":3,"min_backoff":"1s"},"labels":{"tenant":"acme"}}`
 	if got.method != "PUT" || got.uri != "/v1/tasks/a" || got.body != want {
 		t.Errorf("sent %s %s\n%s\nwant\n%s", got.method, got.uri, got.body, want)
 	}
@@ -213,7 +213,7 @@ func TestRefusalBringsTheTask(t *testing.T) {
 	const there = `{"id":"a","state":"delivered","attempts":1,"revision":7}`
 	large := fmt.Sprintf(`{"id":"a","state":"delivered","payload":"%s"}`, strings.Repeat("x", 256<<10))
 	for text, want := range map[string]State{there: Delivered, large: Delivered, `"odd"`: "", `null`: ""} {
-		problem := `{"title":"The condition does not hold.","status":412,"task":` + text + `}`
+		problem := `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.","status":412,"task":` + text + `}`
 		for single, body := range map[bool]string{true: problem, false: `{"id":"a","status":412,"problem":` + problem + "}\n"} {
 			status := http.StatusOK
 			if single {
@@ -249,9 +249,19 @@ func TestErrorsNameTheTaskReadably(t *testing.T) {
 }
 
 func TestRefusalsAreFinal(t *testing.T) {
-	for status, want := range map[int]error{404: ErrNotFound, 409: ErrConflict, 412: ErrPrecondition, 422: ErrKeyReused} {
-		c, s := start(t, Config{SingleCalls: true}, answer(status, `{"type":"x","title":"Not so","detail":"because","field":"delay",
-			"limit":16,"state":"firing","attempts":2}`))
+	for _, refused := range []struct {
+		status int
+		slug   string
+		want   error
+	}{
+		{404, "task-not-found", ErrNotFound}, {404, "queue-not-found", ErrNotFound}, {404, "lease-not-found", ErrNotFound},
+		{409, "wrong-state", ErrConflict}, {409, "lease-ended", ErrConflict}, {409, "queue-not-empty", ErrConflict},
+		{409, "queues-full", ErrConflict}, {409, "key-forgotten", ErrConflict},
+		{412, "precondition-failed", ErrPrecondition}, {422, "key-reused", ErrKeyReused},
+	} {
+		status, want := refused.status, refused.want
+		c, s := start(t, Config{SingleCalls: true}, answer(status, `{"type":"urn:belfry:problem:`+refused.slug+
+			`","title":"Not so","detail":"because","field":"delay","limit":16,"state":"firing","attempts":2}`))
 		_, err := c.FireNow(t.Context(), "a")
 		var refusal *Error
 		if !errors.Is(err, want) || !errors.As(err, &refusal) || errors.Is(err, ErrUnknown) {
@@ -265,6 +275,27 @@ func TestRefusalsAreFinal(t *testing.T) {
 		}
 		if len(s.requests()) != 1 {
 			t.Errorf("%d was sent %d times", status, len(s.requests()))
+		}
+	}
+}
+
+// A status that something else than the service answered, or a type that is not known, names no error.
+func TestErrorsAreNamedByTypeAlone(t *testing.T) {
+	for _, body := range []string{
+		``, `<html>Not here</html>`, `{"title":"Not Found"}`, `{"type":"task-not-found"}`,
+		`{"type":"urn:belfry:problem:unknown-route","status":404}`, `{"type":"urn:belfry:problem:new","status":404}`,
+	} {
+		c, _ := start(t, Config{SingleCalls: true}, answer(404, body))
+		_, err := c.Get(t.Context(), "a")
+		var refusal *Error
+		if !errors.As(err, &refusal) || refusal.Status != 404 {
+			t.Fatalf("%q: %v", body, err)
+		}
+		for _, named := range []error{ErrNotFound, ErrConflict, ErrPrecondition, ErrKeyReused, ErrOverloaded, ErrNoRoom,
+			ErrUnknown} {
+			if errors.Is(err, named) {
+				t.Errorf("%q is %v", body, named)
+			}
 		}
 	}
 }

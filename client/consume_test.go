@@ -296,7 +296,7 @@ func TestOutcomes(t *testing.T) {
 		synctest.Wait()
 		over(t, stop)
 		want := "back: release; done: ack; exits: nack the handler's goroutine has exited; fails: nack no stock; " +
-			"later: nack 1h0m0s closed: lunch; long: nack " + strings.Repeat("é", 256) + "; panics: nack panic: oh"
+			"later: nack 1h closed: lunch; long: nack " + strings.Repeat("é", 256) + "; panics: nack panic: oh"
 		if got := d.became(); got != want {
 			t.Errorf("became\n%s\nwant\n%s", got, want)
 		}
@@ -353,13 +353,15 @@ func TestLostLease(t *testing.T) {
 		"taken": func(d *desk) {
 			d.answer = func(verb, _ string) string {
 				if verb == "extend" {
-					return `"status":409,"problem":{"status":409}`
+					return `"status":409,"problem":{"type":"urn:belfry:problem:lease-ended","status":409}`
 				}
 				return ""
 			}
 		},
 		"gone": func(d *desk) {
-			d.answer = func(string, string) string { return `"status":404,"problem":{"status":404}` }
+			d.answer = func(string, string) string {
+				return `"status":404,"problem":{"type":"urn:belfry:problem:task-not-found","status":404}`
+			}
 		},
 		"out of reach": func(d *desk) { d.hold = make(chan struct{}) },
 	} {

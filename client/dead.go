@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // DeadFilter selects dead letters of a queue. Its zero value selects all.
@@ -43,10 +45,15 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 	if query := filter.query().Encode(); query != "" {
 		path += "?" + query
 	}
-	var answer struct {
-		Count int `json:"count"`
-	}
+	var count int
 	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many take their time
-	err := c.do(ctx, call, readJSON(&answer))
-	return answer.Count, err
+	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
+		return r.Known("count", func(f contract.Field) error {
+			if f != contract.Count {
+				return r.Skip()
+			}
+			return readNumber(r, f, &count)
+		})
+	}))
+	return count, err
 }

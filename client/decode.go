@@ -1,259 +1,355 @@
 package client
 
 import (
-	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
-	"strconv"
+	"io"
+	"math"
+	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Tasks that come by the thousand are read by hand, for the same reason as calls are written so. What is rare in a task
-// is left to encoding/json.
-
-var (
-	errNotObject = errors.New("it is not an object")
-	errMalformed = errors.New("it is not JSON")
-	errShape     = errors.New("it has not the shape that it should have")
-)
-
-// members hands each member of the object at the beginning of text to take, with the text of its value. It returns what
-// follows the object.
-func members(text []byte, take func(name, value []byte) error) (rest []byte, err error) {
-	i := skipSpace(text, 0)
-	if i == len(text) || text[i] != '{' {
-		return nil, errNotObject
-	}
-	if i = skipSpace(text, i+1); i < len(text) && text[i] == '}' {
-		return text[i+1:], nil
-	}
-	for {
-		begin := i
-		if i = skipName(text, begin); i < 0 {
-			return nil, errMalformed
-		}
-		name := text[begin+1:]
-		// Names that are known have no escapes, so that one with them is none of those however it is cut.
-		name = name[:bytes.IndexByte(name, '"')]
-		begin = skipSpace(text, i)
-		if i = skipValue(text, begin); i < 0 {
-			return nil, errMalformed
-		}
-		if err := take(name, text[begin:i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		i = skipSpace(text, i)
-		switch {
-		case i < len(text) && text[i] == '}':
-			return text[i+1:], nil
-		case i == len(text) || text[i] != ',':
-			return nil, errMalformed
-		}
-		i = skipSpace(text, i+1)
-	}
-}
-
-// whole makes sure that nothing but white space follows an object.
-func whole(rest []byte, err error) error {
-	if err == nil && skipSpace(rest, 0) != len(rest) {
-		return errMalformed
-	}
-	return err
-}
-
-// elements hands each element of an array to take.
-func elements(text []byte, take func(value []byte) error) error {
-	i := skipSpace(text, 0)
-	if i == len(text) || text[i] != '[' {
-		return errors.New("it is not an array")
-	}
-	if i = skipSpace(text, i+1); i < len(text) && text[i] == ']' {
-		return nil
-	}
-	for {
-		begin := skipSpace(text, i)
-		if i = skipValue(text, begin); i < 0 {
-			return errMalformed
-		}
-		if err := take(text[begin:i]); err != nil {
+// readAnswer returns a reader of an answer's body. Members that this version does not know are passed over.
+func readAnswer(take func(*contract.Reader) error) func(reply) error {
+	return func(a reply) error {
+		data, err := io.ReadAll(a.body)
+		if err != nil {
 			return err
 		}
-		i = skipSpace(text, i)
-		switch {
-		case i < len(text) && text[i] == ']':
-			return nil
-		case i == len(text) || text[i] != ',':
-			return errMalformed
-		}
-		i++
+		return whole(data, take)
 	}
 }
 
-// decodeText reads a string. Null is an empty one.
-func decodeText(value []byte) (string, error) {
-	if value[0] == '"' {
-		inside := value[1 : len(value)-1]
-		if slices.ContainsFunc(inside, func(c byte) bool { return c == '\\' || c >= utf8.RuneSelf }) {
-			var text string // with escapes, or what may not be UTF-8
-			err := decodeRest(value, &text)
-			return text, err
-		}
-		return string(inside), nil
+// whole reads a text from its beginning to its end.
+func whole(text []byte, take func(*contract.Reader) error) error {
+	r := contract.NewReader(text)
+	err := take(r)
+	if err == nil {
+		err = r.End()
 	}
-	if isNull(value) {
-		return "", nil
-	}
-	return "", errors.New("it is not a string")
-}
-
-func decodeBytes(text string) ([]byte, error) {
-	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, errors.New("it is not base64")
-	}
-	return b, nil
-}
-
-// decodeRest reads a value that is rare enough to be left to encoding/json.
-func decodeRest(value []byte, out any) error {
-	if err := json.Unmarshal(value, out); err != nil {
-		return errShape
+		return &garbledError{err}
 	}
 	return nil
 }
 
-func isNull(value []byte) bool { return string(value) == "null" }
+// readText reads a string that outlives the text.
+func readText[T ~string](r *contract.Reader, f contract.Field, out *T) error {
+	text, err := r.Text(f.String())
+	*out = T(strings.Clone(text))
+	return err
+}
 
-// decodeInto reads a string that means a T. Null leaves it as it is.
-func decodeInto[T any](out *T, value []byte, decode func(string) (T, error)) error {
-	if isNull(value) {
-		return nil
+func readNumber[T int | uint32 | uint64](r *contract.Reader, f contract.Field, out *T) error {
+	switch out := any(out).(type) {
+	case *int:
+		n, err := r.Whole(f.String(), math.MinInt, math.MaxInt)
+		*out = int(n)
+		return err
+	case *uint32:
+		n, err := r.Uint(f.String(), math.MaxUint32)
+		*out = uint32(n)
+		return err
 	}
-	text, err := decodeText(value)
+	n, err := r.Uint(f.String(), math.MaxUint64)
+	*out = T(n)
+	return err
+}
+
+func readTime(r *contract.Reader, f contract.Field, out *time.Time) error {
+	ms, err := r.Instant(f.String())
+	*out = time.UnixMilli(ms).UTC()
+	return err
+}
+
+func readSpan(r *contract.Reader, f contract.Field, out *time.Duration) (err error) {
+	*out, err = r.Duration(f.String())
+	return err
+}
+
+func readBytes(r *contract.Reader, f contract.Field, out *[]byte) error {
+	text, err := r.TextBytes(f.String(), "a string of base64")
 	if err != nil {
 		return err
 	}
-	*out, err = decode(text)
-	return err
-}
-
-func decodeInstant(text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, errors.New("it is not an instant")
+	if *out, err = base64.StdEncoding.AppendDecode(nil, text); err != nil {
+		return errors.New(f.String() + " is not base64")
 	}
-	return at, nil
-}
-
-func decodeNumber[T int | uint32 | uint64](out *T, value []byte) error {
-	if isNull(value) {
-		return nil
-	}
-	n, err := strconv.ParseUint(string(value), 10, 64)
-	if err != nil || uint64(T(n)) != n {
-		return errors.New("it is not a number of the range that it should be of")
-	}
-	*out = T(n)
 	return nil
 }
 
-// decodeTask reads a task as the service writes it.
-func decodeTask(text []byte, t *Task) error {
-	var l Leased
-	err := whole(decodeLeased(text, &l))
-	*t = l.Task
+// readState spares the known states a string of their own.
+func readState(r *contract.Reader, f contract.Field, out *State) error {
+	text, err := r.TextBytes(f.String(), "a string")
+	if *out = stateOf(text); *out == "" {
+		*out = State(text)
+	}
 	return err
 }
 
-// decodeLeased reads a task at the beginning of text, and the lease on it, if it has one. It returns what follows.
-// Fields that are not known are passed over.
-func decodeLeased(text []byte, l *Leased) (rest []byte, err error) {
-	t := &l.Task
-	return members(text, func(name, value []byte) (err error) {
-		switch string(name) {
-		case "id":
-			t.ID, err = decodeText(value)
-		case "queue":
-			t.Queue, err = decodeText(value)
-		case "fire_at":
-			err = decodeInto(&t.FireAt, value, decodeInstant)
-		case "payload":
-			t.Payload = append(json.RawMessage(nil), value...)
-		case "content_type":
-			t.ContentType, err = decodeText(value)
-		case "state":
-			t.State, err = decodeState(value)
-		case "attempts":
-			err = decodeNumber(&t.Attempts, value)
-		case "revision":
-			err = decodeNumber(&t.Revision, value)
-		case "shard":
-			err = decodeNumber(&t.Shard, value)
-		case "created_at":
-			err = decodeInto(&t.CreatedAt, value, decodeInstant)
-		case "webhook_id":
-			t.WebhookID, err = decodeText(value)
-		case "lease_ends_at":
-			err = decodeInto(&t.LeaseEndsAt, value, decodeInstant)
-		case "receipt":
-			l.Receipt, err = decodeText(value)
-		case "attempt":
-			err = decodeNumber(&l.Attempt, value)
-		case "fence":
-			err = decodeNumber(&l.Fence, value)
-		default:
-			err = t.decodeRare(name, value)
+func readMap(r *contract.Reader, f contract.Field, out *map[string]string) error {
+	*out = map[string]string{}
+	return r.Each(f.String(), func(name []byte) error {
+		key, value := string(name), ""
+		if r.Null() {
+			(*out)[key] = value
+			return nil
 		}
+		err := readText(r, f, &value)
+		(*out)[key] = value
 		return err
 	})
 }
 
-// decodeRare reads what only some tasks have.
-func (t *Task) decodeRare(name, value []byte) (err error) {
-	switch string(name) {
-	case "payload_base64":
-		err = decodeInto(&t.PayloadBytes, value, decodeBytes)
-	case "delay":
-		err = decodeInto(&t.Delay, value, ParseDuration)
-	case "expires_after":
-		err = decodeInto(&t.ExpiresAfter, value, ParseDuration)
-	case "next_attempt_at":
-		err = decodeInto(&t.NextAttemptAt, value, decodeInstant)
-	case "last_error":
-		t.LastError, err = decodeText(value)
-	case "outcome":
-		var text string
-		text, err = decodeText(value)
-		t.Outcome = Outcome(text)
-	case "previous":
-		t.Previous, err = decodeState(value)
-	case "labels":
-		err = decodeRest(value, &t.Labels)
-	case "history":
-		err = decodeRest(value, &t.History)
-	case "target":
-		var w *wireTarget
-		err = decodeRest(value, &w)
-		t.Target = w.target()
-	case "retry":
-		var w *wireRetry
-		err = decodeRest(value, &w)
-		t.Retry = w.retry()
-	}
+func (t *Task) read(r *contract.Reader) error {
+	var l Leased
+	err := l.read(r)
+	*t = l.Task
 	return err
 }
 
-// decodeState spares the known states a string of their own.
-func decodeState(value []byte) (State, error) {
-	if len(value) > 2 {
-		if s := stateOf(value[1 : len(value)-1]); s != "" && value[0] == '"' {
-			return s, nil
+// read reads a task, and the lease on it if it has one.
+func (l *Leased) read(r *contract.Reader) error {
+	*l = Leased{}
+	t := &l.Task
+	return r.Known("task", func(f contract.Field) error {
+		switch f {
+		case contract.ID:
+			return readText(r, f, &t.ID)
+		case contract.Queue:
+			return readText(r, f, &t.Queue)
+		case contract.FireAt:
+			return readTime(r, f, &t.FireAt)
+		case contract.Payload:
+			text, err := r.Value()
+			t.Payload = append(t.Payload[:0], text...)
+			return err
+		case contract.ContentType:
+			return readText(r, f, &t.ContentType)
+		case contract.State:
+			return readState(r, f, &t.State)
+		case contract.Attempts:
+			return readNumber(r, f, &t.Attempts)
+		case contract.Revision:
+			return readNumber(r, f, &t.Revision)
+		case contract.Shard:
+			return readNumber(r, f, &t.Shard)
+		case contract.CreatedAt:
+			return readTime(r, f, &t.CreatedAt)
+		case contract.WebhookID:
+			return readText(r, f, &t.WebhookID)
+		case contract.LeaseEndsAt:
+			return readTime(r, f, &t.LeaseEndsAt)
+		case contract.Receipt:
+			return readText(r, f, &l.Receipt)
+		case contract.Attempt:
+			return readNumber(r, f, &l.Attempt)
+		case contract.Fence:
+			return readNumber(r, f, &l.Fence)
 		}
+		return t.readRare(r, f)
+	})
+}
+
+// readRare reads a member that only some tasks have.
+func (t *Task) readRare(r *contract.Reader, f contract.Field) error {
+	switch f {
+	case contract.PayloadBase64:
+		return readBytes(r, f, &t.PayloadBytes)
+	case contract.Delay:
+		return readSpan(r, f, &t.Delay)
+	case contract.ExpiresAfter:
+		return readSpan(r, f, &t.ExpiresAfter)
+	case contract.NextAttemptAt:
+		return readTime(r, f, &t.NextAttemptAt)
+	case contract.LastError:
+		return readText(r, f, &t.LastError)
+	case contract.Outcome:
+		return readText(r, f, &t.Outcome)
+	case contract.Previous:
+		return readState(r, f, &t.Previous)
+	case contract.Labels:
+		return readMap(r, f, &t.Labels)
+	case contract.History:
+		return readList(r, f, &t.History, (*Past).read)
+	case contract.Target:
+		t.Target = new(Target)
+		return t.Target.read(r)
+	case contract.Retry:
+		t.Retry = new(Retry)
+		return t.Retry.read(r)
 	}
-	text, err := decodeText(value)
-	return State(text), err
+	return r.Skip()
+}
+
+// readList reads an array of objects, each by read.
+func readList[T any](r *contract.Reader, f contract.Field, out *[]T, read func(*T, *contract.Reader) error) error {
+	*out = nil
+	return r.Array(f.String(), func(int) error {
+		*out = append(*out, *new(T))
+		return read(&(*out)[len(*out)-1], r)
+	})
+}
+
+func (p *Past) read(r *contract.Reader) error {
+	return r.Known("history", func(f contract.Field) error {
+		switch f {
+		case contract.Attempt:
+			return readNumber(r, f, &p.Attempt)
+		case contract.Fence:
+			return readNumber(r, f, &p.Fence)
+		case contract.StartedAt:
+			return readTime(r, f, &p.StartedAt)
+		case contract.EndedAt:
+			return readTime(r, f, &p.EndedAt)
+		case contract.Node:
+			return readText(r, f, &p.Node)
+		case contract.Error:
+			return readText(r, f, &p.Error)
+		}
+		return r.Skip()
+	})
+}
+
+func (t *Target) read(r *contract.Reader) error {
+	return r.Known("target", func(f contract.Field) error {
+		switch f {
+		case contract.URL:
+			return readText(r, f, &t.URL)
+		case contract.Headers:
+			return readMap(r, f, &t.Headers)
+		case contract.Timeout:
+			return readSpan(r, f, &t.Timeout)
+		}
+		return r.Skip()
+	})
+}
+
+func (p *Retry) read(r *contract.Reader) error {
+	return r.Known("retry", func(f contract.Field) error {
+		switch f {
+		case contract.MaxAttempts:
+			return readNumber(r, f, &p.MaxAttempts)
+		case contract.MinBackoff:
+			return readSpan(r, f, &p.MinBackoff)
+		case contract.MaxBackoff:
+			return readSpan(r, f, &p.MaxBackoff)
+		case contract.Delays:
+			p.Delays = nil
+			return r.Array(f.String(), func(int) error {
+				p.Delays = append(p.Delays, 0)
+				return readSpan(r, f, &p.Delays[len(p.Delays)-1])
+			})
+		}
+		return r.Skip()
+	})
+}
+
+func (q *Queue) read(r *contract.Reader) error {
+	*q = Queue{}
+	return r.Known("queue", func(f contract.Field) (err error) {
+		switch f {
+		case contract.Queue:
+			return readText(r, f, &q.Name)
+		case contract.Target:
+			q.Target = new(Target)
+			return q.Target.read(r)
+		case contract.Retry:
+			q.Retry = new(Retry)
+			return q.Retry.read(r)
+		case contract.MaxInFlight:
+			return readNumber(r, f, &q.MaxInFlight)
+		case contract.MaxPerSecond:
+			q.MaxPerSecond, err = r.Number(f.String(), 0, math.MaxFloat64)
+			return err
+		case contract.BatchMax:
+			return readNumber(r, f, &q.BatchMax)
+		case contract.Paused:
+			q.Paused, err = r.Bool(f.String())
+			return err
+		case contract.KeepDone:
+			return readSpan(r, f, &q.KeepDone)
+		case contract.KeepDead:
+			return readSpan(r, f, &q.KeepDead)
+		case contract.Signing:
+			return q.readSigning(r)
+		case contract.Counts:
+			q.Counts = new(QueueCounts)
+			return q.Counts.read(r)
+		}
+		return r.Skip()
+	})
+}
+
+func (q *Queue) readSigning(r *contract.Reader) error {
+	return r.Known("signing", func(f contract.Field) error {
+		if f != contract.Secrets {
+			return r.Skip()
+		}
+		return r.Array(f.String(), func(int) error {
+			q.Secrets = append(q.Secrets, "")
+			return readText(r, f, &q.Secrets[len(q.Secrets)-1])
+		})
+	})
+}
+
+func (c *QueueCounts) read(r *contract.Reader) error {
+	return r.Known("counts", func(f contract.Field) error {
+		if f == contract.OldestOverdue {
+			c.OldestOverdue = new(time.Time)
+			return readTime(r, f, c.OldestOverdue)
+		}
+		if n := c.count(f); n != nil {
+			return readNumber(r, f, n)
+		}
+		return r.Skip()
+	})
+}
+
+// count returns the number of a member; nil if there is none of it.
+func (c *QueueCounts) count(f contract.Field) *uint64 {
+	switch f {
+	case contract.Scheduled:
+		return &c.Scheduled
+	case contract.Ready:
+		return &c.Ready
+	case contract.Firing:
+		return &c.Firing
+	case contract.Leased:
+		return &c.Leased
+	case contract.Retrying:
+		return &c.Retrying
+	case contract.Delivered:
+		return &c.Delivered
+	case contract.Dead:
+		return &c.Dead
+	case contract.Cancelled:
+		return &c.Cancelled
+	case contract.Due1m:
+		return &c.Due1m
+	case contract.Due1h:
+		return &c.Due1h
+	case contract.Due1d:
+		return &c.Due1d
+	}
+	return nil
+}
+
+// readPage reads a page of a list: the member of that name, and the cursor of the next page, empty if there is none.
+func readPage[T any](list contract.Field, items *[]T, next *string, read func(*T, *contract.Reader) error,
+) func(reply) error {
+	return readAnswer(func(r *contract.Reader) error {
+		*next = ""
+		return r.Known("page", func(f contract.Field) error {
+			switch f {
+			case list:
+				return readList(r, f, items, read)
+			case contract.NextCursor:
+				return readText(r, f, next)
+			}
+			return r.Skip()
+		})
+	})
 }

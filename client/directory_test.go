@@ -295,7 +295,8 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 		before := len(w.sent())
 		w.change(func() {
 			w.nodes["b:1"].answer = func(b *sentBatch, i int) string {
-				return fmt.Sprintf(`{"id":%q,"status":404}`, b.lines[i].ID)
+				return fmt.Sprintf(`{"id":%q,"status":404,"problem":{"type":"urn:belfry:problem:task-not-found","status":404}}`,
+					b.lines[i].ID)
 			}
 		})
 		const tasks = 2500

@@ -168,7 +168,7 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	return limit/2 + mathrand.N(limit/2)
 }
 
-// readJSON decodes an answer into out. Fields that this version does not know are passed over.
+// readJSON decodes an answer of /v1/cluster or /readyz into out. Fields that this version does not know are passed over.
 func readJSON(out any) func(reply) error {
 	return func(a reply) error {
 		data, err := io.ReadAll(a.body)
@@ -176,7 +176,7 @@ func readJSON(out any) func(reply) error {
 			return err
 		}
 		if err := json.Unmarshal(data, out); err != nil {
-			return &garbledError{errShape}
+			return &garbledError{errors.New("it has not the shape that it should have")}
 		}
 		return nil
 	}

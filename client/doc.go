@@ -1,6 +1,6 @@
 // Package client is the Go client of Belfry: it schedules, cancels, changes and reads tasks, leases and settles them,
 // and says how queues are handled, over the public HTTP interface, and nothing else. It needs only the standard
-// library, so that depending on it costs a program nothing.
+// library and this module's contract package, so that depending on it costs a program nothing.
 //
 //	c, err := client.New(client.Config{Addrs: []string{"http://127.0.0.1:8400"}})
 //	change, err := c.Schedule(ctx, client.Task{

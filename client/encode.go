@@ -1,193 +1,214 @@
 package client
 
 import (
-	"encoding/base64"
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
-	"unicode/utf8"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// What a call says is appended by hand: encoding/json costs several times as much, and would rewrite the payload, which
-// is to be delivered byte for byte. Fields are appended with a comma in front of each; closeObject makes an object of
-// them.
+var errYear = errors.New("an instant is not between the years 0 and 9999")
 
-var (
-	errNotJSON = errors.New("payload is not JSON; other bytes belong into PayloadBytes")
-	errYear    = errors.New("fire_at is not between the years 0 and 9999")
-)
-
-// closeObject makes an object of the fields that begin at b[begin:].
-func closeObject(b []byte, begin int) []byte {
-	if len(b) == begin {
-		return append(b, "{}"...)
-	}
-	b[begin] = '{' // in place of the first one's comma
-	return append(b, '}')
-}
-
-// appendTask appends what a caller says about a task, the id aside.
+// appendTask appends the members of a task that a caller sets, but for the id.
 func appendTask(b []byte, t *Task) ([]byte, error) {
-	b = appendText(b, `,"queue":`, t.Queue)
+	b = contract.AppendTextIf(b, contract.Queue, t.Queue)
 	if !t.FireAt.IsZero() {
-		b = append(b, `,"fire_at":`...)
 		var err error
-		if b, err = appendInstant(b, t.FireAt); err != nil {
+		if b, err = appendInstant(b, contract.FireAt, t.FireAt); err != nil {
 			return b, err
 		}
 	}
 	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
-		b = appendDuration(append(b, `,"delay":`...), t.Delay)
+		b = appendDuration(b, contract.Delay, t.Delay)
 	}
-	b = appendSpan(b, `,"jitter":`, t.Jitter)
+	b, err := appendPayload(contract.AppendSpan(b, contract.Jitter, t.Jitter), t.Payload)
+	if err != nil {
+		return b, err
+	}
 	if len(t.PayloadBytes) > 0 {
-		b = append(b, `,"payload_base64":"`...)
-		b = append(base64.StdEncoding.AppendEncode(b, t.PayloadBytes), '"')
+		b = contract.AppendBase64(b, contract.PayloadBase64, t.PayloadBytes)
 	}
-	b = appendText(b, `,"content_type":`, t.ContentType)
-	if t.Target != nil {
-		b = appendTarget(b, t.Target)
-	}
-	if t.Retry != nil {
-		b = appendRetry(b, t.Retry)
-	}
-	b = appendSpan(b, `,"expires_after":`, t.ExpiresAfter)
-	if len(t.Labels) > 0 {
-		b = appendMap(append(b, `,"labels":`...), t.Labels)
-	}
-	return appendPayload(b, t.Payload)
+	b = contract.AppendTextIf(b, contract.ContentType, t.ContentType)
+	b = appendTarget(b, t.Target)
+	b = appendRetry(b, t.Retry)
+	b = contract.AppendSpan(b, contract.ExpiresAfter, t.ExpiresAfter)
+	return appendMap(b, contract.Labels, t.Labels), nil
 }
 
+// appendPayload puts a payload in as it is, once it is known to be one JSON value: any other bytes could pass for
+// members.
 func appendPayload(b []byte, payload json.RawMessage) ([]byte, error) {
 	if payload == nil {
 		return b, nil
 	}
-	if !isJSON(payload) {
-		return b, errNotJSON
+	if err := contract.Valid(payload); err != nil {
+		return b, fmt.Errorf("payload is not JSON (%w); other bytes belong into PayloadBytes", err)
 	}
-	return append(append(b, `,"payload":`...), payload...), nil
+	return append(contract.AppendName(b, contract.Payload), payload...), nil
+}
+
+// breaksLine reports whether b cannot stand in a line.
+func breaksLine(b []byte) bool {
+	return bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0
 }
 
 func appendTarget(b []byte, t *Target) []byte {
-	b = appendString(append(b, `,"target":{"url":`...), t.URL)
-	if len(t.Headers) > 0 {
-		b = appendMap(append(b, `,"headers":`...), t.Headers)
+	if t == nil {
+		return b
 	}
-	return append(appendSpan(b, `,"timeout":`, t.Timeout), '}')
+	b = contract.AppendName(b, contract.Target)
+	begin := len(b)
+	b = contract.AppendText(b, contract.URL, t.URL)
+	b = appendMap(b, contract.Headers, t.Headers)
+	return contract.Close(contract.AppendSpan(b, contract.Timeout, t.Timeout), begin)
 }
 
 func appendRetry(b []byte, r *Retry) []byte {
-	b = append(b, `,"retry":`...)
+	if r == nil {
+		return b
+	}
+	b = contract.AppendName(b, contract.Retry)
 	begin := len(b)
-	if r.MaxAttempts != 0 {
-		b = strconv.AppendInt(append(b, `,"max_attempts":`...), int64(r.MaxAttempts), 10)
-	}
-	b = appendSpan(b, `,"min_backoff":`, r.MinBackoff)
-	b = appendSpan(b, `,"max_backoff":`, r.MaxBackoff)
-	for i, d := range r.Delays {
-		if i == 0 {
-			b = append(b, `,"delays":[`...)
-		} else {
-			b = append(b, ',')
-		}
-		b = appendDuration(b, d)
-	}
-	if len(r.Delays) > 0 {
-		b = append(b, ']')
-	}
-	return closeObject(b, begin)
+	b = appendInt(b, contract.MaxAttempts, r.MaxAttempts)
+	b = contract.AppendSpan(b, contract.MinBackoff, r.MinBackoff)
+	b = contract.AppendSpan(b, contract.MaxBackoff, r.MaxBackoff)
+	return contract.Close(contract.AppendSpans(b, contract.Delays, r.Delays), begin)
 }
 
-// appendTouch appends what a touch says.
+// appendTouch appends the members of a touch.
 func appendTouch(b []byte, t *Touch) ([]byte, error) {
-	b = appendSpan(b, `,"delay":`, t.Delay)
+	b = contract.AppendSpan(b, contract.Delay, t.Delay)
 	var err error
 	switch {
 	case !t.NoLaterThan.IsZero():
-		if b, err = appendInstant(append(b, `,"no_later_than":`...), t.NoLaterThan); err != nil {
+		if b, err = appendInstant(b, contract.NoLaterThan, t.NoLaterThan); err != nil {
 			return b, err
 		}
 	case t.NoOlderThan != 0:
-		b = appendDuration(append(b, `,"no_later_than":`...), t.NoOlderThan)
+		b = appendDuration(b, contract.NoLaterThan, t.NoOlderThan)
 	}
 	if t.OrSchedule == nil {
 		return b, nil
 	}
-	b = append(b, `,"or_schedule":`...)
+	b = contract.AppendName(b, contract.OrSchedule)
 	begin := len(b)
 	if b, err = appendTask(b, t.OrSchedule); err != nil {
 		return b, err
 	}
-	return closeObject(b, begin), nil
+	return contract.Close(b, begin), nil
 }
 
-// appendText appends a name, with its comma and colon, and a string, unless that is empty.
-func appendText(b []byte, name, text string) []byte {
-	if text == "" {
-		return b
-	}
-	return appendString(append(b, name...), text)
+func appendDuration(b []byte, f contract.Field, d time.Duration) []byte {
+	return contract.AppendDuration(contract.AppendName(b, f), d)
 }
 
-// appendSpan is appendText for a duration.
-func appendSpan(b []byte, name string, d time.Duration) []byte {
-	if d == 0 {
-		return b
-	}
-	return appendDuration(append(b, name...), d)
-}
-
-func appendDuration(b []byte, d time.Duration) []byte {
-	b = append(b, '"')
-	b = append(b, d.String()...) // the compiler makes no string of it
-	return append(b, '"')
-}
-
-func appendInstant(b []byte, t time.Time) ([]byte, error) {
-	t = t.UTC()
-	if year := t.Year(); year < 0 || year > 9999 { // RFC 3339 has four digits for it
+func appendInstant(b []byte, f contract.Field, t time.Time) ([]byte, error) {
+	// RFC 3339 has four digits for the year.
+	const first, last = -62167219200000, 253402300799999
+	ms := contract.CeilUnixMs(t)
+	if ms < first || ms > last {
 		return b, errYear
 	}
-	b = t.AppendFormat(append(b, '"'), time.RFC3339Nano)
-	return append(b, '"'), nil
+	return contract.AppendTime(b, f, ms), nil
 }
 
-// appendMap appends an object of strings, sorted by name, so that the same call is the same bytes.
-func appendMap(b []byte, m map[string]string) []byte {
-	b = append(b, '{')
+// appendTimeOrNull appends null for the zero time.
+func appendTimeOrNull(b []byte, f contract.Field, t time.Time) []byte {
+	if t.IsZero() {
+		return contract.AppendTimeOrNull(b, f, 0)
+	}
+	return contract.AppendTimeOrNull(b, f, contract.CeilUnixMs(t))
+}
+
+// appendInt appends a number, unless it is 0.
+func appendInt(b []byte, f contract.Field, n int) []byte {
+	if n == 0 {
+		return b
+	}
+	return contract.AppendInt(b, f, int64(n))
+}
+
+// appendMap appends an object of strings, unless it is empty. It is sorted by name, so that the same call is the same
+// bytes.
+func appendMap(b []byte, f contract.Field, m map[string]string) []byte {
+	if len(m) == 0 {
+		return b
+	}
+	b = append(contract.AppendName(b, f), '{')
 	for i, name := range slices.Sorted(maps.Keys(m)) {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = appendString(append(appendString(b, name), ':'), m[name])
+		b = contract.AppendPair(b, i, name, m[name])
 	}
 	return append(b, '}')
 }
 
-// appendString appends a JSON string. What is not UTF-8 becomes U+FFFD.
-func appendString(b []byte, text string) []byte {
-	b = append(b, '"')
-	done := 0
-	for i := 0; i < len(text); {
-		c := text[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(text[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, text[done:i]...), "\ufffd"...)
-				done = i + 1
-			}
-			i += n
-			continue
-		}
-		if c < 0x20 || c == '"' || c == '\\' {
-			const digits = "0123456789abcdef"
-			b = append(append(b, text[done:i]...), '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
-			done = i + 1
-		}
-		i++
+// appendAnswer appends the members of a task that the service sets.
+func appendAnswer(b []byte, t *Task) []byte {
+	b = contract.AppendText(b, contract.State, string(t.State))
+	b = contract.AppendInt(b, contract.Attempts, int64(t.Attempts))
+	b = appendTimeOrNull(b, contract.NextAttemptAt, t.NextAttemptAt)
+	b = contract.AppendText(b, contract.LastError, t.LastError)
+	b = contract.AppendUint(b, contract.Revision, t.Revision)
+	b = contract.AppendUint(b, contract.Shard, uint64(t.Shard))
+	b = appendTimeOrNull(b, contract.CreatedAt, t.CreatedAt)
+	b = contract.AppendTextIf(b, contract.WebhookID, t.WebhookID)
+	b = contract.AppendTextIf(b, contract.Outcome, string(t.Outcome))
+	b = contract.AppendTextIf(b, contract.Previous, string(t.Previous))
+	if !t.LeaseEndsAt.IsZero() {
+		b = appendTimeOrNull(b, contract.LeaseEndsAt, t.LeaseEndsAt)
 	}
-	return append(append(b, text[done:]...), '"')
+	return appendHistory(b, t.History)
+}
+
+func appendHistory(b []byte, history []Past) []byte {
+	if len(history) == 0 {
+		return b
+	}
+	b = append(contract.AppendName(b, contract.History), '[')
+	for i, p := range history {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		begin := len(b)
+		b = contract.AppendInt(b, contract.Attempt, int64(p.Attempt))
+		b = contract.AppendUint(b, contract.Fence, p.Fence)
+		b = appendTimeOrNull(b, contract.StartedAt, p.StartedAt)
+		b = appendTimeOrNull(b, contract.EndedAt, p.EndedAt)
+		b = contract.AppendText(b, contract.Node, p.Node)
+		b = contract.Close(contract.AppendText(b, contract.Error, p.Error), begin)
+	}
+	return append(b, ']')
+}
+
+// appendQueue appends the members of a queue.
+func appendQueue(b []byte, q *Queue) []byte {
+	b = contract.AppendTextIf(b, contract.Queue, q.Name)
+	b = appendTarget(b, q.Target)
+	b = appendRetry(b, q.Retry)
+	b = appendInt(b, contract.MaxInFlight, q.MaxInFlight)
+	if q.MaxPerSecond != 0 {
+		b = contract.AppendFloat(b, contract.MaxPerSecond, q.MaxPerSecond)
+	}
+	b = appendInt(b, contract.BatchMax, q.BatchMax)
+	b = contract.AppendBool(b, contract.Paused, q.Paused)
+	b = contract.AppendSpan(b, contract.KeepDone, q.KeepDone)
+	b = contract.AppendSpan(b, contract.KeepDead, q.KeepDead)
+	b = contract.AppendSigning(b, q.Secrets)
+	if q.Counts == nil {
+		return b
+	}
+	b = contract.AppendName(b, contract.Counts)
+	begin := len(b)
+	for f := contract.Scheduled; f <= contract.Due1d; f++ {
+		b = contract.AppendUint(b, f, *q.Counts.count(f))
+	}
+	var overdue time.Time
+	if q.Counts.OldestOverdue != nil {
+		overdue = *q.Counts.OldestOverdue
+	}
+	return contract.Close(appendTimeOrNull(b, contract.OldestOverdue, overdue), begin)
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // drawTask draws what a caller may say about a task, sensible or not.
@@ -69,8 +72,8 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 		task := drawTask(t)
 		fields, err := appendTask(nil, &task)
 		want, wantErr := json.Marshal(newWireTask(task))
-		if task.Payload != nil && len(task.Payload) == 0 { // to encoding/json it is none
-			wantErr = errNotJSON
+		if task.Payload != nil { // encoding/json takes an empty one for none, and knows no depth
+			wantErr = cmp.Or(wantErr, contract.Valid(task.Payload))
 		}
 		if (err != nil) != (wantErr != nil) {
 			t.Fatalf("%v, want %v", err, wantErr)
@@ -78,7 +81,7 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if err := same(closeObject(fields, 0), want); err != nil {
+		if err := same(contract.Close(fields, 0), want); err != nil {
 			t.Fatal(err)
 		}
 	})

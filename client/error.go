@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // What a caller most often asks of an error, by errors.Is.
@@ -60,25 +61,33 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s", e.Status, text)
 }
 
-// Is makes the error one of the package's named ones, by its status.
+// Is makes the error one of the package's named ones, by its type. Only ErrUnknown goes by the status: whatever stands
+// between the client and the service, a 5xx that does not say otherwise leaves the outcome open.
 func (e *Error) Is(target error) bool {
-	switch target {
-	case ErrNotFound:
-		return e.Status == http.StatusNotFound
-	case ErrConflict:
-		return e.Status == http.StatusConflict
-	case ErrPrecondition:
-		return e.Status == http.StatusPreconditionFailed
-	case ErrKeyReused:
-		return e.Status == http.StatusUnprocessableEntity
-	case ErrOverloaded:
-		return e.Status == http.StatusTooManyRequests
-	case ErrNoRoom:
-		return e.Status == http.StatusInsufficientStorage
-	case ErrUnknown:
+	if target == ErrUnknown {
 		return e.Status >= 500 && e.Committed != "no"
 	}
-	return false
+	slug, ours := strings.CutPrefix(e.Type, contract.ProblemPrefix)
+	return ours && target != nil && named(slug) == target
+}
+
+// named returns the package's error of a type of problem; nil if there is none.
+func named(slug string) error {
+	switch slug {
+	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound:
+		return ErrNotFound
+	case contract.WrongState, contract.LeaseEnded, contract.QueueNotEmpty, contract.QueuesFull, contract.KeyForgotten:
+		return ErrConflict
+	case contract.ConditionFailed:
+		return ErrPrecondition
+	case contract.KeyReused:
+		return ErrKeyReused
+	case contract.Overloaded, contract.MemoryFull:
+		return ErrOverloaded
+	case contract.NoRoom:
+		return ErrNoRoom
+	}
+	return nil
 }
 
 // transient tells whether the same call may do better a little later. A changing call carries a key, so that even
@@ -214,42 +223,56 @@ func retryable(err error) bool {
 	return !errors.As(err, &unsendable) && !errors.As(err, &garbled)
 }
 
-// problem is Error on the wire. Limit may be a number or words, and Task may be of a newer service.
-type problem struct {
-	Type      string          `json:"type"`
-	Title     string          `json:"title"`
-	Status    int             `json:"status"`
-	Detail    string          `json:"detail"`
-	Field     string          `json:"field"`
-	Limit     json.RawMessage `json:"limit"`
-	Committed string          `json:"committed"`
-	State     State           `json:"state"`
-	Attempts  int             `json:"attempts"`
-	Task      json.RawMessage `json:"task"`
-
-	RetryAfter uint32 `json:"retry_after"` // seconds
+// read reads a problem. Its limit may be a number or words, and its task may be of a newer service.
+func (e *Error) read(r *contract.Reader) error {
+	return r.Known("problem", func(f contract.Field) error {
+		switch f {
+		case contract.Type:
+			return readText(r, f, &e.Type)
+		case contract.Title:
+			return readText(r, f, &e.Title)
+		case contract.Status:
+			return readNumber(r, f, &e.Status)
+		case contract.Detail:
+			return readText(r, f, &e.Detail)
+		case contract.FieldName:
+			return readText(r, f, &e.Field)
+		case contract.Limit:
+			return e.readLimit(r, f)
+		case contract.Committed:
+			return readText(r, f, &e.Committed)
+		case contract.State:
+			return readState(r, f, &e.State)
+		case contract.Attempts:
+			return readNumber(r, f, &e.Attempts)
+		case contract.Task:
+			return e.readTask(r)
+		case contract.RetryAfter:
+			var seconds uint32
+			err := readNumber(r, f, &seconds)
+			e.RetryAfter = time.Duration(seconds) * time.Second
+			return err
+		}
+		return r.Skip()
+	})
 }
 
-func decodeProblem(text []byte) (*problem, error) {
-	var p *problem
-	err := json.Unmarshal(text, &p)
-	return p, err
+func (e *Error) readLimit(r *contract.Reader, f contract.Field) error {
+	if r.Peek() == '"' {
+		return readText(r, f, &e.Limit)
+	}
+	text, err := r.Value()
+	e.Limit = string(text)
+	return err
 }
 
-func (p problem) asError(status int) *Error {
-	limit := string(p.Limit)
-	if words := ""; json.Unmarshal(p.Limit, &words) == nil {
-		limit = words
-	}
-	var task *Task
-	if json.Unmarshal(p.Task, &task) != nil {
-		task = nil // the refusal stands without it
-	}
-	return &Error{
-		Status: status, Type: p.Type, Title: p.Title, Detail: p.Detail, Field: p.Field, Limit: limit,
-		Committed: p.Committed, State: p.State, Attempts: p.Attempts, Task: task,
-		RetryAfter: time.Duration(p.RetryAfter) * time.Second,
-	}
+func (e *Error) readTask(r *contract.Reader) error {
+	text, err := r.Value()
+	task := new(Task)
+	if err == nil && whole(text, task.read) == nil {
+		e.Task = task
+	} // else the refusal stands without it
+	return err
 }
 
 const maxProblemBytes = 1 << 20 // more than a task of the largest payload takes
@@ -258,11 +281,11 @@ const maxProblemBytes = 1 << 20 // more than a task of the largest payload takes
 // the detail.
 func readError(resp *http.Response) *Error {
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
-	var p problem
-	if readErr != nil || json.Unmarshal(body, &p) != nil {
-		p = problem{Detail: strings.TrimSpace(string(body))}
+	e := new(Error)
+	if readErr != nil || whole(body, e.read) != nil {
+		e = &Error{Detail: strings.TrimSpace(string(body))}
 	}
-	e := p.asError(resp.StatusCode)
+	e.Status = resp.StatusCode
 	if after := parseRetryAfter(resp.Header.Get("Retry-After")); after > 0 {
 		e.RetryAfter = after
 	}

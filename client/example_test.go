@@ -16,7 +16,7 @@ import (
 func ExampleIfAbsent() {
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { // in place of a real one
 		w.WriteHeader(http.StatusPreconditionFailed)
-		_, _ = io.WriteString(w, `{"title": "The condition does not hold.", "status": 412,
+		_, _ = io.WriteString(w, `{"type": "urn:belfry:problem:precondition-failed", "title": "The condition does not hold.", "status": 412,
 			"task": {"id": "order-1042-close", "state": "delivered"}}`)
 	}))
 	defer node.Close()

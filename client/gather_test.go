@@ -80,7 +80,7 @@ func TestEachCallHasItsAnswer(t *testing.T) {
 			return map[string]string{
 				"new":  `{"id":"new","status":201,"revision":7}`,
 				"old":  `{"id":"old","status":200,"revision":8,"previous":"scheduled"}`,
-				"gone": `{"id":"gone","status":404,"problem":{"type":"x","title":"There is no such task.","status":404}}`,
+				"gone": `{"id":"gone","status":404,"problem":{"type":"urn:belfry:problem:task-not-found","title":"There is no such task.","status":404}}`,
 				"late": `{"id":"late","status":200,"revision":9,"outcome":"stopped"}`,
 			}[b.lines[i].ID]
 		}

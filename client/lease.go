@@ -2,10 +2,10 @@ package client
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Demand is what a consumer asks for. Zero fields are the service's defaults.
@@ -23,52 +23,37 @@ type Leased struct {
 	Fence   uint64 // rises with every grant of the task
 }
 
-type wireLease struct {
-	Receipt string `json:"receipt"`
-	Attempt int    `json:"attempt"`
-	Fence   uint64 `json:"fence"`
-}
-
 // UnmarshalJSON reads a leased task as the service writes it.
-func (l *Leased) UnmarshalJSON(data []byte) error {
-	if isNull(data) {
-		return nil
-	}
-	*l = Leased{}
-	return whole(decodeLeased(data, l))
-}
+func (l *Leased) UnmarshalJSON(data []byte) error { return unlessNull(data, l.read) }
 
 // MarshalJSON writes a leased task as the service does.
 func (l Leased) MarshalJSON() ([]byte, error) {
-	task, err := l.Task.MarshalJSON()
+	b, err := l.Task.MarshalJSON()
 	if err != nil {
 		return nil, err
 	}
-	lease, err := json.Marshal(wireLease{l.Receipt, l.Attempt, l.Fence})
-	if err != nil {
-		return nil, err
-	}
-	task[len(task)-1] = ','
-	return append(task, lease[1:]...), nil
+	b = contract.AppendText(b[:len(b)-1], contract.Receipt, l.Receipt)
+	b = contract.AppendInt(b, contract.Attempt, int64(l.Attempt))
+	return append(contract.AppendUint(b, contract.Fence, l.Fence), '}'), nil
 }
 
 // Lease takes due tasks of a queue that is pulled. It returns as soon as there is one, with what came along; none when
 // the wait ends. Tasks of an answer that was lost come back to the queue when their leases end.
 func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leased, error) {
-	body, err := json.Marshal(struct {
-		Max   int      `json:"max,omitempty"`
-		Wait  duration `json:"wait,omitzero"`
-		Lease duration `json:"lease,omitzero"`
-	}{demand.Max, duration(demand.Wait), duration(demand.Lease)})
-	if err != nil {
-		return nil, fmt.Errorf("lease %s: %w", queue, err)
-	}
-	var answer struct{ Tasks []Leased }
+	body := appendInt(nil, contract.Max, demand.Max)
+	body = contract.AppendSpan(body, contract.Wait, demand.Wait)
+	body = contract.Close(contract.AppendSpan(body, contract.Lease, demand.Lease), 0)
+	var tasks []Leased
 	// Without a key, as in Settle: a call that net/http sent twice would lease twice.
 	call := call{method: http.MethodPost, path: queuePath(queue) + "/lease", body: body, contentType: jsonType,
 		wait: demand.Wait}
-	if err := c.do(ctx, call, readJSON(&answer)); err != nil {
-		return nil, err
-	}
-	return answer.Tasks, nil
+	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
+		return r.Known("lease", func(f contract.Field) error {
+			if f != contract.Tasks {
+				return r.Skip()
+			}
+			return readList(r, f, &tasks, (*Leased).read)
+		})
+	}))
+	return tasks, err
 }

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Filter selects tasks. Its zero value selects all.
@@ -69,19 +71,17 @@ func (c *Client) Pages(ctx context.Context, filter Filter) iter.Seq2[[]Task, err
 	return func(yield func([]Task, error) bool) {
 		query := filter.query()
 		for {
-			var page struct {
-				Tasks      []Task  `json:"tasks"`
-				NextCursor *string `json:"next_cursor"`
-			}
+			var tasks []Task
+			var next string
 			call := call{method: http.MethodGet, path: "/v1/tasks?" + query.Encode()}
-			if err := c.do(ctx, call, readJSON(&page)); err != nil {
+			if err := c.do(ctx, call, readPage(contract.Tasks, &tasks, &next, (*Task).read)); err != nil {
 				yield(nil, err)
 				return
 			}
-			if !yield(page.Tasks, nil) || page.NextCursor == nil || *page.NextCursor == "" {
+			if !yield(tasks, nil) || next == "" {
 				return
 			}
-			query.Set("cursor", *page.NextCursor)
+			query.Set("cursor", next)
 		}
 	}
 }

@@ -66,7 +66,7 @@ func oneLine(payload json.RawMessage) json.RawMessage {
 	}
 	var b bytes.Buffer
 	if json.Compact(&b, payload) != nil {
-		return payload // not JSON: appendPayload says so
+		return payload // not JSON: appendPayload refuses it
 	}
 	return b.Bytes()
 }

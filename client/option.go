@@ -3,6 +3,8 @@ package client
 import (
 	"net/http"
 	"strconv"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Option changes one call.
@@ -63,14 +65,16 @@ func (c *Client) header(o *options) http.Header {
 
 // appendHead appends what every line of a batch begins with.
 func (c *Client) appendHead(b []byte, verb, id string, o *options) []byte {
-	b = append(append(append(b, `{"op":"`...), verb...), '"')
-	b = appendString(append(b, `,"id":`...), id)
-	b = append(b, `,"key":`...)
+	begin := len(b)
+	b = contract.AppendText(b, contract.Op, verb)
+	b[begin] = '{' // the line's other members follow, and its end
+	b = contract.AppendText(b, contract.ID, id)
 	if o.key == "" {
-		b = append(c.keys.append(append(b, '"')), '"')
+		b = append(contract.AppendName(b, contract.Key), '"')
+		b = append(c.keys.append(b), '"')
 	} else {
-		b = appendString(b, o.key)
+		b = contract.AppendText(b, contract.Key, o.key)
 	}
-	b = appendText(b, `,"if_match":`, o.ifMatch)
-	return appendText(b, `,"if_none_match":`, o.ifNoneMatch)
+	b = contract.AppendTextIf(b, contract.IfMatch, o.ifMatch)
+	return contract.AppendTextIf(b, contract.IfNoneMatch, o.ifNoneMatch)
 }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Queue is how a queue's tasks are handled that say nothing themselves. Zero fields are the defaults.
@@ -45,53 +47,11 @@ type QueueCounts struct {
 	Due1d         uint64     `json:"due_1d"`
 }
 
-type wireQueue struct {
-	Name         string       `json:"queue,omitempty"`
-	Target       *wireTarget  `json:"target,omitempty"`
-	Retry        *wireRetry   `json:"retry,omitempty"`
-	MaxInFlight  int          `json:"max_in_flight,omitempty"`
-	MaxPerSecond float64      `json:"max_per_second,omitempty"`
-	BatchMax     int          `json:"batch_max,omitempty"`
-	Paused       bool         `json:"paused"`
-	KeepDone     duration     `json:"keep_done,omitzero"`
-	KeepDead     duration     `json:"keep_dead,omitzero"`
-	Signing      *signing     `json:"signing,omitempty"`
-	Counts       *QueueCounts `json:"counts,omitempty"`
-}
-
-type signing struct {
-	Secrets []string `json:"secrets"`
-}
-
 // UnmarshalJSON reads a queue as the service writes it.
-func (q *Queue) UnmarshalJSON(data []byte) error {
-	var w wireQueue
-	if err := json.Unmarshal(data, &w); err != nil {
-		return err
-	}
-	*q = Queue{
-		Name: w.Name, Target: w.Target.target(), Retry: w.Retry.retry(), MaxInFlight: w.MaxInFlight,
-		MaxPerSecond: w.MaxPerSecond, BatchMax: w.BatchMax, Paused: w.Paused, KeepDone: time.Duration(w.KeepDone),
-		KeepDead: time.Duration(w.KeepDead), Counts: w.Counts,
-	}
-	if w.Signing != nil {
-		q.Secrets = w.Signing.Secrets
-	}
-	return nil
-}
+func (q *Queue) UnmarshalJSON(data []byte) error { return whole(data, q.read) }
 
 // MarshalJSON writes a queue as the service does.
-func (q Queue) MarshalJSON() ([]byte, error) {
-	w := wireQueue{
-		Name: q.Name, Target: newWireTarget(q.Target), Retry: newWireRetry(q.Retry), MaxInFlight: q.MaxInFlight,
-		MaxPerSecond: q.MaxPerSecond, BatchMax: q.BatchMax, Paused: q.Paused, KeepDone: duration(q.KeepDone),
-		KeepDead: duration(q.KeepDead), Counts: q.Counts,
-	}
-	if len(q.Secrets) > 0 {
-		w.Signing = &signing{q.Secrets}
-	}
-	return json.Marshal(w)
-}
+func (q Queue) MarshalJSON() ([]byte, error) { return contract.Close(appendQueue(nil, &q), 0), nil }
 
 func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
 
@@ -99,10 +59,7 @@ func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name)
 // call returns, but for leaders that cannot be reached.
 func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 	queue.Counts = nil
-	body, err := json.Marshal(queue)
-	if err != nil {
-		return nil, fmt.Errorf("queue %s: %w", queue.Name, err)
-	}
+	body := contract.Close(appendQueue(nil, &queue), 0)
 	return c.queueCall(ctx, call{method: http.MethodPut, path: queuePath(queue.Name), body: body, contentType: jsonType,
 		header: c.header(&options{})})
 }
@@ -145,7 +102,7 @@ func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 
 func (c *Client) queueCall(ctx context.Context, call call) (*Queue, error) {
 	queue := new(Queue)
-	if err := c.do(ctx, call, readJSON(queue)); err != nil {
+	if err := c.do(ctx, call, readAnswer(queue.read)); err != nil {
 		return nil, err
 	}
 	return queue, nil
@@ -156,24 +113,22 @@ func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 	return func(yield func(*Queue, error) bool) {
 		query := url.Values{"limit": {"1000"}}
 		for {
-			var page struct {
-				Queues     []Queue `json:"queues"`
-				NextCursor *string `json:"next_cursor"`
-			}
+			var queues []Queue
+			var next string
 			call := call{method: http.MethodGet, path: "/v1/queues?" + query.Encode()}
-			if err := c.do(ctx, call, readJSON(&page)); err != nil {
+			if err := c.do(ctx, call, readPage(contract.Queues, &queues, &next, (*Queue).read)); err != nil {
 				yield(nil, err)
 				return
 			}
-			for i := range page.Queues {
-				if !yield(&page.Queues[i], nil) {
+			for i := range queues {
+				if !yield(&queues[i], nil) {
 					return
 				}
 			}
-			if page.NextCursor == nil {
+			if next == "" {
 				return
 			}
-			query.Set("cursor", *page.NextCursor)
+			query.Set("cursor", next)
 		}
 	}
 }

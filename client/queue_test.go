@@ -30,7 +30,7 @@ func TestQueueCalls(t *testing.T) {
 	}
 	got := s.requests()
 	want := `{"queue":"q","target":{"url":"http://x/","timeout":"20s"},"retry":{"max_attempts":3},"max_in_flight":7,` +
-		`"max_per_second":0.5,"batch_max":10,"paused":true,"keep_done":"72h0m0s","keep_dead":"720h0m0s",` +
+		`"max_per_second":0.5,"batch_max":10,"paused":true,"keep_done":"3d","keep_dead":"30d",` +
 		`"signing":{"secrets":["sha256:01234567"]}}`
 	if got[1].body != want || got[1].key == "" || got[1].method != http.MethodPut {
 		t.Errorf("put %+v", got[1])
@@ -58,8 +58,8 @@ func TestQueueIsPatched(t *testing.T) {
 		t.Errorf("%+v %v", q, err)
 	}
 	got := s.requests()
-	want := `{"batch_max":null,"keep_dead":null,"keep_done":"1m0s","max_in_flight":7,"max_per_second":0.5,"paused":false,` +
-		`"retry":{"max_attempts":null,"max_backoff":"1h0m0s"},"signing":{"secrets":["sha256:01234567"]},` +
+	want := `{"batch_max":null,"keep_dead":null,"keep_done":"1m","max_in_flight":7,"max_per_second":0.5,"paused":false,` +
+		`"retry":{"max_attempts":null,"max_backoff":"1h"},"signing":{"secrets":["sha256:01234567"]},` +
 		`"target":{"headers":{"x-a":"1","x-b":null},"timeout":"5s"}}`
 	if got[0].method != http.MethodPatch || got[0].uri != "/v1/queues/q" || got[0].body != want || got[0].key == "" {
 		t.Errorf("patched %+v", got[0])
@@ -114,7 +114,7 @@ func TestLease(t *testing.T) {
 		t.Errorf("%v %v", tasks, err)
 	}
 	sent := s.requests()
-	if sent[0].uri != "/v1/queues/q/lease" || sent[0].body != `{"max":5,"wait":"20s","lease":"1m0s"}` ||
+	if sent[0].uri != "/v1/queues/q/lease" || sent[0].body != `{"max":5,"wait":"20s","lease":"1m"}` ||
 		sent[1].body != `{}` {
 		t.Errorf("sent %+v", sent)
 	}
@@ -145,8 +145,8 @@ func TestSettleRepeatsOnlyWhatItMust(t *testing.T) {
 	passing := `{"receipt":"x","id":"%s","status":503,"problem":{"status":503,"committed":"no"}}`
 	c, s := start(t, Config{},
 		answer(200, `{"results":[{"id":"a","status":200},`+fmt.Sprintf(passing, "b")+`,
-			{"id":"c","status":409,"problem":{"status":409,"title":"ended"}},`+fmt.Sprintf(passing, "d")+`]}`),
-		answer(200, `{"results":[{"id":"b","status":200},{"id":"d","status":404,"problem":{"status":404}}]}`))
+			{"id":"c","status":409,"problem":{"type":"urn:belfry:problem:lease-ended","status":409,"title":"ended"}},`+fmt.Sprintf(passing, "d")+`]}`),
+		answer(200, `{"results":[{"id":"b","status":200},{"id":"d","status":404,"problem":{"type":"urn:belfry:problem:task-not-found","status":404}}]}`))
 	got := c.Settle(t.Context(), "q", Settlement{
 		Ack:     []string{"ra"},
 		Nack:    []Nack{{Receipt: "rb", Delay: new(time.Duration), Reason: "no stock"}, {Receipt: "rc"}},
@@ -163,10 +163,10 @@ func TestSettleRepeatsOnlyWhatItMust(t *testing.T) {
 	}
 	first, second := s.requests()[0].body, s.requests()[1].body
 	if first != `{"ack":["ra"],"nack":[{"receipt":"rb","delay":"0s","reason":"no stock"},{"receipt":"rc"}],`+
-		`"extend":[{"receipt":"rd","lease":"1m0s"}]}` {
+		`"extend":[{"receipt":"rd","lease":"1m"}]}` {
 		t.Errorf("sent %s", first)
 	}
-	if second != `{"nack":[{"receipt":"rb","delay":"0s","reason":"no stock"}],"extend":[{"receipt":"rd","lease":"1m0s"}]}` {
+	if second != `{"nack":[{"receipt":"rb","delay":"0s","reason":"no stock"}],"extend":[{"receipt":"rd","lease":"1m"}]}` {
 		t.Errorf("repeated %s", second)
 	}
 }
@@ -218,7 +218,7 @@ func TestJitterIsSent(t *testing.T) {
 	if _, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour, Jitter: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
-	if body := s.requests()[0].body; body != `{"delay":"1h0m0s","jitter":"1m0s"}` {
+	if body := s.requests()[0].body; body != `{"delay":"1h","jitter":"1m"}` {
 		t.Errorf("sent %s", body)
 	}
 }

@@ -35,7 +35,7 @@ func (p QueuePatch) fields() (map[string]any, error) {
 	setDuration(m, "keep_done", p.KeepDone)
 	setDuration(m, "keep_dead", p.KeepDead)
 	if p.Secrets != nil {
-		m["signing"] = signing{p.Secrets}
+		m["signing"] = map[string]any{"secrets": p.Secrets}
 	}
 	return m, clearFields(m, p.Clear)
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Settlement says what becomes of leases, by their receipts. It is carried out in the order of the fields.
@@ -77,9 +79,9 @@ var settleOrder = [...]string{verbAck, verbNack, verbExtend, verbRelease}
 
 // settleLine is a receipt with what becomes of it.
 func settleLine(verb, receipt string, fields []byte) *line {
-	data := appendString(nil, receipt)
+	data := contract.AppendString(nil, receipt)
 	if verb == verbNack || verb == verbExtend {
-		data = closeObject(append(append([]byte(`,"receipt":`), data...), fields...), 0)
+		data = contract.Close(append(contract.AppendText(nil, contract.Receipt, receipt), fields...), 0)
 	}
 	return &line{verb: verb, receipt: receipt, data: data}
 }
@@ -87,13 +89,13 @@ func settleLine(verb, receipt string, fields []byte) *line {
 func nackLine(n Nack) *line {
 	var fields []byte
 	if n.Delay != nil {
-		fields = appendDuration(append(fields, `,"delay":`...), *n.Delay)
+		fields = appendDuration(fields, contract.Delay, *n.Delay)
 	}
-	return settleLine(verbNack, n.Receipt, appendText(fields, `,"reason":`, n.Reason))
+	return settleLine(verbNack, n.Receipt, contract.AppendTextIf(fields, contract.Reason, n.Reason))
 }
 
 func extendLine(e Extend) *line {
-	return settleLine(verbExtend, e.Receipt, appendDuration([]byte(`,"lease":`), e.Lease))
+	return settleLine(verbExtend, e.Receipt, appendDuration(nil, contract.Lease, e.Lease))
 }
 
 // lines are the receipts in the order of the verbs.
@@ -142,7 +144,7 @@ func settleBody(lines []*line) []byte {
 	if verb != "" {
 		b = append(b, ']')
 	}
-	return closeObject(b, 0)
+	return contract.Close(b, 0)
 }
 
 // readSettled gives each line its answer.
@@ -152,48 +154,35 @@ func readSettled(r io.Reader, lines []*line) error {
 		return err
 	}
 	n := 0
-	err = whole(members(text, func(name, value []byte) error {
-		if string(name) != "results" {
-			return nil
-		}
-		return elements(value, func(value []byte) error {
-			if n == len(lines) {
-				return fmt.Errorf("more results than %d receipts", n)
+	err = whole(text, func(in *contract.Reader) error {
+		return in.Known("answer", func(f contract.Field) error {
+			if f != contract.Results {
+				return in.Skip()
 			}
-			n++
-			return readReceipt(value, lines[n-1])
+			return in.Array(f.String(), func(int) error {
+				if n == len(lines) {
+					return fmt.Errorf("more results than %d receipts", n)
+				}
+				n++
+				return readReceipt(in, lines[n-1])
+			})
 		})
-	}))
-	switch {
-	case err != nil:
-		return &garbledError{err}
-	case n < len(lines):
-		return &garbledError{fmt.Errorf("%d results for %d receipts", n, len(lines))}
+	})
+	if err == nil && n < len(lines) {
+		err = &garbledError{fmt.Errorf("%d results for %d receipts", n, len(lines))}
 	}
-	return nil
+	return err
 }
 
 // replaced is the outcome of a settle of an earlier occurrence's lease.
 const replaced Outcome = "replaced"
 
 // readReceipt gives a line its answer.
-func readReceipt(text []byte, l *line) error {
+func readReceipt(in *contract.Reader, l *line) error {
 	var result Result
-	var refused *problem
-	_, err := members(text, func(name, value []byte) (err error) {
-		switch string(name) {
-		case "id":
-			result.ID, err = decodeText(value)
-		case "status":
-			err = decodeNumber(&result.Status, value)
-		case "outcome":
-			var text string
-			text, err = decodeText(value)
-			result.Outcome = Outcome(text)
-		case "problem":
-			refused, err = decodeProblem(value)
-		}
-		return err
+	var refused *Error
+	err := in.Known("result", func(f contract.Field) error {
+		return result.member(in, f, &refused)
 	})
 	if err == nil {
 		l.settle(result, lineError(result.Status, refused))

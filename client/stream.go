@@ -2,16 +2,16 @@ package client
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
@@ -104,65 +104,62 @@ func (k *consumer) ask(alive context.Context, asks *io.PipeWriter) {
 		if n == 0 {
 			continue
 		}
-		b = append(strconv.AppendInt(append(b[:0], `{"credit":`...), int64(n), 10), "}\n"...)
+		b = append(contract.Close(contract.AppendInt(b[:0], contract.Credit, int64(n)), 0), '\n')
 		if _, err := asks.Write(b); err != nil {
 			return // the stream has ended, which its reader sees
 		}
 	}
 }
 
-var taskHead = []byte(`{"task":`)
-
 // readTasks begins the tasks that come, until the stream ends.
-func (k *consumer) readTasks(ctx context.Context, r io.Reader) error {
-	in := bufio.NewReaderSize(r, 64<<10)
+func (k *consumer) readTasks(ctx context.Context, in io.Reader) error {
+	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
-		text, err := nextLine(in)
+		text, err := nextLine(lines)
 		if errors.Is(err, io.EOF) && len(text) == 0 {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !bytes.HasPrefix(text, taskHead) {
-			if err := k.readOther(text); err != nil {
-				return err
+		if err := k.readLine(ctx, text); err != nil {
+			return err
+		}
+	}
+}
+
+// readLine begins the task of a line, if it has one. Other lines are heartbeats, or problems with the consumer's own
+// lines, which are returned.
+func (k *consumer) readLine(ctx context.Context, text []byte) error {
+	var j *job
+	var refused *Error
+	err := whole(text, func(r *contract.Reader) error {
+		return r.Known("line", func(f contract.Field) error {
+			switch f {
+			case contract.Task:
+				j = k.newJob()
+				return j.task.read(r)
+			case contract.Problem:
+				refused = new(Error)
+				return refused.read(r)
 			}
-			continue
-		}
-		j := k.newJob()
-		if err := decodeTaskLine(text[len(taskHead):], &j.task); err != nil {
-			j.cancel(nil)
-			return &garbledError{err}
-		}
-		if ctx.Err() != nil {
-			k.giveBack(j)
-			continue
-		}
+			return r.Skip()
+		})
+	})
+	switch {
+	case err != nil && j != nil:
+		j.cancel(nil)
+		return err
+	case err != nil:
+		return err
+	case refused != nil:
+		return refused
+	case j == nil:
+		return nil
+	case ctx.Err() != nil:
+		k.giveBack(j)
+	default:
 		k.begin(j)
 	}
-}
-
-// decodeTaskLine reads what follows {"task": in a line.
-func decodeTaskLine(text []byte, l *Leased) error {
-	rest, err := decodeLeased(text, l)
-	if err == nil && (len(rest) == 0 || rest[0] != '}') {
-		err = errMalformed
-	}
-	return err
-}
-
-// readOther reads a line that is no task: a heartbeat, or a problem with what was asked for.
-func (k *consumer) readOther(text []byte) error {
-	var refused *problem
-	_, err := members(text, func(name, value []byte) (err error) {
-		if string(name) == "problem" {
-			refused, err = decodeProblem(value)
-		}
-		return err
-	})
-	if err == nil && refused != nil {
-		err = refused.asError(refused.Status)
-	}
-	return err
+	return nil
 }

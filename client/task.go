@@ -3,6 +3,8 @@ package client
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // State is where a task is in its life.
@@ -99,19 +101,21 @@ type Past struct {
 }
 
 // UnmarshalJSON reads a task as the service writes it.
-func (t *Task) UnmarshalJSON(data []byte) error {
-	if isNull(data) {
-		return nil
-	}
-	return decodeTask(data, t)
-}
+func (t *Task) UnmarshalJSON(data []byte) error { return unlessNull(data, t.read) }
 
 // MarshalJSON writes a task as the service does, with the fields that the service sets.
 func (t Task) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireAnswer{newWireTask(t), wireStatus{
-		State: t.State, Attempts: t.Attempts, NextAttemptAt: optionalTime(t.NextAttemptAt), LastError: t.LastError,
-		Revision: t.Revision, Shard: t.Shard, CreatedAt: optionalTime(t.CreatedAt),
-		WebhookID: t.WebhookID, Outcome: t.Outcome, Previous: t.Previous,
-		History: t.History, LeaseEndsAt: optionalTime(t.LeaseEndsAt),
-	}})
+	b, err := appendTask(contract.AppendTextIf(nil, contract.ID, t.ID), &t)
+	if err != nil {
+		return nil, err
+	}
+	return contract.Close(appendAnswer(b, &t), 0), nil
+}
+
+// unlessNull reads a text, but a null, which leaves the value as it is.
+func unlessNull(data []byte, read func(*contract.Reader) error) error {
+	if string(data) == "null" {
+		return nil
+	}
+	return whole(data, read)
 }

@@ -1,11 +1,8 @@
 package client
 
-import (
-	"encoding/json"
-	"strings"
-	"testing"
-)
+import "strings"
 
+// values are texts of which some are JSON.
 var values = []string{
 	``, ` `, `{}`, `[]`, ` { } `, `{"a":1}`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1 "b":2}`, `{"a" : [1, 2.5e-3, {"b":null}] }`,
 	`[1,2`, `[1 2]`, `[,]`, `[1,]`, `]`, `}`, `{]`, `[}`, `[[[]],{}]`, `{"a":{"b":{}}}x`, `1`, `-0`, `-`, `01`, `1.`, `.5`, `1e`,
@@ -17,46 +14,6 @@ var values = []string{
 	`{"a":"\x"}`, `{"\`, `{"a":{"b`, `{"a":[0,-0.5`,
 }
 
-// FuzzIsJSON holds isJSON against encoding/json.
-func FuzzIsJSON(f *testing.F) {
-	for _, v := range values {
-		f.Add([]byte(v))
-	}
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if got, want := isJSON(b), json.Valid(b); got != want {
-			t.Errorf("%q: %v, want %v", b, got, want)
-		}
-	})
-}
-
 // A payload as services have them, of about 200 bytes.
 const orderPayload = `{"order":1042,"customer":{"id":"c-88213","tier":"gold"},"items":[{"sku":"A-1001","count":2},` +
 	`{"sku":"B-2044","count":1}],"total":129.95,"currency":"EUR","note":"close unless it is paid","attempt":1}`
-
-func BenchmarkIsJSON(b *testing.B) {
-	for name, payload := range map[string]string{"order": orderPayload, "large": `"` + strings.Repeat("x", 16<<10) + `"`} {
-		b.Run(name, func(b *testing.B) {
-			payload := []byte(payload)
-			b.SetBytes(int64(len(payload)))
-			for b.Loop() {
-				if !isJSON(payload) {
-					b.Fatal("it is")
-				}
-			}
-		})
-	}
-}
-
-// Every byte at every place of a string is seen, whether words of eight or single bytes are looked at there.
-func TestIsJSONSeesEachByteOfAString(t *testing.T) {
-	const length = 20
-	for at := range length {
-		for c := range 256 {
-			b := []byte(`"` + strings.Repeat("a", length) + `"`)
-			b[1+at] = byte(c)
-			if got, want := isJSON(b), json.Valid(b); got != want {
-				t.Fatalf("%q: %v, want %v", b, got, want)
-			}
-		}
-	}
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
@@ -42,12 +43,13 @@ func events(batch []task.Attempt) []byte {
 func appendEvent(b []byte, t *fsmpb.Task) []byte {
 	s := t.GetSpec()
 	b = append(b, `{"specversion":"`+specVersion+`","id":`...)
-	b = appendString(b, t.WebhookId)
+	b = contract.AppendString(b, t.WebhookId)
 	b = append(b, `,"type":"`+eventType+`","source":`...)
-	b = appendString(b, source(s))
+	b = contract.AppendString(b, source(s))
 	b = append(b, `,"subject":`...)
-	b = appendString(b, t.Id)
-	b = append(b, `,"time":"`+instant(t.FireAtMs)+`","belfryattempt":`...)
+	b = contract.AppendString(b, t.Id)
+	b = contract.AppendInstant(append(b, `,"time":`...), t.FireAtMs)
+	b = append(b, `,"belfryattempt":`...)
 	b = strconv.AppendUint(b, uint64(t.Attempts), 10)
 	b = append(b, `,"belfryfence":"`...)
 	b = strconv.AppendUint(b, t.Fence, 10)
@@ -64,7 +66,7 @@ func appendData(b []byte, s *fsmpb.Spec) []byte {
 		return b
 	}
 	b = append(b, `,"datacontenttype":`...)
-	b = appendString(b, contentType(s))
+	b = contract.AppendString(b, contentType(s))
 	if isJSONType(contentType(s)) && isEmbeddable(s.Payload) {
 		b = append(b, `,"data":`...)
 		return append(b, s.Payload...)
@@ -72,15 +74,6 @@ func appendData(b []byte, s *fsmpb.Spec) []byte {
 	b = append(b, `,"data_base64":"`...)
 	b = base64.StdEncoding.AppendEncode(b, s.Payload)
 	return append(b, '"')
-}
-
-// appendString writes a JSON string. What is not UTF-8 becomes the replacement character.
-func appendString(b []byte, s string) []byte {
-	quoted, err := json.Marshal(s)
-	if err != nil {
-		panic("delivery: a string is always JSON: " + err.Error())
-	}
-	return append(b, quoted...)
 }
 
 // isJSONType tells whether a media type is JSON to CloudEvents: a subtype json, or one with the suffix +json.

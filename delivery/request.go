@@ -13,12 +13,12 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const (
 	specVersion = "1.0" // of CloudEvents
 	eventType   = "belfry.task.fired"
-	instantForm = "2006-01-02T15:04:05.000Z"
 )
 
 // request makes the HTTP request of an attempt that begins now. Its errors are words for last_error: no retry helps.
@@ -110,7 +110,8 @@ func callerName(name string) string {
 
 func source(s *fsmpb.Spec) string { return "/v1/queues/" + queueOf(s) }
 
-func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(instantForm) }
+// instant returns an instant as the contract writes it.
+func instant(ms int64) string { return strings.Trim(string(contract.AppendInstant(nil, ms)), `"`) }
 
 func queueOf(s *fsmpb.Spec) string {
 	if s.GetQueue() == "" {

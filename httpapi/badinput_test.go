@@ -146,7 +146,7 @@ func TestMalformedJSON(t *testing.T) {
 		strings.Repeat("[", 400_000),
 	} {
 		p := h.call("PUT", "/v1/tasks/a", body).mustProblem(t, 400, "")
-		if p["type"] != problemTypePrefix+malformedJSON.slug {
+		if p["type"] != contract.ProblemPrefix+malformedJSON.slug {
 			t.Errorf("%.60q: %v", body, p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Calls from web pages of another origin are refused on every route and have no effect.
@@ -23,7 +24,7 @@ func TestForeignCalls(t *testing.T) {
 			{"Sec-Fetch-Site", "same-site"},
 		} {
 			p := h.call(r.method, path, "", header[0], header[1]).mustProblem(t, 403, header[0])
-			if p["type"] != problemTypePrefix+"foreign-origin" {
+			if p["type"] != contract.ProblemPrefix+"foreign-origin" {
 				t.Errorf("%s %s with %v: %v", r.method, path, header, p)
 			}
 		}

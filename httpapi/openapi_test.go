@@ -20,6 +20,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func loadDocument(t testing.TB) *openapi3.T {
@@ -76,7 +77,7 @@ func TestProblemTypesAreDocumented(t *testing.T) {
 		t.Errorf("%d documented, %d known", len(types), len(known))
 	}
 	for _, k := range known {
-		if !slices.Contains(types, any(problemTypePrefix+k.slug)) {
+		if !slices.Contains(types, any(contract.ProblemPrefix+k.slug)) {
 			t.Errorf("%s is not documented", k.slug)
 		}
 	}

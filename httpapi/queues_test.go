@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func whsec(fill byte, n int) string {
@@ -192,7 +193,7 @@ func TestQueuesAreFull(t *testing.T) {
 	d.fake.readErr = &task.QueuesFullError{Limit: "4096"}
 	for _, call := range [][3]string{{"PUT", "", "{}"}, {"PATCH", "", "{}"}, {"POST", "/pause", ""}, {"POST", "/resume", ""}} {
 		p := d.harness.call(call[0], "/v1/queues/q"+call[1], call[2]).mustProblem(t, 409, "")
-		if p["type"] != problemTypePrefix+"queues-full" || p["limit"] != "4096" {
+		if p["type"] != contract.ProblemPrefix+"queues-full" || p["limit"] != "4096" {
 			t.Errorf("%v: %v", call, p)
 		}
 		d.call(409, call[0], "/v1/queues/q"+call[1], call[2])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 var testNow = time.Date(2026, 11, 21, 10, 0, 0, 250_000, time.UTC) // 250 µs past the second
@@ -103,7 +104,7 @@ func (a answer) mustProblem(t testing.TB, status int, field string) map[string]a
 	if got, _ := p["field"].(string); got != field {
 		t.Fatalf("field %q, want %q: %s", got, field, a.text)
 	}
-	if p["title"] == "" || !strings.HasPrefix(p["type"].(string), problemTypePrefix) {
+	if p["title"] == "" || !strings.HasPrefix(p["type"].(string), contract.ProblemPrefix) {
 		t.Fatalf("no title or type: %s", a.text)
 	}
 	return p

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 type settleResult struct {
@@ -73,7 +74,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("the same ack again: %+v", again)
 	}
 	if late := h.settle(`{"ack":["` + r["e"] + `"],"nack":[{"receipt":"` + r["b"] + `"}]}`); late[0].Status != 409 ||
-		late[1].Status != 409 || late[0].Problem["type"] != problemTypePrefix+"lease-ended" {
+		late[1].Status != 409 || late[0].Problem["type"] != contract.ProblemPrefix+"lease-ended" {
 		t.Errorf("after the lease: %+v", late)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 const wholeTask = `{"queue":"mail","fire_at":"2026-11-21T12:00:00.0001+01:00","payload":{"order": 1042,"x":[1,  2]},
@@ -298,7 +299,7 @@ func TestMemoryLimitIsNamed(t *testing.T) {
 	if detail, _ := p["detail"].(string); p["limit"] != "1GiB" || !strings.Contains(detail, "n1") {
 		t.Errorf("%v", p)
 	}
-	if p["type"] != problemTypePrefix+memoryFull.slug {
+	if p["type"] != contract.ProblemPrefix+memoryFull.slug {
 		t.Errorf("type %v", p["type"])
 	}
 }

@@ -45,6 +45,9 @@ func AppendUint(b []byte, f Field, n uint64) []byte {
 	return strconv.AppendUint(AppendName(b, f), n, 10)
 }
 
+// AppendInt appends a member that is a whole number, perhaps a negative one.
+func AppendInt(b []byte, f Field, n int64) []byte { return strconv.AppendInt(AppendName(b, f), n, 10) }
+
 // AppendSpan appends a member that is a duration, unless the duration is 0.
 func AppendSpan(b []byte, f Field, d time.Duration) []byte {
 	if d == 0 {

@@ -67,6 +67,22 @@ func TestValidSeesEachByteOfAString(t *testing.T) {
 	}
 }
 
+func BenchmarkValid(b *testing.B) {
+	const order = `{"order":1042,"customer":{"id":"c-88213","tier":"gold"},"items":[{"sku":"A-1001","count":2},` +
+		`{"sku":"B-2044","count":1}],"total":129.95,"currency":"EUR","note":"close unless it is paid","attempt":1}`
+	for name, payload := range map[string]string{"order": order, "large": `"` + strings.Repeat("x", 16<<10) + `"`} {
+		b.Run(name, func(b *testing.B) {
+			payload := []byte(payload)
+			b.SetBytes(int64(len(payload)))
+			for b.Loop() {
+				if err := Valid(payload); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 func FuzzDuration(f *testing.F) {
 	f.Add("1d12h30m1.5s")
 	f.Add("P1W2DT3H4M5.6S")

@@ -108,6 +108,30 @@ func (r *Reader) Each(name string, member func(name []byte) error) error {
 	}
 }
 
+// Known reads an object of an answer, the value of the member name, and calls member before the value of each, which
+// member must consume. It passes over nulls, but for a payload's, and over members that this version does not know.
+func (r *Reader) Known(name string, member func(Field) error) error {
+	if r.Peek() != '{' {
+		return r.WrongType(name, "an object")
+	}
+	for first := true; ; first = false {
+		name, more, err := r.next(first)
+		if !more {
+			return err
+		}
+		f := FieldOf(name)
+		switch {
+		case f == Unknown:
+			err = r.Skip()
+		case f == Payload || !r.Null():
+			err = member(f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
 // next passes the opening brace or the comma before a member, and reads the member's name with the colon. It returns
 // false at the end of the object.
 func (r *Reader) next(first bool) (name []byte, more bool, err error) {

@@ -32,6 +32,9 @@ func (n *nesting) inObject() bool {
 
 // Skip passes one value. Its stack is a bit for each level, so that depth costs neither goroutine stack nor memory.
 func (r *Reader) Skip() error {
+	if c := r.Peek(); c != '{' && c != '[' {
+		return r.skipScalar(c)
+	}
 	var open nesting
 	for {
 		opened, err := r.skipToken(&open)
@@ -67,17 +70,24 @@ func (r *Reader) skipToken(open *nesting) (opened bool, err error) {
 			return true, r.skipName()
 		}
 		return true, nil
+	}
+	return false, r.skipScalar(c)
+}
+
+// skipScalar passes a value that begins with c and is neither an array nor an object.
+func (r *Reader) skipScalar(c byte) error {
+	switch c {
 	case '"':
 		_, err := r.skipString()
-		return false, err
+		return err
 	case 't':
-		return false, r.skipWord("true")
+		return r.skipWord("true")
 	case 'f':
-		return false, r.skipWord("false")
+		return r.skipWord("false")
 	case 'n':
-		return false, r.skipWord("null")
+		return r.skipWord("null")
 	}
-	return false, r.skipNumber()
+	return r.skipNumber()
 }
 
 // closeAll passes the closing brackets after a value, then a comma if another value must follow.

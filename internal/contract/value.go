@@ -52,14 +52,14 @@ func (r *Reader) Whole(name string, least, most int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") != "" {
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	switch {
+	case err == nil && least <= n && n <= most:
+		return n, nil
+	case strings.Trim(strings.TrimPrefix(string(raw), "-"), "0123456789") != "":
 		return 0, &FieldError{Field: name, Detail: "must be a whole number"}
 	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < least || n > most {
-		return 0, outside(name, raw, fmt.Sprintf("%d to %d", least, most))
-	}
-	return n, nil
+	return 0, outside(name, raw, fmt.Sprintf("%d to %d", least, most))
 }
 
 // Uint reads a whole number from 0 to most.
@@ -92,7 +92,9 @@ func (r *Reader) number(name, want string) ([]byte, error) {
 	if c := r.Peek(); c != '-' && (c < '0' || c > '9') {
 		return nil, r.WrongType(name, want)
 	}
-	return r.Value()
+	begin := r.pos
+	err := r.skipNumber()
+	return r.data[begin:r.pos], err
 }
 
 func outside(name string, raw []byte, limit string) error {

@@ -3,13 +3,17 @@ package client
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// duration is a time.Duration as the contract writes it; see ParseDuration.
+// The wire as encoding/json sees it: the reference for what is written and read by hand.
+
+// duration is a time.Duration on the wire.
 type duration time.Duration
 
 func (d duration) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Duration(d).String())
+	return contract.AppendDuration(nil, time.Duration(d)), nil
 }
 
 func (d *duration) UnmarshalJSON(data []byte) error {
@@ -22,11 +26,22 @@ func (d *duration) UnmarshalJSON(data []byte) error {
 	return err
 }
 
+// instant is a time.Time on the wire.
+type instant struct{ time.Time }
+
+func (i instant) MarshalJSON() ([]byte, error) {
+	ms := time.UnixMilli(contract.CeilUnixMs(i.Time)).UTC() // the service keeps milliseconds, rounded up
+	if ms.Year() < 0 || ms.Year() > 9999 {
+		return nil, errYear
+	}
+	return []byte(ms.Format(`"2006-01-02T15:04:05.000Z"`)), nil
+}
+
 // wireTask is what a caller says of a task, in JSON.
 type wireTask struct {
 	ID            string            `json:"id,omitempty"`
 	Queue         string            `json:"queue,omitempty"`
-	FireAt        *time.Time        `json:"fire_at,omitempty"`
+	FireAt        *instant          `json:"fire_at,omitempty"`
 	Delay         *duration         `json:"delay,omitempty"`
 	Jitter        duration          `json:"jitter,omitzero"`
 	Payload       json.RawMessage   `json:"payload,omitempty"`
@@ -45,18 +60,18 @@ type wireAnswer struct {
 }
 
 type wireStatus struct {
-	State         State      `json:"state"`
-	Attempts      int        `json:"attempts"`
-	NextAttemptAt *time.Time `json:"next_attempt_at"`
-	LastError     string     `json:"last_error"`
-	Revision      uint64     `json:"revision"`
-	Shard         uint32     `json:"shard"`
-	CreatedAt     *time.Time `json:"created_at"`
-	WebhookID     string     `json:"webhook_id,omitempty"`
-	Outcome       Outcome    `json:"outcome,omitempty"`
-	Previous      State      `json:"previous,omitempty"`
-	History       []Past     `json:"history,omitempty"`
-	LeaseEndsAt   *time.Time `json:"lease_ends_at,omitempty"`
+	State         State    `json:"state"`
+	Attempts      int      `json:"attempts"`
+	NextAttemptAt *instant `json:"next_attempt_at"`
+	LastError     string   `json:"last_error"`
+	Revision      uint64   `json:"revision"`
+	Shard         uint32   `json:"shard"`
+	CreatedAt     *instant `json:"created_at"`
+	WebhookID     string   `json:"webhook_id,omitempty"`
+	Outcome       Outcome  `json:"outcome,omitempty"`
+	Previous      State    `json:"previous,omitempty"`
+	History       []Past   `json:"history,omitempty"`
+	LeaseEndsAt   *instant `json:"lease_ends_at,omitempty"`
 }
 
 type wireTarget struct {
@@ -126,10 +141,9 @@ func (w *wireRetry) retry() *Retry {
 	return r
 }
 
-func optionalTime(t time.Time) *time.Time {
+func optionalTime(t time.Time) *instant {
 	if t.IsZero() {
 		return nil
 	}
-	t = t.UTC()
-	return &t
+	return &instant{t}
 }

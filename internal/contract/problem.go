@@ -1,0 +1,22 @@
+package contract
+
+// ProblemPrefix begins the type of every problem (RFC 9457). A slug follows, which never changes.
+const ProblemPrefix = "urn:belfry:problem:"
+
+// The slugs of the problems that clients tell apart. openapi.yaml lists all types.
+const (
+	TaskNotFound    = "task-not-found"
+	QueueNotFound   = "queue-not-found"
+	LeaseNotFound   = "lease-not-found"
+	WrongState      = "wrong-state"
+	QueueNotEmpty   = "queue-not-empty"
+	QueuesFull      = "queues-full"
+	LeaseEnded      = "lease-ended"
+	KeyForgotten    = "key-forgotten"
+	ConditionFailed = "precondition-failed"
+	TooLarge        = "too-large"
+	KeyReused       = "key-reused"
+	Overloaded      = "overloaded"
+	MemoryFull      = "memory-full"
+	NoRoom          = "no-room"
+)
