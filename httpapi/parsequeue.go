@@ -12,6 +12,7 @@ import (
 type policyDraft struct {
 	policy  *fsmpb.QueuePolicy
 	secrets []secret
+	merged  bool // into the policy that there is: a null restores a default
 }
 
 // named tells whether a secret stands there only by its fingerprint.
@@ -28,38 +29,74 @@ func (d *policyDraft) named() bool {
 func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 	r, seen := contract.NewReader(data), contract.Set(0)
 	d := &policyDraft{policy: &fsmpb.QueuePolicy{Namespace: task.DefaultNamespace, Queue: queue}}
-	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return policyMember(r, d, f) })
+	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
 	if err == nil {
 		err = p.checkPolicy(d.policy)
 	}
 	return d, err
 }
 
-func policyMember(r *contract.Reader, d *policyDraft, f contract.Field) (err error) {
-	policy := d.policy
-	switch name := f.String(); f {
+// member reads the value of any member of a policy.
+func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
+	policy, name := d.policy, f.String()
+	keep := func() (int64, error) { return positive(r, name, task.MaxKeep, "100 years") }
+	switch f {
 	case contract.Queue:
-		err = pathQueue(r, policy.Queue)
+		return pathQueue(r, policy.Queue)
 	case contract.Target:
-		policy.Target, err = target(r)
+		return assign(d, r, &policy.Target, func() (*fsmpb.Target, error) { return d.target(r) })
 	case contract.Retry:
-		policy.Retry, err = retry(r)
+		return assign(d, r, &policy.Retry, func() (*fsmpb.Retry, error) { return d.retry(r) })
 	case contract.MaxInFlight:
-		policy.MaxInFlight, err = count32(r, name, task.MaxInFlight)
+		return assign(d, r, &policy.MaxInFlight, func() (uint32, error) { return count32(r, name, task.MaxInFlight) })
 	case contract.MaxPerSecond:
-		policy.MaxPerSecond, err = r.Number(name, minPerSecond, task.MaxPerSecond)
+		return assign(d, r, &policy.MaxPerSecond, func() (float64, error) {
+			return r.Number(name, minPerSecond, task.MaxPerSecond)
+		})
 	case contract.Paused:
-		policy.Paused, err = r.Bool(name)
+		return assign(d, r, &policy.Paused, func() (bool, error) { return r.Bool(name) })
 	case contract.KeepDone:
-		policy.KeepDoneMs, err = positive(r, name, task.MaxKeep, "100 years")
+		return assign(d, r, &policy.KeepDoneMs, keep)
 	case contract.KeepDead:
-		policy.KeepDeadMs, err = positive(r, name, task.MaxKeep, "100 years")
+		return assign(d, r, &policy.KeepDeadMs, keep)
 	case contract.BatchMax:
-		policy.BatchMax, err = count32(r, name, task.MaxBatch)
+		return assign(d, r, &policy.BatchMax, func() (uint32, error) { return count32(r, name, task.MaxBatch) })
 	case contract.Signing:
-		d.secrets, err = signing(r)
+		return assign(d, r, &policy.Secrets, func() ([][]byte, error) {
+			var err error
+			d.secrets, err = signing(r)
+			return policy.Secrets, err // those that there are, until keepSecrets has found the named ones
+		})
 	}
+	panic("httpapi: a policy has no " + name)
+}
+
+// assign puts a value into its place, or in a merge patch, for a null, the default.
+func assign[T any](d *policyDraft, r *contract.Reader, place *T, read func() (T, error)) (err error) {
+	if d.merged && r.Null() {
+		*place = *new(T)
+		return nil
+	}
+	*place, err = read()
 	return err
+}
+
+func (d *policyDraft) target(r *contract.Reader) (*fsmpb.Target, error) {
+	if !d.merged {
+		return target(r)
+	}
+	var patch fsmpb.Patch
+	err := patchTarget(r, &patch)
+	return task.MergeTarget(d.policy.Target, &patch), err
+}
+
+func (d *policyDraft) retry(r *contract.Reader) (*fsmpb.Retry, error) {
+	if !d.merged {
+		return retry(r)
+	}
+	var patch fsmpb.Patch
+	err := patchRetry(r, &patch)
+	return task.MergeRetry(d.policy.Retry, &patch), err
 }
 
 func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {

@@ -69,8 +69,8 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 // else is set.
 func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 	r, seen := contract.NewReader(data), contract.Set(0)
-	d := &policyDraft{policy: policy}
-	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return patchPolicyMember(r, d, f) })
+	d := &policyDraft{policy: policy, merged: true}
+	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
 	if err != nil {
 		return err
 	}
@@ -84,47 +84,4 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 		return err
 	}
 	return checked(task.CheckMasked(policy.Target))
-}
-
-func patchPolicyMember(r *contract.Reader, d *policyDraft, f contract.Field) error {
-	if f != contract.Queue && r.Null() {
-		restorePolicyDefault(d.policy, f)
-		return nil
-	}
-	var patch fsmpb.Patch
-	switch f {
-	case contract.Target:
-		err := patchTarget(r, &patch)
-		d.policy.Target = task.MergeTarget(d.policy.Target, &patch)
-		return err
-	case contract.Retry:
-		err := patchRetry(r, &patch)
-		d.policy.Retry = task.MergeRetry(d.policy.Retry, &patch)
-		return err
-	}
-	return policyMember(r, d, f)
-}
-
-// restorePolicyDefault carries out a null.
-func restorePolicyDefault(policy *fsmpb.QueuePolicy, f contract.Field) {
-	switch f {
-	case contract.Target:
-		policy.Target = nil
-	case contract.Retry:
-		policy.Retry = nil
-	case contract.MaxInFlight:
-		policy.MaxInFlight = 0
-	case contract.MaxPerSecond:
-		policy.MaxPerSecond = 0
-	case contract.Paused:
-		policy.Paused = false
-	case contract.KeepDone:
-		policy.KeepDoneMs = 0
-	case contract.KeepDead:
-		policy.KeepDeadMs = 0
-	case contract.BatchMax:
-		policy.BatchMax = 0
-	case contract.Signing:
-		policy.Secrets = nil
-	}
 }
