@@ -66,8 +66,8 @@ func TestSchedule(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "state     scheduled") || !strings.Contains(out, `{"n": 1}`) {
 		t.Errorf("%d\n%s", code, out)
 	}
-	want := `{"delay":"24h0m0s","target":{"url":"http://x/","headers":{"X-Shop":"1"}},"retry":{"max_attempts":3},` +
-		`"labels":{"k":"v"},"payload":{"n": 1}}`
+	want := `{"delay":"24h","payload":{"n": 1},"target":{"url":"http://x/","headers":{"X-Shop":"1"}},` +
+		`"retry":{"max_attempts":3},"labels":{"k":"v"}}`
 	if s.method != "PUT" || s.uri != "/v1/tasks/a" || s.body != want || s.key != "k1" {
 		t.Errorf("sent %+v", s)
 	}
@@ -75,7 +75,7 @@ func TestSchedule(t *testing.T) {
 
 // A task that is there already is what --if-absent asked for; without the flag, a condition that fails is a failure.
 func TestScheduleIfAbsent(t *testing.T) {
-	s := serveOne(t, 412, `{"title":"The condition does not hold.","status":412,"task":`+taskJSON+`}`)
+	s := serveOne(t, 412, `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.","status":412,"task":`+taskJSON+`}`)
 	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--if-absent")
 	if code != 0 || !strings.HasPrefix(out, "task a is there already (scheduled): nothing was changed\n") ||
 		!strings.Contains(out, "revision  8") {
@@ -84,7 +84,7 @@ func TestScheduleIfAbsent(t *testing.T) {
 	if out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h"); code != exitFailed {
 		t.Errorf("%d\n%s", code, out)
 	}
-	s = serveOne(t, 412, `{"title":"The condition does not hold.","status":412}`)
+	s = serveOne(t, 412, `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.","status":412}`)
 	if out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--if-absent"); code != exitFailed {
 		t.Errorf("without a task: %d\n%s", code, out)
 	}
@@ -180,7 +180,7 @@ func TestTouch(t *testing.T) {
 	if out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if s.body != `{"delay":"5s","no_later_than":"1h0m0s"}` {
+	if s.body != `{"delay":"5s","no_later_than":"1h"}` {
 		t.Errorf("sent %s", s.body)
 	}
 }
@@ -193,7 +193,7 @@ func TestDelays(t *testing.T) {
 	} {
 		s := serveOne(t, 200, taskJSON)
 		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
-		if code != 0 || s.body != `{"delay":"36h0m0s"}` {
+		if code != 0 || s.body != `{"delay":"36h"}` {
 			t.Errorf("%s: %d, sent %s\n%s", args, code, s.body, out)
 		}
 	}
@@ -282,7 +282,7 @@ func TestClusterTable(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	missing := serveOne(t, 404, `{"title":"Not found"}`)
+	missing := serveOne(t, 404, `{"type":"urn:belfry:problem:task-not-found","title":"Not found"}`)
 	unknown := serveOne(t, 500, `{"title":"Internal error","committed":"unknown"}`)
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
 	if err := os.WriteFile(file, []byte("adr: x\n"), 0o600); err != nil {

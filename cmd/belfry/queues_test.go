@@ -44,10 +44,10 @@ func TestQueueDelete(t *testing.T) {
 func TestQueueSetChangesWhatItSays(t *testing.T) {
 	for args, want := range map[string]string{
 		"--max-in-flight 0 --keep-dead 30d": `"target":{"url":"http://x/","headers":{"a":"b"}},"retry":{"max_attempts":3},` +
-			`"paused":true,"keep_done":"72h0m0s","keep_dead":"720h0m0s","signing":{"secrets":["sha256:01234567",` +
+			`"paused":true,"keep_done":"3d","keep_dead":"30d","signing":{"secrets":["sha256:01234567",` +
 			`"sha256:89abcdef"]}`,
 		"--url http://y/ --header c:d --paused=false --max-attempts 0 --newest-secret-only": `"target":{"url":"http://y/",` +
-			`"headers":{"c":"d"}},"max_in_flight":7,"paused":false,"keep_done":"72h0m0s","signing":{"secrets":["sha256:01234567"]}`,
+			`"headers":{"c":"d"}},"max_in_flight":7,"paused":false,"keep_done":"3d","signing":{"secrets":["sha256:01234567"]}`,
 		"--reset --max-per-second 0.5": `"max_per_second":0.5,"paused":false`,
 	} {
 		s := serveOne(t, 200, keptQueue)
@@ -93,7 +93,7 @@ func TestLease(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "r1") || !strings.Contains(out, `{"n": 1}`) {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if s.uri != "/v1/queues/q/lease" || s.body != `{"max":5,"wait":"2s","lease":"1m0s"}` {
+	if s.uri != "/v1/queues/q/lease" || s.body != `{"max":5,"wait":"2s","lease":"1m"}` {
 		t.Errorf("sent %+v", s)
 	}
 	if out, _ := belfry(t, "lease", "take", "q", "--addr", s.url, "--json"); !strings.Contains(out, `"receipt":"r1"`) {
@@ -125,12 +125,12 @@ func TestNothingIsSaidBesideTheOutput(t *testing.T) {
 
 func TestQueuePatch(t *testing.T) {
 	for args, want := range map[string]string{
-		"patch q --max-in-flight 20 --keep-done 1.5d": `PATCH /v1/queues/q {"keep_done":"36h0m0s","max_in_flight":20}`,
+		"patch q --max-in-flight 20 --keep-done 1.5d": `PATCH /v1/queues/q {"keep_done":"36h","max_in_flight":20}`,
 		"patch q --paused=false --batch-max 0":        `PATCH /v1/queues/q {"batch_max":null,"paused":false}`,
 		"patch q --url= --min-backoff 2s --retry-delays=": `PATCH /v1/queues/q {"retry":{"delays":null,"min_backoff":"2s"},` +
 			`"target":null}`,
 		"patch q --header X-Shop:1 --attempt-timeout 0s --retry-delays 4m,1h": `PATCH /v1/queues/q ` +
-			`{"retry":{"delays":["4m0s","1h0m0s"]},"target":{"headers":{"X-Shop":"1"},"timeout":null}}`,
+			`{"retry":{"delays":["4m","1h"]},"target":{"headers":{"X-Shop":"1"},"timeout":null}}`,
 		"pause q":  "POST /v1/queues/q/pause ",
 		"resume q": "POST /v1/queues/q/resume ",
 	} {
@@ -180,7 +180,7 @@ func TestDead(t *testing.T) {
 func TestScheduleWithJitter(t *testing.T) {
 	s := serveOne(t, 201, taskJSON)
 	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--jitter", "10m", "--queue", "q")
-	if code != 0 || s.body != `{"queue":"q","delay":"1h0m0s","jitter":"10m0s"}` {
+	if code != 0 || s.body != `{"queue":"q","delay":"1h","jitter":"10m"}` {
 		t.Errorf("%d, sent %s\n%s", code, s.body, out)
 	}
 }

@@ -23,10 +23,10 @@ func TestMistakes(t *testing.T) {
 		"lease take q --max many":                   `--max "many" is not a whole number; see belfry lease take --help`,
 		"queue set q --max-per-second fast":         `--max-per-second "fast" is not a number`,
 		"task get a --json=perhaps":                 `--json "perhaps" is not true or false`,
-		"task get a --timeout soon":                 `--timeout: duration "soon" must be numbers with units`,
-		"task schedule a --delay soon":              `--delay: duration "soon" must be numbers with units`,
-		"task schedule a --retry-delays 1m,soon":    `--retry-delays: duration "soon" must be numbers with units`,
-		"task schedule a --at tomorrow":             `--at: instant "tomorrow" must be of RFC 3339`,
+		"task get a --timeout soon":                 `--timeout: "soon" must be a duration: numbers with units`,
+		"task schedule a --delay soon":              `--delay: "soon" must be a duration: numbers with units`,
+		"task schedule a --retry-delays 1m,soon":    `--retry-delays: "soon" must be a duration: numbers with units`,
+		"task schedule a --at tomorrow":             `--at: "tomorrow" must be an instant of RFC 3339`,
 		"task touch a --no-later-than soon":         `--no-later-than "soon" is neither an instant, like`,
 		"task list --label tenant":                  `--label "tenant" is not name=value`,
 		"task schedule a --header tenant":           `--header "tenant" is not name: value`,
@@ -34,7 +34,7 @@ func TestMistakes(t *testing.T) {
 		"task patch a --delay 0s":                   "belfry task fire makes a task due now",
 		"task patch a --payload x --content-type y": "is not JSON",
 		"queue patch q":                             "give what to change",
-		"queue patch q --keep-done soon":            `--keep-done: duration "soon" must be numbers with units`,
+		"queue patch q --keep-done soon":            `--keep-done: "soon" must be a duration: numbers with units`,
 		"task batch /does/not/exist":                "/does/not/exist",
 	} {
 		out, code := belfry(t, strings.Fields(args)...)
