@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -16,22 +15,27 @@ import (
 // maxBatchBytes is how much payload goes to a receiver in one request of several tasks.
 const maxBatchBytes = 1 << 20
 
-// launch starts the attempts of pushed lanes whose instants have come. Those of one lane go together if their queue
-// allows it.
+// launch starts the attempts of pushed lanes whose instants have come, in the order of their grants. Those of one lane
+// go together if their queue allows it, with the first of them.
 func (f *firing) launch(due []task.Grant) {
-	var requests [][]task.Grant
-	together := map[task.Lane][]task.Grant{}
-	for i, g := range due {
-		if f.batchMax(g) > 1 {
-			together[g.Lane] = append(together[g.Lane], g)
-		} else {
-			requests = append(requests, due[i:i+1:i+1])
-		}
-	}
-	for _, grants := range together {
-		requests = slices.AppendSeq(requests, slices.Chunk(grants, f.batchMax(grants[0])))
-	}
+	requests := f.requestsOf(due)
 	inTurns(len(requests), func(i int) { go f.attempt(requests[i]) })
+}
+
+// requestsOf parts grants into those that go to a receiver together.
+func (f *firing) requestsOf(due []task.Grant) (requests [][]task.Grant) {
+	last := map[task.Lane]int{} // the number of the last request of a lane with batches
+	for i, g := range due {
+		if most := f.batchMax(g); most > 1 {
+			if at, ok := last[g.Lane]; ok && len(requests[at]) < most {
+				requests[at] = append(requests[at], g)
+				continue
+			}
+			last[g.Lane] = len(requests)
+		}
+		requests = append(requests, due[i:i+1:i+1])
+	}
+	return requests
 }
 
 func (f *firing) batchMax(g task.Grant) int {

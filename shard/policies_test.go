@@ -318,6 +318,32 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// TestRequestsKeepTheOrder: requests start in the order of their first grants, those of a lane with batches together.
+func TestRequestsKeepTheOrder(t *testing.T) {
+	d := newDecided(&fsmpb.QueuePolicy{Queue: "batched", BatchMax: 2})
+	f := &firing{shard: &Shard{cfg: Config{Policies: d}}}
+	var due []task.Grant
+	for i, lane := range []string{"c", "single", "a", "c", "b", "c", "single", "a"} {
+		g := task.Grant{Fence: uint64(i), Lane: task.Lane{Queue: "batched", Destination: lane}}
+		if lane == "single" {
+			g.Lane.Queue = lane
+		}
+		due = append(due, g)
+	}
+	var got [][]uint64
+	for _, request := range f.requestsOf(due) {
+		var fences []uint64
+		for _, g := range request {
+			fences = append(fences, g.Fence)
+		}
+		got = append(got, fences)
+	}
+	want := [][]uint64{{0, 3}, {1}, {2, 7}, {4}, {5}, {6}}
+	if !slices.EqualFunc(got, want, slices.Equal[[]uint64]) {
+		t.Errorf("requests of %v, want %v", got, want)
+	}
+}
+
 func TestBatchesOf(t *testing.T) {
 	of := func(url string, bytes int) begun {
 		return begun{Attempt: task.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{

@@ -1,0 +1,195 @@
+package dispatch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+)
+
+var testTarget = &fsmpb.Target{Url: "http://target.test/"}
+
+// testPolicies are what a queue may be governed by in a script.
+var testPolicies = []*fsmpb.QueuePolicy{
+	{MaxInFlight: 1},
+	{MaxInFlight: 3, Target: testTarget},
+	{MaxInFlight: 7},
+	nil,
+	{Paused: true},
+	{Target: testTarget},
+	{MaxInFlight: 3, Paused: true},
+}
+
+func testLane(n int) task.Lane {
+	l := task.Lane{Namespace: "ns", Queue: fmt.Sprint("q", n%3)}
+	if n%4 > 0 {
+		l.Destination = fmt.Sprint("receiver", n%4)
+	}
+	return l
+}
+
+// step is one thing that happens in a world.
+type step struct{ what, which, more int }
+
+func drawScript(t *rapid.T) []step {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+		return step{
+			what:  rapid.IntRange(0, 12).Draw(t, "what"),
+			which: rapid.IntRange(0, 11).Draw(t, "which"),
+			more:  rapid.IntRange(0, 9).Draw(t, "more"),
+		}
+	}), 40, 120).Draw(t, "script")
+}
+
+func (w *world) do(s step) {
+	lane := testLane(s.which)
+	switch s.what {
+	case 0, 1, 2:
+		w.entry(s.what > 0)
+	case 3:
+		w.due(lane, 1+s.more*s.more)
+	case 4:
+		w.end(1+s.more*s.more, time.Duration(s.which)*time.Millisecond)
+	case 5:
+		w.lend(1 + s.more)
+	case 6:
+		w.policy(queueNamed(lane), testPolicies[s.more%len(testPolicies)])
+	case 7:
+		w.ask(lane, s.more*s.more*s.more)
+	case 8:
+		w.down[lane] = s.more%2 == 0
+	case 9:
+		w.now = w.now.Add(time.Duration(1+s.more*s.more*s.more*s.more) * time.Millisecond)
+	case 10:
+		w.followPolicies()
+	case 11:
+		w.planner.Called(w.now)
+	default:
+		w.due(lane, burst+1)
+	}
+	at, ok := w.planner.Next(w.now)
+	fmt.Fprintln(&w.log, "next", at.Sub(w.now), ok)
+}
+
+// TestLimitsHold: whatever happens, no more is under way than windows, limits and the number of strangers allow, the
+// planner counts what the machine does, and once all gates are open every task that waits is granted.
+func TestLimitsHold(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, rapid.SampledFrom([]int{5, 40, 8192}).Draw(t, "strangers"))
+		for _, s := range drawScript(t) {
+			w.do(s)
+		}
+		w.openGates()
+		w.settleDown(20_000)
+		for _, name := range w.names {
+			if l := w.lines[name]; l.Ready+l.Firing+l.waiting > 0 {
+				t.Errorf("%+v at rest", *l)
+			}
+		}
+		if s := w.planner.Stats(); s != (Stats{Lanes: s.Lanes}) || w.granted != w.settled {
+			t.Errorf("%+v, %d granted, %d settled", s, w.granted, w.settled)
+		}
+	})
+}
+
+// openGates has all receivers answer and consumers ask for all, without a policy and with what was due found due.
+func (w *world) openGates() {
+	clear(w.down)
+	for q := range w.policies {
+		delete(w.policies, q)
+	}
+	w.planner.Policies(w.now, nil)
+	w.followPolicies()
+	w.entry(true)
+	for _, name := range w.names {
+		if w.lines[name].Pulled {
+			w.ask(name, 1<<20)
+		}
+	}
+}
+
+// TestPlanIsFunctionOfItsInputs: two planners that are told the same plan the same, to the byte and in the same order.
+func TestPlanIsFunctionOfItsInputs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		script := drawScript(t)
+		first, second := newWorld(t, 40), newWorld(t, 40)
+		for _, w := range []*world{first, second} {
+			for _, s := range script {
+				w.do(s)
+			}
+		}
+		if a, b := first.log.String(), second.log.String(); a != b {
+			t.Errorf("planned once\n%s\nand once\n%s", a, b)
+		}
+	})
+}
+
+// waits notes for how many entries in a row each lane has waited without a grant.
+type waits map[task.Lane]int
+
+func (m waits) count(w *world) (longest int) {
+	for _, name := range w.names {
+		if l := w.lines[name]; l.Ready == 0 || w.served[name] > 0 {
+			m[name] = 0
+		} else {
+			m[name]++
+			longest = max(longest, m[name])
+		}
+	}
+	clear(w.served)
+	return longest
+}
+
+// TestEveryLaneHasItsTurn: however unequal the backlogs, a lane whose receiver has room waits for no more entries than
+// there are lanes.
+func TestEveryLaneHasItsTurn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, lanes, waited := newWorld(t, 8192), rapid.IntRange(2, 600).Draw(t, "lanes"), waits{}
+		for i := range lanes {
+			few := rapid.IntRange(1, 30).Draw(t, "tasks")
+			w.due(task.Lane{Namespace: "ns", Queue: "q", Destination: fmt.Sprint(i)}, few*few)
+		}
+		w.entry(true)
+		for range 200 {
+			w.end(len(w.running), time.Millisecond)
+			w.entry(false)
+			if longest := waited.count(w); longest > lanes {
+				t.Fatalf("one of %d lanes waits for %d entries", lanes, longest)
+			}
+		}
+	})
+}
+
+// TestPermitsAreShared: the lanes of a limited queue have their turns, one as often as another.
+func TestPermitsAreShared(t *testing.T) {
+	for _, limit := range []uint32{1, 3, 7} {
+		const lanes, rounds = 5, 70
+		w := newWorld(t, 8192)
+		q := QueueName{"ns", "q"}
+		w.policy(q, &fsmpb.QueuePolicy{Queue: "q", MaxInFlight: limit})
+		w.followPolicies()
+		for i := range lanes {
+			w.due(task.Lane{Namespace: "ns", Queue: "q", Destination: fmt.Sprint(i)}, 1000)
+		}
+		w.entry(true)
+		for range rounds {
+			w.end(len(w.running), time.Millisecond)
+			w.entry(false)
+			w.lend(int(limit))
+			w.entry(false)
+		}
+		want := int(limit) * rounds / lanes
+		for name, got := range w.served {
+			if got < want-int(limit) || got > want+int(limit) {
+				t.Errorf("limit %d: lane %s began %d, and a fair share is %d", limit, name.Destination, got, want)
+			}
+		}
+		if len(w.served) != lanes {
+			t.Errorf("limit %d: %d lanes began something", limit, len(w.served))
+		}
+	}
+}
