@@ -43,8 +43,8 @@ func (c countedPipeline) AppendEntries(
 	return c.AppendPipeline.AppendEntries(req, resp)
 }
 
-// What an idle shard says is what `belfry plan` counts with: a heartbeat to each follower every 1.75 beats
-// (Raft waits 1 to 2 of them, and the pacer for the next half), and an empty append every 1.5 commit timeouts.
+// An idle shard sends as much as `belfry plan` counts with: a heartbeat to each follower every 1.75 beats (Raft waits 1
+// to 2 of them, and the metronome for the next half), and an empty append every 1.5 commit timeouts.
 func TestIdleTraffic(t *testing.T) {
 	for name, timing := range map[string]Timing{"lan": LAN(), "fast": Fast(), "wan": WAN()} {
 		t.Run(name, func(t *testing.T) {

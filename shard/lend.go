@@ -8,11 +8,24 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
-// notLimited is when a borrower asks again that was told that its queue has no limit.
+// Limits lends permits to begin attempts of a limited queue. Shard.Lend is the other side.
+type Limits interface {
+	// Borrow asks the shard that owns the queue, wherever it is led. It may take as long as the owner makes borrowers
+	// wait, and returns within some seconds. An error lends nothing.
+	Borrow(ctx context.Context, ask Borrow) (Loan, error)
+}
+
+// Borrow is what a borrower says to the owner of a queue's limits.
+type Borrow = lend.Borrow
+
+// Loan is what the owner answers.
+type Loan = lend.Loan
+
+// notLimited is how long a borrower waits before it asks again for permits of a queue without a limit.
 const notLimited = 50 * time.Millisecond
 
-// Lend is the owner's side of a queue's limits: it takes what a borrower says, and lends it permits, for which the call
-// may wait half a second. Nothing of it is in the log. Errors are *task.NotLeaderError and a context's.
+// Lend takes a borrower's report as the owner of its queue, and lends it permits. The call may wait half a second for
+// them. Nothing of it is in the log. Errors are *task.NotLeaderError and a context's.
 func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	l, err := s.leadership(ctx)
 	if err != nil {
@@ -36,7 +49,7 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	return loan, ctx.Err()
 }
 
-// alone lends from the shard itself: it owns all queues.
+// alone is the Limits of a shard that owns all queues itself.
 type alone struct{ shard *Shard }
 
 func (a alone) Borrow(ctx context.Context, ask Borrow) (Loan, error) { return a.shard.Lend(ctx, ask) }

@@ -13,6 +13,34 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
+// Policies are the policies of the cluster's queues, as far as this node knows them. The methods are called often.
+type Policies interface {
+	// Policy returns a queue's policy, nil if it has none. It must not be changed, and its secrets not be logged.
+	Policy(namespace, queue string) *fsmpb.QueuePolicy
+	// Watch returns all of them, and a channel that is closed when there may be newer ones.
+	Watch() (Policed, <-chan struct{})
+}
+
+// Policed is every queue's policy at one version.
+type Policed struct {
+	Queues  []*fsmpb.QueuePolicy // sorted by namespace and queue; neither they nor the list may be changed
+	Version uint64               // rises with every change
+	// Known is false after a start until this node has heard of the changes made while it was away. Until then the
+	// policies may be old ones, or none: no rule may be changed because of them, and a queue that the shard's rules hold
+	// stays held.
+	Known bool
+}
+
+// noPolicies is a cluster whose queues have no policies.
+type noPolicies struct{}
+
+func (noPolicies) Policy(string, string) *fsmpb.QueuePolicy { return nil }
+func (noPolicies) Watch() (Policed, <-chan struct{})        { return Policed{Known: true}, nil }
+
+func (s *Shard) policyOf(namespace, queue string) *fsmpb.QueuePolicy {
+	return s.cfg.Policies.Policy(namespace, queue)
+}
+
 // maxRules is how many rules one entry sets.
 const maxRules = 256
 

@@ -146,19 +146,29 @@ func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	if e.Proposed {
 		p.backlog.applied(now, e.Took, len(e.Grants), p.waited, func() int { return waitingBeside(e.Grants, e.Lanes) })
 	}
-	for _, g := range e.Grants {
-		if e.Renewed || p.admit(g) {
-			start = append(start, g)
-		} else {
-			back = append(back, g)
-		}
-	}
+	start, back = p.part(e)
 	p.endDraft()
 	p.waited = false
 	for _, load := range e.Lanes {
 		p.update(load)
 	}
 	p.report()
+	return start, back
+}
+
+// part returns an entry's grants, those to start apart from those to give back.
+func (p *Planner) part(e Entry) (start, back []task.Grant) {
+	if e.Renewed || len(e.Grants) == 0 {
+		return e.Grants, nil
+	}
+	start = make([]task.Grant, 0, len(e.Grants))
+	for _, g := range e.Grants {
+		if p.admit(g) {
+			start = append(start, g)
+		} else {
+			back = append(back, g)
+		}
+	}
 	return start, back
 }
 

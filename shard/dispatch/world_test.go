@@ -112,12 +112,17 @@ func (w *world) line(l task.Lane) *line {
 // due has tasks come due with the next Advance.
 func (w *world) due(l task.Lane, n int) { w.line(l).waiting += n }
 
-// policy gives a queue another policy, nil for none, of which the planner and the owner hear at once.
-func (w *world) policy(q QueueName, p *fsmpb.QueuePolicy) {
+// govern gives a queue another policy, nil for none, of which its owner hears at once.
+func (w *world) govern(q QueueName, p *fsmpb.QueuePolicy) {
 	w.policies[q] = p
 	if purse, limit := w.purses[q], LimitOf(p); purse != nil && !limit.IsNone() {
 		purse.unused = min(purse.unused, max(limit.InFlight-purse.inFlight, 0))
 	}
+}
+
+// policy is govern, of which the planner hears at once, too.
+func (w *world) policy(q QueueName, p *fsmpb.QueuePolicy) {
+	w.govern(q, p)
 	w.planner.Policies(w.now, nil)
 }
 
