@@ -135,6 +135,29 @@ func TestPlanIsFunctionOfItsInputs(t *testing.T) {
 	})
 }
 
+// TestPoliciesWakeInOrder: a change of many policies at once wakes the queues' lanes by the names of their queues.
+func TestPoliciesWakeInOrder(t *testing.T) {
+	w := newWorld(t, 8192)
+	var want []string
+	for i := range 30 {
+		q := QueueName{"ns", fmt.Sprintf("q%02d", i)}
+		w.policy(q, &fsmpb.QueuePolicy{Paused: true})
+		w.followPolicies()
+		w.due(task.Lane{Namespace: q.Namespace, Queue: q.Queue, Destination: "receiver"}, 1)
+		want = append(want, q.Queue)
+	}
+	w.entry(true)
+	clear(w.policies)
+	w.planner.Policies(w.now, nil)
+	var got []string
+	for _, g := range w.planner.Plan(w.now, false).Grants {
+		got = append(got, g.Lane.Queue)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("granted in the order of %v", got)
+	}
+}
+
 // waits notes for how many entries in a row each lane has waited without a grant.
 type waits map[task.Lane]int
 
