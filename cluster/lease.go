@@ -22,7 +22,7 @@ func (n *Node) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task,
 	if err := checkLease(req); err != nil {
 		return nil, err
 	}
-	return n.puller.Lease(ctx, req)
+	return n.consumers.Lease(ctx, req)
 }
 
 func checkLease(req task.LeaseRequest) error {
@@ -40,7 +40,7 @@ func checkLease(req task.LeaseRequest) error {
 	return nil
 }
 
-func (n *Node) newPuller() *consume.Puller {
+func (n *Node) newConsumers() *consume.Consumers {
 	return consume.New(consume.Config{
 		Self: n.ID(), State: n.state, Leaders: n.leaders, Alive: n.health.Alive, Do: n.router.Do,
 		Local: n.replicas.Lease,
@@ -57,6 +57,6 @@ func (n *Node) askArrived(ctx context.Context, node string, shard uint32, fences
 }
 
 func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clusterpb.ArrivedReply, error) {
-	here := s.n.puller.ArrivedHere(r.Shard, r.Fences)
+	here := s.n.consumers.ArrivedHere(r.Shard, r.Fences)
 	return &clusterpb.ArrivedReply{Holder: here.Holder, Fences: here.Fences}, nil
 }

@@ -37,25 +37,25 @@ import (
 
 // Node is this process among others. Its methods are safe for concurrent use.
 type Node struct {
-	cfg      Config
-	asked    *slog.Logger // for what others ask, who may be strangers
-	identity *identity.Identity
-	book     *addressbook.Book
-	endpoint *peer.Endpoint
-	server   *grpc.Server
-	gossip   *gossip.Gossip
-	clocks   *clocks.Clocks
-	peers    *peers
-	leaders  *leaders.Beliefs
-	replicas *replicas.Set
-	router   *router.Router
-	puller   *consume.Puller
-	journal  *journal.Journal
-	seen     *witness.Table
-	disk     *disk.Watch
-	memory   *memory.Watch
-	comparer *compare.Comparer
-	health   *health.Nodes
+	cfg       Config
+	asked     *slog.Logger // for what others ask, who may be strangers
+	identity  *identity.Identity
+	book      *addressbook.Book
+	endpoint  *peer.Endpoint
+	server    *grpc.Server
+	gossip    *gossip.Gossip
+	clocks    *clocks.Clocks
+	peers     *peers
+	leaders   *leaders.Beliefs
+	replicas  *replicas.Set
+	router    *router.Router
+	consumers *consume.Consumers
+	journal   *journal.Journal
+	seen      *witness.Table
+	disk      *disk.Watch
+	memory    *memory.Watch
+	comparer  *compare.Comparer
+	health    *health.Nodes
 
 	runHere witness.Run
 	folder  folder
@@ -127,7 +127,7 @@ func (n *Node) open() error {
 		Remote:  func(id string) calls.Shards { return n.peers.get(id).calls },
 		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
-	n.puller = n.newPuller()
+	n.consumers = n.newConsumers()
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.comparer = n.newComparer()
 	if err := n.startGossip(); err != nil {
@@ -247,8 +247,8 @@ func (n *Node) Close(ctx context.Context) error {
 func (n *Node) shutdown(ctx context.Context) error {
 	n.cancel(errClosed)
 	n.workers.Wait()
-	if n.puller != nil {
-		n.puller.Close()
+	if n.consumers != nil {
+		n.consumers.Close()
 	}
 	var errs []error
 	if n.replicas != nil {

@@ -51,7 +51,9 @@ func (n *Node) openReplica(
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.seen.Kept(id).Index,
 		Replicas: voters(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
 		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees,
-		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals { return n.puller.Arrived(ctx, id, fences) },
+		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
+			return n.consumers.Arrived(ctx, id, fences)
+		},
 		MayLead: func(node string) bool { return n.health.MayLead(id, node) }, Policies: policiesHere{n}, Limits: n.router,
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: n.policyOf(state),
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,

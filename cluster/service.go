@@ -80,7 +80,7 @@ func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardReques
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
-	return s.n.puller.Serve(stream, s.n.draining)
+	return s.n.consumers.Serve(stream, s.n.draining)
 }
 
 // answering answers calls of other nodes by the replicas on this node, and by its replica of the control group.

@@ -66,7 +66,7 @@ func (l *load) lease(ctx context.Context, rng *rand.Rand) (_ []lease, ok bool) {
 		patience = time.Duration(rng.Int64N(int64(wait)))
 	}
 	got := ask(ctx, l.anyNode(rng), patience, wait, func(ctx context.Context, p *process) answer {
-		tasks, err := p.puller.Lease(ctx, request)
+		tasks, err := p.consumers.Lease(ctx, request)
 		return answer{tasks, err}
 	}, func(err error) answer { return answer{nil, err} })
 	return l.leases(asked, got.tasks), got.err == nil

@@ -1,5 +1,5 @@
 // Package sim plays clusters in memory through simulated hours, days and weeks: replicas of shards, each a real
-// shard.Shard on a real Raft, behind real routers, pullers and clock comparisons, in a synctest bubble where time
+// shard.Shard on a real Raft, behind real routers, consumers and clock comparisons, in a synctest bubble where time
 // passes as soon as nobody has anything to do. What is not real is what a cluster meets:
 //
 //	wire   the network: cut whole or one way, slow, lossy, requests that come late or twice, processes that hang

@@ -33,15 +33,15 @@ type Node struct {
 
 // process is one life of a node: what a process of belfry is, without HTTP, gossip, membership and the control group.
 type process struct {
-	world    *World
-	node     *Node
-	host     *wire.Host
-	leaders  *leaders.Beliefs
-	router   *router.Router
-	puller   *consume.Puller
-	clocks   *clocks.Clocks
-	policies *policies
-	opened   chan struct{} // closed when start is through
+	world     *World
+	node      *Node
+	host      *wire.Host
+	leaders   *leaders.Beliefs
+	router    *router.Router
+	consumers *consume.Consumers
+	clocks    *clocks.Clocks
+	policies  *policies
+	opened    chan struct{} // closed when start is through
 
 	mu     sync.Mutex
 	shards map[uint32]*shard.Shard
@@ -92,7 +92,7 @@ func (n *Node) begin() *process {
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Local: p.here(),
 		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.alive,
 	})
-	p.puller = consume.New(consume.Config{
+	p.consumers = consume.New(consume.Config{
 		Self: n.name, State: func() *clusterpb.ControlState { return w.state }, Leaders: p.leaders, Alive: p.alive,
 		Do: p.router.Do, Local: p.here().Lease, Open: p.openPull, Arrived: p.askArrived,
 	})
@@ -116,7 +116,7 @@ func (p *process) open(placed *clusterpb.Shard) {
 		Storage: stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Clock: n.clock.now,
 		ClockAgrees: p.clocks.Agrees,
 		Arrived: func(ctx context.Context, fences []uint64) []desk.Arrivals {
-			return p.puller.Arrived(ctx, placed.Id, fences)
+			return p.consumers.Arrived(ctx, placed.Id, fences)
 		},
 		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
@@ -216,7 +216,7 @@ func (n *Node) stop(ctx context.Context) {
 // bury closes what a process consists of.
 func (p *process) bury(ctx context.Context) {
 	<-p.opened
-	p.puller.Close()
+	p.consumers.Close()
 	p.clocks.Close()
 	var wg sync.WaitGroup
 	for _, r := range p.all() {

@@ -13,7 +13,7 @@ import (
 // askArrived asks another node which leases of a shard came to it.
 func (p *process) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
 	return askThere(ctx, p, node, func(_ context.Context, h here) (desk.Arrivals, error) {
-		return h.p.puller.ArrivedHere(shard, fences), nil
+		return h.p.consumers.ArrivedHere(shard, fences), nil
 	})
 }
 
@@ -25,7 +25,7 @@ func (p *process) openPull(ctx context.Context, node string) (consume.Stream, er
 	return wire.Dial(ctx, p.host, node, streamPatience,
 		func(at *wire.Host, s *wire.Stream[*clusterpb.PullRequest, *clusterpb.PullReply]) {
 			if other := p.world.processAt(at); other != nil {
-				_ = other.puller.Serve(s, at.Life().Done()) // why it ended is the asking side's to see
+				_ = other.consumers.Serve(s, at.Life().Done()) // why it ended is the asking side's to see
 			}
 		})
 }

@@ -43,7 +43,7 @@ const arrivedWithin = 300 * time.Millisecond
 
 // Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not answer
 // soon is left out.
-func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
+func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
 	ctx, cancel := context.WithTimeout(ctx, arrivedWithin)
 	defer cancel()
 	nodes := p.cfg.State().Nodes
@@ -64,7 +64,7 @@ func (p *Puller) Arrived(ctx context.Context, shard uint32, fences []uint64) []d
 }
 
 // ArrivedHere says which of these leases of a shard came to this node. The others will not be taken.
-func (p *Puller) ArrivedHere(shard uint32, fences []uint64) desk.Arrivals {
+func (p *Consumers) ArrivedHere(shard uint32, fences []uint64) desk.Arrivals {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	a := p.arrivals(shard)
@@ -84,7 +84,7 @@ func (p *Puller) ArrivedHere(shard uint32, fences []uint64) desk.Arrivals {
 	return answer
 }
 
-func (p *Puller) arrivals(shard uint32) *arrivals {
+func (p *Consumers) arrivals(shard uint32) *arrivals {
 	a := p.arrived[shard]
 	if a == nil {
 		a = &arrivals{}

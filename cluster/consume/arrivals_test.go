@@ -24,7 +24,7 @@ func TestArrived(t *testing.T) {
 		if err != nil || len(came) != 1 {
 			t.Fatalf("%v, %v", came, err)
 		}
-		p := w.pullers["a"]
+		p := w.nodes["a"]
 		// The next one is on its way when somebody asks for it.
 		var late uint64
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

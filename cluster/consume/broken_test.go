@@ -105,7 +105,7 @@ func TestNobodyTakes(t *testing.T) {
 			t.Errorf("%v released", w.released())
 		}
 		time.Sleep(2 * idleLife)
-		w.pullers["a"].look(func(p *Puller) {
+		w.nodes["a"].look(func(p *Consumers) {
 			if len(p.pools) > 0 || p.asks > 0 || p.buffered != 0 {
 				t.Errorf("%d pools, %d demands, %d bytes are left", len(p.pools), p.asks, p.buffered)
 			}
@@ -123,7 +123,7 @@ func TestKeptFromItsWork(t *testing.T) {
 			t.Fatalf("%v, %v", tasks, err)
 		}
 		time.Sleep(5 * time.Millisecond)
-		w.pullers["a"].look(func(p *Puller) {
+		w.nodes["a"].look(func(p *Consumers) {
 			for _, q := range p.pools {
 				if len(q.buffer) != 5 || !q.timer.Stop() {
 					t.Errorf("%d tasks lie there", len(q.buffer))
@@ -183,7 +183,7 @@ func TestNoLeader(t *testing.T) {
 		if took := time.Since(began); err != nil || len(tasks) != 1 || took > time.Minute+10*time.Millisecond {
 			t.Errorf("%v, %v, after %v", tasks, err, took)
 		}
-		if tries := w.pullers["a"].tries(); tries > 200 {
+		if tries := w.nodes["a"].tries(); tries > 200 {
 			t.Errorf("%d tries", tries)
 		}
 	})
@@ -203,7 +203,7 @@ func TestClose(t *testing.T) {
 			w.must(due(named(i, "x"), at, 10))
 		}
 		time.Sleep(time.Until(at) - time.Millisecond)
-		go w.pullers["a"].Close()
+		go w.nodes["a"].Close()
 		if err := <-left; !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("left with %v", err)
 		}
@@ -280,7 +280,7 @@ func TestUnsentIsReleased(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		stream := stuckStream{ctx, make(chan *clusterpb.PullRequest, 1)}
 		served := make(chan error)
-		go func() { served <- w.pullers["a"].Serve(stream, nil) }()
+		go func() { served <- w.nodes["a"].Serve(stream, nil) }()
 		stream.asks <- &clusterpb.PullRequest{Demands: []*clusterpb.PullDemand{
 			{Number: 1, Shard: 1, Namespace: "default", Queue: "work", LeaseMs: 60_000, Total: 10},
 		}}

@@ -42,7 +42,7 @@ type Config struct {
 	Local func(shard uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error)
 	// Open begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
 	Open func(ctx context.Context, node string) (Stream, error)
-	// Arrived asks another node which leases of a shard came to it; see Puller.ArrivedHere.
+	// Arrived asks another node which leases of a shard came to it; see Consumers.ArrivedHere.
 	Arrived func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
 	Leaders leaders.Source
 	Alive   func(node string) bool // a hint; nil: everybody

@@ -10,7 +10,7 @@ type metrics struct {
 }
 
 // newMetrics registers them, if there is anywhere to.
-func newMetrics(p *Puller, registerer prometheus.Registerer) *metrics {
+func newMetrics(p *Consumers, registerer prometheus.Registerer) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{
 			Namespace: "belfry", Subsystem: "pull", Name: name, Help: help,

@@ -16,7 +16,7 @@ type pipe struct {
 }
 
 // open begins a stream to a node.
-func (p *Puller) open(ctx context.Context, node string) (Stream, error) {
+func (p *Consumers) open(ctx context.Context, node string) (Stream, error) {
 	if node != p.cfg.Self {
 		return p.cfg.Open(ctx, node)
 	}

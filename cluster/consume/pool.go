@@ -9,25 +9,25 @@ import (
 
 // waiter is one consumer's call. The puller's mutex guards it until served is closed.
 type waiter struct {
-	max    int
-	looks  bool   // it takes only tasks that are there already
-	look   uint64 // the pool's question that it waits for, if it looks
-	pool   *pool
-	place  *list.Element // in pool.waiters; nil: it waits no longer
-	served chan struct{}
-	tasks  []*fsmpb.Task
-	err    error
+	max     int
+	looks   bool   // it takes only tasks that are there already
+	look    uint64 // the pool's question that it waits for, if it looks
+	pool    *pool
+	waiting *list.Element // in pool.waiters; nil: it waits no longer
+	served  chan struct{}
+	tasks   []*fsmpb.Task
+	err     error
 }
 
 // pool is the consumers of one key, and the demands for them. Either no consumer waits or the buffer is empty.
 type pool struct {
-	puller  *Puller
-	key     key
-	waiters list.List // of *waiter, the first to be served first
-	need    int       // sum of their max
-	places  map[uint32]*place
-	buffer  []arrived
-	turn    int // which shard with a backlog is asked first
+	consumers *Consumers
+	key       key
+	waiters   list.List // of *waiter, the first to be served first
+	need      int       // sum of their max
+	supplies  map[uint32]*supply
+	buffer    []arrived
+	turn      int // which shard with a backlog is asked first
 
 	idleSince time.Time     // when the last waiter went
 	absence   time.Duration // how long nobody waits until somebody comes back, on average
@@ -47,20 +47,20 @@ type arrived struct {
 	at   time.Time
 }
 
-func newPool(p *Puller, k key) *pool {
-	return &pool{puller: p, key: k, places: make(map[uint32]*place)}
+func newPool(p *Consumers, k key) *pool {
+	return &pool{consumers: p, key: k, supplies: make(map[uint32]*supply)}
 }
 
 func (q *pool) enter(w *waiter) {
 	w.pool = q
-	w.place = q.waiters.PushBack(w)
+	w.waiting = q.waiters.PushBack(w)
 	q.need += w.max
 	q.turn++
 	q.calm = false
 	q.noteReturn()
 	q.releaseStale()
 	q.serve()
-	if w.looks && w.place != nil {
+	if w.looks && w.waiting != nil {
 		q.look++
 		w.look = q.look
 	}
@@ -73,9 +73,9 @@ func (q *pool) enter(w *waiter) {
 // askAll has the last question put to all shards that are asked for anything. The others are asked it with the first
 // demand.
 func (q *pool) askAll() {
-	for _, at := range q.places {
-		if at.ask != nil {
-			at.ask.link.send(at.ask)
+	for _, supply := range q.supplies {
+		if supply.ask != nil {
+			supply.ask.upstream.send(supply.ask)
 		}
 	}
 }
@@ -83,12 +83,12 @@ func (q *pool) askAll() {
 // dismiss sends those away who only look, once every shard has said that nothing is there.
 func (q *pool) dismiss() {
 	answered := q.look
-	for _, s := range q.puller.cfg.State().Shards {
-		at := q.places[s.Id]
-		if at == nil {
+	for _, s := range q.consumers.cfg.State().Shards {
+		supply := q.supplies[s.Id]
+		if supply == nil {
 			return
 		}
-		answered = min(answered, at.looked)
+		answered = min(answered, supply.looked)
 	}
 	for e := q.waiters.Front(); e != nil; {
 		w := e.Value.(*waiter)
@@ -103,7 +103,7 @@ func (q *pool) dismiss() {
 // releaseStale gives back what would be gone if this process had not been kept from its work: too little may be left of
 // those leases.
 func (q *pool) releaseStale() {
-	q.releaseBefore(time.Now().Add(-max(maxLinger, q.puller.cfg.Linger)))
+	q.releaseBefore(time.Now().Add(-max(maxLinger, q.consumers.cfg.Linger)))
 }
 
 // noteReturn averages over the last few times that the pool was without a waiter.
@@ -115,7 +115,7 @@ func (q *pool) noteReturn() {
 
 // linger is how long a task is kept that nobody takes: as long as consumers usually take to come back, if that is soon.
 func (q *pool) linger() time.Duration {
-	least := q.puller.cfg.Linger
+	least := q.consumers.cfg.Linger
 	if enough := q.absence * 3 / 2; enough > least && enough <= maxLinger {
 		return enough
 	}
@@ -124,10 +124,10 @@ func (q *pool) linger() time.Duration {
 
 // leave is called when a waiter has been served or has no more time.
 func (q *pool) leave(w *waiter) {
-	q.waiters.Remove(w.place)
-	w.place = nil
+	q.waiters.Remove(w.waiting)
+	w.waiting = nil
 	q.need -= w.max
-	q.puller.waiting--
+	q.consumers.waiting--
 	if q.waiters.Len() == 0 {
 		q.idleSince = time.Now()
 		q.tick(q.idleSince.Add(calmAfter))
@@ -140,14 +140,14 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 	q.news++
 	for _, t := range tasks {
 		size := t.SizeVT()
-		q.puller.buffered += size
+		q.consumers.buffered += size
 		q.buffer = append(q.buffer, arrived{t, size, now})
 	}
 	q.serve()
 	if len(q.buffer) == 0 {
 		return
 	}
-	if q.closed || q.puller.closed || q.puller.buffered > maxBufferBytes {
+	if q.closed || q.consumers.closed || q.consumers.buffered > maxBufferBytes {
 		q.releaseBefore(now.Add(1))
 		return
 	}
@@ -165,7 +165,7 @@ func (q *pool) serve() {
 			n++
 		}
 		q.drop(n, bytes)
-		q.puller.metrics.leased.Add(float64(n))
+		q.consumers.metrics.leased.Add(float64(n))
 		q.leave(w)
 		close(w.served)
 	}
@@ -177,7 +177,7 @@ func (q *pool) drop(n, bytes int) {
 	if q.buffer = q.buffer[n:]; len(q.buffer) == 0 {
 		q.buffer = nil
 	}
-	q.puller.buffered -= bytes
+	q.consumers.buffered -= bytes
 }
 
 // releaseBefore gives back what arrived before an instant.
@@ -190,7 +190,7 @@ func (q *pool) releaseBefore(limit time.Time) {
 		n++
 	}
 	q.drop(n, bytes)
-	q.puller.release(tasks)
+	q.consumers.release(tasks)
 }
 
 // tick has lookAround called at an instant, unless it will be before.
@@ -208,7 +208,7 @@ func (q *pool) tick(at time.Time) {
 
 // lookAround sees to what is left over when consumers go. It runs only while there is such a thing.
 func (q *pool) lookAround() {
-	p := q.puller
+	p := q.consumers
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	q.tickAt = time.Time{}
@@ -244,21 +244,21 @@ func (q *pool) calmDown() {
 		return
 	}
 	q.calm = true
-	for _, at := range q.places {
-		at.want(0)
+	for _, supply := range q.supplies {
+		supply.want(0)
 	}
 }
 
 // dissolve ends the demands. What still arrives for them finds a new pool.
 func (q *pool) dissolve() {
 	q.closed = true
-	for _, at := range q.places {
-		at.quit()
+	for _, supply := range q.supplies {
+		supply.quit()
 	}
 	if q.hints != nil {
 		q.hints.Stop()
 	}
-	delete(q.puller.pools, q.key)
+	delete(q.consumers.pools, q.key)
 }
 
 // close sends everybody away.
@@ -278,20 +278,20 @@ func (q *pool) adjust() {
 	if q.need == 0 || q.closed {
 		return
 	}
-	shards := q.puller.cfg.State().Shards
+	shards := q.consumers.cfg.State().Shards
 	ready := make([]int, len(shards))
 	hinted := false
 	for i, s := range shards {
-		at := q.places[s.Id]
-		if at == nil {
-			at = newPlace(q, s.Id)
-			q.places[s.Id] = at
+		supply := q.supplies[s.Id]
+		if supply == nil {
+			supply = newSupply(q, s.Id)
+			q.supplies[s.Id] = supply
 		}
-		ready[i] = at.ready
-		hinted = hinted || at.ready > 0
+		ready[i] = supply.ready
+		hinted = hinted || supply.ready > 0
 	}
 	for i, n := range shares(min(q.need, maxNeed), ready, q.turn%len(shards)) {
-		q.places[shards[i].Id].want(n)
+		q.supplies[shards[i].Id].want(n)
 	}
 	if hinted {
 		q.watchHints()
@@ -305,21 +305,21 @@ func (q *pool) watchHints() {
 		q.hints.Stop()
 	}
 	q.hints = time.AfterFunc(hintLife, func() {
-		q.puller.mu.Lock()
-		defer q.puller.mu.Unlock()
+		q.consumers.mu.Lock()
+		defer q.consumers.mu.Unlock()
 		if q.news != news || q.need == 0 || q.closed {
 			return
 		}
-		for _, at := range q.places {
-			at.ready = 0
+		for _, supply := range q.supplies {
+			supply.ready = 0
 		}
 		q.adjust()
 	})
 }
 
 func (q *pool) leaderIs(shard uint32, leader string) {
-	if at := q.places[shard]; at != nil {
-		at.leaderIs(leader)
+	if supply := q.supplies[shard]; supply != nil {
+		supply.leaderIs(leader)
 		q.adjust()
 	}
 }

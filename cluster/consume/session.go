@@ -15,10 +15,10 @@ import (
 
 // Serve answers another node's demands for the shards that are led here, until the stream ends or stopping is closed.
 // What was granted to it and could not be sent is released.
-func (p *Puller) Serve(stream ServerStream, stopping <-chan struct{}) error {
+func (p *Consumers) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	s := &session{puller: p, demands: make(map[uint64]Demand), wake: make(chan struct{}, 1)}
+	s := &session{consumers: p, demands: make(map[uint64]Demand), wake: make(chan struct{}, 1)}
 	received := make(chan error, 1)
 	go func() { received <- s.receive(ctx, stream) }()
 	sent := make(chan error, 1)
@@ -39,8 +39,8 @@ func (p *Puller) Serve(stream ServerStream, stopping <-chan struct{}) error {
 
 // session is the demands of one stream, and what is to be sent on it.
 type session struct {
-	puller *Puller
-	wake   chan struct{} // capacity 1: outbox is not empty
+	consumers *Consumers
+	wake      chan struct{} // capacity 1: outbox is not empty
 
 	mu      sync.Mutex
 	closed  bool
@@ -83,8 +83,8 @@ func (s *session) handle(msg *clusterpb.PullDemand) {
 }
 
 func (s *session) begin(msg *clusterpb.PullDemand) {
-	c := &consumer{session: s, number: msg.Number}
-	d, err := s.puller.cfg.Local(msg.Shard, task.LeaseRequest{
+	c := &remoteConsumer{session: s, number: msg.Number}
+	d, err := s.consumers.cfg.Local(msg.Shard, task.LeaseRequest{
 		Namespace: msg.Namespace, Queue: msg.Queue, Max: int(min(msg.Total, maxNeed)),
 		Lease: time.Duration(msg.LeaseMs) * time.Millisecond, Holder: msg.Holder,
 	}, c)
@@ -186,18 +186,18 @@ func (s *session) close() {
 	for _, a := range outbox {
 		unsent = append(unsent, a.Tasks...)
 	}
-	s.puller.giveBack(unsent)
+	s.consumers.giveBack(unsent)
 }
 
-// consumer is the other node, as the desk sees one of its demands.
-type consumer struct {
+// remoteConsumer is the consumers of another node, as the desk sees one of their demands.
+type remoteConsumer struct {
 	session *session
 	number  uint64
 	ended   bool
 }
 
 // Take queues tasks for the stream.
-func (c *consumer) Take(leased task.Leased) {
+func (c *remoteConsumer) Take(leased task.Leased) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +206,7 @@ func (c *consumer) Take(leased task.Leased) {
 }
 
 // Nothing tells the other node that nothing was there when it asked.
-func (c *consumer) Nothing(look uint64) {
+func (c *remoteConsumer) Nothing(look uint64) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,7 +214,7 @@ func (c *consumer) Nothing(look uint64) {
 }
 
 // End tells the other node why its demand ended.
-func (c *consumer) End(err error) {
+func (c *remoteConsumer) End(err error) {
 	s := c.session
 	s.mu.Lock()
 	defer s.mu.Unlock()

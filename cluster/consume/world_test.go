@@ -28,12 +28,12 @@ const onTheWire = 200 * time.Microsecond
 // world is some nodes with their pullers, and shards of one real replica each. Which node leads a shard is what the
 // world says. Its network can be cut.
 type world struct {
-	t       testing.TB
-	state   *clusterpb.ControlState
-	pullers map[string]*Puller
-	shards  map[uint32]*shard.Shard
-	disk    atomic.Int64 // how long an entry takes to be written, in nanoseconds
-	said    atomic.Int64 // messages between nodes
+	t      testing.TB
+	state  *clusterpb.ControlState
+	nodes  map[string]*Consumers
+	shards map[uint32]*shard.Shard
+	disk   atomic.Int64 // how long an entry takes to be written, in nanoseconds
+	said   atomic.Int64 // messages between nodes
 
 	mu      sync.Mutex
 	leader  map[uint32]string
@@ -78,7 +78,7 @@ func (nobody) DeliverBatch(context.Context, []task.Attempt) []task.Outcome {
 func newWorld(t *testing.T, shards int, tune func(*Config)) *world {
 	t.Helper()
 	w := &world{
-		t: t, state: &clusterpb.ControlState{}, pullers: map[string]*Puller{}, shards: map[uint32]*shard.Shard{},
+		t: t, state: &clusterpb.ControlState{}, nodes: map[string]*Consumers{}, shards: map[uint32]*shard.Shard{},
 		leader: map[uint32]string{}, changed: map[uint32]chan struct{}{}, down: map[string]bool{},
 		streams: map[*wire]bool{}, open: map[uint32][]opened{},
 	}
@@ -100,7 +100,7 @@ func newWorld(t *testing.T, shards int, tune func(*Config)) *world {
 		if tune != nil {
 			tune(&cfg)
 		}
-		w.pullers[node] = New(cfg)
+		w.nodes[node] = New(cfg)
 	}
 	t.Cleanup(w.close)
 	return w
@@ -127,7 +127,7 @@ func (w *world) openShard(id uint32) *shard.Shard {
 
 func (w *world) close() {
 	var wg sync.WaitGroup
-	for _, p := range w.pullers {
+	for _, p := range w.nodes {
 		wg.Go(p.Close)
 	}
 	wg.Wait()
@@ -253,7 +253,7 @@ func ack(t *fsmpb.Task) *fsmpb.Command {
 }
 
 func (w *world) lease(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
-	return w.pullers[node].Lease(ctx, task.LeaseRequest{
+	return w.nodes[node].Lease(ctx, task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute,
 	})
 }
@@ -299,7 +299,7 @@ func (w *world) dial(ctx context.Context, from, to string) (Stream, error) {
 		return nil, errors.New("no way to node " + to)
 	}
 	go func() {
-		err := w.pullers[to].Serve(wireEnd{s}, nil)
+		err := w.nodes[to].Serve(wireEnd{s}, nil)
 		if err == nil {
 			err = io.EOF
 		}

@@ -48,14 +48,14 @@ var ErrPromised = errors.New("this data folder is promised to another cluster")
 
 // record is what the file holds.
 type record struct {
-	Version   int      `json:"version"`
-	NodeID    string   `json:"node_id"`
-	Boot      uint64   `json:"boot"`
-	Promise   *Promise `json:"promise,omitempty"`    // once given, never changed
-	ClusterID string   `json:"cluster_id,omitempty"` // once set, never changed
-	Groups    []uint32 `json:"groups,omitempty"`     // sorted; those whose folder has been in use
-	Place     *place   `json:"place,omitempty"`      // where this file was written
-	Copied    bool     `json:"copied,omitempty"`     // the folder was found elsewhere, and has not been confirmed since
+	Version   int       `json:"version"`
+	NodeID    string    `json:"node_id"`
+	Boot      uint64    `json:"boot"`
+	Promise   *Promise  `json:"promise,omitempty"`    // once given, never changed
+	ClusterID string    `json:"cluster_id,omitempty"` // once set, never changed
+	Groups    []uint32  `json:"groups,omitempty"`     // sorted; those whose folder has been in use
+	Location  *location `json:"location,omitempty"`   // where this file was written
+	Copied    bool      `json:"copied,omitempty"`     // the folder was found elsewhere, and has not been confirmed since
 }
 
 // Identity is an opened data folder. Its methods are safe for concurrent use.
@@ -65,7 +65,7 @@ type Identity struct {
 	step func(string) error // tests stop the writing of the file here
 
 	mu  sync.Mutex
-	now record // the record on disk, but for its place
+	now record // the record on disk, but for its location
 }
 
 // Open locks the folder, making it if need be, and counts one more start.

@@ -12,7 +12,7 @@ import (
 // save replaces the file so that a crash at any line leaves either the old one or the new one, whole.
 func (id *Identity) save(r record) error {
 	content := func(aside *os.File) (_ []byte, err error) {
-		if r.Place, err = placeIn(id.dir, aside); err != nil {
+		if r.Location, err = locate(id.dir, aside); err != nil {
 			return nil, err
 		}
 		data, err := json.MarshalIndent(r, "", "  ")

@@ -47,14 +47,14 @@ func (e *Endpoint) admit(raw net.Conn) {
 	}
 }
 
-// place is where a connection belongs.
-type place interface {
+// acceptor takes over connections.
+type acceptor interface {
 	// deliver takes it over; false: it is full or closed, and the connection stays the caller's.
 	deliver(net.Conn) bool
 }
 
 // receive reads how a connection begins and says where it belongs, or why nowhere.
-func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, place, string, error) {
+func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, acceptor, string, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
 		return nil, nil, droppedSilent, err
@@ -71,7 +71,7 @@ func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, place, string,
 }
 
 // sort goes by the first byte, and by the header that follows it.
-func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, place, string, error) {
+func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, acceptor, string, error) {
 	switch first[0] {
 	case grpcByte:
 		return &prefixed{Conn: conn, name: name, prefix: first[:]}, e.grpc, "", nil
@@ -88,7 +88,7 @@ func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, pl
 	}
 }
 
-func (e *Endpoint) sortGroup(conn net.Conn, name string) (place, string, error) {
+func (e *Endpoint) sortGroup(conn net.Conn, name string) (acceptor, string, error) {
 	h, err := readGroupHeader(conn)
 	if err != nil {
 		return nil, droppedSilent, err
@@ -130,7 +130,7 @@ var refusals = map[string]wire.Refusal{
 	droppedMisled: wire.WrongNode, droppedForeign: wire.Stranger, droppedFull: wire.NoRoom,
 }
 
-func (e *Endpoint) sortWire(conn net.Conn, name string) (place, string, error) {
+func (e *Endpoint) sortWire(conn net.Conn, name string) (acceptor, string, error) {
 	h, err := wire.ReadHeader(conn)
 	if err != nil {
 		return nil, droppedSilent, err

@@ -23,21 +23,21 @@ var (
 	errPending = fmt.Errorf("more than %d requests without an answer", maxPending)
 )
 
-// call is a request that waits for its answer. Whoever takes it off its client's list, and nobody else, completes it.
-type call struct {
+// exchange is a request that waits for its answer. The goroutine that takes it off its client's list completes it.
+type exchange struct {
 	group  *Group
-	resp   *raft.AppendEntriesResponse // written only by who completes it
+	resp   *raft.AppendEntriesResponse // written only by the completing goroutine
 	done   completer
 	client atomic.Pointer[client] // nil: not sent yet
 	number uint64                 // guarded by the client
 	began  time.Time              // so is this
 }
 
-// completer is told once how a call has ended. It must not block.
+// completer is told once how an exchange has ended. It must not block.
 type completer interface{ complete(err error) }
 
-// cancel ends a call that has not ended.
-func (c *call) cancel(err error) {
+// cancel ends an exchange that has not ended.
+func (c *exchange) cancel(err error) {
 	if cl := c.client.Load(); cl != nil && cl.forget(c) {
 		c.done.complete(err)
 	}
@@ -51,15 +51,15 @@ type client struct {
 	timeout time.Duration
 	onEnd   func(*client)
 
-	pending map[uint64]*call // by number; nil after the end
-	last    uint64           // number
-	heard   time.Time        // the last answer
+	pending map[uint64]*exchange // by number; nil after the end
+	last    uint64               // number
+	heard   time.Time            // the last answer
 	alarm   *time.Timer
 	armed   bool // the alarm is set; so it is while anything is pending
 }
 
 func newClient(conn net.Conn, self, peer string, timeout time.Duration, m *metrics, onEnd func(*client)) *client {
-	cl := &client{self: self, peer: []byte(peer), timeout: timeout, onEnd: onEnd, pending: make(map[uint64]*call)}
+	cl := &client{self: self, peer: []byte(peer), timeout: timeout, onEnd: onEnd, pending: make(map[uint64]*exchange)}
 	cl.outbox.init(conn, m)
 	cl.outbox.broken = cl.fail
 	cl.mu.Lock()
@@ -68,8 +68,8 @@ func newClient(conn net.Conn, self, peer string, timeout time.Duration, m *metri
 	return cl
 }
 
-// send returns an error if the call was not sent and will not be completed.
-func (cl *client) send(c *call, r *raft.AppendEntriesRequest) error {
+// send returns an error if the exchange was not begun and will not be completed.
+func (cl *client) send(c *exchange, r *raft.AppendEntriesRequest) error {
 	cl.mu.Lock()
 	if cl.err != nil {
 		defer cl.mu.Unlock()
@@ -103,8 +103,8 @@ type brokenError struct{ cause error }
 func (e brokenError) Error() string { return fmt.Sprintf("the stream has ended: %v", e.cause) }
 func (e brokenError) Unwrap() error { return e.cause }
 
-// enter makes a call pending; with the lock.
-func (cl *client) enter(c *call) {
+// enter makes an exchange pending; with the lock.
+func (cl *client) enter(c *exchange) {
 	cl.last++
 	c.number, c.began = cl.last, time.Now()
 	c.client.Store(cl)
@@ -115,8 +115,8 @@ func (cl *client) enter(c *call) {
 	}
 }
 
-// forget takes a call off the list; false: somebody has already.
-func (cl *client) forget(c *call) bool {
+// forget takes an exchange off the list, and reports whether it was still there.
+func (cl *client) forget(c *exchange) bool {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if cl.pending[c.number] != c {
@@ -129,21 +129,21 @@ func (cl *client) forget(c *call) bool {
 
 // forgetGroup cancels all calls of a group.
 func (cl *client) forgetGroup(g *Group, err error) {
-	var calls []*call
+	var exchanges []*exchange
 	cl.mu.Lock()
 	for number, c := range cl.pending {
 		if c.group == g {
-			calls = append(calls, c)
+			exchanges = append(exchanges, c)
 			delete(cl.pending, number)
 		}
 	}
 	cl.room.Broadcast()
 	cl.mu.Unlock()
-	completeAll(calls, err)
+	completeAll(exchanges, err)
 }
 
-func completeAll(calls []*call, err error) {
-	for _, c := range calls {
+func completeAll(exchanges []*exchange, err error) {
+	for _, c := range exchanges {
 		c.done.complete(err)
 	}
 }
@@ -184,7 +184,7 @@ func (cl *client) take(a answer) {
 func (cl *client) watch() {
 	cl.mu.Lock()
 	now, next, silent := time.Now(), cl.timeout, false
-	var late []*call
+	var late []*exchange
 	for number, c := range cl.pending {
 		if left := c.began.Add(cl.timeout).Sub(now); left > 0 {
 			next = min(next, left)
@@ -212,14 +212,14 @@ func (cl *client) fail(err error) {
 		cl.mu.Unlock()
 		return
 	}
-	calls := make([]*call, 0, len(cl.pending))
+	exchanges := make([]*exchange, 0, len(cl.pending))
 	for _, c := range cl.pending {
-		calls = append(calls, c)
+		exchanges = append(exchanges, c)
 	}
 	cl.pending = nil
 	cl.alarm.Stop()
 	cl.mu.Unlock()
 	cl.onEnd(cl) // before anybody tries again
-	completeAll(calls, brokenError{err})
+	completeAll(exchanges, brokenError{err})
 	_ = cl.conn.Close() // it is of no more use
 }

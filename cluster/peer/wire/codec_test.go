@@ -92,7 +92,7 @@ func TestRequestsArriveAsTheyWere(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		r := newRequestReader(bytes.NewReader(written(t, &b)), Header{From: self, lane: entries})
+		r := newRequestReader(bytes.NewReader(written(t, &b)), Header{From: self, traffic: entries})
 		for i, want := range sent {
 			got, err := r.next()
 			if err == nil {
@@ -233,7 +233,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	want := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster, lane: entries}
+	want := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster, traffic: entries}
 	said, err := want.append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +278,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add(byte(beats), []byte{0xff, 0xff, 0xff, 0xff, 0})
 	f.Fuzz(func(t *testing.T, l byte, said []byte) {
-		r := newRequestReader(bytes.NewReader(said), Header{From: self, lane: lane(l % 2)})
+		r := newRequestReader(bytes.NewReader(said), Header{From: self, traffic: traffic(l % 2)})
 		for taken := 0; ; {
 			req, err := r.next()
 			if err == nil {
@@ -295,7 +295,7 @@ func FuzzRequests(f *testing.F) {
 			if taken += req.data; taken > len(said) || len(req.rpc.Entries) > maxEntries {
 				t.Fatalf("%d entries, %d bytes of data out of %d", len(req.rpc.Entries), taken, len(said))
 			}
-			if r.lane == beats && len(req.rpc.Entries) > 0 {
+			if r.traffic == beats && len(req.rpc.Entries) > 0 {
 				t.Fatal("entries among heartbeats")
 			}
 			var again batch

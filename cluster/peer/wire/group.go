@@ -80,9 +80,9 @@ func (g *Group) Close() error {
 	return nil
 }
 
-// waiting is a call that its sender waits for.
+// waiting is an exchange that its sender waits for.
 type waiting struct {
-	call
+	exchange
 	ended chan error
 }
 
@@ -99,13 +99,13 @@ func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp 
 	if g.isClosed() {
 		return raft.ErrTransportShutdown
 	}
-	to := route{node: node, cluster: g.cluster, lane: entries}
+	to := route{node: node, cluster: g.cluster, traffic: entries}
 	if heartbeat.Is(req) {
-		to.lane = beats
+		to.traffic = beats
 	}
-	w := g.mux.calls.Get().(*waiting)
+	w := g.mux.exchanges.Get().(*waiting)
 	w.group, w.resp = g, resp
-	err := g.mux.link(to).submit(&w.call, req)
+	err := g.mux.link(to).submit(&w.exchange, req)
 	if err == nil {
 		if err = <-w.ended; err == nil {
 			g.sawAnswer(node, req, resp)
@@ -113,6 +113,6 @@ func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp 
 	}
 	w.group, w.resp = nil, nil
 	w.client.Store(nil)
-	g.mux.calls.Put(w) // it is over: nobody else knows it
+	g.mux.exchanges.Put(w) // it is over: nobody else knows it
 	return err
 }

@@ -6,12 +6,12 @@ import (
 	"io"
 )
 
-// lane is which of the two streams between two nodes one is.
-type lane byte
+// traffic is the kind of requests that one of the two streams between two nodes carries.
+type traffic byte
 
 const (
-	beats   lane = iota // heartbeats: requests that say nothing but that there is a leader
-	entries             // everything else
+	beats   traffic = iota // heartbeats: requests that say nothing but that there is a leader
+	entries                // everything else
 )
 
 const (
@@ -20,13 +20,13 @@ const (
 )
 
 // Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: the newest
-// version that the sender speaks, lane, and the ids. The node answers with one byte: the newest version that both
+// version that the sender speaks, traffic, and the ids. The node answers with one byte: the newest version that both
 // speak if it takes the stream, a Refusal if it does not.
 type Header struct {
 	From, To string // node ids
 	Cluster  string
 
-	lane lane
+	traffic traffic
 }
 
 var (
@@ -40,7 +40,7 @@ func (h Header) append(buf []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%q: %w", id, errID)
 		}
 	}
-	buf = append(buf, version, byte(h.lane))
+	buf = append(buf, version, byte(h.traffic))
 	buf = append(buf, h.From...)
 	buf = append(buf, h.To...)
 	return append(buf, h.Cluster...), nil
@@ -55,11 +55,11 @@ func ReadHeader(r io.Reader) (Header, error) {
 	if buf[0] == 0 {
 		return Header{}, errVersion
 	}
-	if lane(buf[1]) > entries {
-		return Header{}, fmt.Errorf("stream of lane %d; there are two", buf[1])
+	if traffic(buf[1]) > entries {
+		return Header{}, fmt.Errorf("stream of traffic %d; there are two", buf[1])
 	}
 	ids := string(buf[2:])
 	return Header{
-		lane: lane(buf[1]), From: ids[:idBytes], To: ids[idBytes : 2*idBytes], Cluster: ids[2*idBytes:],
+		traffic: traffic(buf[1]), From: ids[:idBytes], To: ids[idBytes : 2*idBytes], Cluster: ids[2*idBytes:],
 	}, nil
 }

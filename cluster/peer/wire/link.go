@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// link is the way to one node by one lane. It has a stream while one is needed and the node can be reached.
+// link is the way to one node for one kind of traffic. It has a stream while one is needed and the node can be reached.
 type link struct {
 	mux    *Mux
 	to     route
@@ -25,7 +25,7 @@ type link struct {
 // route says which stream.
 type route struct {
 	node, cluster string
-	lane          lane
+	traffic       traffic
 }
 
 // connecting is one attempt to connect, which all who need it wait for.
@@ -35,9 +35,9 @@ type connecting struct {
 	err    error
 }
 
-// submit sends a call; with an error it is not sent and will not be completed. A stream that had ended before is
+// submit begins an exchange; with an error it is not sent and will not be completed. A stream that had ended before is
 // dialled anew, once.
-func (l *link) submit(c *call, r *raft.AppendEntriesRequest) error {
+func (l *link) submit(c *exchange, r *raft.AppendEntriesRequest) error {
 	for again := true; ; again = false {
 		cl, err := l.connected()
 		if err == nil {
@@ -86,7 +86,7 @@ func (l *link) connected() (*client, error) {
 // open dials and begins a stream.
 func (l *link) open() (*client, error) {
 	m := l.mux
-	header, err := Header{From: m.cfg.Self, To: l.to.node, Cluster: l.to.cluster, lane: l.to.lane}.append(
+	header, err := Header{From: m.cfg.Self, To: l.to.node, Cluster: l.to.cluster, traffic: l.to.traffic}.append(
 		[]byte{m.cfg.FirstByte})
 	if err != nil {
 		return nil, fmt.Errorf("stream to node: %w", err)

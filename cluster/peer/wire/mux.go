@@ -30,13 +30,13 @@ type Config struct {
 
 // Mux is a node's streams, to and from all others.
 type Mux struct {
-	cfg     Config
-	metrics *metrics
-	ctx     context.Context // ends dials
-	cancel  context.CancelFunc
-	waiting atomic.Int64 // bytes of entries in all inboxes
-	calls   sync.Pool    // of *waiting
-	wg      sync.WaitGroup
+	cfg       Config
+	metrics   *metrics
+	ctx       context.Context // ends dials
+	cancel    context.CancelFunc
+	waiting   atomic.Int64 // bytes of entries in all inboxes
+	exchanges sync.Pool    // of *waiting
+	wg        sync.WaitGroup
 
 	mu      sync.RWMutex
 	closed  bool
@@ -53,7 +53,7 @@ func New(cfg Config) *Mux {
 		groups: make(map[uint32]*Group), links: make(map[route]*link),
 		clients: make(map[*client]struct{}), servers: make(map[*server]struct{}),
 	}
-	m.calls.New = newWaiting
+	m.exchanges.New = newWaiting
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
 }

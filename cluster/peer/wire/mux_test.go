@@ -209,7 +209,7 @@ func testSilentPeer(t *testing.T, first []byte) {
 		}
 	}
 	if n := seen.Load(); n != 6 {
-		t.Errorf("%d connections for three exchanges by each lane", n)
+		t.Errorf("%d connections for three exchanges for each traffic", n)
 	}
 }
 

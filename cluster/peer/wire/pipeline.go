@@ -33,7 +33,7 @@ type Pipeline struct {
 
 // future is a request in a pipeline.
 type future struct {
-	call
+	exchange
 	pipeline *Pipeline
 	start    time.Time
 	req      *raft.AppendEntriesRequest
@@ -48,7 +48,7 @@ func (g *Group) Pipeline(node string) (*Pipeline, error) {
 		return nil, raft.ErrTransportShutdown
 	}
 	p := &Pipeline{
-		group: g, node: node, link: g.mux.link(route{node: node, cluster: g.cluster, lane: entries}),
+		group: g, node: node, link: g.mux.link(route{node: node, cluster: g.cluster, traffic: entries}),
 		done: make(chan raft.AppendFuture, maxUnread), quit: make(chan struct{}),
 	}
 	p.moved = sync.NewCond(&p.mu)
@@ -67,7 +67,7 @@ func (p *Pipeline) AppendEntries(
 	if err := p.enter(f); err != nil {
 		return nil, err
 	}
-	if err := p.link.submit(&f.call, req); err != nil {
+	if err := p.link.submit(&f.exchange, req); err != nil {
 		p.withdraw(f)
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (p *Pipeline) withdraw(f *future) {
 	p.deliver()
 }
 
-// complete is called once, by whoever ends the call. As ever in Raft's pipelines, a request that failed is delivered
+// complete is called once, by whoever ends the exchange. As ever in Raft's pipelines, a request that failed is delivered
 // too, with an answer that tells of no success.
 func (f *future) complete(err error) {
 	p := f.pipeline

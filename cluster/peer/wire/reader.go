@@ -66,17 +66,17 @@ func readData(r *bufio.Reader, n int) ([]byte, error) {
 // requestReader reads what arrives on a stream.
 type requestReader struct {
 	*bufio.Reader
-	lane  lane
-	from  []byte // the sender's id, which all requests share
-	sizes []size // kept for its memory only
+	traffic traffic
+	from    []byte // the sender's id, which all requests share
+	sizes   []size // kept for its memory only
 }
 
 func newRequestReader(r io.Reader, h Header) *requestReader {
 	most := maxHead
-	if h.lane == beats {
+	if h.traffic == beats {
 		most = maxBeat
 	}
-	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), lane: h.lane, from: []byte(h.From)}
+	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), traffic: h.traffic, from: []byte(h.From)}
 }
 
 // next reads a request's head. The data of its entries is next: to be read, or skipped.
@@ -88,7 +88,7 @@ func (r *requestReader) next() (request, error) {
 		return err
 	})
 	r.sizes = req.sizes
-	if err == nil && r.lane == beats && len(req.rpc.Entries) > 0 {
+	if err == nil && r.traffic == beats && len(req.rpc.Entries) > 0 {
 		err = fmt.Errorf("%w: entries among heartbeats", errMalformed)
 	}
 	return req, err

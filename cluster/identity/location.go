@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// place is where a record was written: its own file, and the folder.
-type place struct {
+// location is where a record was written: its own file, and the folder.
+type location struct {
 	File   inode `json:"file"`
 	Folder inode `json:"folder"`
 }
@@ -32,14 +32,14 @@ func (i inode) differs(o inode) bool {
 	return i.Device != o.Device
 }
 
-// placeIn is the place of a record in that folder that is written into an open file.
-func placeIn(dir string, file *os.File) (*place, error) {
+// locate returns the location of a record in that folder that is written into an open file.
+func locate(dir string, file *os.File) (*location, error) {
 	ofFile, err := inodeOf(file.Name())
 	if err != nil {
 		return nil, err
 	}
 	ofFolder, err := inodeOf(dir)
-	return &place{ofFile, ofFolder}, err
+	return &location{ofFile, ofFolder}, err
 }
 
 // moved reports whether the record that was read stands elsewhere than where it was written.
@@ -55,6 +55,6 @@ func (id *Identity) moved() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	was := id.now.Place
+	was := id.now.Location
 	return was == nil || was.File.differs(file) || was.Folder.differs(folder), nil
 }

@@ -11,8 +11,8 @@ import (
 // lastPause is how long a shard without a node to ask is left alone at most, if no news comes.
 const lastPause = 500 * time.Millisecond
 
-// place is what a pool has to do with one shard.
-type place struct {
+// supply is one shard, as a pool gets tasks from it.
+type supply struct {
 	pool  *pool
 	shard uint32
 	ask   *ask // nil: nothing is asked for
@@ -24,94 +24,96 @@ type place struct {
 	pause  *time.Timer // runs while the shard is left alone; nil: it is not
 }
 
-func newPlace(q *pool, shard uint32) *place {
-	p := q.puller
-	return &place{pool: q, shard: shard, leader: leaders.NewSearch(leaders.SearchConfig{
+func newSupply(q *pool, shard uint32) *supply {
+	p := q.consumers
+	return &supply{pool: q, shard: shard, leader: leaders.NewSearch(leaders.SearchConfig{
 		Shard: shard, Source: p.cfg.Leaders, Placement: p.placement, Alive: p.cfg.Alive, LastPause: lastPause,
 	})}
 }
 
-func (p *Puller) placement(shard uint32) *clusterpb.Shard { return control.Shard(p.cfg.State(), shard) }
+func (p *Consumers) placement(shard uint32) *clusterpb.Shard {
+	return control.Shard(p.cfg.State(), shard)
+}
 
 // want asks for n tasks in all. A demand is raised once it is half used up, and lowered when it is twice too much.
-func (at *place) want(n int) {
-	if at.ask == nil {
-		if n > 0 && at.pause == nil {
-			at.begin(n)
+func (s *supply) want(n int) {
+	if s.ask == nil {
+		if n > 0 && s.pause == nil {
+			s.begin(n)
 		}
 		return
 	}
-	a := at.ask
+	a := s.ask
 	open := int(a.total - a.received)
 	if raise := open < (n+1)/2; raise || open > 2*n {
 		a.total = a.received + uint64(n)
-		a.link.send(a)
+		a.upstream.send(a)
 	}
 }
 
 // begin asks the node that seems to lead.
-func (at *place) begin(n int) {
-	node := at.leader.Next()
+func (s *supply) begin(n int) {
+	node := s.leader.Next()
 	if node == "" {
-		at.refused("")
+		s.refused("")
 		return
 	}
-	p := at.pool.puller
+	p := s.pool.consumers
 	p.number++
-	l := p.link(node)
-	at.ask = &ask{number: p.number, key: at.pool.key, shard: at.shard, link: l, total: uint64(n), place: at}
-	l.asks[at.ask.number] = at.ask
+	l := p.upstream(node)
+	s.ask = &ask{number: p.number, key: s.pool.key, shard: s.shard, upstream: l, total: uint64(n), supply: s}
+	l.asks[s.ask.number] = s.ask
 	p.asks++
-	l.send(at.ask)
+	l.send(s.ask)
 }
 
 // lost is called when the demand has ended without being asked to.
-func (at *place) lost(why *clusterpb.CallError) {
-	at.ask = nil
-	at.refused(why.GetLeader())
+func (s *supply) lost(why *clusterpb.CallError) {
+	s.ask = nil
+	s.refused(why.GetLeader())
 }
 
 // refused leaves the shard alone for a while, unless another node was named as its leader.
-func (at *place) refused(leader string) {
-	if pause := at.leader.Refused(leader); pause > 0 && at.pause == nil {
-		at.pause = time.AfterFunc(pause, at.resume)
+func (s *supply) refused(leader string) {
+	if pause := s.leader.Refused(leader); pause > 0 && s.pause == nil {
+		s.pause = time.AfterFunc(pause, s.resume)
 	}
 }
 
 // resume ends the pause.
-func (at *place) resume() {
-	q := at.pool
-	q.puller.mu.Lock()
-	defer q.puller.mu.Unlock()
-	if at.pause != nil {
-		at.pause = nil
+func (s *supply) resume() {
+	q := s.pool
+	q.consumers.mu.Lock()
+	defer q.consumers.mu.Unlock()
+	if s.pause != nil {
+		s.pause = nil
 		q.adjust()
 	}
 }
 
-func (at *place) wake() {
-	if at.pause != nil {
-		at.pause.Stop()
-		at.pause = nil
+func (s *supply) wake() {
+	if s.pause != nil {
+		s.pause.Stop()
+		s.pause = nil
 	}
 }
 
 // leaderIs takes news. What was asked of another node ends there; what it has granted still comes.
-func (at *place) leaderIs(leader string) {
-	at.wake()
-	at.leader.News()
-	if at.ask != nil && leader != "" && at.ask.link.node != leader {
-		at.quit()
+func (s *supply) leaderIs(leader string) {
+	s.wake()
+	s.leader.News()
+	if s.ask != nil && leader != "" && s.ask.upstream.node != leader {
+		s.quit()
 	}
 }
 
 // quit ends the demand.
-func (at *place) quit() {
-	at.wake()
-	if at.ask != nil {
-		at.ask.end = true
-		at.ask.link.send(at.ask)
-		at.ask = nil
+func (s *supply) quit() {
+	s.wake()
+	if s.ask != nil {
+		s.ask.end = true
+		s.ask.upstream.send(s.ask)
+		s.ask = nil
 	}
 }
 
@@ -120,24 +122,24 @@ type ask struct {
 	number   uint64
 	key      key
 	shard    uint32
-	link     *link
-	place    *place // it is place.ask, unless it has been quit
+	upstream *upstream
+	supply   *supply // whose ask this is, unless it was quit
 	total    uint64
 	received uint64
 	unsaid   int  // bytes received that the other side has not been told of
 	begun    bool // its first message has been sent
 	end      bool // no more is asked for
-	queued   bool // in link.queue
+	queued   bool // in upstream.unsent
 }
 
 // message says where the demand stands.
 func (a *ask) message() *clusterpb.PullDemand {
 	m := &clusterpb.PullDemand{
-		Number: a.number, Total: a.total, Received: a.received, End: a.end, Look: a.place.pool.look,
+		Number: a.number, Total: a.total, Received: a.received, End: a.end, Look: a.supply.pool.look,
 	}
 	if !a.begun {
 		m.Shard, m.Namespace, m.Queue = a.shard, a.key.namespace, a.key.queue
-		m.LeaseMs, m.Holder = a.key.lease.Milliseconds(), a.link.puller.holder
+		m.LeaseMs, m.Holder = a.key.lease.Milliseconds(), a.upstream.consumers.holder
 	}
 	a.begun, a.unsaid = true, 0
 	return m

@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Puller is where this node's consumers wait. Its methods are safe for concurrent use.
-type Puller struct {
+// Consumers is where this node's consumers wait. Its methods are safe for concurrent use.
+type Consumers struct {
 	cfg     Config
 	metrics *metrics
 	ctx     context.Context // of all that runs for it
@@ -23,17 +23,17 @@ type Puller struct {
 	giveUp  context.CancelFunc
 	workers sync.WaitGroup
 
-	mu       sync.Mutex // guards all below, and all pools, places, asks and links
-	closed   bool
-	pools    map[key]*pool
-	links    map[string]*link     // by node
-	followed map[uint32]bool      // shards whose leaders are followed
-	arrived  map[uint32]*arrivals // by shard
-	asks     int                  // demands that have not ended
-	drained  chan struct{}        // closed when asks is 0 after closed is set
-	waiting  int                  // consumers
-	buffered int                  // bytes of all pools' buffers
-	number   uint64               // of the last demand
+	mu        sync.Mutex // guards all below, and all pools, supplies, asks and upstreams
+	closed    bool
+	pools     map[key]*pool
+	upstreams map[string]*upstream // by node
+	followed  map[uint32]bool      // shards whose leaders are followed
+	arrived   map[uint32]*arrivals // by shard
+	asks      int                  // demands that have not ended
+	drained   chan struct{}        // closed when asks is 0 after closed is set
+	waiting   int                  // consumers
+	buffered  int                  // bytes of all pools' buffers
+	number    uint64               // of the last demand
 }
 
 // key is what a pool's consumers have in common.
@@ -42,10 +42,10 @@ type key struct {
 	lease            time.Duration
 }
 
-// New returns a puller without any consumer.
-func New(cfg Config) *Puller {
-	p := &Puller{
-		cfg: cfg.withDefaults(), pools: make(map[key]*pool), links: make(map[string]*link),
+// New returns Consumers of which none waits yet.
+func New(cfg Config) *Consumers {
+	p := &Consumers{
+		cfg: cfg.withDefaults(), pools: make(map[key]*pool), upstreams: make(map[string]*upstream),
 		followed: make(map[uint32]bool), arrived: make(map[uint32]*arrivals), drained: make(chan struct{}),
 		holder: rand.Uint32() | 1,
 	}
@@ -63,7 +63,7 @@ var (
 // Lease waits until there is a due task that the consumer may have, and returns it with what else has come by then, up
 // to its max; or until ctx ends, or, for one that only looks, every shard's leader has said that nothing is there, and
 // then returns none. The request must be valid, its namespace and queue named.
-func (p *Puller) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
+func (p *Consumers) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
 	w := &waiter{max: req.Max, looks: req.Look, served: make(chan struct{})}
 	if err := p.enter(key{req.Namespace, req.Queue, req.Lease}, w); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (p *Puller) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Tas
 	return w.tasks, w.err
 }
 
-func (p *Puller) enter(k key, w *waiter) error {
+func (p *Consumers) enter(k key, w *waiter) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -93,16 +93,16 @@ func (p *Puller) enter(k key, w *waiter) error {
 }
 
 // leave ends a wait. Who was served before has his tasks.
-func (p *Puller) leave(w *waiter) {
+func (p *Consumers) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w.place != nil {
+	if w.waiting != nil {
 		w.pool.leave(w)
 	}
 }
 
 // pool returns the pool of a key, a new one if there is none.
-func (p *Puller) pool(k key) *pool {
+func (p *Consumers) pool(k key) *pool {
 	q := p.pools[k]
 	if q == nil {
 		q = newPool(p, k)
@@ -112,7 +112,7 @@ func (p *Puller) pool(k key) *pool {
 }
 
 // follow begins to follow the leaders of all shards. It returns false while no shard is known.
-func (p *Puller) follow() bool {
+func (p *Consumers) follow() bool {
 	shards := p.cfg.State().Shards
 	for _, s := range shards {
 		if !p.followed[s.Id] {
@@ -123,7 +123,7 @@ func (p *Puller) follow() bool {
 	return len(shards) > 0
 }
 
-func (p *Puller) followLeader(shard uint32) {
+func (p *Consumers) followLeader(shard uint32) {
 	for {
 		leader, changed := p.cfg.Leaders.Watch(shard)
 		p.leaderIs(shard, leader)
@@ -135,7 +135,7 @@ func (p *Puller) followLeader(shard uint32) {
 	}
 }
 
-func (p *Puller) leaderIs(shard uint32, leader string) {
+func (p *Consumers) leaderIs(shard uint32, leader string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, q := range p.pools {
@@ -144,14 +144,14 @@ func (p *Puller) leaderIs(shard uint32, leader string) {
 }
 
 // release gives tasks back that nobody takes here, aside.
-func (p *Puller) release(tasks []*fsmpb.Task) {
+func (p *Consumers) release(tasks []*fsmpb.Task) {
 	if len(tasks) > 0 {
 		p.workers.Go(func() { p.giveBack(tasks) })
 	}
 }
 
 // giveBack releases tasks. What fails is left to the leases.
-func (p *Puller) giveBack(tasks []*fsmpb.Task) {
+func (p *Consumers) giveBack(tasks []*fsmpb.Task) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -181,7 +181,7 @@ func releases(tasks []*fsmpb.Task) []*fsmpb.Command {
 
 // Close sends the consumers away, ends all demands, and releases what arrives in the meantime. Other nodes' demands are
 // served until their streams end.
-func (p *Puller) Close() {
+func (p *Consumers) Close() {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
@@ -207,13 +207,13 @@ func (p *Puller) Close() {
 }
 
 // asksEnded counts demands that have ended.
-func (p *Puller) asksEnded(n int) {
+func (p *Consumers) asksEnded(n int) {
 	if p.asks -= n; p.closed && p.asks == 0 {
 		p.drainOnce()
 	}
 }
 
-func (p *Puller) drainOnce() {
+func (p *Consumers) drainOnce() {
 	select {
 	case <-p.drained:
 	default:

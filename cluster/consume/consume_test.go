@@ -18,21 +18,21 @@ import (
 // released is how many tasks went back untouched.
 func (w *world) released() float64 {
 	n := 0.0
-	for _, p := range w.pullers {
+	for _, p := range w.nodes {
 		n += testutil.ToFloat64(p.metrics.released)
 	}
 	return n
 }
 
-func (p *Puller) look(at func(*Puller)) {
+func (p *Consumers) look(at func(*Consumers)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at(p)
 }
 
 // tries is how many demands were begun.
-func (p *Puller) tries() (n uint64) {
-	p.look(func(p *Puller) { n = p.number })
+func (p *Consumers) tries() (n uint64) {
+	p.look(func(p *Consumers) { n = p.number })
 	return n
 }
 
@@ -228,10 +228,10 @@ func TestWaitingIsIdle(t *testing.T) {
 			})
 		}
 		time.Sleep(time.Second)
-		said, asked := w.said.Load(), w.pullers["a"].tries()
+		said, asked := w.said.Load(), w.nodes["a"].tries()
 		time.Sleep(time.Hour)
-		if w.said.Load() != said || w.pullers["a"].tries() != asked || asked != 6 {
-			t.Errorf("%d messages, %d demands", w.said.Load()-said, w.pullers["a"].tries())
+		if w.said.Load() != said || w.nodes["a"].tries() != asked || asked != 6 {
+			t.Errorf("%d messages, %d demands", w.said.Load()-said, w.nodes["a"].tries())
 		}
 		cancel()
 		wg.Wait()
@@ -256,7 +256,7 @@ func TestTooManyWait(t *testing.T) {
 		}
 		cancel()
 		wg.Wait()
-		w.pullers["a"].look(func(p *Puller) {
+		w.nodes["a"].look(func(p *Consumers) {
 			if p.waiting != 0 {
 				t.Errorf("%d wait", p.waiting)
 			}
@@ -322,7 +322,7 @@ func TestLargeTasksForMany(t *testing.T) {
 
 // look leases the tasks that are there already, and waits for no others.
 func (w *world) look(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
-	return w.pullers[node].Lease(ctx, task.LeaseRequest{
+	return w.nodes[node].Lease(ctx, task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute, Look: true,
 	})
 }
