@@ -31,7 +31,7 @@ type Config struct {
 	HTTPAddr      string // host:port where callers reach this node; told to others, not opened here
 
 	// Join is where other nodes may be found. BootstrapExpect is how many nodes, this one included, form a new cluster:
-	// 1, 3 or 5; 0 joins a cluster that is there, or, with nobody to join, is 1. Once the data folder belongs to a
+	// 1, 3 or 5; 0 joins a cluster that is there, or means 1 if Join is empty. Once the data folder belongs to a
 	// cluster, BootstrapExpect is not looked at any more.
 	Join            []string
 	BootstrapExpect int
@@ -56,7 +56,7 @@ type Config struct {
 	DiskSpace   func() (disk.Space, error)
 
 	// MemoryLimit is how many bytes the process may use: from three quarters of it on, the node's shards take no more
-	// tasks. 0: no limit. Heap and Machine tell what is in use; nil: the runtime and the system do.
+	// tasks. 0: no limit. Heap and Machine return the use of memory; nil: the runtime and the system do.
 	MemoryLimit int64
 	Heap        func() memory.Heap
 	Machine     func() (memory.Machine, error)
@@ -88,7 +88,7 @@ const (
 	maxAddrBytes       = 120 // two of them, and the rest, fit into what gossip carries
 )
 
-// DefaultShards is how many shards a new cluster of so many nodes gets if nobody says.
+// DefaultShards returns the number of shards that a new cluster gets unless it is configured.
 func DefaultShards(nodes int) int { return placement.Shards(nodes, float64(runtime.GOMAXPROCS(0))) }
 
 func (c Config) withDefaults() (Config, error) {

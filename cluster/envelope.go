@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// Every gRPC call carries for whom it is meant, and of which cluster.
+// Every gRPC call carries the id of the node that it is meant for, and of the cluster.
 const (
 	toKey      = "belfry-to"
 	clusterKey = "belfry-cluster"
@@ -40,7 +40,7 @@ func (o outgoing) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cl
 	return streamer(o.label(ctx), desc, cc, method, opts...)
 }
 
-// incoming reads them, and turns away what is not meant for this node, before anything of it is read.
+// incoming reads them, and refuses a call that is not meant for this node before anything of it is read.
 type incoming struct{ n *Node }
 
 func (i incoming) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,

@@ -14,7 +14,7 @@ import (
 
 // Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with
 // it what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What
-// it returns is leased, also if ctx has ended meanwhile: whoever does not want it releases it. Errors are
+// it returns is leased, also if ctx has ended meanwhile: a caller that does not want it releases it. Errors are
 // *task.FieldError, task.ErrOverloaded and task.ErrNotProposed.
 func (n *Node) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
 	req.Namespace = cmp.Or(req.Namespace, task.DefaultNamespace)

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// mapped is the map's version, and what it was computed from.
+// mapped is the map's version, and the beliefs from which it was computed.
 type mapped struct {
 	state   *clusterpb.ControlState
 	news    uint64

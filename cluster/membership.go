@@ -236,9 +236,9 @@ func (n *Node) controlLeader() string {
 	return ""
 }
 
-// isMember tells whether a node with this name may take part: it is registered; or it says by gossip, for which it
+// isMember reports whether a node with this name may take part: it is registered; or it says by gossip, for which it
 // needs the key, that it is in this cluster and is only about to be registered, as all are while a cluster is being
-// formed; or this node has yet to be told who is registered.
+// formed; or this node does not know the registered nodes yet.
 func (n *Node) isMember(name string) bool {
 	state := n.state()
 	registered := func(node *clusterpb.Node) bool { return strings.EqualFold(node.Name, name) }

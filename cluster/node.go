@@ -158,7 +158,7 @@ func (n *Node) openPort() error {
 	return err
 }
 
-// ID is the node's id: the data folder's, for good.
+// ID returns the node's id, which is the data folder's and never changes.
 func (n *Node) ID() string { return n.identity.NodeID() }
 
 // PeerAddr is where other nodes dial this one.
@@ -184,7 +184,7 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 }
 
 // Ready returns nil once the node knows the shards, each replica on it has caught up once, and the node can tell the
-// time. Otherwise the error says what is missing.
+// time. Otherwise it returns the reason.
 func (n *Node) Ready() error {
 	if reason := n.Barred(); reason != "" {
 		return errors.New(reason)
@@ -269,7 +269,7 @@ func (n *Node) shutdown(ctx context.Context) error {
 	}
 	if n.gossip != nil {
 		if err := n.gossip.Close(); err != nil {
-			n.cfg.Logger.Debug("gossip did not end as it should", "err", err) // nobody is left to hear the goodbye
+			n.cfg.Logger.Debug("gossip did not end as it should", "err", err) // no node is left to hear the goodbye
 		}
 	}
 	if n.endpoint != nil {

@@ -97,7 +97,7 @@ func (r *remote) open(ctx context.Context) (forward.Stream, error) {
 	return openSoon(ctx, func(ctx context.Context) (forward.Stream, error) { return r.rpc.Forward(ctx) })
 }
 
-// openSoon begins a stream, or gives up soon: those who wait for it may find another leader meanwhile.
+// openSoon begins a stream, or gives up soon: the calls that wait for it may find another leader meanwhile.
 func openSoon[S any](ctx context.Context, open func(context.Context) (S, error)) (S, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	giveUp := time.AfterFunc(openStream, func() { cancel(errNoStream) })

@@ -29,7 +29,7 @@ type Replica interface {
 
 var _ Replica = (*shard.Shard)(nil)
 
-// Config says what is compared with whom.
+// Config names the replicas to compare, and the way to ask other nodes.
 type Config struct {
 	Self     string // node id
 	Replicas func() []Replica
@@ -175,7 +175,7 @@ func (c *Comparer) follow(replicas map[uint32]Replica) {
 	}
 }
 
-// requests asks each node for what is not compared yet.
+// requests returns the request for each node: for the checkpoints that are not compared yet.
 func (c *Comparer) requests(replicas map[uint32]Replica) map[string]*clusterpb.CompareRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +226,7 @@ func (c *Comparer) tellDifference(id uint32, node string, d *difference) {
 
 func hex(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// judge finds out who is outvoted, and tells what is news.
+// judge finds the outvoted replicas, and logs those that are new.
 func (c *Comparer) judge(replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,33 +1,35 @@
-// Package compare holds this node's replicas against those of the same shards on other nodes, all the time.
+// Package compare finds replicas of a shard whose states differ, by comparing this node's replicas with those on other
+// nodes all the time.
 //
-// Replicas of a shard apply the same log, and so their states must be equal. That they are not can come from a mistake
-// in applying, from a library (hashicorp/raft issue 695 was a way for logs to part), or from memory or a disk that
-// changed what it held. Nobody would notice before a failover, and then as lost or doubled tasks.
+//	every entry   each replica notes its state hash; the newest notes and those at fixed log indexes are kept
+//	every second  each node asks the nodes that share shards with it for their new notes
+//	              and compares the hashes at equal indexes
+//	a difference  is logged and shown as diverged, one to two seconds after it has begun
+//	a majority    outvotes the replica that differs: that one does not serve any more
+//
+// Replicas of a shard apply the same log, and so their states must be equal. A difference can come from a mistake in
+// applying, from a library (hashicorp/raft issue 695 was a way for logs to part), or from memory or a disk that changed
+// its content. It would go unnoticed until a failover, and then show as lost or doubled tasks.
 //
 // # How
 //
-// Each replica notes its state hash (package fsm keeps it up to date at the cost of the change) after every entry,
-// keeps the newest notes and those at fixed log indexes (package shard), and forgets them when a snapshot replaces its
-// state. Once a second each node asks the nodes that share shards with it for what they noted since, and compares where
-// both have the same index. What is ahead of its own replica it keeps until that gets there. So a shard that is written
-// to is compared at fixed indexes, one that is idle where it stands, and a difference is found one to two seconds
-// later.
+// Package fsm keeps the state hash up to date at the cost of the change. A replica forgets its notes when a snapshot
+// replaces its state. Notes of another replica that are ahead of this node's own are kept until that gets there. So a
+// shard that is written to is compared at fixed indexes, and an idle one where it stands.
 //
 // Reports of the nodes' health ride on the same exchange: see package health.
 //
-// # Who is right
+// # Which replica is right
 //
-// The majority: a node that finds another replica different, and at the same index its own equal to so many others that
-// they are a majority with it, has outvoted that one, and tells it so. A replica that is told so by a node whose state
-// it finds different itself is outvoted, until its process ends or a snapshot replaces its state: also if the
-// difference passes, because the task that it was about has gone. While nobody has a majority (one of three is down) no
-// replica is outvoted, and all that differ are shown as diverged. Two nodes with the same wrong state outvote a right
-// one; nobody can know.
+// The majority is right. A node outvotes another replica that differs from its own if, at the same index, its own and
+// those equal to it are a majority of the shard's replicas. It tells the other node so. A replica is outvoted if its own
+// node finds that difference, too. It stays so until its process ends or a snapshot replaces its state, also if the
+// difference passes because the task has gone. Without a majority (one of three is down) no replica is outvoted, and all
+// that differ are shown as diverged. Two nodes with the same wrong state outvote a right one; no node can know.
 //
-// An outvoted replica goes on following, and voting: its log is another thing than the state made of it. But it does
-// not serve: it gives its leadership away, begins none, answers no stale read, and takes no snapshot, so that the last
-// one from before the mistake stays, and the log after it. That is package shard's Barred. What has been delivered
-// wrongly meanwhile this undoes no more.
+// An outvoted replica goes on following and voting, since its log may be right. But it does not serve: it gives its
+// leadership away, begins none, answers no stale read, and takes no snapshot. So the last snapshot from before the
+// mistake stays, and the log after it. See shard.Barred. Wrong deliveries of the time before are not undone.
 //
 // # What to do about it
 //
@@ -39,14 +41,14 @@
 //  2. Keep a copy of the node's data folder, and its log of the last hours.
 //  3. Restart the node. It makes its state anew from its last snapshot and its log. If it is equal then, the memory or
 //     the process had gone wrong: suspect the machine.
-//  4. If it is outvoted again within seconds, what it has on disk is wrong. `belfry verify` on the stopped node's
+//  4. If it is outvoted again within seconds, its disk holds a wrong state. `belfry verify` on the stopped node's
 //     folder says whether that can be seen. Take the node away and let an empty one join.
 //  5. If "diverged" is shown and no node is outvoted, bring the missing node back first.
 //
 // # Why not otherwise
 //
-// Not only the leader asks: it may be the one that is wrong, and a node must learn of its own error from those who see
-// it. Not by a hash of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum
-// command would make every replica stop at the same entry, and costs an entry. Not ending the process of the outvoted:
+// Not only the leader asks: it may be the one that is wrong, and a node must learn of its own error from the others.
+// Not by a hash of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum command
+// would make every replica stop at the same entry, and costs an entry. Not ending the process of the outvoted:
 // it holds eleven other shards, and a mistake in a new version would then stop more than it damages.
 package compare

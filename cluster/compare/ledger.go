@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// aheadKept bounds what is remembered of a replica that is ahead of this node's own.
+// aheadKept bounds the checkpoints that are kept of a replica ahead of this node's own.
 const aheadKept = 256
 
 // ledger is what this node knows of one shard's replicas, held against its own.
@@ -15,7 +15,7 @@ type ledger struct {
 	restores uint64 // of the own replica, when it began
 	others   map[string]*relation
 	outvoted bool // the own replica, once
-	disputed bool // it differs from another one, and nobody has a majority
+	disputed bool // it differs from another one, and neither has a majority
 }
 
 func newLedger(restores uint64) *ledger {
@@ -115,7 +115,7 @@ func (r *relation) compare(index, own, other uint64) (fresh bool) {
 	return fresh
 }
 
-// judge finds out who is outvoted, of the voters of the shard.
+// judge finds the outvoted replicas among the voters of the shard.
 func (l *ledger) judge(self string, voters []string) {
 	l.disputed = false
 	for node, r := range l.others {
@@ -133,8 +133,8 @@ func (l *ledger) judge(self string, voters []string) {
 	}
 }
 
-// outvotes tells whether, at one of the indexes at which a replica differed, so many others were equal to this one that
-// they are a majority with it.
+// outvotes reports whether this replica and those equal to it were a majority at one of the indexes at which another
+// replica differed.
 func (l *ledger) outvotes(differed recent, self string, voters []string) bool {
 	for _, index := range differed {
 		supporters := 0

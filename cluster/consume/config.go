@@ -33,7 +33,7 @@ type Demand interface {
 	Withdraw()
 }
 
-// Config says what there is to ask, and whom.
+// Config names the shards and nodes to ask, and the bounds.
 type Config struct {
 	Self string // node id
 	// State is the control group's; its shards are asked for tasks, and its nodes for what came to them.
@@ -50,7 +50,7 @@ type Config struct {
 	Do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
 	MaxWaiting int           // consumers that wait at once; 0: 100 000
-	Linger     time.Duration // how long a task is kept at least that nobody takes; 0: 10 ms
+	Linger     time.Duration // shortest time that a task without a consumer is kept; 0: 10 ms
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -58,7 +58,7 @@ type Config struct {
 const (
 	defaultMaxWaiting = 100_000
 	defaultLinger     = 10 * time.Millisecond
-	// maxLinger is how long a task is kept at most that nobody takes, where consumers usually come back by then.
+	// maxLinger is the longest time that a task without a consumer is kept, if consumers usually come back by then.
 	maxLinger = 150 * time.Millisecond
 	// calmAfter is how long a pool asks on when nobody waits any more: a consumer that has nothing else to do is back by
 	// then. idleLife is how long its demands, which ask for nothing, stand after that.
@@ -68,7 +68,7 @@ const (
 	hintLife = 20 * time.Millisecond
 	// releaseWithin bounds one release of surplus: later, the leases end by themselves.
 	releaseWithin = 5 * time.Second
-	// drainWithin is how long a puller that closes waits for tasks on their way.
+	// drainWithin is how long Close waits for tasks on their way.
 	drainWithin = 250 * time.Millisecond
 
 	maxAnswerBytes = 8 << 20  // of the tasks that one consumer gets at once; one task may go over it

@@ -92,7 +92,7 @@ func (p *Consumers) enter(k key, w *waiter) error {
 	return nil
 }
 
-// leave ends a wait. Who was served before has his tasks.
+// leave ends a wait. A consumer that was served before keeps its tasks.
 func (p *Consumers) leave(w *waiter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +143,7 @@ func (p *Consumers) leaderIs(shard uint32, leader string) {
 	}
 }
 
-// release gives tasks back that nobody takes here, aside.
+// release gives back tasks for which there is no consumer here, in the background.
 func (p *Consumers) release(tasks []*fsmpb.Task) {
 	if len(tasks) > 0 {
 		p.workers.Go(func() { p.giveBack(tasks) })

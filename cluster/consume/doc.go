@@ -1,12 +1,19 @@
 // Package consume brings due tasks to the consumers that wait at this node, from the leaders of all shards.
 //
+//	Consumers   where consumers wait; it answers other nodes' demands, too
+//	pool        the consumers of one queue with one length of lease
+//	supply      one shard, as a pool gets tasks from it
+//	ask         one standing demand of a supply, at one node
+//	upstream    all asks at one node, and the stream to it
+//	session     the other end of such a stream: another node's demands, and the answers to them
+//
 // # A pool
 //
-// The consumers of this node that ask for tasks of one queue with one lease are a pool. The pool spreads its need over
-// the shards as standing demands, one for each shard, at the node that leads the shard (see shard/dispatch/desk for that end).
-// Between two nodes there is one stream for each direction of asking. The pool raises a demand as tasks arrive and
-// consumers come, and only once the demand is half used up, so that one message tops up much. A due task costs one
-// message from the node that leads its shard. Shards led here are asked in the same way, over a pipe in memory.
+// The pool spreads its need over the shards as standing demands, one for each shard, at the node that leads the shard
+// (see shard/dispatch/desk for that end). Between two nodes there is one stream for each direction of asking. The pool
+// raises a demand as tasks arrive and consumers come, and only once the demand is half used up, so that one message tops
+// up much. A due task costs one message from the node that leads its shard. Shards led here are asked in the same way,
+// over a pipe in memory.
 //
 // The consumer that has waited longest is served first, at once, with all tasks that have arrived by then, up to its
 // max and a bound in bytes. No consumer waits to fill its max: tasks that arrive while consumers are busy make the next

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// waiter is one consumer's call. The puller's mutex guards it until served is closed.
+// waiter is one consumer's call. The mutex of Consumers guards it until served is closed.
 type waiter struct {
 	max     int
 	looks   bool   // it takes only tasks that are there already
@@ -30,14 +30,14 @@ type pool struct {
 	turn      int // which shard with a backlog is asked first
 
 	idleSince time.Time     // when the last waiter went
-	absence   time.Duration // how long nobody waits until somebody comes back, on average
+	absence   time.Duration // average time that the pool is without a waiter
 	calm      bool          // nothing is asked for
-	timer     *time.Timer   // looks after buffer and demands while nobody waits
+	timer     *time.Timer   // looks after buffer and demands while there is no waiter
 	tickAt    time.Time     // when it rings; zero: it does not
 	hints     *time.Timer   // forgets what shards said that do not deliver
 	news      uint64        // arrivals so far
 	look      uint64        // the last question to all shards whether anything is there
-	closed    bool          // it is in puller.pools no more
+	closed    bool          // it is not in Consumers.pools any more
 }
 
 // arrived is a task that lies here without a consumer.
@@ -113,7 +113,7 @@ func (q *pool) noteReturn() {
 	}
 }
 
-// linger is how long a task is kept that nobody takes: as long as consumers usually take to come back, if that is soon.
+// linger returns how long a task without a consumer is kept: until consumers usually come back, if that is soon.
 func (q *pool) linger() time.Duration {
 	least := q.consumers.cfg.Linger
 	if enough := q.absence * 3 / 2; enough > least && enough <= maxLinger {
@@ -154,7 +154,7 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 	q.tick(now.Add(q.linger()))
 }
 
-// serve hands out what is in the buffer.
+// serve hands out the buffer.
 func (q *pool) serve() {
 	for len(q.buffer) > 0 && q.waiters.Len() > 0 {
 		w := q.waiters.Front().Value.(*waiter)
@@ -206,7 +206,8 @@ func (q *pool) tick(at time.Time) {
 	q.timer.Reset(time.Until(at))
 }
 
-// lookAround sees to what is left over when consumers go. It runs only while there is such a thing.
+// lookAround releases the tasks, and ends the demands, that are left over when consumers go. It runs only while there
+// are any.
 func (q *pool) lookAround() {
 	p := q.consumers
 	p.mu.Lock()
@@ -225,7 +226,7 @@ func (q *pool) lookAround() {
 	}
 }
 
-// windDown takes back what is asked for when nobody has come for a moment, and ends the demands after a while.
+// windDown lowers the demands to nothing when no consumer has come for a moment, and ends them after a while.
 func (q *pool) windDown(now time.Time) {
 	idle := now.Sub(q.idleSince)
 	switch {
@@ -273,7 +274,7 @@ func (q *pool) close() {
 	q.dissolve()
 }
 
-// adjust asks the shards for what is needed. While nobody waits, demands stay as they are, for a little while.
+// adjust asks the shards for the tasks that are needed. While there is no waiter, demands stay as they are for a moment.
 func (q *pool) adjust() {
 	if q.need == 0 || q.closed {
 		return

@@ -14,7 +14,7 @@ import (
 )
 
 // Serve answers another node's demands for the shards that are led here, until the stream ends or stopping is closed.
-// What was granted to it and could not be sent is released.
+// Tasks that were granted to it and could not be sent are released.
 func (p *Consumers) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -37,7 +37,7 @@ func (p *Consumers) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	return err
 }
 
-// session is the demands of one stream, and what is to be sent on it.
+// session is the demands of one stream, and the answers to be sent on it.
 type session struct {
 	consumers *Consumers
 	wake      chan struct{} // capacity 1: outbox is not empty
@@ -49,7 +49,7 @@ type session struct {
 	bytes   int // of the tasks in outbox
 }
 
-// errSlow ends a stream whose other end does not take what it asked for.
+// errSlow ends a stream whose other end does not receive the tasks that it asked for.
 var errSlow = fmt.Errorf("%w: more than %d bytes wait to be sent", task.ErrOverloaded, maxOutboxBytes)
 
 func (s *session) receive(ctx context.Context, stream ServerStream) error {
@@ -122,7 +122,7 @@ func (s *session) put(a *clusterpb.PullAnswer) {
 	notify(s.wake)
 }
 
-// send sends what is there while the last message was being sent.
+// send sends the answers that came while the last message was being sent.
 func (s *session) send(ctx context.Context, stream ServerStream) error {
 	for {
 		select {
@@ -168,7 +168,7 @@ func (s *session) take() (*clusterpb.PullReply, error) {
 	return msg, nil
 }
 
-// close withdraws all demands and releases what was not sent.
+// close withdraws all demands and releases the tasks that were not sent.
 func (s *session) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -179,7 +179,7 @@ func (s *session) close() {
 		d.Withdraw()
 	}
 	s.mu.Lock()
-	outbox := s.outbox // to which nobody adds any more
+	outbox := s.outbox // final: closed is set and the demands are withdrawn
 	s.outbox = nil
 	s.mu.Unlock()
 	var unsent []*fsmpb.Task
@@ -241,7 +241,7 @@ func sizeOf(tasks []*fsmpb.Task) int {
 	return n
 }
 
-// notify tells whoever waits on a channel of capacity one that there is something to look at.
+// notify wakes the goroutine that waits on a channel of capacity one.
 func notify(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

@@ -98,7 +98,7 @@ func (s *supply) wake() {
 	}
 }
 
-// leaderIs takes news. What was asked of another node ends there; what it has granted still comes.
+// leaderIs takes news. A demand at another node ends; tasks that it has granted still come.
 func (s *supply) leaderIs(leader string) {
 	s.wake()
 	s.leader.News()

@@ -92,7 +92,7 @@ func (u *upstream) take() *clusterpb.PullRequest {
 	msg := &clusterpb.PullRequest{}
 	for _, a := range u.unsent {
 		a.queued = false
-		if a.end && !a.begun { // nobody has heard of it
+		if a.end && !a.begun { // the other node does not know it
 			u.forget(a)
 			continue
 		}
@@ -164,7 +164,7 @@ func (u *upstream) deliver(a *ask, tasks []*fsmpb.Task) {
 	}
 	q.arrive(tasks)
 	q.adjust()
-	// What is under way is bounded by what the other side knows to have arrived.
+	// The other side bounds the tasks under way by the arrivals that it knows of.
 	if a.unsaid > maxAnswerBytes/4 && !a.end {
 		u.send(a)
 	}

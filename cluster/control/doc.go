@@ -1,6 +1,10 @@
 // Package control runs the control group: Raft group 0 (see package raftgroup), of which every node has a replica. It
-// holds the decisions of the whole cluster: its nodes, the slots of each shard, the nodes that hold each shard, the
-// queues' policies.
+// holds the decisions of the whole cluster:
+//
+//	nodes      the members, their addresses, the build that each runs
+//	slots      which shard owns which slots
+//	shards     which nodes hold which shard
+//	queues     the queues' policies
 //
 // Its voters are the nodes that formed the cluster; every later node is a non-voter. So each node reads the state
 // locally, and as fresh as its log: a little late at worst, never made up. Gossip gives hints; this state is decided.
@@ -10,13 +14,12 @@
 // (where to place a shard) the leader judges and commits the outcome, so replicas of different builds cannot differ.
 // Moving a shard will be more such steps: the rest of the package need not change for it.
 //
-// There are at most MaxQueues policies. Every change of one gives it, and the state, the next
-// version, so that "from this version on" can be waited for; a policy that is set to what it is changes nothing. The
-// leader checks a policy's fields before it proposes it and applying does not, since limits may differ from build to
-// build. The policies carry signing secrets: neither they nor entries with them may be logged or put into an error.
+// There are at most MaxQueues policies. Every change of one gives it, and the state, the next version, so that a caller
+// can wait until a version is in force. Setting a policy to the same values changes nothing. The leader checks a policy's
+// fields before it proposes it, and applying does not, since limits may differ from build to build. The policies carry signing secrets: neither they nor entries with them may be logged or put into an error.
 //
-// The state is a protobuf message, of some kilobytes without policies. A change makes a new one that shares with the
-// old one what did not change, and swaps it; a reader keeps what it got. Not a database and not incremental: it changes
-// when nodes come and go and when operators decide, and one policy of 4096 costs a copy of their pointers (0.2 ms,
-// where cloning all of them took 3 ms).
+// The state is a protobuf message, of some kilobytes without policies. A change makes a new one that shares with the old
+// one all unchanged parts, and swaps it; a reader keeps the state that it got. Not a database and not incremental: the
+// state changes when nodes come and go and when operators decide, and a change of one policy of 4096 copies their
+// pointers (0.2 ms, where cloning all of them took 3 ms).
 package control

@@ -23,8 +23,8 @@ type step struct {
 	nonvoter string
 }
 
-// next compares what is with what should be. It returns false when there is nothing left to do. Every step may be
-// repeated without harm, and none depends on memory of the last one.
+// next compares the state and the membership with the plan. It returns false when there is nothing left to do.
+// Every step may be repeated without harm, and none depends on memory of the last one.
 func next(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, bool, error) {
 	if state.ClusterId == "" {
 		s, err := initialise(plan)

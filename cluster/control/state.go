@@ -64,8 +64,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	return next, change, nil
 }
 
-// shallowCopy shares everything that the state refers to, fields unknown to this build included. Whoever changes a list
-// of the copy, or something in it, replaces it first: thousands of policies cost a change of one nothing but pointers.
+// shallowCopy shares everything that the state refers to, fields unknown to this build included. A function that
+// changes a list of the copy, or an element, replaces it first: a change of one policy of thousands copies pointers only.
 func shallowCopy(state *clusterpb.ControlState) *clusterpb.ControlState {
 	next := &clusterpb.ControlState{}
 	from, to := state.ProtoReflect(), next.ProtoReflect()

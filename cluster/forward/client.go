@@ -78,7 +78,7 @@ func NewClient(cfg ClientConfig) *Client {
 	return c
 }
 
-// Close fails what is outstanding.
+// Close fails all outstanding calls.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -123,7 +123,7 @@ func (c *Client) enqueue(k *pending) error {
 	return nil
 }
 
-// abandon ends a call whose caller waits no longer. Its answer, should it come, finds nobody.
+// abandon ends a call whose caller no longer waits. An answer that comes later is dropped.
 func (c *Client) abandon(k *pending, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

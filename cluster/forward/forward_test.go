@@ -236,62 +236,6 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 	})
 }
 
-func TestErrorsKeepTheirMeaning(t *testing.T) {
-	for name, c := range map[string]struct{ made, want error }{
-		"not proposed": {fmt.Errorf("x: %w", task.ErrNotProposed), task.ErrNotProposed},
-		"unknown":      {task.ErrUnknown, task.ErrUnknown},
-		"overloaded":   {task.ErrOverloaded, task.ErrOverloaded},
-		"no memory":    {fmt.Errorf("x: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"}), task.ErrNoMemory},
-		"deadline":     {context.DeadlineExceeded, task.ErrUnknown},
-		"not leader":   {&task.NotLeaderError{Shard: 3, Leader: "c"}, task.ErrNotProposed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := serve(t, local{func(context.Context, uint32, string) task.Reply { return task.Reply{Err: c.made} }})
-			r := s.Do(t.Context(), 3, command("x"))
-			if !errors.Is(r[0].Err, c.want) || r[0].Result != nil {
-				t.Errorf("command: %v", r[0])
-			}
-			var notLeader *task.NotLeaderError
-			if errors.As(c.made, &notLeader) &&
-				(!errors.As(r[0].Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
-				t.Errorf("hint: %v", r[0].Err)
-			}
-			var memory *task.MemoryError
-			if errors.As(c.made, &memory) && r[0].Err.Error() != memory.Error() {
-				t.Errorf("whose memory: %v", r[0].Err)
-			}
-			if _, err := s.Get(t.Context(), 3, "", "x", false); !errors.Is(err, c.want) {
-				t.Errorf("get: %v", err)
-			}
-			if _, err := s.ChangeQueue(t.Context(), deletion("x")); !errors.Is(err, c.want) {
-				t.Errorf("change of a queue: %v", err)
-			}
-		})
-	}
-}
-
-func TestFullQueuesTravel(t *testing.T) {
-	made := &task.QueuesFullError{Limit: "4096"}
-	s := serve(t, local{func(context.Context, uint32, string) task.Reply {
-		return task.Reply{Err: fmt.Errorf("refused: %w", made)}
-	}})
-	_, err := s.ChangeQueue(t.Context(), deletion("x"))
-	if got, ok := err.(*task.QueuesFullError); !ok || *got != *made {
-		t.Errorf("it came as %v", err)
-	}
-}
-
-func TestFieldErrorsTravel(t *testing.T) {
-	made := &task.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
-	s := serve(t, local{func(context.Context, uint32, string) task.Reply {
-		return task.Reply{Err: fmt.Errorf("refused: %w", made)}
-	}})
-	_, err := s.ChangeQueue(t.Context(), deletion("x"))
-	if got, ok := err.(*task.FieldError); !ok || *got != *made {
-		t.Errorf("%v became %v", made, err)
-	}
-}
-
 // begun is a local whose calls say that they have begun, and then hang.
 func begun(started chan<- string) local {
 	return local{func(ctx context.Context, _ uint32, id string) task.Reply {

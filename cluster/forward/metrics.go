@@ -7,7 +7,7 @@ type Metrics struct {
 	calls, messages prometheus.Counter
 }
 
-// NewMetrics registers them; nil: they count for nobody.
+// NewMetrics returns Metrics, registered with r unless it is nil.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		calls: prometheus.NewCounter(prometheus.CounterOpts{

@@ -24,8 +24,8 @@ type ServerStream interface {
 // maxServed bounds the bytes of calls that one stream has under way here; beyond that it is not read from.
 const maxServed = 64 << 20
 
-// Serve answers a stream's calls until it ends, or until stopping is closed. Then it answers what it has read and ends
-// the stream cleanly, which tells the asker that whatever has no answer was not read: see Client.
+// Serve answers a stream's calls until it ends, or until stopping is closed. Then it answers all calls that it has read
+// and ends the stream cleanly. So the asking node knows that a call without an answer was not read: see Client.
 func Serve(stream ServerStream, node calls.Node, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -39,7 +39,7 @@ func Serve(stream ServerStream, node calls.Node, stopping <-chan struct{}) error
 	var err error
 	select {
 	case err = <-received:
-		cancel() // the asker is gone: nobody waits for what is under way
+		cancel() // the asking node is gone, and no call has a caller any more
 	case <-stopping:
 	}
 	s.stop()
@@ -106,7 +106,7 @@ func (s *server) reply(r *clusterpb.CallReply) {
 	}
 }
 
-// sendAll sends what is ready while the last message was being sent.
+// sendAll sends the replies that became ready while the last message was being sent.
 func (s *server) sendAll(stream ServerStream) error {
 	for reply := range s.replies {
 		runtime.Gosched() // see Client.stream

@@ -57,7 +57,7 @@ func (c *Client) stream(ctx context.Context) error {
 	}
 }
 
-// take moves what waits, up to one message's worth, to what is sent. nil: nothing waits.
+// take moves waiting calls, up to one message's worth, to sent, and returns the message; nil: no call waits.
 func (c *Client) take() *clusterpb.ForwardRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,11 +10,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Beliefs is this node's belief about the leader of each shard. A belief has three sources, and the first that names a
-// leader wins:
+// Beliefs holds the believed leader of each shard. A belief has three sources, and the first that names a leader wins:
 //
 //  1. Raft, on a node that holds a replica. Later terms win; in one term, a name wins over none.
-//  2. A hint of gossip. Anybody may have made it up, so its term counts among hints only, and a call that it misled
+//  2. A hint of gossip. Any sender may have forged it, so its term counts among hints only, and a call that it misled
 //     drops it.
 //  3. The node that answered as the leader after a call had to look for it.
 type Beliefs struct {
@@ -157,7 +156,7 @@ func (l *Beliefs) at(shard uint32) *belief {
 	return b
 }
 
-// Leader is who is believed to lead; empty: nobody.
+// Leader returns the believed leader; empty: none.
 func (l *Beliefs) Leader(shard uint32) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

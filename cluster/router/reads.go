@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// A read that hangs at one node for this long is asked of whoever then leads.
+// readPatience is how long a read may hang at one node before the leader of that moment is asked.
 const readPatience = time.Second
 
 // What one page may cost, however little it finds. A page may be short.
@@ -90,7 +90,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	return nil
 }
 
-// read asks until somebody answers, or the caller's time is over.
+// read asks until a node answers, or the caller's time is over.
 func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
 	t := r.newTry(shard)

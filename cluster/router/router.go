@@ -19,7 +19,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Config says what the router can ask, and whom.
+// Config gives access to the shards, and to this node's knowledge of them.
 type Config struct {
 	Self    string // node id
 	State   func() *clusterpb.ControlState
@@ -96,7 +96,7 @@ func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFu
 
 // Do has the leaders commit commands, each of which must be about a task, and answers each, in order. Commands about
 // one id are proposed in their order; shards are asked side by side. The commands belong to the router until it
-// answers, and after task.ErrUnknown for good.
+// answers, and stay the router's after task.ErrUnknown.
 func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()

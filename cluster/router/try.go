@@ -61,8 +61,8 @@ func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return calls.Refuse(len(cmds), t.nobody())
 }
 
-// unsettled is what is to be tried again. A command whose follower about the same id (or one that shares its slot) was
-// answered otherwise stays unproposed: trying it now would turn their order round.
+// unsettled returns the commands to be tried again, and the error of one of them. A command stays unproposed if a later
+// one about the same id, or one that shares its slot, was answered otherwise: trying it now would reverse their order.
 func unsettled(p *part, answers []task.Reply) (*part, error) {
 	rest := &part{shard: p.shard}
 	var why error

@@ -1,0 +1,213 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard"
+)
+
+// local answers each call by its arguments, and refuses all with err unless that is nil.
+type local struct{ err error }
+
+func (l local) Do(_ context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
+	if l.err != nil {
+		return Refuse(len(cmds), l.err)
+	}
+	var replies []task.Reply
+	for _, c := range cmds {
+		replies = append(replies, task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(id, " ", c.Id)}})
+	}
+	return replies
+}
+
+func (l local) Get(_ context.Context, id uint32, namespace, name string, stale bool) (*fsmpb.Task, error) {
+	if name == "none" {
+		return nil, l.err
+	}
+	return &fsmpb.Task{Shard: id, Namespace: namespace, Id: name, LastError: fmt.Sprint(stale)}, l.err
+}
+
+func (l local) List(_ context.Context, id uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+	return &fsmpb.ListPage{Slot: id, AfterId: q.Prefix, More: stale}, l.err
+}
+
+func (l local) Queues(_ context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+	return []*fsmpb.QueueCounts{{Namespace: ask.Namespace, Queue: ask.Queue, Ready: uint64(id)}}, l.err
+}
+
+// Lend lends for as many microseconds as the sum of the arguments.
+func (l local) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
+	sum := uint64(owner) + uint64(ask.Shard) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
+	return shard.Loan{Permits: ask.Want, Life: time.Duration(sum) * time.Microsecond, RetryAfter: time.Millisecond}, l.err
+}
+
+func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
+	return &clusterpb.QueueChanged{Existed: change.GetDelete().GetQueue() == "q", Version: 9}, l.err
+}
+
+// remote asks a node by the bytes of messages. edit changes the answers; nil: it does not.
+func remote(t *testing.T, n Node, edit func(*clusterpb.CallReply)) Remote {
+	return Remote{Node: "b", Ask: func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
+		call.Number = 7
+		got, reply := &clusterpb.Call{}, &clusterpb.CallReply{}
+		resend(t, call, got)
+		answer := Answer(ctx, n, got)
+		if edit != nil {
+			edit(answer)
+		}
+		if resend(t, answer, reply); reply.Number != 7 {
+			t.Errorf("call 7 was answered with number %d", reply.Number)
+		}
+		return reply, nil
+	}}
+}
+
+func resend(t *testing.T, sent, got proto.Message) {
+	data, err := proto.Marshal(sent)
+	if err == nil {
+		err = proto.Unmarshal(data, got)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func deletion(queue string) *clusterpb.QueueChange {
+	return &clusterpb.QueueChange{Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Queue: queue}}}
+}
+
+func TestCallsArriveWhole(t *testing.T) {
+	r, ctx := remote(t, local{}, nil), t.Context()
+	replies := r.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}})
+	if len(replies) != 2 || replies[0].Result.GetDetail() != "3 x" || replies[1].Result.GetDetail() != "3 y" {
+		t.Errorf("Do: %v", replies)
+	}
+	got, err := r.Get(ctx, 3, "n", "x", true)
+	if err != nil || got.Shard != 3 || got.Namespace != "n" || got.Id != "x" || got.LastError != "true" {
+		t.Errorf("Get: %v, %v", got, err)
+	}
+	if got, err := r.Get(ctx, 3, "n", "none", true); err != nil || got != nil {
+		t.Errorf("Get of a task that there is not: %v, %v", got, err)
+	}
+	page, err := r.List(ctx, 3, &fsmpb.ListQuery{Prefix: "p"}, true)
+	if err != nil || page.Slot != 3 || page.AfterId != "p" || !page.More {
+		t.Errorf("List: %v, %v", page, err)
+	}
+	counts, err := r.Queues(ctx, 3, &clusterpb.QueuesCall{Namespace: "n", Queue: "q"})
+	if err != nil || len(counts) != 1 || counts[0].Namespace != "n" || counts[0].Queue != "q" || counts[0].Ready != 3 {
+		t.Errorf("Queues: %v, %v", counts, err)
+	}
+	ask := shard.Borrow{Queue: "q", Shard: 1, Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5}
+	loan, err := r.Lend(ctx, 100_000, ask)
+	if want := (shard.Loan{Permits: 5, Life: 111_111 * time.Microsecond, RetryAfter: time.Millisecond}); err != nil ||
+		loan != want {
+		t.Errorf("Lend: %v, %v, want %v", loan, err, want)
+	}
+	changed, err := r.ChangeQueue(ctx, deletion("q"))
+	if err != nil || !changed.Existed || changed.Version != 9 {
+		t.Errorf("ChangeQueue: %v, %v", changed, err)
+	}
+}
+
+// each makes every kind of call, and returns its error by name.
+func each(ctx context.Context, n Node) map[string]error {
+	_, get := n.Get(ctx, 3, "", "x", false)
+	_, list := n.List(ctx, 3, &fsmpb.ListQuery{}, false)
+	_, queues := n.Queues(ctx, 3, &clusterpb.QueuesCall{})
+	_, lend := n.Lend(ctx, 3, shard.Borrow{})
+	_, change := n.ChangeQueue(ctx, deletion("x"))
+	return map[string]error{
+		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
+		"ChangeQueue": change,
+	}
+}
+
+func TestErrorsKeepTheirMeaning(t *testing.T) {
+	for name, c := range map[string]struct{ made, want error }{
+		"not proposed": {fmt.Errorf("x: %w", task.ErrNotProposed), task.ErrNotProposed},
+		"unknown":      {task.ErrUnknown, task.ErrUnknown},
+		"overloaded":   {task.ErrOverloaded, task.ErrOverloaded},
+		"no room":      {task.ErrNoRoom, task.ErrNoRoom},
+		"no memory":    {fmt.Errorf("x: %w", &task.MemoryError{Node: "n1", Limit: "1GiB"}), task.ErrNoMemory},
+		"deadline":     {context.DeadlineExceeded, task.ErrUnknown},
+		"not leader":   {&task.NotLeaderError{Shard: 3, Leader: "c"}, task.ErrNotProposed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := remote(t, local{c.made}, nil)
+			for call, err := range each(t.Context(), r) {
+				if !errors.Is(err, c.want) {
+					t.Errorf("%s: %v, want %v", call, err, c.want)
+				}
+				var memory *task.MemoryError
+				if errors.As(c.made, &memory) && err.Error() != memory.Error() {
+					t.Errorf("%s: whose memory it is: %v", call, err)
+				}
+			}
+			reply := r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}})[0]
+			if reply.Result != nil {
+				t.Errorf("a refused command has the result %v", reply.Result)
+			}
+			var notLeader *task.NotLeaderError
+			if errors.As(c.made, &notLeader) &&
+				(!errors.As(reply.Err, &notLeader) || notLeader.Leader != "c" || notLeader.Shard != 3) {
+				t.Errorf("the leader's name: %v", reply.Err)
+			}
+		})
+	}
+}
+
+func TestFullQueuesTravel(t *testing.T) {
+	made := &task.QueuesFullError{Limit: "4096"}
+	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).ChangeQueue(t.Context(), deletion("x"))
+	if got, ok := err.(*task.QueuesFullError); !ok || *got != *made {
+		t.Errorf("it came as %v", err)
+	}
+}
+
+func TestFieldErrorsTravel(t *testing.T) {
+	made := &task.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
+	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).ChangeQueue(t.Context(), deletion("x"))
+	if got, ok := err.(*task.FieldError); !ok || *got != *made {
+		t.Errorf("%v became %v", made, err)
+	}
+}
+
+// The error of a whole call is that of each of its commands.
+func TestErrorOfTheWholeCall(t *testing.T) {
+	made := encodeError(task.ErrNotProposed)
+	r := remote(t, local{}, func(reply *clusterpb.CallReply) { reply.Commands, reply.Error = nil, made })
+	for i, reply := range r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}}) {
+		if !errors.Is(reply.Err, task.ErrNotProposed) {
+			t.Errorf("command %d: %v", i, reply.Err)
+		}
+	}
+}
+
+// A command whose answer is missing may have been carried out.
+func TestMissingAnswersAreUnknown(t *testing.T) {
+	for name, edit := range map[string]func(*clusterpb.CallReply){
+		"too few":   func(r *clusterpb.CallReply) { r.Commands = r.Commands[:1] },
+		"no result": func(r *clusterpb.CallReply) { r.Commands[1].Result = nil },
+	} {
+		replies := remote(t, local{}, edit).Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}})
+		if len(replies) != 2 || !errors.Is(replies[1].Err, task.ErrUnknown) {
+			t.Errorf("%s: %v", name, replies)
+		}
+	}
+}
+
+func TestUnknownCallsAreNotProposed(t *testing.T) {
+	reply := Answer(t.Context(), local{}, &clusterpb.Call{Number: 7})
+	if err := decodeError(reply.Error, 3, "b"); !errors.Is(err, task.ErrNotProposed) || reply.Number != 7 {
+		t.Errorf("call %d: %v", reply.Number, err)
+	}
+}
