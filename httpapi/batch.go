@@ -20,19 +20,6 @@ type batch struct {
 
 func (s *Server) batch(c echo.Context) error {
 	r := c.Request()
-	if _, err := parameters(r); err != nil {
-		return err
-	}
-	if r.ContentLength != 0 {
-		if err := checkType(r.Header, ndjsonType); err != nil {
-			return err
-		}
-	}
-	leave, err := s.batches.take(r.RemoteAddr)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	t := &batch{
 		duplex: s.newDuplex(c), parser: *s.parser(r),
 		intake: newIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),

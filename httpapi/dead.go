@@ -34,11 +34,7 @@ type exhumation struct {
 }
 
 func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
-	queue, err := s.queueCall(c, "prefix", "label", "due_before", "limit", "id")
-	if err != nil {
-		return err
-	}
-	f, err := s.parseDead(c.QueryParams(), queue)
+	f, err := s.parseDead(c.QueryParams(), c.Param("queue"))
 	if err != nil {
 		return err
 	}

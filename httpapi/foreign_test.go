@@ -16,7 +16,7 @@ func TestForeignCalls(t *testing.T) {
 	before := h.state("a")
 	seen := len(h.fake.seen)
 	paths := strings.NewReplacer(":id", "a", ":queue", "q")
-	routes := append(h.server.routes(), route{method: "GET", path: "/nothing"}, route{method: "OPTIONS", path: "/v1/tasks"})
+	routes := append(routesOf(h.server), route{method: "GET", path: "/nothing"}, route{method: "OPTIONS", path: "/v1/tasks"})
 	for _, r := range routes {
 		path := paths.Replace(r.path)
 		for _, header := range [][2]string{

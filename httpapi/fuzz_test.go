@@ -152,7 +152,7 @@ func TestByteSoup(t *testing.T) {
 		"\n", "\x00", "\xff",
 		`"payload"`, `"target"`, `"url"`, `"http://x"`, `"headers"`, `"labels"`, `"or_schedule"`, `"\ud800"`, `"retry"`, "e",
 		"-", "."}
-	routes := h.server.routes()
+	routes := routesOf(h.server)
 	rapid.Check(t, func(t *rapid.T) {
 		route := rapid.SampledFrom(routes).Draw(t, "route")
 		soup := strings.Join(rapid.SliceOfN(rapid.SampledFrom(scraps), 0, 14).Draw(t, "scraps"), "")

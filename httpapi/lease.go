@@ -31,15 +31,7 @@ type demand struct {
 // lease answers as soon as one task is there, or when the wait, the connection or the server ends. Consumers that wait
 // are not among the calls that single bounds: they hold next to nothing, and there may be many.
 func (s *Server) lease(c echo.Context) error {
-	leave, err := s.polls.take(c.Request().RemoteAddr)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
+	queue := c.Param("queue")
 	d, err := s.readDemand(c)
 	if err != nil {
 		return err
@@ -83,7 +75,7 @@ func (s *Server) hold(tasks []*fsmpb.Task) (held int, ok bool) {
 }
 
 func (s *Server) readDemand(c echo.Context) (demand, error) {
-	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return demand{}, err

@@ -19,11 +19,7 @@ import (
 )
 
 func (s *Server) list(c echo.Context) error {
-	query, err := parameters(c.Request(), "state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include")
-	if err != nil {
-		return err
-	}
-	q, err := parseList(listsTasks, query, s.arrived().at)
+	q, err := parseList(listsTasks, c.QueryParams(), s.arrived().at)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,6 @@ func (s *Server) openAPI(c echo.Context) error {
 }
 
 func (s *Server) cluster(c echo.Context) error {
-	if _, err := parameters(c.Request()); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	v, err := s.cfg.Backend.Cluster(ctx)

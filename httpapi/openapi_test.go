@@ -37,7 +37,7 @@ func loadDocument(t testing.TB) *openapi3.T {
 
 func TestRoutesAndDocumentAgree(t *testing.T) {
 	var routed, written []string
-	for _, r := range newHarness(t).server.routes() {
+	for _, r := range routesOf(newHarness(t).server) {
 		routed = append(routed, r.method+" "+braced(r.path))
 	}
 	for path, item := range loadDocument(t).Paths.Map() {

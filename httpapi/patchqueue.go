@@ -14,11 +14,8 @@ import (
 
 // patchQueue merges a merge patch (RFC 7396) into a queue's policy.
 func (s *Server) patchQueue(c echo.Context) error {
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
-	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType, mergeType)
+	queue := c.Param("queue")
+	body, err := bind(c, s.cfg.BodyBytes, jsonType, mergeType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -32,10 +29,7 @@ func (s *Server) pauseQueue(c echo.Context) error { return s.setPaused(c, true) 
 func (s *Server) resumeQueue(c echo.Context) error { return s.setPaused(c, false) }
 
 func (s *Server) setPaused(c echo.Context, paused bool) error {
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
+	queue := c.Param("queue")
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}

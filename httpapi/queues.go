@@ -17,11 +17,8 @@ import (
 
 // putQueue replaces a queue's policy.
 func (s *Server) putQueue(c echo.Context) error {
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
-	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	queue := c.Param("queue")
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -67,13 +64,7 @@ func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
 }
 
 func (s *Server) getQueue(c echo.Context) error {
-	if _, err := parameters(c.Request()); err != nil {
-		return err
-	}
-	queue, err := pathName(c, "queue")
-	if err != nil {
-		return err
-	}
+	queue := c.Param("queue")
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	policy, counts, err := s.cfg.Backend.Queue(ctx, task.DefaultNamespace, queue)
@@ -97,10 +88,7 @@ func noSuchQueue() error {
 // deleteQueue takes away the policy of a queue that has nothing before it. A task that arrives meanwhile is no
 // harm: it is a task of a queue without a policy.
 func (s *Server) deleteQueue(c echo.Context) error {
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
+	queue := c.Param("queue")
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
@@ -133,11 +121,7 @@ func (s *Server) writeQueue(c echo.Context, status int, name string, p *fsmpb.Qu
 
 // listQueues answers a page of the queues, sorted by name.
 func (s *Server) listQueues(c echo.Context) error {
-	query, err := parameters(c.Request(), "prefix", "limit", "cursor")
-	if err != nil {
-		return err
-	}
-	q, err := parseList(listsQueues, query, s.arrived().at)
+	q, err := parseList(listsQueues, c.QueryParams(), s.arrived().at)
 	if err != nil {
 		return err
 	}
@@ -191,21 +175,9 @@ func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQ
 	*buffer = b
 }
 
-// queueCall checks what changing calls about a queue have in common: path, no query, and a sound idempotency key. They
-// are safe to repeat without the key, so it is not kept.
-func (s *Server) queueCall(c echo.Context, params ...string) (queue string, err error) {
-	if _, err := parameters(c.Request(), params...); err != nil {
-		return "", err
-	}
-	if err := new(order).takeKey(c.Request().Header); err != nil {
-		return "", err
-	}
-	return pathName(c, "queue")
-}
-
 // emptyBody takes no body, or an object without members.
 func (s *Server) emptyBody(c echo.Context) error {
-	body, err := s.readBody(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
 	if err == nil {
 		_, err = s.parser(c.Request()).parseOptional(body.data, &contract.EmptyObject)

@@ -50,7 +50,7 @@ func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
 	for i, s := range asked {
 		field := fmt.Sprintf("signing.secrets[%d]", i)
 		if s.fingerprint != "" {
-			if s.key = named(s.fingerprint, current); s.key == nil {
+			if s.key = byFingerprint(s.fingerprint, current); s.key == nil {
 				return nil, &task.FieldError{Field: field, Detail: "is the fingerprint of no secret that the queue has"}
 			}
 		}
@@ -64,7 +64,7 @@ func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
 	return out, nil
 }
 
-func named(fingerprinted string, secrets [][]byte) []byte {
+func byFingerprint(fingerprinted string, secrets [][]byte) []byte {
 	for _, key := range secrets {
 		if fingerprint(key) == fingerprinted {
 			return key

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,4 +224,16 @@ func TestNodeRoutes(t *testing.T) {
 	h.call("GET", "/readyz", "").mustProblem(t, 503, "")
 	h.call("GET", "/healthz", "").mustStatus(t, 200)
 	h.call("GET", "/v1/cluster?verbose=1", "").mustProblem(t, 400, "verbose")
+}
+
+type route struct{ method, path string }
+
+// routesOf lists the routes, sorted.
+func routesOf(s *Server) []route {
+	var routes []route
+	for _, r := range s.echo.Routes() {
+		routes = append(routes, route{r.Method, r.Path})
+	}
+	slices.SortFunc(routes, func(a, b route) int { return strings.Compare(a.path+a.method, b.path+b.method) })
+	return routes
 }

@@ -21,11 +21,8 @@ type settlement struct {
 
 // settle ends or extends leases, and answers each receipt.
 func (s *Server) settle(c echo.Context) error {
-	queue, err := s.queueCall(c)
-	if err != nil {
-		return err
-	}
-	body, err := s.readBody(c, s.cfg.SettleBytes, jsonType)
+	queue := c.Param("queue")
+	body, err := bind(c, s.cfg.SettleBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err

@@ -36,11 +36,6 @@ type consumer struct {
 // stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come
 // in. There is no GET form, since it would lease tasks, and a GET has no effect.
 func (s *Server) stream(c echo.Context) error {
-	leave, err := s.streams.take(c.Request().RemoteAddr)
-	if err != nil {
-		return err
-	}
-	defer leave()
 	t, err := s.newConsumer(c)
 	if err != nil {
 		return err
@@ -60,19 +55,12 @@ func (s *Server) stream(c echo.Context) error {
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	r := c.Request()
-	queue, err := s.queueCall(c, "credit", "lease")
-	if err != nil {
-		return nil, err
-	}
-	t := &consumer{queue: queue, lease: task.DefaultLease}
+	t := &consumer{queue: c.Param("queue"), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
-	if r.ContentLength != 0 {
-		if err := checkType(r.Header, ndjsonType); err != nil {
-			return nil, err
-		}
+	if err := checkLines(c.Request()); err != nil {
+		return nil, err
 	}
 	t.duplex = s.newDuplex(c)
 	t.intake = newIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)

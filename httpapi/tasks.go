@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
-	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -28,11 +26,6 @@ func (s *Server) put(c echo.Context) error {
 }
 
 func (s *Server) post(c echo.Context) error {
-	for _, name := range []string{"If-Match", "If-None-Match"} {
-		if c.Request().Header.Get(name) != "" {
-			return fieldProblem(name, "has no use here: a generated id never replaces a task", "")
-		}
-	}
 	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parse(data, &contract.PostObject)
 		if err != nil {
@@ -99,13 +92,7 @@ func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) 
 func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string,
 	build func(*parser, []byte) (*order, error)) error {
 	r := c.Request()
-	if _, err := parameters(r); err != nil {
-		return err
-	}
-	if err := checkPathID(c); err != nil {
-		return err
-	}
-	body, err := s.readBody(c, s.cfg.BodyBytes, types...)
+	body, err := bind(c, s.cfg.BodyBytes, types...)
 	defer body.release()
 	if err != nil {
 		return err
@@ -180,17 +167,7 @@ func statusOf(code fsmpb.Code) int {
 }
 
 func (s *Server) get(c echo.Context) error {
-	query, err := parameters(c.Request(), "consistency")
-	if err != nil {
-		return err
-	}
-	stale := query.Has("consistency")
-	if value := query.Get("consistency"); stale && value != "stale" {
-		return fieldProblem("consistency", fmt.Sprintf("is %q and can only be stale", contract.Clip(value)), "")
-	}
-	if err := checkPathID(c); err != nil {
-		return err
-	}
+	stale, _ := isStale(c)
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	task, err := s.cfg.Backend.Get(ctx, task.DefaultNamespace, c.Param("id"), stale)
@@ -210,63 +187,6 @@ func (s *Server) readFailed(err error) error {
 		s.cfg.Logger.Error("read failed", "err", err)
 	}
 	return p
-}
-
-// checkPathID decodes the id in the path in place and checks it; a route without one passes.
-func checkPathID(c echo.Context) error {
-	if len(c.ParamNames()) == 0 {
-		return nil
-	}
-	id, err := pathName(c, "id")
-	if err == nil {
-		c.SetParamValues(id)
-	}
-	return err
-}
-
-// pathName decodes and checks a name that stands in the path.
-func pathName(c echo.Context, param string) (string, error) {
-	name := c.Param(param)
-	if c.Request().URL.RawPath != "" { // then the router saw the path undecoded
-		decoded, err := url.PathUnescape(name)
-		if err != nil {
-			return "", fieldProblem(param, "is not percent-encoded as it should be", nameRule)
-		}
-		name = decoded
-	}
-	return name, checked(task.CheckName(param, name))
-}
-
-// parameters reads the query and refuses every parameter that the call does not know, or that is given twice. Those of
-// which there may be several must differ.
-func parameters(r *http.Request, known ...string) (url.Values, error) {
-	if r.URL.RawQuery == "" {
-		return nil, nil
-	}
-	query, err := url.ParseQuery(r.URL.RawQuery)
-	if err != nil {
-		return nil, fieldProblem("query", "is not percent-encoded as it should be", "")
-	}
-	for name, values := range query {
-		if name == "" {
-			return nil, fieldProblem("query", "has a parameter without a name", "")
-		}
-		if !slices.Contains(known, name) {
-			return nil, fieldProblem(name, "is not a parameter of this call", "")
-		}
-		if len(values) > 1 && (!mayRepeat(name) || hasEqual(values)) {
-			return nil, contract.Twice(name)
-		}
-	}
-	return query, nil
-}
-
-func mayRepeat(parameter string) bool {
-	return parameter == "state" || parameter == "label" || parameter == "id"
-}
-
-func hasEqual(values []string) bool {
-	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
 }
 
 // traceparent is the request's trace context if it is well-formed (W3C Trace Context, version 00), else none: the

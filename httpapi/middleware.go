@@ -1,0 +1,209 @@
+package httpapi
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// logCall writes a line for every call that has ended. It is in use while the logger shows such lines.
+func (s *Server) logCall(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		begin, r := time.Now(), c.Request()
+		err := next(c) // answered by observe
+		s.cfg.Logger.LogAttrs(r.Context(), slog.LevelDebug, "call", slog.String("method", r.Method),
+			slog.String("path", r.URL.Path), slog.Int("status", c.Response().Status),
+			slog.Duration("took", time.Since(begin)), slog.String("from", r.RemoteAddr), slog.String("id", requestID(r)))
+		return err
+	}
+}
+
+// requestID returns the caller's name for a call, which the lines of the log about the call have. Answers do not repeat
+// it, and no name is made for a call without one.
+func requestID(r *http.Request) string {
+	if id := r.Header.Get(echo.HeaderXRequestID); id != "" {
+		return contract.Clip(id)
+	}
+	return traceparent(r.Header)
+}
+
+// recover makes an answer and a line of the log of a panic. http.ErrAbortHandler passes: it is how a handler cuts a
+// connection. echo's own Recover is not used: the package around it needs one more module, for its rate limiter.
+func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			what := recover()
+			if what == nil {
+				return
+			}
+			if what == http.ErrAbortHandler { //nolint:errorlint // net/http, which it is for, compares so too
+				panic(what)
+			}
+			s.cfg.Logger.Error("panic in a call", "method", c.Request().Method, "path", c.Path(),
+				"id", requestID(c.Request()), "panic", what, "stack", string(debug.Stack()))
+			err = &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
+		}()
+		return next(c)
+	}
+}
+
+// single admits a call that is over soon: it bounds how many are at work at once.
+func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer s.inFlight.Add(-1)
+		if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
+			return tooMany("calls", s.cfg.MaxInFlight)
+		}
+		return next(c)
+	}
+}
+
+func tooMany(what string, limit int) error {
+	return &problem{kind: overloaded, detail: "too many " + what + " are under way on this node",
+		limit: fmt.Sprint(limit), retryAfter: 1}
+}
+
+// admit gives a call that lasts one of the places.
+func (p *places) admit(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		leave, err := p.take(c.Request().RemoteAddr)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return next(c)
+	}
+}
+
+// params refuses every parameter of the query that the call does not know, or that is given twice. Those of which there
+// may be several must differ.
+func params(known ...string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if raw := c.Request().URL.RawQuery; raw != "" {
+				if err := checkQuery(raw, known); err != nil {
+					return err
+				}
+			}
+			return next(c)
+		}
+	}
+}
+
+func checkQuery(raw string, known []string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return fieldProblem("query", "is not percent-encoded as it should be", "")
+	}
+	for name, values := range query {
+		if name == "" {
+			return fieldProblem("query", "has a parameter without a name", "")
+		}
+		if !slices.Contains(known, name) {
+			return fieldProblem(name, "is not a parameter of this call", "")
+		}
+		if len(values) > 1 && (!mayRepeat(name) || hasEqual(values)) {
+			return contract.Twice(name)
+		}
+	}
+	return nil
+}
+
+func mayRepeat(parameter string) bool {
+	return parameter == "state" || parameter == "label" || parameter == "id"
+}
+
+func hasEqual(values []string) bool {
+	return len(slices.Compact(slices.Sorted(slices.Values(values)))) < len(values)
+}
+
+// named decodes the name of a task or a queue that stands in the path, and checks it. The router leaves it encoded if
+// it has bytes that could be written in another way.
+func named(param string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if c.Request().URL.RawPath != "" {
+				name, err := url.PathUnescape(c.Param(param))
+				if err != nil {
+					return fieldProblem(param, "is not percent-encoded as it should be", nameRule)
+				}
+				c.SetParamValues(name)
+			}
+			if err := task.CheckName(param, c.Param(param)); err != nil {
+				return err
+			}
+			return next(c)
+		}
+	}
+}
+
+// soundKey checks the idempotency key of a call about a queue. Such a call is safe to repeat without it, so it is not
+// kept.
+func soundKey(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := new(order).takeKey(c.Request().Header); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+// unconditional refuses conditions on a call that makes an id.
+func unconditional(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		for _, name := range []string{"If-Match", "If-None-Match"} {
+			if c.Request().Header.Get(name) != "" {
+				return fieldProblem(name, "has no use here: a generated id never replaces a task", "")
+			}
+		}
+		return next(c)
+	}
+}
+
+// consistency refuses a read that asks for another consistency than there is.
+func consistency(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if _, value := isStale(c); value != "stale" {
+			return fieldProblem("consistency", fmt.Sprintf("is %q and can only be stale", contract.Clip(value)), "")
+		}
+		return next(c)
+	}
+}
+
+// isStale reports whether a read may be stale, with the value that says so.
+func isStale(c echo.Context) (stale bool, value string) {
+	if c.Request().URL.RawQuery == "" {
+		return false, "stale"
+	}
+	query := c.QueryParams()
+	if !query.Has("consistency") {
+		return false, "stale"
+	}
+	return true, query.Get("consistency")
+}
+
+// lines refuses a body that is not lines of JSON.
+func lines(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := checkLines(c.Request()); err != nil {
+			return err
+		}
+		return next(c)
+	}
+}
+
+func checkLines(r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return checkType(r.Header, ndjsonType)
+}

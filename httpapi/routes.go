@@ -1,0 +1,62 @@
+package httpapi
+
+import (
+	"slices"
+
+	"github.com/labstack/echo/v4"
+)
+
+// route registers the calls. The middleware of a call stands in the order in which it acts: admission first, then what
+// is cheap to check, and the body last, in the handler.
+//
+// Groups carry no middleware of their own: echo then registers a route for every other path below them, and a wrong
+// method there would be answered 404 instead of 405.
+func (s *Server) route() {
+	v1 := s.echo.Group("/v1")
+	s.routeTasks(v1.Group("/tasks"))
+	s.routeQueues(v1.Group("/queues"))
+	v1.POST("/batch", with(s.batch, params(), lines, s.batches.admit))
+	v1.GET("/cluster", with(s.cluster, s.single, params()))
+
+	s.echo.GET("/healthz", s.healthz)
+	s.echo.GET("/readyz", s.readyz)
+	s.echo.GET("/metrics", s.metricsPage())
+	s.echo.GET("/openapi.yaml", s.openAPI)
+}
+
+func (s *Server) routeTasks(tasks *echo.Group) {
+	id := named("id")
+	tasks.POST("", with(s.post, s.single, unconditional, params()))
+	tasks.GET("", with(s.list, s.single,
+		params("state", "queue", "prefix", "label", "due_before", "limit", "cursor", "include")))
+	tasks.PUT("/:id", with(s.put, s.single, params(), id))
+	tasks.GET("/:id", with(s.get, s.single, params("consistency"), consistency, id))
+	tasks.PATCH("/:id", with(s.patch, s.single, params(), id))
+	tasks.DELETE("/:id", with(s.cancel, s.single, params(), id))
+	tasks.POST("/:id/touch", with(s.touch, s.single, params(), id))
+	tasks.POST("/:id/fire", with(s.fire, s.single, params(), id))
+}
+
+func (s *Server) routeQueues(queues *echo.Group) {
+	queue, dead := named("queue"), params("prefix", "label", "due_before", "limit", "id")
+	queues.GET("", with(s.listQueues, s.single, params("prefix", "limit", "cursor")))
+	queues.PUT("/:queue", with(s.putQueue, s.single, params(), soundKey, queue))
+	queues.GET("/:queue", with(s.getQueue, s.single, params(), queue))
+	queues.PATCH("/:queue", with(s.patchQueue, s.single, params(), soundKey, queue))
+	queues.DELETE("/:queue", with(s.deleteQueue, s.single, params(), soundKey, queue))
+	queues.POST("/:queue/pause", with(s.pauseQueue, s.single, params(), soundKey, queue))
+	queues.POST("/:queue/resume", with(s.resumeQueue, s.single, params(), soundKey, queue))
+	queues.POST("/:queue/dead/replay", with(s.replayDead, s.single, dead, soundKey, queue))
+	queues.DELETE("/:queue/dead", with(s.dropDead, s.single, dead, soundKey, queue))
+	queues.POST("/:queue/settle", with(s.settle, s.single, params(), soundKey, queue))
+	queues.POST("/:queue/lease", with(s.lease, s.polls.admit, params(), soundKey, queue))
+	queues.POST("/:queue/stream", with(s.stream, s.streams.admit, params("credit", "lease"), soundKey, queue))
+}
+
+// with puts middleware around a handler, the first outermost. It does so once, where echo would for every call.
+func with(h echo.HandlerFunc, middleware ...echo.MiddlewareFunc) echo.HandlerFunc {
+	for _, m := range slices.Backward(middleware) {
+		h = m(h)
+	}
+	return h
+}
