@@ -27,7 +27,7 @@ func FuzzReplicas(f *testing.F) {
 func addRandom(f *testing.F) {
 	source := rand.NewChaCha8([32]byte{})
 	for range 8 {
-		seed := make([]byte, 32<<10)
+		seed := make([]byte, 16<<10)
 		_, _ = source.Read(seed) // never fails
 		f.Add(seed)
 	}
