@@ -13,7 +13,7 @@ import (
 // backend adapts a node of the cluster to the interface of the HTTP API. Neither package knows the other.
 type backend struct{ *cluster.Node }
 
-// List reads through the leaders: a list sees what was acknowledged before it.
+// List reads through the leaders, so that a list shows all tasks acknowledged before it.
 func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
 	return b.Node.List(ctx, q, false)
 }
@@ -42,12 +42,12 @@ func shardView(s cluster.ShardView) httpapi.ShardView {
 		view.Slots = []httpapi.SlotRange{{First: s.FirstSlot, End: s.EndSlot}}
 	}
 	for _, r := range s.Replicas {
-		told := httpapi.ReplicaView{
+		replica := httpapi.ReplicaView{
 			Node: r.Node, State: r.State, Applied: r.Applied, Commands: r.Commands, Diverged: r.Diverged}
 		if r.Applied > 0 {
-			told.Hash = fmt.Sprintf("%016x", r.Hash)
+			replica.Hash = fmt.Sprintf("%016x", r.Hash)
 		}
-		view.Replicas = append(view.Replicas, told)
+		view.Replicas = append(view.Replicas, replica)
 	}
 	return view
 }

@@ -6,7 +6,7 @@
 //	metrics         one registry for the process, one for the cluster
 //	profiles        if Config.ProfileAddr is set
 //	receivers       webhooks and message brokers
-//	HTTP listener   bound before the data is opened: its port is told to the other nodes
+//	HTTP listener   bound before the data is opened: the other nodes learn its port
 //	room            waits while the disk is too full, and answers callers with the reason
 //	cluster         opens the data and joins the other nodes
 //	PID file

@@ -40,7 +40,7 @@ func (n *Node) startProfiles(context.Context) error {
 }
 
 // listen binds the HTTP port before the data is opened: a node whose port is taken must not have joined a cluster, and
-// the other nodes are told the bound port.
+// the other nodes learn the bound port.
 func (n *Node) listen(context.Context) error {
 	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
 	if err != nil {
@@ -100,7 +100,8 @@ func (n *Node) startHTTP(context.Context) error {
 	return nil
 }
 
-// unlessBarred answers every call with the reason as long as the node takes no part in its cluster: its data may be old.
+// unlessBarred answers every call with the reason as long as the node takes no part in its cluster, since its data may
+// be old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -194,7 +194,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 	}
 }
 
-// A start that fails stops what it has started: the port is free again.
+// A start that fails stops the parts it has started: the port is free again.
 func TestFailedStartStops(t *testing.T) {
 	cfg := testConfig(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

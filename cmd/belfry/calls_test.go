@@ -145,7 +145,7 @@ func TestJSONIsAValueALine(t *testing.T) {
 		}
 		checkLines(t, tt.args, out, tt.lines)
 	}
-	for args, lines := range map[string]int{"plan": 1, "plan --costs": len(capacity.Measured())} {
+	for args, lines := range map[string]int{"plan": 1, "plan --costs": len(capacity.Costs{})} {
 		out, _ := belfry(t, append(strings.Fields(args), "--json")...)
 		checkLines(t, args, out, lines)
 	}

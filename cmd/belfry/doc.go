@@ -1,5 +1,5 @@
-// Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them when they are due,
-// also when machines die meanwhile.
+// Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them when they are
+// due, also when machines die meanwhile.
 //
 //	serve, local, demo, listen         run a node, a cluster on this machine, a demonstration, a receiver
 //	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
@@ -20,13 +20,13 @@
 //	task get --timeout     none                      timeout: 5s
 //
 // A variable is BELFRY_<COMMAND>_<FLAG>: it belongs to one command. Commands that call a cluster take only its address
-// from the environment. The nearest value wins: flag, environment, file, default. A key that the command does not know is
-// an error that names it, so that a misspelt one is noticed.
+// from the environment. The nearest value wins: flag, environment, file, default. A key that the command does not know
+// is an error that names it.
 //
 // # Output
 //
-// Client commands, plan and verify print text for people, or with --json one JSON value a line: one line for one thing, a
-// line each for several.
+// Client commands, plan and verify print text for people, or with --json one JSON value a line: one line for a single
+// result, a line each for several.
 //
 // # Exit codes
 //

@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// explain is the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds a
-// remedy.
+// explain returns the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds
+// a remedy.
 func explain(cmd *cobra.Command, err error) string {
 	var refusal *client.Error
 	var op *net.OpError
@@ -28,7 +28,7 @@ func explain(cmd *cobra.Command, err error) string {
 		strings.Join(addrs, ", "), cause(op))
 }
 
-// cause is why a connection could not be made, without the steps that led there.
+// cause returns the reason why a connection could not be made, without the steps that led there.
 func cause(op *net.OpError) error {
 	var call *os.SyscallError
 	var name *net.DNSError

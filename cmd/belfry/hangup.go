@@ -18,8 +18,8 @@ func untilHangup(parent context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(parent, syscall.SIGHUP)
 }
 
-// ignoreHangups logs each SIGHUP and does nothing else about it, until it is stopped. A node serves others than the one
-// whose terminal was closed, and has no settings that it reads again.
+// ignoreHangups logs each SIGHUP, and has it do nothing else, until stop is called. A node outlives the terminal that
+// started it, and has no settings that it reads again.
 func ignoreHangups(log *slog.Logger) (stop func()) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return func() {}

@@ -56,7 +56,8 @@ func (f *listFlags) addFilterFlags(flags *pflag.FlagSet, limit int, limitUsage s
 	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
 	flags.StringArrayVarP(&f.labels, "label", "l", nil,
 		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
-	flags.StringVar(&f.dueBefore, "due-before", "", "only those due before this `time`: an instant, or a duration from now")
+	flags.StringVar(&f.dueBefore, "due-before", "",
+		"only those due before this `time`: an instant, or a duration from now")
 	flags.IntVarP(&f.limit, "limit", "n", limit, limitUsage)
 }
 
@@ -84,8 +85,8 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	return filter, err
 }
 
-// runList prints tasks as it reads them, since a list may be longer than memory. Without any it prints the text of nothing
-// to the standard error.
+// runList prints tasks as it reads them, since a list may be longer than memory. Without any it prints the text of
+// nothing to the standard error.
 func runList(
 	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool, nothing string,
 ) error {

@@ -22,7 +22,8 @@ func newListen() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&cfg.Addr, "addr", "a", "127.0.0.1:9000", "`address` to listen at; :9000 is port 9000 of every interface")
+	flags.StringVarP(&cfg.Addr, "addr", "a", "127.0.0.1:9000",
+		"`address` to listen at; :9000 is port 9000 of every interface")
 	flags.IntVar(&cfg.Fail, "fail", 0, "answer this many attempts of each task with 500, from the first on")
 	flags.BoolVar(&cfg.Hang, "hang", false, "never answer: the attempts that --fail counts, or all")
 	flags.BoolVar(&cfg.Reset, "reset", false, "reset the connection: of the attempts that --fail counts, or of all")

@@ -41,7 +41,8 @@ func (f *planFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.tasks, "tasks", "1M", "`number` of tasks pending at once")
 	flags.StringVar(&f.rate, "rate", "1k", "`number` of schedules a second")
-	flags.StringVar(&f.fires, "fires", "", "`number` of fires a second; the rest is cancelled (default: as many as --rate)")
+	flags.StringVar(&f.fires, "fires", "",
+		"`number` of fires a second; the rest is cancelled (default: as many as --rate)")
 	flags.StringVar(&f.payload, "payload", "200", "`size` of a payload")
 	flags.StringVar(&f.id, "id", "24", "`size` of an id")
 	flags.Float64Var(&f.load.Webhooks, "webhooks", f.load.Webhooks,

@@ -11,7 +11,7 @@ import (
 const secretBytes = 32
 
 // generateSecret makes a signing secret and writes it into a new file that only its owner can read. The file is on disk
-// before the queue has the secret: one that nobody else knows would leave the receiver unable to check anything.
+// before the queue has the secret: a receiver without the file could check no signature.
 func generateSecret(path string) (secret string, err error) {
 	var key [secretBytes]byte
 	_, _ = rand.Read(key[:]) // never fails: crypto/rand ends the process instead

@@ -63,19 +63,21 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DataDir, "data", c.DataDir, "`folder` of the node's log, tasks and identity")
 	flags.StringVar(&c.Name, "name", c.Name, "`label` for people (default: the host's name)")
 	flags.StringVar(&c.HTTPAddr, "http", c.HTTPAddr, "`address` at which callers are served")
-	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP, "`address` that callers are given (default: --http)")
-	flags.StringSliceVar(&c.AllowHosts, "allow-host", nil, "further host `name` under which callers reach the API, such as "+
-		"a load balancer's; localhost, IP addresses and the names in --http and --advertise-http are always allowed; "+
-		"repeatable")
+	flags.StringVar(&c.AdvertiseHTTP, "advertise-http", c.AdvertiseHTTP,
+		"`address` that callers are given (default: --http)")
+	flags.StringSliceVar(&c.AllowHosts, "allow-host", nil, "further host `name` under which callers reach the API, such "+
+		"as a load balancer's; localhost, IP addresses and the names in --http and --advertise-http are always "+
+		"allowed; repeatable")
 	flags.StringSliceVar(&c.AllowOrigins, "allow-origin", nil,
 		"`origin` whose web pages may call the API, such as https://app.example; repeatable")
 	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
-	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer, "`address` that other nodes dial (default: --peer)")
+	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer,
+		"`address` that other nodes dial (default: --peer)")
 	f.keys.addFlags(flags)
 	flags.StringSliceVar(&c.Join, "join", nil, "peer `addresses` of other nodes")
 	flags.IntVar(&c.BootstrapExpect, "bootstrap-expect", 0, "number of nodes that form a new cluster: 1, 3 or 5")
-	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node that "+
-		"forms it, or one for every two of this node's processors if that is less)")
+	flags.IntVar(&c.Shards, "shards", 0, "shards of a new cluster; none can be added later (default: 4 for each node "+
+		"that forms it, or one for every two of this node's processors if that is less)")
 	flags.StringVar(&c.LogStore, "log-store", c.LogStore, "`kind` of store for the log: wal or boltdb")
 	flags.StringVar(&c.Timing, "timing", c.Timing, "`pace` at which a silent leader is replaced: fast, lan or wan")
 	flags.StringSliceVar(&f.webhookCIDRs, "allow-webhook-cidr", nil,
@@ -86,11 +88,12 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"`network` of brokers to publish to without credentials; repeatable")
 	flags.Var(newSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
 		"`duration`; a node whose clock is further from the others' leads nothing")
-	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards that "+
-		"no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or 5% if that "+
-		"is less)")
-	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or 0 "+
-		"for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the machine's)")
+	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards "+
+		"that no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or "+
+		"5% if that is less)")
+	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
+		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
+		"machine's)")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
 		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "lowest `level` in the log: debug, info, warn or error")

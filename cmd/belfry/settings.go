@@ -48,7 +48,7 @@ func isCall(cmd *cobra.Command) bool {
 const addrVariable = "BELFRY_ADDR"
 
 // variable returns the name of the environment variable that sets a flag; it is empty if none does. A variable belongs
-// to one command, so that what is meant for a node cannot steer a demo. Commands that call a cluster take only its
+// to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only its
 // address from the environment: what they change stands on the command line.
 func variable(cmd *cobra.Command, f *pflag.Flag) string {
 	switch {

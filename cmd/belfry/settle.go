@@ -37,7 +37,8 @@ func newLeaseSettle() *cobra.Command {
 	flags.StringSliceVar(&f.nack, "nack", nil, "`receipts` of tasks that failed")
 	flags.StringSliceVar(&f.extend, "extend", nil, "`receipts` of leases to extend, by --lease")
 	flags.StringSliceVar(&f.release, "release", nil, "`receipts` of tasks to give back; the attempt is not counted")
-	flags.StringVarP(&f.delay, "delay", "d", "", "`duration` until those of --nack are tried again (default: the backoff decides)")
+	flags.StringVarP(&f.delay, "delay", "d", "",
+		"`duration` until those of --nack are tried again (default: the backoff decides)")
 	flags.StringVar(&f.reason, "reason", "", "`text` that says why those of --nack failed")
 	flags.StringVar(&f.lease, "lease", "30s", "`duration` from now after which leases of --extend end")
 	return cmd

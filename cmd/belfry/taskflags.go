@@ -30,9 +30,11 @@ type taskFlags struct {
 
 func (f *taskFlags) addFlags(flags *pflag.FlagSet) {
 	f.addPatchable(flags)
-	flags.StringVar(&f.jitter, "jitter", "", "spread many tasks: due later by up to this `duration`, by a part that the id decides")
+	flags.StringVar(&f.jitter, "jitter", "",
+		"spread many tasks: due later by up to this `duration`, by a part that the id decides")
 	flags.StringVarP(&f.queue, "queue", "q", "", "`queue` whose policy applies (default \"default\")")
-	flags.StringVar(&f.expires, "expires-after", "", "give up if no attempt has begun this `duration` after the task was due")
+	flags.StringVar(&f.expires, "expires-after", "",
+		"give up if no attempt has begun this `duration` after the task was due")
 }
 
 // patchable are the names of the flags that addPatchable adds.
@@ -58,9 +60,11 @@ func (f *taskFlags) addPatchable(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.payload, "payload", "p", "", "`text` to deliver; JSON unless --content-type says otherwise")
 	flags.StringVarP(&f.payloadFile, "payload-file", "f", "", "deliver this `file`; - is the standard input")
 	flags.StringVar(&f.contentType, "content-type", "", "media `type` of the payload (default application/json)")
-	flags.StringVarP(&f.url, "url", "u", "", "deliver to this `url` (default: the queue's target; without one, consumers pull)")
+	flags.StringVarP(&f.url, "url", "u", "",
+		"deliver to this `url` (default: the queue's target; without one, consumers pull)")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, headerUsage)
-	flags.StringArrayVarP(&f.labels, "label", "l", nil, "`label` of the task, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil,
+		"`label` of the task, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", attemptTimeoutUsage)
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, maxAttemptsUsage)
 	flags.StringVar(&f.minBackoff, "min-backoff", "", minBackoffUsage)

@@ -38,8 +38,8 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		didYouMean("", commandsLike(cmd, args[0])), cmd.CommandPath())}
 }
 
-// commandsLike returns the commands that a word may have meant, as their paths from cmd: the verbs of that name below the
-// nouns, else the commands of cmd that are spelt alike, else the verbs that are.
+// commandsLike returns the commands that a word may have meant, as their paths from cmd: the verbs of that name below
+// the nouns, else the commands of cmd that are spelt alike, else the verbs that are.
 func commandsLike(cmd *cobra.Command, word string) []string {
 	if named := verbsLike(cmd, word, func(verb string) bool { return verb == word }); len(named) > 0 {
 		return named

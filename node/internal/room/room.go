@@ -3,15 +3,13 @@
 // Without room the node would end at its first write, and its supervisor would start it again and again. Instead it
 // waits, and its port answers every call with the reason:
 //
-//	         room to start?               disk full?
-//	Await ───────────────────▶ Open ─────────────────────▶ opened
-//	  │ no: look each second     │ yes: try again when more is free,
-//	  └──────────────────────    │ and every ten seconds
-//	                             └────────────────────────
+//	Await   until the disk has room to write the log for a while: looks every second
+//	Open    calls its function again while that fails with a full disk: when more is free, and every ten seconds
 package room
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -58,10 +56,13 @@ func (g *Gate) Await(ctx context.Context) error {
 	if err != nil || g.cfg.Reserve.Starts(space) {
 		return nil
 	}
-	return g.wait(ctx, &wait{dir: g.cfg.Dir, space: space, enough: g.cfg.Reserve.Starts, condition: func(s disk.Space) string {
-		return fmt.Sprintf("the node opens its data when there are %s (half of --min-free-disk, and at least %s)",
-			size.Format(g.cfg.Reserve.ToStart(s.Total)), size.Format(disk.None().ToStart(s.Total)))
-	}})
+	return g.wait(ctx, &wait{
+		dir: g.cfg.Dir, space: space, enough: g.cfg.Reserve.Starts,
+		condition: func(s disk.Space) string {
+			return fmt.Sprintf("the node opens its data when there are %s (half of --min-free-disk, and at least %s)",
+				size.Format(g.cfg.Reserve.ToStart(s.Total)), size.Format(disk.None().ToStart(s.Total)))
+		},
+	})
 }
 
 // Open calls open until it fails with anything but a full disk, and waits for room in between. It returns nil when the
@@ -169,7 +170,7 @@ func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 		if server.Shutdown(ctx) != nil {
 			_ = server.Close() // the calls that are cut off have changed nothing
 		}
-		if err := <-ended; err != http.ErrServerClosed {
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			return err
 		}
 		return l.SetDeadline(time.Time{})
