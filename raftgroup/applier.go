@@ -64,8 +64,8 @@ func (a *applier) Apply(l *raft.Log) any {
 	}
 	a.logBytes.Add(int64(len(l.Data)))
 	a.tail.add(len(l.Data))
-	if at := unixNano(l.AppendedAt); at != 0 {
-		a.appendedAt.Store(at)
+	if !l.AppendedAt.IsZero() {
+		a.appendedAt.Store(l.AppendedAt.UnixNano())
 	}
 	a.steps.Add(1)
 	return answer

@@ -2,7 +2,6 @@ package raftgroup
 
 import (
 	"io"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -34,12 +33,4 @@ type Snapshot interface {
 // EntryOf returns what a Machine sees of an entry.
 func EntryOf(l *raft.Log) Entry {
 	return Entry{Index: l.Index, Term: l.Term, Data: l.Data, Command: l.Type == raft.LogCommand}
-}
-
-// unixNano is 0 for the zero time.
-func unixNano(at time.Time) int64 {
-	if at.IsZero() {
-		return 0
-	}
-	return at.UnixNano()
 }

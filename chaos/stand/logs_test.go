@@ -35,7 +35,7 @@ func TestAlarms(t *testing.T) {
 		{"==================\nWARNING: DATA RACE\nRead at 0x\n", 0, "node-1: WARNING: DATA RACE\nRead at 0x", 0},
 		{"level=INFO panic: no\nhttp: panic serving 1.2.3.4: x\n", 0, "node-1: http: panic serving 1.2.3.4: x", 0},
 		{"level=ERROR msg=\"this node cannot go on\" err=\"the log contradicted the leader's snapshot and\"\n", 1, "", 1},
-		{"level=ERROR msg=\"the shard cannot go on\" err=\"the log contradicted the leader's snapshot\"\n", 1, "", 0},
+		{"level=ERROR msg=\"the group cannot go on\" err=\"the log contradicted the leader's snapshot\"\n", 1, "", 0},
 		{"panic: at last\n", 0, "node-1: panic: at last", 0},
 	} {
 		logs.Begin()
