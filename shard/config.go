@@ -67,6 +67,9 @@ type Config struct {
 	// SnapshotRoom tells whether the disk has room for a snapshot of that size; nil: it has.
 	SnapshotRoom func(bytes int64) bool
 
+	// inTouch reports whether a majority has answered this leader lately. Tests replace it.
+	inTouch func(group *raftgroup.Group, term uint64) bool
+
 	Logger     *slog.Logger          // default: none
 	Registerer prometheus.Registerer // default: none; the shard adds its label
 }
@@ -175,6 +178,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Policy = c.Policy.withDefaults()
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
+	}
+	if c.inTouch == nil {
+		c.inTouch = (*raftgroup.Group).InTouch
 	}
 	setDefault(&c.MaxPending, defaultMaxPending)
 	setDefault(&c.SnapshotLog, defaultSnapshotLog)

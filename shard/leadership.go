@@ -151,7 +151,7 @@ func (l *leadership) inTouch(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if s.inTouch(l.term.Load()) {
+	if s.cfg.inTouch(s.group, l.term.Load()) {
 		return true
 	}
 	if err := l.verifier.verify(ctx); err != nil {

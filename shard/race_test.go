@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup"
 )
 
 // TestCancelAgainstFire forces the race both ways: the log decides, and the answer is kept.
@@ -209,7 +210,10 @@ func TestTransferThatFails(t *testing.T) {
 // not start the attempt: its successor does.
 func TestWokenLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newReplicas(t, 3, nil).startAll()
+		var woken atomic.Pointer[raftgroup.Group]
+		c := newReplicas(t, 3, func(cfg *Config) {
+			cfg.inTouch = func(g *raftgroup.Group, term uint64) bool { return g != woken.Load() && g.InTouch(term) }
+		}).startAll()
 		defer c.close()
 		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		n.must(t, schedule("a", due))
@@ -218,8 +222,8 @@ func TestWokenLeader(t *testing.T) {
 			t.Fatalf("state %v: not granted ahead", got)
 		}
 		c.cut(n.cfg.NodeID)
-		synctest.Wait()                                // for the last answers
-		n.inTouch = func(uint64) bool { return false } // as if the last contact were long ago
+		synctest.Wait() // for the last answers
+		woken.Store(n.group)
 		c.leader(c.others(n.cfg.NodeID)...)
 		time.Sleep(10 * time.Second)
 		got := c.sink.of("a")

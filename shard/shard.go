@@ -21,7 +21,6 @@ type Shard struct {
 	applier   *applier
 	group     *raftgroup.Group
 	incumbent *incumbent
-	inTouch   func(term uint64) bool // see raftgroup.Group.InTouch
 	standing  *standing
 	lack      atomic.Pointer[error] // see SetRoom
 	clock     *clockGuard
@@ -75,7 +74,6 @@ func (s *Shard) open() error {
 		s.metrics.unregister()
 		return err
 	}
-	s.inTouch = s.group.InTouch
 	s.group.Lead(s.lead)
 	s.workers.Go(func() { s.snapshotter(s.ctx) })
 	s.workers.Go(func() { s.awaitCaughtUp(s.ctx) })
