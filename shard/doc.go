@@ -34,10 +34,11 @@
 // Grants not yet started are dropped: the next leader's Takeover grants them anew. Leases are the exception: they
 // belong to no leadership, so what was leased by then is still handed to its consumer at its instant. When the leader's
 // process died, some had been granted and not handed over. So each replica remembers the last few thousand leases
-// (fsm.Machine.LiveLeases) with the run of the node that they were for, each node remembers which came to it, and the next
-// leader asks (reclaim): what its node lives and did not get goes back to its lane, and that node does not take it any
-// more. Only what was on its way to consumers at the node that died runs out first: they may have it, and a lease that
-// a consumer has is never cut short. Windows, breakers and permits are forgotten: the next leader finds out for itself.
+// (fsm.Machine.LiveLeases) with the run of the node that they were for, each node remembers which came to it, and the
+// next leader asks (reclaim): what its node lives and did not get goes back to its lane, and that node does not take it
+// any more. Only what was on its way to consumers at the node that died runs out first: they may have it, and a lease
+// that a consumer has is never cut short. Windows, breakers and permits are forgotten: the next leader finds out for
+// itself.
 //
 // Attempts that run go on to their end, because the receiver may be acting on them already: cutting the connection
 // would not stop the repeat that Takeover causes, only make the first one unreadable. Should this node lead again when

@@ -34,7 +34,7 @@ func (i *incumbent) get() (*leadership, <-chan struct{}) {
 
 // lead runs one leadership until ctx ends, or until it ends itself.
 func (s *Shard) lead(ctx context.Context) {
-	l := newLeadership(s, ctx)
+	l := newLeadership(ctx, s)
 	s.incumbent.set(l)
 	l.start()
 	<-l.ctx.Done()

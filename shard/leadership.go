@@ -44,7 +44,7 @@ type leadership struct {
 	workers sync.WaitGroup
 }
 
-func newLeadership(s *Shard, ctx context.Context) *leadership {
+func newLeadership(ctx context.Context, s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
 	l.desk = newDesk(l)

@@ -14,8 +14,8 @@ const (
 	betweenLooks = 5 * time.Second
 )
 
-// reconcile runs for as long as this replica leads. It takes one step after the other until none is left, and then waits
-// for a change.
+// reconcile runs for as long as this replica leads. It takes one step after the other until none is left, and then
+// waits for a change.
 func (g *Group) reconcile(ctx context.Context) {
 	if err := g.group.Barrier(ctx); err != nil {
 		g.cfg.Logger.Debug("no longer leading the control group", "err", err)

@@ -65,7 +65,8 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 }
 
 // shallowCopy shares everything that the state refers to, fields unknown to this build included. A function that
-// changes a list of the copy, or an element, replaces it first: a change of one policy of thousands copies pointers only.
+// changes a list of the copy, or an element, replaces it first: a change of one policy of thousands copies pointers
+// only.
 func shallowCopy(state *clusterpb.ControlState) *clusterpb.ControlState {
 	next := &clusterpb.ControlState{}
 	from, to := state.ProtoReflect(), next.ProtoReflect()
