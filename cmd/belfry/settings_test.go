@@ -143,7 +143,7 @@ func TestVariables(t *testing.T) {
 
 // The address of a cluster in the environment reaches the calls, and --addr wins over it.
 func TestAddressFromTheEnvironment(t *testing.T) {
-	s, other := serveOne(t, 200, taskJSON), serveOne(t, 404, `{}`)
+	s, other := serveOne(t, 200, taskJSON), serveOne(t, 404, `{"type":"urn:belfry:problem:task-not-found"}`)
 	t.Setenv(addrVariable, s.url)
 	if out, code := belfry(t, "task", "get", "a"); code != 0 || s.uri != "/v1/tasks/a" {
 		t.Errorf("%d, asked for %s\n%s", code, s.uri, out)
