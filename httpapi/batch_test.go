@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
-	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -362,79 +361,6 @@ func TestTooManyBatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")
-}
-
-// The framer returns the same lines however the stream is cut into reads, up to the first line that is too long. It
-// never overwrites a line that it has returned.
-func TestFramer(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.IntRange(1, 9000).Draw(t, "limit")
-		lengths := rapid.OneOf(rapid.IntRange(0, 100), rapid.IntRange(0, limit), rapid.IntRange(0, 200_000))
-		var want []string
-		var stream []byte
-		long := false
-		for i := range rapid.IntRange(0, 20).Draw(t, "lines") {
-			line := strings.Repeat(string(rune('a'+i%26)), lengths.Draw(t, "length"))
-			stream = append(append(stream, line...), '\n')
-			if long = long || len(line) > limit; !long {
-				want = append(want, line)
-			}
-		}
-		handed, ended := frame(t, limit, stream)
-		var got []string
-		for _, line := range handed {
-			got = append(got, string(line))
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) || ended != long {
-			t.Fatalf("%d lines, want %d; a line that is too long: %v, want %v", len(got), len(want), ended, long)
-		}
-	})
-}
-
-// frame reads a stream in pieces, up to a line that is too long.
-func frame(t *rapid.T, limit int, stream []byte) (handed [][]byte, long bool) {
-	f := &framer{limit: limit}
-	for len(stream) > 0 {
-		n := copy(f.room(), stream[:min(len(stream), rapid.IntRange(1, 5000).Draw(t, "n"))])
-		f.filled(n)
-		stream = stream[n:]
-		for {
-			line, tooLong, ok := f.next()
-			if tooLong {
-				return handed, true
-			}
-			if !ok {
-				break
-			}
-			handed = append(handed, line)
-		}
-		if cap(f.block) > blockBytes+2*(limit+minRead) {
-			t.Fatalf("%d bytes held for lines of at most %d", cap(f.block), limit)
-		}
-	}
-	if len(f.rest()) != 0 {
-		t.Fatalf("%d bytes are left", len(f.rest()))
-	}
-	return handed, false
-}
-
-func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
-	memory := &budget{limit: 1 << 20}
-	o := newOutbox(4<<20, 10, memory)
-	data := make([]byte, 600<<10)
-	if !o.put(piece{data: &data}) || memory.taken.Load() != 0 { // alone, it is always taken
-		t.Fatal("the first piece")
-	}
-	if o.fits(len(data)+600<<10) || !o.fits(len(data)+100<<10) {
-		t.Error("what fits is not what the memory has")
-	}
-	if got, last := o.take(); got.data != &data || !last {
-		t.Error("the piece does not come out")
-	}
-	o.release()
-	if memory.taken.Load() != 0 {
-		t.Error("memory is never given back")
-	}
 }
 
 func TestBatchIdleEndsWithALineThatSaysSo(t *testing.T) {

@@ -5,13 +5,14 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/stream"
 )
 
 // commit carries out what has been parsed, one commit at a time.
 func (t *batch) commit(ctx context.Context) error {
 	var spare []line
 	for {
-		lines, ok := t.intake.take(spare)
+		lines, ok := t.intake.Take(spare)
 		if !ok {
 			break
 		}
@@ -21,16 +22,16 @@ func (t *batch) commit(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.outbox.put(piece{data: t.answersTo(lines, replies)}) {
-			return errCut
+		if !t.outbox.Put(stream.Piece{Data: t.answersTo(lines, replies)}) {
+			return stream.ErrCut
 		}
 		clear(lines) // lets go of the commands before the list is filled again
 		spare = lines
 	}
 	if ctx.Err() != nil {
-		return errCut
+		return stream.ErrCut
 	}
-	t.outbox.end()
+	t.outbox.End()
 	return nil
 }
 

@@ -74,7 +74,7 @@ type body struct {
 
 func (b *body) release() {
 	if b.held > 0 {
-		b.memory.give(b.held)
+		b.memory.Give(b.held)
 	}
 }
 
@@ -143,7 +143,7 @@ func (s *Server) fill(c echo.Context, b *body) error {
 func (b *body) grow() error {
 	size := min(2*cap(b.data), b.limit+1)
 	if size > freeBody {
-		if !b.memory.take(size - b.held) {
+		if !b.memory.Take(size - b.held) {
 			return &problem{kind: overloaded, detail: "other bodies take all the memory for them", retryAfter: 1}
 		}
 		b.held = size

@@ -8,7 +8,7 @@ type budget struct {
 	taken atomic.Int64 // 0 <= taken <= limit, but for the moment of a refused take
 }
 
-func (b *budget) take(n int) bool {
+func (b *budget) Take(n int) bool {
 	if b.taken.Add(int64(n)) > b.limit {
 		b.taken.Add(-int64(n))
 		return false
@@ -16,4 +16,4 @@ func (b *budget) take(n int) bool {
 	return true
 }
 
-func (b *budget) give(n int) { b.taken.Add(-int64(n)) }
+func (b *budget) Give(n int) { b.taken.Add(-int64(n)) }

@@ -52,7 +52,7 @@ func (s *Server) lease(c echo.Context) error {
 	if !ok {
 		return &problem{kind: overloaded, detail: "other answers take all the memory for them", retryAfter: 1}
 	}
-	defer s.memory.give(held)
+	defer s.memory.Give(held)
 	s.metrics.leased.Add(float64(len(tasks)))
 	s.writeLeased(c.Response(), tasks)
 	return nil
@@ -67,7 +67,7 @@ func (s *Server) hold(tasks []*fsmpb.Task) (held int, ok bool) {
 	if held <= freeBody {
 		return 0, true
 	}
-	if !s.memory.take(held) {
+	if !s.memory.Take(held) {
 		s.giveBack(tasks)
 		return 0, false
 	}

@@ -1,29 +1,33 @@
-package httpapi
+package stream
 
 import "sync"
 
-// intake holds the lines that were parsed and wait for the commit under way to end. Whatever is there then is the
+// Intake holds the lines that were parsed and wait for the commit under way to end. Whatever is there then is the
 // next commit, so commits grow with the load by themselves.
-type intake[T any] struct {
+type Intake[T any] struct {
 	maxLines, maxBytes int
 
 	mu    sync.Mutex
 	moved sync.Cond // on mu; something below changed
 	lines []T
-	bytes int    // of lines; put waits while it or len(lines) has reached its maximum
-	full  func() // called once, when put would wait for room; nil: nobody cares
+	bytes int    // of lines; Put waits while it or len(lines) has reached its maximum
+	full  func() // called once, when Put would wait for room; nil: not at all
 	ended bool   // no more lines come
 	cut   bool   // nobody waits any longer
 }
 
-func newIntake[T any](maxLines, maxBytes int) *intake[T] {
-	in := &intake[T]{maxLines: maxLines, maxBytes: maxBytes}
+// NewIntake makes an intake that holds lines up to either bound.
+func NewIntake[T any](maxLines, maxBytes int) *Intake[T] {
+	in := &Intake[T]{maxLines: maxLines, maxBytes: maxBytes}
 	in.moved.L = &in.mu
 	return in
 }
 
-// put adds a line that came in size bytes, once there is room. It is false if the stream was cut.
-func (in *intake[T]) put(l T, size int) bool {
+// OnFull has full called once, when Put would wait for room.
+func (in *Intake[T]) OnFull(full func()) { in.full = full }
+
+// Put adds a line that came in size bytes, once there is room. It is false if the stream was cut.
+func (in *Intake[T]) Put(l T, size int) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && (len(in.lines) >= in.maxLines || in.bytes >= in.maxBytes) {
@@ -47,8 +51,8 @@ func (in *intake[T]) put(l T, size int) bool {
 	return true
 }
 
-// take waits for lines and takes them all, in the place of spare. It is false after the last ones.
-func (in *intake[T]) take(spare []T) ([]T, bool) {
+// Take waits for lines and takes them all, in the place of spare. It is false after the last ones.
+func (in *Intake[T]) Take(spare []T) ([]T, bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for !in.cut && !in.ended && len(in.lines) == 0 {
@@ -63,16 +67,16 @@ func (in *intake[T]) take(spare []T) ([]T, bool) {
 	return lines, true
 }
 
-// end says that no more lines come.
-func (in *intake[T]) end() {
+// End says that no more lines come.
+func (in *Intake[T]) End() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.ended = true
 	in.moved.Broadcast()
 }
 
-// abandon wakes and sends away everyone who waits.
-func (in *intake[T]) abandon() {
+// Abandon wakes and sends away everyone who waits.
+func (in *Intake[T]) Abandon() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.cut = true

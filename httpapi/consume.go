@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/stream"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -21,12 +22,13 @@ import (
 // Its steps run beside each other; those that put lines into the outbox are its producers, and the last of them to
 // end ends the outbox.
 type consumer struct {
-	*duplex
+	*stream.Conn
+	s         *Server
 	queue     string
 	lease     time.Duration
 	credit    *credit
-	intake    *intake[consumerLine]
-	outbox    *outbox
+	intake    *stream.Intake[consumerLine]
+	outbox    *stream.Outbox
 	producers atomic.Int32
 
 	leasing context.Context // ends when no more tasks are to be asked for
@@ -40,31 +42,30 @@ func (s *Server) stream(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	defer t.outbox.release()
+	defer t.outbox.Release()
 	defer t.stop()
 	s.metrics.waiting.Inc()
 	defer s.metrics.waiting.Dec()
-	t.open(c)
-	t.sendHead()
+	t.SendHead()
 	if err := t.serve(c.Request().Context()); err != nil {
 		s.logCut(err)
-		s.giveBack(t.outbox.unwritten())
+		s.giveBack(t.outbox.Unwritten())
 		panic(http.ErrAbortHandler) // this was not the end that the consumer may take for one
 	}
 	return nil
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{queue: c.Param("queue"), lease: task.DefaultLease}
+	t := &consumer{s: s, queue: c.Param("queue"), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
 	if err := checkLines(c.Request()); err != nil {
 		return nil, err
 	}
-	t.duplex = s.newDuplex(c)
-	t.intake = newIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
-	t.outbox = newOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, &s.memory)
+	t.Conn = s.openLines(c, nil)
+	t.intake = stream.NewIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
+	t.outbox = stream.NewOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, &s.memory)
 	t.leasing, t.stop = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -90,9 +91,9 @@ func (t *consumer) takeQuery(query url.Values) error {
 // written, and settles answered.
 func (t *consumer) serve(request context.Context) error {
 	t.producers.Store(2) // leaseTasks and settle
-	return t.run(request, func() { t.stop(); t.intake.abandon(); t.outbox.abandon() },
+	return t.Run(request, func() { t.stop(); t.intake.Abandon(); t.outbox.Abandon() },
 		t.leaseTasks, t.beat, t.watch, t.readLines, t.settle,
-		func(context.Context) error { return t.answer(t.outbox) })
+		func(context.Context) error { return t.Answer(t.outbox) })
 }
 
 // watch ends the stream in order when the server closes. A read that is woken here is no sign of the consumer's
@@ -104,14 +105,14 @@ func (t *consumer) watch(context.Context) error {
 	case <-t.s.closing.Done():
 	}
 	t.stop()
-	t.stopReading()
+	t.StopReading()
 	return nil
 }
 
 // produced ends one producer.
 func (t *consumer) produced() {
 	if t.producers.Add(-1) == 0 {
-		t.outbox.end()
+		t.outbox.End()
 	}
 }
 
@@ -155,10 +156,10 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 	if !ok || len(tasks) == 0 {
 		return false, nil
 	}
-	defer t.s.memory.give(held)
+	defer t.s.memory.Give(held)
 	t.credit.spend(len(tasks))
 	if !t.deliver(tasks) {
-		return false, errCut
+		return false, stream.ErrCut
 	}
 	return true, nil
 }
@@ -175,7 +176,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 			n++
 		}
 		*buffer = b
-		if !t.outbox.put(piece{data: buffer, tasks: tasks[:n:n]}) {
+		if !t.outbox.Put(stream.Piece{Data: buffer, Tasks: tasks[:n:n]}) {
 			t.s.giveBack(tasks)
 			return false
 		}
@@ -189,7 +190,7 @@ func (t *consumer) beat(context.Context) error {
 	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
 		buffer := t.s.buffers.get()
 		*buffer = append(contract.AppendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
-		if !t.outbox.putIfEmpty(piece{data: buffer}) {
+		if !t.outbox.PutIfEmpty(stream.Piece{Data: buffer}) {
 			t.s.buffers.put(buffer)
 		}
 	}
@@ -205,17 +206,17 @@ type consumerLine struct {
 // readLines takes in credit at once and settlements in order, until the consumer ends, the server closes, or a line is
 // too long, which is answered.
 func (t *consumer) readLines(context.Context) error {
-	err := t.lines(0, t.parseLine)
+	err := t.Lines(0, t.parseLine)
 	switch {
-	case errors.Is(err, errLong):
-		if !t.intake.put(consumerLine{refused: t.s.lineTooLong()}, 0) {
-			return errCut
+	case errors.Is(err, stream.ErrLong):
+		if !t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0) {
+			return stream.ErrCut
 		}
-	case err != nil && !errors.Is(err, errIdle): // errIdle: woken by close
+	case err != nil && !errors.Is(err, stream.ErrIdle): // stream.ErrIdle: woken by close
 		return err
 	}
 	t.stop()
-	t.intake.end()
+	t.intake.End()
 	return nil
 }
 
@@ -225,12 +226,12 @@ func (t *consumer) parseLine(data []byte) bool {
 		err = t.credit.add(v.credit)
 	}
 	if err != nil {
-		return t.intake.put(consumerLine{refused: problemOf(err)}, len(data))
+		return t.intake.Put(consumerLine{refused: problemOf(err)}, len(data))
 	}
 	if v.receipts == 0 {
 		return true
 	}
-	return t.intake.put(consumerLine{asked: v.all()}, len(data))
+	return t.intake.Put(consumerLine{asked: v.all()}, len(data))
 }
 
 func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
@@ -243,7 +244,7 @@ func parseConsumerLine(data []byte, queue string) (*verdicts, error) {
 func (t *consumer) settle(ctx context.Context) error {
 	var spare []consumerLine
 	for {
-		lines, ok := t.intake.take(spare)
+		lines, ok := t.intake.Take(spare)
 		if !ok {
 			break
 		}
@@ -255,14 +256,14 @@ func (t *consumer) settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !t.outbox.put(piece{data: t.answersTo(lines, replies)}) {
-			return errCut
+		if !t.outbox.Put(stream.Piece{Data: t.answersTo(lines, replies)}) {
+			return stream.ErrCut
 		}
 		clear(lines)
 		spare = lines
 	}
 	if ctx.Err() != nil {
-		return errCut
+		return stream.ErrCut
 	}
 	t.produced()
 	return nil

@@ -1,0 +1,289 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/belfryhq/belfry/internal/contract"
+)
+
+// Config is what a Conn needs.
+type Config struct {
+	LineBytes int           // the longest line that is read, without its end
+	Stall     time.Duration // how long the client may take no answer
+	Arrived   func()        // called when bytes have come, before their lines are handed over; nil: not at all
+	Recycle   func(*[]byte) // takes back the data of a piece that was written
+	Control   func(error)   // takes the errors of calls that set deadlines, flush, and the like
+}
+
+// Conn is a connection on which lines go both ways at once. Steps of its user read, work and write beside each other,
+// and end together.
+type Conn struct {
+	cfg    Config
+	body   io.Reader
+	length int64 // of the body; -1: not known
+	out    *echo.Response
+	conn   *http.ResponseController
+	idleAt atomic.Int64 // when the read under way gives up, in Unix nanoseconds
+	unread bool         // the client may still be sending after the last read
+
+	head   sync.Mutex // held while the answer's head is written
+	headed bool
+}
+
+// Step is a part of the work on a connection. Its error ends all of it, as does the context.
+type Step func(context.Context) error
+
+// New makes a connection of a call. The call's handler may set headers until the first step.
+func New(c echo.Context, cfg Config) *Conn {
+	d := &Conn{
+		cfg: cfg, body: c.Request().Body, length: c.Request().ContentLength,
+		out: c.Response(), conn: http.NewResponseController(c.Response().Writer),
+	}
+	d.idleAt.Store(math.MaxInt64)
+	d.cfg.Control(d.conn.EnableFullDuplex())
+	if c.Request().Header.Get("Expect") != "" {
+		d.out.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
+	}
+	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{})) // the server's own is for single calls
+	return d
+}
+
+// Small reports whether the body is known to fit a single block.
+func (d *Conn) Small() bool { return d.length >= 0 && d.length <= blockBytes }
+
+// SendHead sends the head of the answer, unless it is out, before any line is answered: a client may wait for it.
+func (d *Conn) SendHead() {
+	d.head.Lock()
+	defer d.head.Unlock()
+	if !d.headed {
+		d.headed = true
+		d.out.WriteHeader(http.StatusOK)
+		d.cfg.Control(d.conn.Flush())
+	}
+}
+
+// Run does all steps beside each other until each has ended.
+func (d *Conn) Run(request context.Context, abandon func(), steps ...Step) error {
+	return d.Perform(request, abandon, func(do func(Step)) {
+		var all sync.WaitGroup
+		for _, s := range steps {
+			all.Go(func() { do(s) })
+		}
+		all.Wait()
+	})
+}
+
+// Perform works through steps, each with do. The first error, or the client's leaving, ends the steps' context, calls
+// abandon, and wakes reads and writes wherever they wait.
+func (d *Conn) Perform(request context.Context, abandon func(), work func(do func(Step))) error {
+	ctx, cancel := context.WithCancelCause(context.WithoutCancel(request))
+	defer cancel(nil)
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		abandon()
+		past := time.Unix(1, 0)
+		d.cfg.Control(d.conn.SetReadDeadline(past))
+		d.cfg.Control(d.conn.SetWriteDeadline(past))
+	})
+	defer context.AfterFunc(request, func() {
+		// The server ends a request's context at any failed read, one for idleness too; but an idle client is still there.
+		if time.Now().UnixNano() < d.idleAt.Load() {
+			cancel(ErrClient)
+		}
+	})()
+	work(func(s Step) {
+		if err := guard(func() error { return s(ctx) }); err != nil {
+			cancel(err)
+		}
+	})
+	if stop() {
+		d.leaveUnread()
+		return nil
+	}
+	<-woken // nothing may touch the connection after the handler
+	return context.Cause(ctx)
+}
+
+// leaveUnread lets the HTTP server close the connection of a client that may still be sending. The server looks for the
+// body's end within 256 KiB. Only if it has seen that much does it wait a little for its answer to be read before it
+// closes, so it may look for a moment.
+func (d *Conn) leaveUnread() {
+	if d.unread {
+		d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
+	}
+}
+
+// quiet is how long the rest of a body is waited for.
+const quiet = 100 * time.Millisecond
+
+// guard turns a panic into an error: these goroutines are none that the HTTP server watches.
+func guard(step func() error) (err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			err = &PanicError{what: what, stack: debug.Stack()}
+		}
+	}()
+	return step()
+}
+
+// PanicError says that an invariant is broken in a step.
+type PanicError struct {
+	what  any
+	stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic in a stream: %v\n%s", e.what, e.stack) }
+
+// Why a step ends.
+var (
+	ErrCut    = errors.New("the stream was cut")        // its neighbour has ended with the real error
+	ErrClient = errors.New("the client is gone")        // wrapped by errors of the client or the network
+	ErrIdle   = errors.New("no line came for too long") // from Lines
+	ErrLong   = errors.New("a line is over the limit")  // from Lines
+)
+
+// Lines hands each line of the client to line, without its end, until the client ends. Blank lines are skipped. idle
+// bounds the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns false, and
+// ErrLong at a line over the limit, of which no more is read, since it may never end.
+func (d *Conn) Lines(idle time.Duration, line func(data []byte) bool) error {
+	f := newFramer(d.cfg.LineBytes, d.length)
+	d.awaitLine(idle)
+	for {
+		n, err := d.body.Read(f.room())
+		f.filled(n)
+		if d.cfg.Arrived != nil {
+			d.cfg.Arrived()
+		}
+		handed, cut := each(f, line)
+		if handed > 0 {
+			d.awaitLine(idle)
+		}
+		switch {
+		case errors.Is(cut, ErrLong):
+			d.idleAt.Store(0)
+			d.unread = true
+			return cut
+		case cut != nil:
+			return cut
+		}
+		switch {
+		case err == nil:
+		case err == io.EOF:
+			d.idleAt.Store(math.MaxInt64) // from now on the request's end is its client's leaving
+			if rest := f.rest(); !blank(rest) && !line(rest) {
+				return ErrCut
+			}
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return ErrIdle
+		default:
+			return fmt.Errorf("%w: read lines: %w", ErrClient, err)
+		}
+	}
+}
+
+// awaitLine gives the client this long for its next line, unless it is 0.
+func (d *Conn) awaitLine(idle time.Duration) {
+	if idle > 0 {
+		idleAt := time.Now().Add(idle)
+		d.idleAt.Store(idleAt.UnixNano())
+		d.cfg.Control(d.conn.SetReadDeadline(idleAt))
+	}
+}
+
+// StopReading wakes the read under way. That this fails is no sign of the client's leaving.
+func (d *Conn) StopReading() {
+	d.idleAt.Store(0)
+	d.cfg.Control(d.conn.SetReadDeadline(time.Unix(1, 0)))
+}
+
+// each hands over the whole lines that the framer has, and tells how many. Its error is ErrCut or ErrLong.
+func each(f *framer, line func(data []byte) bool) (handed int, err error) {
+	for {
+		data, tooLong, ok := f.next()
+		switch {
+		case tooLong:
+			return handed, ErrLong
+		case !ok:
+			return handed, nil
+		case blank(data):
+			continue
+		case !line(data):
+			return handed, ErrCut
+		}
+		handed++
+	}
+}
+
+func blank(data []byte) bool { return contract.NewReader(data).AtEnd() }
+
+// Answer writes the pieces of the outbox as fast as the client takes them.
+func (d *Conn) Answer(o *Outbox) error {
+	for {
+		p, last := o.take()
+		if p.Data == nil {
+			return nil
+		}
+		if err := d.write(*p.Data, last || p.Tasks != nil); err != nil {
+			return err
+		}
+		d.cfg.Recycle(p.Data)
+	}
+}
+
+func (d *Conn) write(data []byte, flush bool) error {
+	d.cfg.Control(d.conn.SetWriteDeadline(time.Now().Add(d.cfg.Stall)))
+	if _, err := d.out.Write(data); err != nil {
+		return fmt.Errorf("%w: write answers: %w", ErrClient, err)
+	}
+	if flush {
+		if err := d.conn.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return fmt.Errorf("%w: write answers: %w", ErrClient, err)
+		}
+	}
+	// A deadline that passes between two writes would end an HTTP/2 stream.
+	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{}))
+	return nil
+}
+
+// AnswerWhole writes the only piece of the outbox, and before it, if the head is not out yet, how long it is.
+func (d *Conn) AnswerWhole(o *Outbox) error {
+	p, _ := o.take()
+	if p.Data == nil { // there was no line
+		d.SendHead()
+		return nil
+	}
+	d.head.Lock()
+	defer d.head.Unlock()
+	if !d.headed {
+		d.headed = true
+		d.out.Header().Set("Content-Length", strconv.Itoa(len(*p.Data)))
+		d.out.WriteHeader(http.StatusOK)
+	}
+	if err := d.write(*p.Data, true); err != nil {
+		return err
+	}
+	d.cfg.Recycle(p.Data)
+	return nil
+}
+
+// Close ends the use of the connection: the head is sent no more. Nothing may touch it after the handler.
+func (d *Conn) Close() {
+	d.head.Lock()
+	defer d.head.Unlock()
+	d.headed = true
+}
