@@ -5,6 +5,27 @@
 // it and how a command commits is the business of whatever implements Backend; no request is answered here from
 // anything but what Backend says.
 //
+//	contract      what the JSON is                 httpapi/stream   lines both ways on one connection
+//	routes.go     which call has which middleware  httpapi/origin   which web pages and hosts may call
+//	middleware.go, admission.go, body.go           what calls share
+//	tasks, queues, list, dead, lease, settle       handlers of single calls
+//	batch, consume                                 handlers of lines
+//	parse*, order, key, condition, secret          requests → commands
+//	answer, problem                                results → answers
+//
+// # echo
+//
+// Routes are groups of echo, with middleware; its error handler words every refusal, and its Binder reads bodies. These
+// of its parts are not used:
+//   - Middleware of groups: echo then registers a route for every other path below the group, and a wrong method is
+//     answered 404 and not 405.
+//   - BodyLimit: its refusal names no limit, and the client that is still sending does not see it.
+//   - Recover: the package around it needs one more module, for a rate limiter.
+//   - RequestID: answers have no such header. Lines of the log about a call have the caller's id for it.
+//   - Routes for HEAD: they would stand in every Allow. A HEAD is routed as a GET.
+//   - Binding by tags: encoding/json is not strict enough.
+//   - Its names in paths: the router leaves them encoded, which a middleware (named) mends.
+//
 // # Parsing
 //
 // Requests are read by package contract, which refuses all that the contract does not name and keeps a payload byte for

@@ -56,34 +56,6 @@ func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// single admits a call that is over soon: it bounds how many are at work at once.
-func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		defer s.inFlight.Add(-1)
-		if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
-			return tooMany("calls", s.cfg.MaxInFlight)
-		}
-		return next(c)
-	}
-}
-
-func tooMany(what string, limit int) error {
-	return &problem{kind: overloaded, detail: "too many " + what + " are under way on this node",
-		limit: fmt.Sprint(limit), retryAfter: 1}
-}
-
-// admit gives a call that lasts one of the places.
-func (p *places) admit(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		leave, err := p.take(c.Request().RemoteAddr)
-		if err != nil {
-			return err
-		}
-		defer leave()
-		return next(c)
-	}
-}
-
 // params refuses every parameter of the query that the call does not know, or that is given twice. Those of which there
 // may be several must differ.
 func params(known ...string) echo.MiddlewareFunc {

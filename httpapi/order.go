@@ -1,7 +1,12 @@
 package httpapi
 
 import (
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // order is one command under construction, with what it commonly points to in the same allocation.
@@ -63,3 +68,48 @@ func (o *order) timed() *plan {
 	}
 	return &o.schedule
 }
+
+// arrival is when a call came in, that a delay counts from.
+type arrival struct {
+	at   time.Time
+	sure bool // the node knows the time
+}
+
+// check refuses to count from a time that may be wrong by anything: such a task could be due at once.
+func (a arrival) check() error {
+	if a.sure {
+		return nil
+	}
+	return &problem{kind: notReady, detail: "this node's clock has not been compared with the others' yet: it cannot " +
+		"count from now", committed: "no", retryAfter: 1}
+}
+
+// arrived is the arrival of a call that comes in now.
+func (s *Server) arrived() arrival {
+	now, sure := s.cfg.Now()
+	return arrival{now, sure}
+}
+
+// spread moves the instant back by a part of the jitter that only the task's name decides: tasks of one instant are
+// spread over the window, and a call that is repeated comes to the same instant. It is done before the call is
+// committed, so the log knows nothing of it.
+func (p *plan) spread(namespace, id string) {
+	if p.jitterMs > 0 {
+		p.msg.FireAtMs += int64(jitterHash(namespace, id) % uint64(p.jitterMs+1))
+	}
+}
+
+// jitterHash differs from the hash that shards go by: those of one slot shall not share an offset.
+func jitterHash(namespace, id string) uint64 {
+	if namespace == "" {
+		namespace = task.DefaultNamespace
+	}
+	var d xxhash.Digest
+	d.ResetWithSeed(jitterSeed)
+	_, _ = d.WriteString(namespace) // never fails
+	_, _ = d.Write([]byte{0})
+	_, _ = d.WriteString(id)
+	return d.Sum64()
+}
+
+const jitterSeed = 0x6a69747465720001 // "jitter", 1

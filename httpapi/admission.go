@@ -4,7 +4,38 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
+
+	"github.com/labstack/echo/v4"
 )
+
+// single admits a call that is over soon: it bounds how many are at work at once.
+func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		defer s.inFlight.Add(-1)
+		if s.inFlight.Add(1) > int64(s.cfg.MaxInFlight) {
+			return tooMany("calls", s.cfg.MaxInFlight)
+		}
+		return next(c)
+	}
+}
+
+func tooMany(what string, limit int) error {
+	return &problem{kind: overloaded, detail: "too many " + what + " are under way on this node",
+		limit: fmt.Sprint(limit), retryAfter: 1}
+}
+
+// admit gives a call that lasts one of the places.
+func (p *places) admit(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		leave, err := p.take(c.Request().RemoteAddr)
+		if err != nil {
+			return err
+		}
+		defer leave()
+		return next(c)
+	}
+}
 
 // places are held by calls that last. Their number is bounded, and callers of one address hold at most three quarters
 // of them, so that one address cannot lock all others out of a node.
@@ -63,3 +94,19 @@ func callerOf(remote string) netip.Prefix {
 	}
 	return netip.PrefixFrom(addr, bits).Masked()
 }
+
+// budget is an amount that many calls share. Whoever takes gives back.
+type budget struct {
+	limit int64
+	taken atomic.Int64 // 0 <= taken <= limit, but for the moment of a refused take
+}
+
+func (b *budget) Take(n int) bool {
+	if b.taken.Add(int64(n)) > b.limit {
+		b.taken.Add(-int64(n))
+		return false
+	}
+	return true
+}
+
+func (b *budget) Give(n int) { b.taken.Add(-int64(n)) }
