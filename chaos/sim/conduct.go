@@ -12,7 +12,7 @@ import (
 // conductor breaks things along a course, and sees to it that all is mended after each episode.
 type conductor struct {
 	world *World
-	load  *load
+	load  *driver
 
 	mu       sync.Mutex
 	networks int   // faults of the network under way
@@ -103,7 +103,7 @@ func (c *conductor) probe(id string, rng *rand.Rand) {
 	w := c.world
 	end := time.Now().Add(2 * w.cfg.pace.recovery())
 	for time.Now().Before(end) {
-		touch := c.load.touch(id, probeDelay, false)
+		touch := c.load.player.Touch(id, probeDelay, nil)
 		outcome, _ := c.load.call(w.ctx, c.load.anyNode(rng), w.cfg.pace.callTimeout()+time.Second, touch)
 		if outcome == history.OK || !w.sleep(w.cfg.pace.heartbeat/10) {
 			return

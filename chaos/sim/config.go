@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 )
@@ -78,14 +79,8 @@ func drawFaults(rng *rand.Rand) []string {
 	return names
 }
 
-// between draws from a range of which the short ones are as likely as the long: evenly in the logarithm, about.
-func between(rng *rand.Rand, r [2]time.Duration) time.Duration {
-	most := r[1]
-	for most/2 > r[0] && rng.IntN(2) == 0 {
-		most /= 2
-	}
-	return r[0] + time.Duration(rng.Int64N(int64(most-r[0])+1))
-}
+// between draws from a range, short durations as likely as long ones.
+func between(rng *rand.Rand, r [2]time.Duration) time.Duration { return load.Between(rng, r[0], r[1]) }
 
 // Short is a smaller part of the same.
 func (c Config) Short() Config {

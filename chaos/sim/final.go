@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
@@ -35,7 +36,7 @@ func (w *World) level(s *clusterpb.Shard, applied uint64) bool {
 const readers = 16
 
 // readAll is the last thing of a run: every id is read once for certain, and some of them from every replica.
-func (l *load) readAll() {
+func (l *driver) readAll() {
 	w := l.world
 	l.recordReplicas()
 	turns := make(chan int)
@@ -45,7 +46,7 @@ func (l *load) readAll() {
 		wg.Go(func() {
 			for turn := range turns {
 				id := l.ids[turn]
-				if outcome, a := l.get(w.ctx, l.anyNode(rng), id, true); !final(outcome, a) {
+				if outcome, a := l.get(w.ctx, l.anyNode(rng), finally(l.player.Get(id))); !load.Final(outcome, a) {
 					w.problem("the final read of %s failed: %s", id, a.Error)
 				}
 				if turn%4 == 0 {
@@ -61,17 +62,17 @@ func (l *load) readAll() {
 	wg.Wait()
 }
 
-func (l *load) readReplicas(id string) {
+func (l *driver) readReplicas(id string) {
 	in := l.world.shardOf(id)
 	for _, n := range l.world.nodes {
 		if n.disks[in] != nil {
-			l.getStale(l.world.ctx, n, id, true)
+			l.getStale(l.world.ctx, n, finally(l.player.GetStale(id)))
 		}
 	}
 }
 
 // recordReplicas notes how far each replica is.
-func (l *load) recordReplicas() {
+func (l *driver) recordReplicas() {
 	for _, n := range l.world.nodes {
 		p := n.running()
 		if p == nil {

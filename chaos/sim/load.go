@@ -9,39 +9,49 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// load plays scripts against the cluster.
-type load struct {
-	world   *World
-	course  *course
-	backoff time.Duration // of a task's retries, at most
-	probes  map[uint32]string
+// driver makes the calls of a load against simulated nodes, and says what the load asks for and when.
+type driver struct {
+	world  *World
+	course *course
+	player *load.Player
+	probes map[uint32]string
 
 	mu  sync.Mutex
 	ids []string // that were called
 	is  map[string]bool
 }
 
-func newLoad(w *World, c *course) *load {
-	return &load{
-		world: w, course: c, backoff: min(10*time.Minute, w.cfg.pace.maxDelay/20),
-		probes: map[uint32]string{}, is: map[string]bool{},
-	}
+func newLoad(w *World, c *course) *driver {
+	l := &driver{world: w, course: c, probes: map[uint32]string{}, is: map[string]bool{}}
+	pace := w.cfg.pace
+	l.player = load.New(load.Config{
+		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: "t-", Scripts: scripts, Hot: 3,
+		RetryFor: pace.retryFor(), MaxPause: max(250*time.Millisecond, pace.heartbeat/2),
+		Queues: pushedQueues, Pulled: pulledQueue, Away: l.away,
+		Draw: load.Draw{
+			After: l.after, Pause: l.offset, Hold: 3 * time.Second, Fail: 5, Attempts: 4, Gone: true,
+			Expires: pace.maxDelay / 4, HotDelay: 2 * time.Second, LeaseFor: leaseFor, Overdue: 2 * time.Second,
+			NackFor: pace.maxDelay / 20,
+		},
+	})
+	return l
 }
 
 // run plays all scripts, each from its own moment on, and returns when they are over.
-func (l *load) run() {
+func (l *driver) run() {
 	var wg sync.WaitGroup
 	for i := range l.world.cfg.Scripts {
 		rng := l.world.rng("script", i)
 		at := l.moment(rng)
 		wg.Go(func() {
 			if l.world.sleep(at) {
-				l.play(rng, i)
+				l.player.Play(l.world.ctx, i)
 			}
 		})
 	}
@@ -49,7 +59,7 @@ func (l *load) run() {
 }
 
 // moment is when a script begins: anywhere, or, more often than not, close to when something breaks or is mended.
-func (l *load) moment(rng *rand.Rand) time.Duration {
+func (l *driver) moment(rng *rand.Rand) time.Duration {
 	span := l.world.cfg.Span
 	if m := l.course.moments; len(m) > 0 && rng.IntN(5) < 3 {
 		return min(max(m[rng.IntN(len(m))]+l.offset(rng), 0), span)
@@ -58,7 +68,7 @@ func (l *load) moment(rng *rand.Rand) time.Duration {
 }
 
 // offset is a little before or some time after, on any scale.
-func (l *load) offset(rng *rand.Rand) time.Duration {
+func (l *driver) offset(rng *rand.Rand) time.Duration {
 	scales := []time.Duration{
 		10 * time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second,
 		l.world.cfg.pace.heartbeat, 3 * l.world.cfg.pace.heartbeat,
@@ -67,41 +77,35 @@ func (l *load) offset(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(scale))) - scale/4
 }
 
-// due is when a new task is to be due: soon, about when something breaks, or any time.
-func (l *load) due(rng *rand.Rand) time.Time {
-	now := time.Now()
+// after is how long until a new task is to be due: soon, about when something breaks, or any time.
+func (l *driver) after(rng *rand.Rand) time.Duration {
 	switch n := rng.IntN(20); {
 	case n == 0:
-		return now.Add(-time.Second)
+		return -time.Second
 	case n < 6:
-		return now.Add(time.Duration(rng.Int64N(int64(3 * time.Second))))
+		return time.Duration(rng.Int64N(int64(3 * time.Second)))
 	case n < 13:
-		if at, ok := l.nextMoment(rng, now); ok {
-			return at
+		if after, ok := l.nextMoment(rng); ok {
+			return after
 		}
 	}
-	return now.Add(between(rng, span(time.Millisecond, l.world.cfg.pace.maxDelay)))
+	return load.Between(rng, time.Millisecond, l.world.cfg.pace.maxDelay)
 }
 
-// nextMoment is close to one of the next few at which something breaks or is mended.
-func (l *load) nextMoment(rng *rand.Rand, now time.Time) (time.Time, bool) {
-	after := now.Sub(l.course.begin)
-	i, _ := slices.BinarySearchFunc(l.course.moments, after, cmp.Compare[time.Duration])
+// nextMoment is how long until one of the next few moments at which something breaks or is mended, about.
+func (l *driver) nextMoment(rng *rand.Rand) (time.Duration, bool) {
+	now := time.Since(l.course.begin)
+	i, _ := slices.BinarySearchFunc(l.course.moments, now, cmp.Compare[time.Duration])
 	left := len(l.course.moments) - i
 	if left == 0 {
-		return time.Time{}, false
+		return 0, false
 	}
-	at := l.course.begin.Add(l.course.moments[i+rng.IntN(min(left, 4))] + l.offset(rng))
-	return at, at.After(now) && at.Sub(now) <= l.world.cfg.pace.maxDelay
-}
-
-// delay is until due.
-func (l *load) delay(rng *rand.Rand) time.Duration {
-	return max(time.Until(l.due(rng)), time.Millisecond).Truncate(time.Millisecond)
+	after := l.course.moments[i+rng.IntN(min(left, 4))] + l.offset(rng) - now
+	return after, after > 0 && after <= l.world.cfg.pace.maxDelay
 }
 
 // called remembers an id.
-func (l *load) called(id string) {
+func (l *driver) called(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.is[id] {
@@ -110,34 +114,53 @@ func (l *load) called(id string) {
 	}
 }
 
-// call tries an operation once, through one node, and records it.
-func (l *load) call(ctx context.Context, n *Node, patience time.Duration, o operation) (
-	history.Outcome, history.Answer) {
-	replies := l.callAll(ctx, n, patience, []operation{o}, false)
-	return told(replies[0])
+// Try tries an operation once, through a node that it draws.
+func (l *driver) Try(ctx context.Context, rng *rand.Rand, op load.Operation) (history.Outcome, history.Answer) {
+	switch n := l.anyNode(rng); op.What.Kind {
+	case history.Get:
+		return l.get(ctx, n, op.What)
+	case history.Stale:
+		return l.getStale(ctx, n, op.What)
+	default:
+		return l.call(ctx, n, l.patience(rng), op)
+	}
 }
 
-// callAll tries operations in one call. What of it was answered is recorded.
-func (l *load) callAll(ctx context.Context, n *Node, patience time.Duration, ops []operation, batch bool) []task.Reply {
+// Batch tries operations in one call.
+func (l *driver) Batch(ctx context.Context, rng *rand.Rand, ops []load.Operation) []history.Ending {
+	return l.callAll(ctx, l.anyNode(rng), l.patience(rng), ops, true)
+}
+
+func (l *driver) call(ctx context.Context, n *Node, patience time.Duration, op load.Operation) (
+	history.Outcome, history.Answer) {
+	e := l.callAll(ctx, n, patience, []load.Operation{op}, false)[0]
+	return e.Outcome, e.Answer
+}
+
+// callAll tries operations in one call, and records the answers.
+func (l *driver) callAll(ctx context.Context, n *Node, patience time.Duration, ops []load.Operation, batch bool) (
+	endings []history.Ending) {
 	w := l.world
-	numbers := make([]int, len(ops))
-	for i, o := range ops {
-		what := o.what
+	numbers, cmds := make([]int, len(ops)), make([]*fsmpb.Command, len(ops))
+	for i, op := range ops {
+		what := op.What
 		what.Node, what.Batch = n.name, batch
 		numbers[i] = w.rec.Begin(what)
 		l.called(what.ID)
+		cmds[i] = l.command(op)
 	}
 	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []task.Reply {
-		return p.receive(ctx, ops)
+		return p.receive(ctx, cmds)
 	}, func(err error) []task.Reply { return calls.Refuse(len(ops), err) })
 	for i, reply := range replies {
 		outcome, answer := told(reply)
 		if answer.Status == statusKeyReused {
-			w.problem("operation %d: its key was another call's", ops[i].what.Op)
+			w.problem("operation %d: its key was another call's", ops[i].What.Op)
 		}
 		w.rec.End(numbers[i], outcome, answer)
+		endings = append(endings, history.Ending{Outcome: outcome, Answer: answer})
 	}
-	return replies
+	return endings
 }
 
 // ask has a node do something for a caller outside, who waits for so long; the node itself for no longer than limit.
@@ -171,29 +194,10 @@ func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do 
 	}
 }
 
-// final tells whether a repeat would be told the same again.
-func final(outcome history.Outcome, a history.Answer) bool {
-	return outcome == history.OK || a.Status >= 400 && a.Status < 500
-}
-
-// perform carries an operation out: it tries random nodes until one gives a final answer or its time is up.
-func (l *load) perform(rng *rand.Rand, o operation) (history.Outcome, history.Answer) {
-	w := l.world
-	end := time.Now().Add(w.cfg.pace.retryFor())
-	pause := 10 * time.Millisecond
-	for {
-		outcome, answer := l.call(w.ctx, l.anyNode(rng), l.patience(rng), o)
-		if final(outcome, answer) || time.Now().After(end) || !w.sleep(pause) {
-			return outcome, answer
-		}
-		pause = min(2*pause, max(250*time.Millisecond, w.cfg.pace.heartbeat/2))
-	}
-}
-
-func (l *load) anyNode(rng *rand.Rand) *Node { return l.world.nodes[rng.IntN(len(l.world.nodes))] }
+func (l *driver) anyNode(rng *rand.Rand) *Node { return l.world.nodes[rng.IntN(len(l.world.nodes))] }
 
 // patience is mostly longer than a node's own, and sometimes so short that the answer is missed while the call happens.
-func (l *load) patience(rng *rand.Rand) time.Duration {
+func (l *driver) patience(rng *rand.Rand) time.Duration {
 	if rng.IntN(15) == 0 {
 		return time.Millisecond + time.Duration(rng.Int64N(int64(15*time.Millisecond)))
 	}
@@ -201,19 +205,23 @@ func (l *load) patience(rng *rand.Rand) time.Duration {
 }
 
 // get reads a task through a node.
-func (l *load) get(ctx context.Context, n *Node, id string, isFinal bool) (history.Outcome, history.Answer) {
-	what := history.Call{Kind: history.Get, ID: id, Final: isFinal}
+func (l *driver) get(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
 	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		return p.router.Get(ctx, "", id, false)
+		return p.router.Get(ctx, "", what.ID, false)
 	})
 }
 
 // getStale reads a task from a node's own replica.
-func (l *load) getStale(ctx context.Context, n *Node, id string, isFinal bool) (history.Outcome, history.Answer) {
-	what := history.Call{Kind: history.Stale, ID: id, Final: isFinal}
+func (l *driver) getStale(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
 	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		return p.here().Get(ctx, l.world.shardOf(id), "", id, true)
+		return p.here().Get(ctx, l.world.shardOf(what.ID), "", what.ID, true)
 	})
+}
+
+// finally makes a read one of the last of a run.
+func finally(op load.Operation) history.Call {
+	op.What.Final = true
+	return op.What
 }
 
 type read struct {
@@ -221,10 +229,10 @@ type read struct {
 	err  error
 }
 
-func (l *load) read(ctx context.Context, n *Node, what history.Call,
+func (l *driver) read(ctx context.Context, n *Node, what history.Call,
 	do func(context.Context, *process) (*fsmpb.Task, error)) (history.Outcome, history.Answer) {
 	w := l.world
-	what.Op, what.Node = w.rec.NextOp(), n.name
+	what.Node = n.name
 	number := w.rec.Begin(what)
 	limit := w.cfg.pace.callTimeout()
 	got := ask(ctx, n, limit+time.Second, limit, func(ctx context.Context, p *process) read {

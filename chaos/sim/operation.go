@@ -8,122 +8,108 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// taskSpec is a schedule's request.
-type taskSpec struct {
-	fireAt      time.Time
-	delay       time.Duration // in place of fireAt
-	queue       string
-	fail        uint32        // attempts that the receiver fails
-	hold        time.Duration // for which it keeps its answer back
-	gone        bool          // it wants no further attempt
-	maxAttempts uint32        // 0: the queue's, or the default
-	expires     time.Duration
-	ifAbsent    bool
-	ifRevision  uint64
-}
-
-// operation is one change, for as many tries as it takes.
-type operation struct {
-	what history.Call
-	cmd  *fsmpb.Command
-}
-
 // target is where pushed tasks go. Its lane is the queue's.
 const target = "http://receiver.test/hook"
 
-func (l *load) spec(op int64, t taskSpec) *fsmpb.Spec {
-	s := &fsmpb.Spec{
-		Queue:          t.queue,
-		Payload:        payload{Op: op, Fail: t.fail, Hold: t.hold.Milliseconds(), Gone: t.gone}.encode(),
-		ExpiresAfterMs: t.expires.Milliseconds(),
+// command returns the command that a node proposes for an operation. The node that receives it fills in the instants
+// that count from then.
+func (l *driver) command(op load.Operation) *fsmpb.Command {
+	cmd := &fsmpb.Command{
+		Id: op.What.ID, Answer: fsmpb.Answer_ANSWER_FULL,
+		Key: &fsmpb.Key{Hash: uint64(op.What.Op), Call: uint64(op.What.Op)},
 	}
-	if t.queue == "" {
-		s.Target = &fsmpb.Target{Url: target}
-		s.Retry = &fsmpb.Retry{MaxAttempts: t.maxAttempts, MinBackoffMs: 200, MaxBackoffMs: l.backoff.Milliseconds()}
+	switch op.What.Kind {
+	case history.Schedule:
+		cmd.Op, cmd.Condition = &fsmpb.Command_Schedule{Schedule: l.plan(op)}, condition(op.Task)
+	case history.Cancel:
+		cmd.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
+	case history.Fire:
+		cmd.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
+	case history.Touch:
+		touch := &fsmpb.Touch{DelayMs: proto.Int64(op.Delay.Milliseconds())}
+		if op.Task != nil {
+			touch.OrSchedule = l.plan(op)
+		}
+		cmd.Op = &fsmpb.Command_Touch{Touch: touch}
+	case history.Patch:
+		patch := &fsmpb.Patch{DelayMs: proto.Int64(op.Delay.Milliseconds())}
+		if op.Body != nil {
+			patch.Payload = &fsmpb.Payload{Data: op.Body}
+		}
+		cmd.Op = &fsmpb.Command_Patch{Patch: patch}
+	default:
+		cmd.Key = nil // a settle is known by its fence
+		settle(cmd, op)
+	}
+	return cmd
+}
+
+func condition(t *load.Task) *fsmpb.Condition {
+	switch {
+	case t.IfAbsent:
+		return &fsmpb.Condition{Absent: true}
+	case t.IfRevision > 0:
+		return &fsmpb.Condition{Revisions: []uint64{t.IfRevision}}
+	}
+	return nil
+}
+
+// plan is the schedule of an operation's task.
+func (l *driver) plan(op load.Operation) *fsmpb.Schedule {
+	s := &fsmpb.Schedule{Spec: l.spec(op)}
+	if op.Task.FireAt.IsZero() {
+		s.DelayMs = proto.Int64(op.Task.Delay.Milliseconds())
+	} else {
+		s.FireAtMs = ceilMs(op.Task.FireAt)
 	}
 	return s
 }
 
-// plan is a schedule of a task. What counts from its receipt is filled in by the node that receives it.
-func (l *load) plan(op int64, t taskSpec) *fsmpb.Schedule {
-	s := &fsmpb.Schedule{Spec: l.spec(op, t)}
-	if t.fireAt.IsZero() {
-		s.DelayMs = proto.Int64(t.delay.Milliseconds())
-	} else {
-		s.FireAtMs = ceilMs(t.fireAt)
+func (l *driver) spec(op load.Operation) *fsmpb.Spec {
+	t := op.Task
+	s := &fsmpb.Spec{Queue: t.Queue, Payload: op.Body, ExpiresAfterMs: t.Expires.Milliseconds()}
+	if t.Queue == "" {
+		longest := min(10*time.Minute, l.world.cfg.pace.maxDelay/20)
+		s.Target = &fsmpb.Target{Url: target}
+		s.Retry = &fsmpb.Retry{
+			MaxAttempts: uint32(t.MaxAttempts), MinBackoffMs: 200, MaxBackoffMs: longest.Milliseconds(),
+		}
 	}
 	return s
+}
+
+// settle makes cmd the settle of a lease.
+func settle(cmd *fsmpb.Command, op load.Operation) {
+	if op.What.Kind == history.Extend {
+		cmd.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{
+			Fence: op.Lease.Fence, Occurrence: op.Lease.Occurrence, LeaseMs: op.Delay.Milliseconds(),
+		}}
+		return
+	}
+	s := &fsmpb.Settle{
+		Fence: op.Lease.Fence, Occurrence: op.Lease.Occurrence, Consumer: true, Verdict: verdicts[op.What.Kind],
+	}
+	if op.What.Kind == history.Nack {
+		s.Error = "as the seed would have it"
+		if op.Delay > 0 {
+			s.DelayMs = proto.Int64(op.Delay.Milliseconds())
+		}
+	}
+	cmd.Op = &fsmpb.Command_Settle{Settle: s}
+}
+
+var verdicts = map[history.Kind]fsmpb.Verdict{
+	history.Ack: fsmpb.Verdict_VERDICT_DELIVERED, history.Nack: fsmpb.Verdict_VERDICT_RETRY,
+	history.Release: fsmpb.Verdict_VERDICT_RELEASED,
 }
 
 // ceilMs rounds as the service does.
-func ceilMs(t time.Time) int64 { return t.Add(time.Millisecond - 1).UnixMilli() }
-
-func (l *load) operation(kind history.Kind, id string, ask history.Ask) operation {
-	op := l.world.rec.NextOp()
-	return operation{
-		what: history.Call{Op: op, Kind: kind, ID: id, Ask: ask},
-		cmd:  &fsmpb.Command{Id: id, Answer: fsmpb.Answer_ANSWER_FULL, Key: &fsmpb.Key{Hash: uint64(op), Call: uint64(op)}},
-	}
-}
-
-func (l *load) schedule(id string, t taskSpec) operation {
-	o := l.operation(history.Schedule, id, history.Ask{
-		IfAbsent: t.ifAbsent, IfRevision: t.ifRevision, Expires: t.expires > 0,
-	})
-	s := l.plan(o.what.Op, t)
-	o.cmd.Op = &fsmpb.Command_Schedule{Schedule: s}
-	if o.what.Ask.Delay = t.delay; !t.fireAt.IsZero() {
-		o.what.Ask.FireAt = instant(s.FireAtMs)
-	}
-	o.what.Ask.Body = history.Fingerprint(s.Spec.Payload)
-	switch {
-	case t.ifAbsent:
-		o.cmd.Condition = &fsmpb.Condition{Absent: true}
-	case t.ifRevision > 0:
-		o.cmd.Condition = &fsmpb.Condition{Revisions: []uint64{t.ifRevision}}
-	}
-	return o
-}
-
-func (l *load) cancel(id string) operation {
-	o := l.operation(history.Cancel, id, history.Ask{})
-	o.cmd.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
-	return o
-}
-
-func (l *load) fire(id string) operation {
-	o := l.operation(history.Fire, id, history.Ask{})
-	o.cmd.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
-	return o
-}
-
-// touch starts the delay again; with orSchedule it also makes a task where there is none.
-func (l *load) touch(id string, delay time.Duration, orSchedule bool) operation {
-	o := l.operation(history.Touch, id, history.Ask{Delay: delay, OrSchedule: orSchedule})
-	touch := &fsmpb.Touch{DelayMs: proto.Int64(delay.Milliseconds())}
-	if orSchedule {
-		touch.OrSchedule = l.plan(o.what.Op, taskSpec{delay: delay})
-		o.what.Ask.Body = history.Fingerprint(touch.OrSchedule.Spec.Payload)
-	}
-	o.cmd.Op = &fsmpb.Command_Touch{Touch: touch}
-	return o
-}
-
-// patch moves a task, and swaps its payload if swap is set.
-func (l *load) patch(id string, delay time.Duration, swap bool) operation {
-	o := l.operation(history.Patch, id, history.Ask{Delay: delay})
-	patch := &fsmpb.Patch{DelayMs: proto.Int64(delay.Milliseconds())}
-	if swap {
-		patch.Payload = &fsmpb.Payload{Data: payload{Op: o.what.Op}.encode()}
-		o.what.Ask.Body = history.Fingerprint(patch.Payload.Data)
-	}
-	o.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
-	return o
-}
+func ceilMs(t time.Time) int64 { return load.Ceil(t).UnixMilli() }
 
 func instant(ms int64) history.Instant { return history.At(time.UnixMilli(ms)) }
 
@@ -186,7 +172,7 @@ func shown(t *fsmpb.Task) history.Answer {
 	}
 	return history.Answer{
 		Revision: t.Revision, Shard: t.Shard, State: stateName(t.State), FireAt: instant(t.FireAtMs),
-		Attempts: int(t.Attempts), Body: history.Fingerprint(t.Spec.GetPayload()), Wrote: decode(t.Spec.GetPayload()).Op,
+		Attempts: int(t.Attempts), Body: history.Fingerprint(t.Spec.GetPayload()), Wrote: load.Decode(t.Spec.GetPayload()).Op,
 		Cancel: cancelName(t.Outcome),
 	}
 }

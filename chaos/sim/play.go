@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/verdict"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -92,11 +93,11 @@ func (w *World) judge(h *history.History) *Result {
 }
 
 // consumers starts them; what it returns ends them, and waits for what they have in hand.
-func (l *load) consumers() (end func()) {
+func (l *driver) consumers() (end func()) {
 	ctx, cancel := context.WithCancel(l.world.ctx)
 	var wg sync.WaitGroup
 	for i := range 1 + l.world.rng("consumers", 0).IntN(3) {
-		wg.Go(func() { l.consume(ctx, l.world.rng("consumer", i)) })
+		wg.Go(func() { l.player.Consume(ctx, l.world.rng("consumer", i)) })
 	}
 	return func() {
 		cancel()
@@ -105,19 +106,19 @@ func (l *load) consumers() (end func()) {
 }
 
 // placeProbes makes a task in each shard that no load touches, due long after the run.
-func (l *load) placeProbes() {
+func (l *driver) placeProbes() {
 	rng := l.world.rng("probes", 0)
 	for i := 0; len(l.probes) < l.world.cfg.Shards; i++ {
 		id := fmt.Sprintf("probe-%d", i)
 		if shard := l.world.shardOf(id); l.probes[shard] == "" {
 			l.probes[shard] = id
-			l.new(rng, id, taskSpec{delay: probeDelay})
+			l.player.New(l.world.ctx, rng, id, load.Task{Delay: probeDelay})
 		}
 	}
 }
 
 // drain waits until every task has come to rest. Those that do not are left to the verdict.
-func (l *load) drain() {
+func (l *driver) drain() {
 	w := l.world
 	end := time.Now().Add(2*w.cfg.pace.maxDelay + 4*time.Hour)
 	for pause := time.Second; time.Now().Before(end); pause = min(2*pause, w.cfg.pace.maxDelay/8) {
@@ -130,7 +131,7 @@ func (l *load) drain() {
 }
 
 // atRest tells whether every leader holds nothing that is unfinished, save its probe, and all replicas are as far.
-func (l *load) atRest() bool {
+func (l *driver) atRest() bool {
 	for _, s := range l.world.state.Shards {
 		n := l.world.leader(s.Id)
 		if n == nil {

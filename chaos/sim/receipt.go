@@ -12,17 +12,17 @@ import (
 
 // receive carries out a call as the HTTP API has it done: what counts from its receipt counts by the time that this
 // node goes by, which is not always the truth, and is refused while the node does not know the time.
-func (p *process) receive(ctx context.Context, ops []operation) []task.Reply {
+func (p *process) receive(ctx context.Context, ops []*fsmpb.Command) []task.Reply {
 	now, sure := p.clocks.Now()
 	replies := make([]task.Reply, len(ops))
 	var cmds []*fsmpb.Command
 	var places []int
 	for i, o := range ops {
-		if !sure && o.counts() {
+		if !sure && counts(o) {
 			replies[i].Err = task.ErrNotProposed
 			continue
 		}
-		cmds, places = append(cmds, o.received(now)), append(places, i)
+		cmds, places = append(cmds, received(o, now)), append(places, i)
 	}
 	for i, reply := range p.router.Do(ctx, cmds) {
 		replies[places[i]] = reply
@@ -31,8 +31,8 @@ func (p *process) receive(ctx context.Context, ops []operation) []task.Reply {
 }
 
 // counts tells whether the operation asks for something that counts from its receipt.
-func (o operation) counts() bool {
-	switch op := o.cmd.Op.(type) {
+func counts(cmd *fsmpb.Command) bool {
+	switch op := cmd.Op.(type) {
 	case *fsmpb.Command_Schedule:
 		return op.Schedule.DelayMs != nil
 	case *fsmpb.Command_Touch, *fsmpb.Command_Patch:
@@ -42,8 +42,8 @@ func (o operation) counts() bool {
 }
 
 // received is the operation's command as it is when a try of it is received. A repeat counts from when it comes.
-func (o operation) received(at time.Time) *fsmpb.Command {
-	cmd := proto.CloneOf(o.cmd)
+func received(cmd *fsmpb.Command, at time.Time) *fsmpb.Command {
+	cmd = proto.CloneOf(cmd)
 	switch op := cmd.Op.(type) {
 	case *fsmpb.Command_Schedule:
 		stamp(op.Schedule, at)

@@ -2,39 +2,15 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 	"github.com/belfryhq/belfry/fsm/task"
 )
-
-// payload is what a task carries: who wrote it, and what the receiver is to do.
-type payload struct {
-	Op   int64  `json:"op"`
-	Fail uint32 `json:"fail,omitempty"` // that many attempts
-	Hold int64  `json:"hold,omitempty"` // milliseconds for which the answer is kept back
-	Gone bool   `json:"gone,omitempty"` // it answers that no further attempt is wanted
-}
-
-func (p payload) encode() []byte {
-	data, err := json.Marshal(p)
-	if err != nil {
-		panic(err) // numbers
-	}
-	return data
-}
-
-func decode(body []byte) payload {
-	var p payload
-	if json.Unmarshal(body, &p) != nil {
-		return payload{}
-	}
-	return p
-}
 
 // receiver stands for all receivers.
 type receiver struct {
@@ -82,8 +58,8 @@ func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	if down {
 		return task.Outcome{Error: "connection refused"}
 	}
-	body := decode(a.Task.Spec.Payload)
-	hold := max(time.Duration(body.Hold)*time.Millisecond, slow)
+	body := load.Decode(a.Task.Spec.Payload)
+	hold := max(body.HoldFor(), slow)
 	status := statusOf(body, a.Task.Attempts)
 	end, _ := ctx.Deadline()
 	heard := !deaf && time.Until(end) > hold+back
@@ -106,11 +82,11 @@ func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	return outcomeOf(status)
 }
 
-func statusOf(body payload, attempt uint32) int {
+func statusOf(body load.Payload, attempt uint32) int {
 	switch {
 	case body.Gone:
 		return 410
-	case attempt <= body.Fail:
+	case int(attempt) <= body.Fail:
 		return 500
 	}
 	return 200

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -59,16 +59,16 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 	}
 }
 
-func (l *Load) pushQueue() string { return l.cfg.Prefix + "bulk-push" }
-func (l *Load) pullQueue() string { return l.cfg.Prefix + "bulk-pull" }
+func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
+func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
 
 // putBulkQueues makes the queue whose tasks go to the receiver, many in a request, and that of the others.
 func (l *Load) putBulkQueues(ctx context.Context) error {
 	pushed := client.Queue{
-		Name: l.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
+		Name: l.cfg.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
 		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 	}
-	pulled := client.Queue{Name: l.pullQueue(), KeepDone: l.cfg.BulkKept}
+	pulled := client.Queue{Name: l.cfg.pullQueue(), KeepDone: l.cfg.BulkKept}
 	if err := l.putQueue(ctx, pushed); err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 		if err == nil {
 			return nil
 		}
-		if l.cfg.Recorder.Now() > end || !wait(ctx, maxPause) {
+		if l.cfg.Recorder.Now() > end || !load.Wait(ctx, maxPause) {
 			return fmt.Errorf("making the queue %s of the bulk: %w", want.Name, err)
 		}
 	}
@@ -95,36 +95,25 @@ func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
 	pause := bulkMinPause
 	for {
-		l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left)
-		left = unfinished(left)
-		if len(left) == 0 || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
+		left = without(left, l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left), load.Final)
+		if len(left) == 0 || l.cfg.Recorder.Now() > end || !load.Wait(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, bulkMaxPause)
 	}
 }
 
-func unfinished(items []*item) []*item {
-	var left []*item
-	for _, it := range items {
-		if !it.final() {
-			left = append(left, it)
-		}
-	}
-	return left
-}
-
 // bulkItems are the lines of a batch: new tasks, and cancels of some that a batch shortly before made.
-func (l *Load) bulkItems(rng *rand.Rand, n uint64) []*item {
+func (l *Load) bulkItems(rng *rand.Rand, n uint64) []load.Operation {
 	lines := l.bulkLines(n)
-	items := make([]*item, 0, lines+lines*l.cfg.BulkCancelled/100)
+	items := make([]load.Operation, 0, lines+lines*l.cfg.BulkCancelled/100)
 	for i := range lines {
-		items = append(items, &item{operation: l.bulkTask(rng, l.bulkID(n, i))})
+		items = append(items, l.bulkTask(rng, l.bulkID(n, i)))
 	}
 	if back := 1 + rng.Uint64N(3); back <= n {
 		victims := l.bulkLines(n - back)
 		for range victims * l.cfg.BulkCancelled / 100 {
-			items = append(items, &item{operation: l.cancel(l.bulkID(n-back, rng.IntN(victims)))})
+			items = append(items, l.player.Cancel(l.bulkID(n-back, rng.IntN(victims))))
 		}
 	}
 	return items
@@ -141,14 +130,10 @@ func (l *Load) bulkID(batch uint64, i int) string {
 }
 
 // bulkTask is a task that says as little as possible.
-func (l *Load) bulkTask(rng *rand.Rand, id string) operation {
-	op := l.cfg.Recorder.NextOp()
-	want := client.Task{ID: id, FireAt: l.due(rng), Queue: l.pullQueue(), Payload: payload{Op: op}.encode()}
+func (l *Load) bulkTask(rng *rand.Rand, id string) load.Operation {
+	t := load.Task{FireAt: l.due(rng), Queue: l.cfg.pullQueue()}
 	if rng.IntN(100) < l.cfg.BulkPushed {
-		want.Queue = l.pushQueue()
+		t.Queue = l.cfg.pushQueue()
 	}
-	return operation{
-		what: history.Call{Op: op, Kind: history.Schedule, ID: id, Ask: ask(want)},
-		line: func(opts ...client.Option) client.Op { return client.ScheduleOp(want, opts...) },
-	}
+	return l.player.Schedule(id, t)
 }

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
@@ -21,7 +23,7 @@ func TestSeedDecidesTheBulk(t *testing.T) {
 		var lines []string
 		for n := range uint64(8) {
 			for _, it := range l.bulkItems(newRand(n), n) {
-				lines = append(lines, it.what.ID+" "+string(it.what.Kind))
+				lines = append(lines, it.What.ID+" "+string(it.What.Kind))
 			}
 		}
 		return strings.Join(lines, "\n")
@@ -76,29 +78,13 @@ func TestBulkRepeatsWhatWasNotAnswered(t *testing.T) {
 	}
 }
 
-// A batch of a script has operations of every kind, some about ids of earlier lines.
-func TestBatchOfAllKinds(t *testing.T) {
+// Operations of every kind that a batch of a script has can be lines of one.
+func TestLines(t *testing.T) {
 	l, _ := newLoad(t, nil, Config{})
-	rng := newRand(1)
-	kinds, again := map[history.Kind]int{}, 0
-	made := map[string]bool{}
-	for i := range 200 {
-		op := l.batchLine(rng, "t", i)
-		kinds[op.what.Kind]++
-		if made[op.what.ID] {
-			again++
-		}
-		made[op.what.ID] = true
-		if op.line == nil || op.send == nil {
-			t.Errorf("%s cannot be sent both ways", op.what.Kind)
-		}
-	}
-	for _, kind := range []history.Kind{history.Schedule, history.Touch, history.Cancel, history.Fire} {
-		if kinds[kind] == 0 {
-			t.Errorf("no %s among %v", kind, kinds)
-		}
-	}
-	if again == 0 {
-		t.Error("no line is about an earlier one's id")
+	for _, op := range []load.Operation{
+		l.player.Schedule("a", load.Task{Delay: time.Second}), l.player.Touch("a", time.Second, nil),
+		l.player.Touch("a", time.Second, &load.Task{Delay: time.Second}), l.player.Cancel("a"), l.player.Fire("a"),
+	} {
+		l.caller.line(op) // panics otherwise
 	}
 }

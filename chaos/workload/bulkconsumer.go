@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -17,30 +18,30 @@ func (l *Load) consumeBulk(ctx context.Context, n uint64) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkConsumers+n))
 	for ctx.Err() == nil {
 		want := client.Demand{Max: 100 + rng.IntN(400), Wait: leaseWait, Lease: bulkLease}
-		leases, ok := l.lease(ctx, rng, l.pullQueue(), want)
-		if len(leases) > 0 && rng.IntN(crashes) > 0 {
+		leases, ok := l.lease(ctx, rng, l.cfg.pullQueue(), want)
+		if len(leases) > 0 && rng.IntN(load.Crashes) > 0 {
 			l.ackAll(ctx, rng, leases)
 		}
-		if !ok && !wait(ctx, maxPause) {
+		if !ok && !load.Wait(ctx, maxPause) {
 			return
 		}
 	}
 }
 
 // ackAll acknowledges leases in one call, and again those that were not answered for good.
-func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []lease) {
+func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) {
 	end := l.cfg.Recorder.Now().Add(bulkLease)
 	first := l.cfg.Recorder.NextOps(len(leases))
 	acks := make([]ack, len(leases))
 	for i, of := range leases {
-		acks[i] = ack{receipt: of.receipt, what: history.Call{
+		acks[i] = ack{receipt: of.Receipt, what: history.Call{
 			Op: first + int64(i), Kind: history.Ack, ID: of.ID, Batch: true, Ask: history.Ask{Fence: of.Fence},
 		}}
 	}
 	pause := bulkMinPause
 	for {
-		acks = l.caller.ack(ctx, l.anyNode(rng), l.timeout(rng), l.pullQueue(), acks)
-		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
+		acks = l.caller.ack(ctx, l.anyNode(rng), l.timeout(rng), l.cfg.pullQueue(), acks)
+		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !load.Wait(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, bulkMaxPause)
@@ -71,7 +72,7 @@ func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue
 		e := &endings[i]
 		e.Answer.Status, e.Answer.Replaced = s.Status, s.Replaced
 		e.Outcome = judge(&e.Answer, s.Err, int(sent.Load()))
-		if !final(e.Outcome, e.Answer) {
+		if !load.Final(e.Outcome, e.Answer) {
 			left = append(left, acks[i])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 const (
@@ -40,29 +41,23 @@ func (l *Load) Burst(ctx context.Context, n int, due time.Time) error {
 }
 
 func (l *Load) burst(ctx context.Context, node, first, n int, due time.Time) error {
-	items := make([]*item, n)
-	for i := range items {
-		items[i] = &item{operation: l.schedule(fmt.Sprintf("%sburst-%d", l.cfg.Prefix, first+i), task{fireAt: due})}
+	ops := make([]load.Operation, n)
+	for i := range ops {
+		ops[i] = l.player.Schedule(fmt.Sprintf("%sburst-%d", l.cfg.Prefix, first+i), load.Task{FireAt: due})
 	}
 	for {
-		l.caller.batch(ctx, node, burstTimeout, items)
-		items = unanswered(items)
-		if len(items) == 0 {
+		endings := l.caller.batch(ctx, node, burstTimeout, ops)
+		for i, e := range endings {
+			if e.Outcome != history.OK && load.Final(e.Outcome, e.Answer) {
+				return fmt.Errorf("%s: %s", ops[i].What.ID, e.Answer.Error)
+			}
+		}
+		ops = without(ops, endings, load.Final)
+		if len(ops) == 0 {
 			return nil
 		}
-		if items[0].final() || !wait(ctx, maxPause) {
-			return fmt.Errorf("%s: %s", items[0].what.ID, items[0].Answer.Error)
+		if !load.Wait(ctx, maxPause) {
+			return fmt.Errorf("%s: %w", ops[0].What.ID, context.Cause(ctx))
 		}
 	}
-}
-
-// unanswered keeps the items that are not acknowledged.
-func unanswered(items []*item) []*item {
-	var left []*item
-	for _, it := range items {
-		if it.Outcome != history.OK {
-			left = append(left, it)
-		}
-	}
-	return left
 }

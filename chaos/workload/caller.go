@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -21,12 +22,18 @@ type caller struct {
 	nodes   []Node
 	clients []*client.Client
 	run     string // goes into every key, so that two runs on one cluster share none
+
+	target                        string // of pushed tasks
+	queue, bulkPushed, bulkPulled string
 }
 
-func newCaller(rec *history.Recorder, nodes []Node) (*caller, error) {
-	c := &caller{rec: rec, nodes: nodes, run: strconv.FormatInt(int64(rec.Now()), 36)}
+func newCaller(cfg Config) (*caller, error) {
+	c := &caller{
+		rec: cfg.Recorder, nodes: cfg.Nodes, run: strconv.FormatInt(int64(cfg.Recorder.Now()), 36),
+		target: cfg.Target, queue: cfg.Queue, bulkPushed: cfg.pushQueue(), bulkPulled: cfg.pullQueue(),
+	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
-	for _, n := range nodes {
+	for _, n := range cfg.Nodes {
 		one, err := client.New(client.Config{
 			Addrs: []string{n.URL}, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
 			Timeout: time.Hour, AttemptTimeout: time.Hour, // the context says it
@@ -40,22 +47,19 @@ func newCaller(rec *history.Recorder, nodes []Node) (*caller, error) {
 	return c, nil
 }
 
-// send makes a request to a node and says what came of it.
-type send func(ctx context.Context, c *client.Client, key string) (history.Answer, error)
-
 func (c *caller) key(op int64) string { return fmt.Sprintf("%s-%d", c.run, op) }
 
 // call makes one request and records it.
 func (c *caller) call(
-	ctx context.Context, node int, timeout time.Duration, op operation,
+	ctx context.Context, node int, timeout time.Duration, op load.Operation,
 ) (history.Outcome, history.Answer) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, sent := countSends(ctx)
-	what := op.what
+	what := op.What
 	what.Node = c.nodes[node].Name
 	n := c.rec.Begin(what)
-	answer, err := op.send(ctx, c.clients[node], c.key(what.Op))
+	answer, err := c.send(ctx, c.clients[node], op)
 	outcome := judge(&answer, err, int(sent.Load()))
 	c.rec.End(n, outcome, answer)
 	return outcome, answer
@@ -89,7 +93,7 @@ func judge(a *history.Answer, err error, sent int) history.Outcome {
 	switch {
 	case errors.Is(err, client.ErrUnknown):
 		return history.Unknown
-	case a.Status == 0 && sent > 0, sent > 1 && !final(history.Failed, *a):
+	case a.Status == 0 && sent > 0, sent > 1 && !load.Final(history.Failed, *a):
 		a.Misjudged = true
 		return history.Unknown
 	}
@@ -104,30 +108,25 @@ func shorten(text string) string {
 	return text
 }
 
-// final tells whether a repeat would be told the same again.
-func final(outcome history.Outcome, a history.Answer) bool {
-	refused := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
-	return outcome == history.OK || refused || a.Replaced
+// maxPause is the longest between two tries.
+const maxPause = 250 * time.Millisecond
+
+// driver makes the calls of scripts and consumers.
+type driver struct{ *Load }
+
+// Try tries an operation once, through a random node.
+func (d driver) Try(ctx context.Context, rng *rand.Rand, op load.Operation) (history.Outcome, history.Answer) {
+	return d.caller.call(ctx, d.anyNode(rng), d.timeout(rng), op)
 }
 
-const (
-	minPause = 10 * time.Millisecond
-	maxPause = 250 * time.Millisecond
-)
+// Batch tries operations in one request to a random node.
+func (d driver) Batch(ctx context.Context, rng *rand.Rand, ops []load.Operation) []history.Ending {
+	return d.caller.batch(ctx, d.anyNode(rng), d.timeout(rng), ops)
+}
 
-// perform carries an operation out: it tries random nodes until one gives a final answer or its time is up. However
-// many tries it takes, it draws once from rng, so that what follows does not depend on it.
-func (l *Load) perform(ctx context.Context, rng *rand.Rand, op operation) (history.Outcome, history.Answer) {
-	tries := rand.New(rand.NewPCG(rng.Uint64(), 0))
-	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
-	pause := minPause
-	for {
-		outcome, answer := l.caller.call(ctx, l.anyNode(tries), l.timeout(tries), op)
-		if final(outcome, answer) || l.cfg.Recorder.Now() > end || !wait(ctx, pause) {
-			return outcome, answer
-		}
-		pause = min(2*pause, maxPause)
-	}
+// Lease asks a random node once.
+func (d driver) Lease(ctx context.Context, rng *rand.Rand) ([]load.Lease, bool) {
+	return d.lease(ctx, rng, d.cfg.Queue, d.demand(rng))
 }
 
 func (l *Load) anyNode(rng *rand.Rand) int { return rng.IntN(len(l.cfg.Nodes)) }
@@ -138,19 +137,4 @@ func (l *Load) timeout(rng *rand.Rand) time.Duration {
 		return time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond)))
 	}
 	return l.cfg.CallTimeout
-}
-
-// wait returns after d, with false if the context ended first.
-func wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 // chasePause keeps those who chase from being a load.
@@ -23,14 +25,14 @@ func (l *Load) Chase(ctx context.Context, name string, n int, stop <-chan struct
 }
 
 func (l *Load) chase(ctx context.Context, rng *rand.Rand, id string, stop <-chan struct{}) {
-	l.new(ctx, rng, id, task{delay: probeDelay})
-	for wait(ctx, chasePause) {
+	l.player.New(ctx, rng, id, load.Task{Delay: probeDelay})
+	for load.Wait(ctx, chasePause) {
 		select {
 		case <-stop:
 			return
 		default:
 		}
-		l.perform(ctx, rng, l.touch(id, probeDelay, nil))
-		l.perform(ctx, rng, l.get(id))
+		l.player.Perform(ctx, rng, l.player.Touch(id, probeDelay, nil))
+		l.player.Perform(ctx, rng, l.player.Get(id))
 	}
 }

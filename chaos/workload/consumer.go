@@ -2,11 +2,11 @@ package workload
 
 import (
 	"context"
-	"hash/fnv"
 	"math/rand/v2"
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -15,7 +15,7 @@ import (
 func (l *Load) Consume(ctx context.Context) {
 	var all sync.WaitGroup
 	for n := range l.cfg.Consumers {
-		all.Go(func() { l.consume(ctx, uint64(n)) })
+		all.Go(func() { l.player.Consume(ctx, rand.New(rand.NewPCG(l.cfg.Seed, consumers+uint64(n)))) })
 	}
 	for n := range l.cfg.BulkConsumers {
 		all.Go(func() { l.consumeBulk(ctx, uint64(n)) })
@@ -31,28 +31,7 @@ const (
 	bulkSizes
 )
 
-// consume is one consumer. What it does with a task depends on the seed, the task's id and how often that was leased
-// before, but not on who has it.
-func (l *Load) consume(ctx context.Context, n uint64) {
-	rng := rand.New(rand.NewPCG(l.cfg.Seed, consumers+n))
-	var busy sync.WaitGroup
-	defer busy.Wait()
-	for ctx.Err() == nil {
-		leases, ok := l.lease(ctx, rng, l.cfg.Queue, l.demand(rng))
-		if rng.IntN(crashes) == 0 {
-			continue // it was killed, and whoever starts in its place knows of no lease
-		}
-		for _, of := range leases {
-			busy.Go(func() { l.treat(ctx, of) })
-		}
-		if !ok && !wait(ctx, maxPause) {
-			return
-		}
-	}
-}
-
 const (
-	crashes    = 25 // one answer in that many is forgotten
 	impatience = 20 // one lease call in that many is cut off, perhaps while its answer is on the way
 	leaseWait  = time.Second
 )
@@ -68,7 +47,7 @@ func (l *Load) leaseFor(rng *rand.Rand) time.Duration {
 }
 
 // lease asks a random node once. What comes with an answer that is lost comes again when its leases have ended.
-func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want client.Demand) (_ []lease, ok bool) {
+func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want client.Demand) (_ []load.Lease, ok bool) {
 	patience := want.Wait + l.cfg.CallTimeout
 	if rng.IntN(impatience) == 0 {
 		patience = time.Duration(rng.Int64N(int64(want.Wait)))
@@ -78,44 +57,4 @@ func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want cli
 	asked := l.cfg.Recorder.Now()
 	given, err := l.caller.clients[l.anyNode(rng)].Lease(ctx, queue, want)
 	return l.leases(asked, want.Lease, given), err == nil
-}
-
-// sights counts how often each task was leased.
-type sights struct {
-	mu   sync.Mutex // guards seen
-	seen map[string]uint64
-}
-
-func (s *sights) next(id string) uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.seen[id]++
-	return s.seen[id]
-}
-
-// enough: a task that comes so often is simply acknowledged, or its calls would become too many to be judged.
-const enough = 15
-
-// treat does with a task what consumers do.
-func (l *Load) treat(ctx context.Context, of lease) {
-	sight := l.sights.next(of.ID)
-	rng := rand.New(rand.NewPCG(l.cfg.Seed, hashed(of.ID)+sight))
-	c := &holder{load: l, lease: of, rng: rng}
-	if !wait(ctx, time.Duration(of.payload.Hold)*time.Millisecond) {
-		return
-	}
-	switch {
-	case of.Attempt <= of.payload.Fail:
-		c.nack(ctx)
-	case sight > enough:
-		c.ack(ctx)
-	default:
-		pick(rng, manners)(c, ctx)
-	}
-}
-
-func hashed(id string) uint64 {
-	h := fnv.New64a()
-	h.Write([]byte(id))
-	return h.Sum64()
 }

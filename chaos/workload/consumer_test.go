@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 // shelf is a service that gives out the tasks it was made with, each again until it is acknowledged, and answers every
@@ -86,7 +87,7 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 	treat := func(seed uint64) (verbs []string, calls []history.Call) {
 		l, rec := newLoad(t, (&shelf{}).ServeHTTP, Config{Seed: seed, Lease: 20 * time.Millisecond})
 		for i, id := range ids {
-			l.treat(t.Context(), lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, receipt: id})
+			l.player.Treat(t.Context(), load.Lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, Receipt: id})
 		}
 		tried := map[int64]bool{} // how often depends on the machine
 		for _, c := range rec.History().Calls {
@@ -139,7 +140,7 @@ func TestLeasesAreRecorded(t *testing.T) {
 func TestBulkIsAcknowledgedTogether(t *testing.T) {
 	s := &shelf{ids: []string{"a", "b", "c"}}
 	l, rec := newLoad(t, s.ServeHTTP, Config{})
-	given, _ := l.lease(t.Context(), newRand(1), l.pullQueue(), l.demand(newRand(1)))
+	given, _ := l.lease(t.Context(), newRand(1), l.cfg.pullQueue(), l.demand(newRand(1)))
 	l.ackAll(t.Context(), newRand(1), given)
 	h := rec.History()
 	if len(s.settled) != 3 || len(h.Calls) != 3 || h.Calls[0].Start != h.Calls[2].Start {

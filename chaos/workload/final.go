@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -22,7 +23,7 @@ const (
 // or until the context ends.
 func (l *Load) Drain(ctx context.Context, soon time.Duration) {
 	for node := 0; ; node++ {
-		if !l.isBusy(ctx, node%len(l.cfg.Nodes), soon) || !wait(ctx, finalPoll) {
+		if !l.isBusy(ctx, node%len(l.cfg.Nodes), soon) || !load.Wait(ctx, finalPoll) {
 			return
 		}
 	}
@@ -51,7 +52,7 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 	var mu sync.Mutex
 	var failed error
 	check := func(outcome history.Outcome, a history.Answer) {
-		if final(outcome, a) {
+		if load.Final(outcome, a) {
 			return
 		}
 		mu.Lock()
@@ -59,15 +60,15 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 		failed = fmt.Errorf("a final read failed: %s", a.Error)
 	}
 	l.each(all, func(rng *rand.Rand, id string) {
-		op := l.get(id)
-		op.what.Final = true
+		op := l.player.Get(id)
+		op.What.Final = true
 		check(l.caller.call(ctx, l.anyNode(rng), finalTimeout, op))
 	})
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	l.each(all[:min(sample, len(all))], func(_ *rand.Rand, id string) {
 		for node := range l.cfg.Nodes {
-			op := l.getStale(id)
-			op.what.Final = true
+			op := l.player.GetStale(id)
+			op.What.Final = true
 			check(l.caller.call(ctx, node, finalTimeout, op))
 		}
 	})

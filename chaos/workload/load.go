@@ -3,18 +3,17 @@ package workload
 import (
 	"context"
 	"math/rand/v2"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 // Load plays scripts. Its methods may run at the same time.
 type Load struct {
+	player *load.Player
 	cfg    Config
 	caller *caller
-	sights sights // of the tasks that consumers lease
 }
 
 // New makes a load; it makes no call yet.
@@ -23,12 +22,37 @@ func New(cfg Config) (*Load, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := newCaller(cfg.Recorder, cfg.Nodes)
+	c, err := newCaller(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return &Load{cfg: cfg, caller: c, sights: sights{seen: map[string]uint64{}}}, nil
+	l := &Load{cfg: cfg, caller: c}
+	l.player = load.New(l.plan())
+	return l, nil
 }
+
+// plan says what the player draws: everything happens within seconds.
+func (l *Load) plan() load.Config {
+	cfg := load.Config{
+		Driver: driver{l}, Recorder: l.cfg.Recorder, Seed: l.cfg.Seed, Prefix: l.cfg.Prefix, Scripts: scripts,
+		Hot: max(l.cfg.Hot, 0), RetryFor: l.cfg.RetryFor, MaxPause: maxPause,
+		Draw: load.Draw{
+			After: l.after, Queue: l.queue, Hold: maxHold, Fail: 2, Attempts: 2, HotDelay: hotMaxDelay,
+			LeaseFor: l.leaseFor, Overdue: overdue, NackFor: maxNackDelay,
+		},
+	}
+	if l.cfg.Pulled > 0 {
+		cfg.HotQueue = l.cfg.Queue
+	}
+	return cfg
+}
+
+const (
+	maxHold      = 500 * time.Millisecond
+	hotMaxDelay  = 400 * time.Millisecond
+	maxNackDelay = time.Second
+	overdue      = 900 * time.Millisecond
+)
 
 // Run plays scripts until all are played or stop is closed, and returns when those that were begun are over. The
 // context ends them in the middle.
@@ -38,7 +62,7 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
 	for range l.cfg.Workers {
 		workers.Go(func() {
 			for i := range turns {
-				l.play(ctx, i)
+				l.player.Play(ctx, i)
 			}
 		})
 	}
@@ -70,22 +94,8 @@ func (l *Load) pace(ctx context.Context, stop <-chan struct{}, turns chan<- int)
 	}
 }
 
-// hotEvery: one script in that many calls a hot id.
-const hotEvery = 12
-
-func (l *Load) play(ctx context.Context, i int) {
-	rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(i)))
-	if l.cfg.Hot > 0 && i%hotEvery == 0 {
-		l.playHot(ctx, rng, i/hotEvery)
-		return
-	}
-	pick(rng, scripts)(l, ctx, rng, l.id(i))
-}
-
-func (l *Load) id(i int) string { return l.cfg.Prefix + strconv.Itoa(i) }
-
-// delay is mostly spread over the whole range, and sometimes next to nothing.
-func (l *Load) delay(rng *rand.Rand) time.Duration {
+// after is how long until a task is due: mostly spread over the whole range, and sometimes next to nothing.
+func (l *Load) after(rng *rand.Rand) time.Duration {
 	if rng.IntN(10) == 0 {
 		return time.Duration(rng.IntN(30)) * time.Millisecond
 	}
@@ -93,21 +103,12 @@ func (l *Load) delay(rng *rand.Rand) time.Duration {
 }
 
 // due is an absolute due time, of which the run knows beforehand what the service will make of it.
-func (l *Load) due(rng *rand.Rand) time.Time { return l.cfg.Recorder.Now().Add(l.delay(rng)).Time() }
+func (l *Load) due(rng *rand.Rand) time.Time { return l.cfg.Recorder.Now().Add(l.after(rng)).Time() }
 
-// pulls tells whether a task is to be one that consumers pull.
-func (l *Load) pulls(rng *rand.Rand) bool { return rng.IntN(100) < l.cfg.Pulled }
-
-// some is a task that is due at an instant.
-func (l *Load) some(rng *rand.Rand) task { return task{fireAt: l.due(rng), pulled: l.pulls(rng)} }
-
-// later is a task that is due after a delay.
-func (l *Load) later(rng *rand.Rand) task {
-	return task{delay: max(l.delay(rng), time.Millisecond), pulled: l.pulls(rng)}
-}
-
-// new schedules a task of its own id, and tells whether that is certain.
-func (l *Load) new(ctx context.Context, rng *rand.Rand, id string, t task) (history.Answer, bool) {
-	outcome, answer := l.perform(ctx, rng, l.schedule(id, t))
-	return answer, outcome == history.OK
+// queue is the queue of a task: that of the consumers for some, none for the others.
+func (l *Load) queue(rng *rand.Rand) string {
+	if rng.IntN(100) < l.cfg.Pulled {
+		return l.cfg.Queue
+	}
+	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 )
 
 const (
@@ -44,11 +45,11 @@ func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]st
 	for left := shards * probeIDs; left > 0; {
 		id := fmt.Sprintf("%sprobe-%d", l.cfg.Prefix, len(tried))
 		tried = append(tried, id)
-		answer, ok := l.new(ctx, rng, id, task{delay: probeDelay})
+		answer, ok := l.player.New(ctx, rng, id, load.Task{Delay: probeDelay})
 		switch {
 		case ctx.Err() != nil:
 			return ids, tried, nil
-		case !ok && final(history.Failed, answer):
+		case !ok && load.Final(history.Failed, answer):
 			return ids, tried, fmt.Errorf("placing %s: %s", id, answer.Error)
 		case len(tried) > 100*shards*probeIDs:
 			return ids, tried, fmt.Errorf("%d ids fell on only %d of %d shards", len(tried), len(ids), shards)
@@ -70,7 +71,7 @@ func (l *Load) removeProbes(ctx context.Context, ids []string) {
 	defer cancel()
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	for _, id := range ids {
-		l.cancelNow(ctx, rng, id)
+		l.player.Perform(ctx, rng, l.player.Cancel(id))
 	}
 }
 
@@ -83,7 +84,7 @@ func (l *Load) probe(ctx context.Context, rng *rand.Rand, ids []string) {
 	defer tick.Stop()
 	for i := 0; ; i++ {
 		node := rng.IntN(len(l.cfg.Nodes))
-		op := l.touch(ids[i%len(ids)], probeDelay, nil)
+		op := l.player.Touch(ids[i%len(ids)], probeDelay, nil)
 		writes.Go(func() { l.caller.call(context.WithoutCancel(ctx), node, probeTimeout, op) })
 		select {
 		case <-ctx.Done():

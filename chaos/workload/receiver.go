@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
@@ -74,9 +75,9 @@ func (r *Receiver) take(came []receiver.Arrival) []int {
 			r.stranger(a.TaskID)
 			continue
 		}
-		p := decode(a.Body)
+		p := load.Decode(a.Body)
 		statuses[i] = answerTo(p, a.Attempt, mood)
-		hold = max(hold, time.Duration(p.Hold)*time.Millisecond+mood.Slow)
+		hold = max(hold, p.HoldFor()+mood.Slow)
 		arrivals = append(arrivals, history.Arrival{
 			At: into.rec.Instant(a.At), ID: a.TaskID, WebhookID: a.WebhookID, Attempt: a.Attempt, Fence: a.Fence,
 			Due: history.At(a.Due), Body: history.Fingerprint(a.Body), Wrote: p.Op, Answer: max(statuses[i], 0),
@@ -96,10 +97,12 @@ func (r *Receiver) stranger(id string) {
 	r.strangers = append(r.strangers, id)
 }
 
-func answerTo(p payload, attempt int, m *Mood) int {
+func answerTo(p load.Payload, attempt int, m *Mood) int {
 	switch {
 	case m.Answer != 0:
 		return m.Answer
+	case p.Gone:
+		return http.StatusGone
 	case attempt <= p.Fail:
 		return http.StatusInternalServerError
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -65,10 +66,10 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l, rec := newLoad(t, tt.answer, Config{})
-			op := l.schedule("a", task{delay: time.Second})
+			op := l.player.Schedule("a", load.Task{Delay: time.Second})
 			outcome, answer := l.caller.call(t.Context(), 0, 300*time.Millisecond, op)
 			c := rec.History().Calls[0]
-			if outcome != tt.want || c.Outcome != tt.want || final(outcome, answer) != tt.final {
+			if outcome != tt.want || c.Outcome != tt.want || load.Final(outcome, answer) != tt.final {
 				t.Errorf("%s %+v, recorded %s", outcome, answer, c.Outcome)
 			}
 			if c.End < c.Start || c.Node != "node-1" || c.Ask.Body == 0 {
@@ -84,8 +85,8 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.caller.clients[0] = nobody
-		op := l.cancel("a")
-		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, op); outcome != history.Failed || final(outcome, answer) {
+		op := l.player.Cancel("a")
+		if outcome, answer := l.caller.call(t.Context(), 0, time.Second, op); outcome != history.Failed || load.Final(outcome, answer) {
 			t.Errorf("%s %+v", outcome, answer)
 		}
 	})
@@ -110,7 +111,7 @@ func TestHiddenSecondSending(t *testing.T) {
 	listener = server.Listener
 	l, rec := newLoad(t, handler, Config{Nodes: []Node{{Name: "node-1", URL: server.URL}}})
 	for range 2 {
-		op := l.schedule("a", task{delay: time.Second})
+		op := l.player.Schedule("a", load.Task{Delay: time.Second})
 		l.caller.call(t.Context(), 0, 5*time.Second, op)
 	}
 	c := rec.History().Calls[1]
@@ -130,8 +131,8 @@ func TestRepeatsShareTheKey(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"revision":4}`))
 	}, Config{})
-	op := l.schedule("a", task{delay: time.Second})
-	outcome, answer := l.perform(t.Context(), rand.New(rand.NewPCG(1, 6)), op)
+	op := l.player.Schedule("a", load.Task{Delay: time.Second})
+	outcome, answer := l.player.Perform(t.Context(), rand.New(rand.NewPCG(1, 6)), op)
 	if outcome != history.OK || answer.Revision != 4 {
 		t.Fatalf("%s %+v", outcome, answer)
 	}
@@ -142,7 +143,7 @@ func TestRepeatsShareTheKey(t *testing.T) {
 		}
 	}
 	for _, c := range rec.History().Calls {
-		if c.Op != op.what.Op {
+		if c.Op != op.What.Op {
 			t.Errorf("%+v is a try of another operation", c)
 		}
 	}
@@ -154,7 +155,7 @@ func TestSeedDecides(t *testing.T) {
 		var kinds []string
 		l, rec := newLoad(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, Config{Seed: seed, MaxDelay: 40 * time.Millisecond})
 		for i := range 40 {
-			l.play(t.Context(), i)
+			l.player.Play(t.Context(), i)
 		}
 		made := map[int64]bool{} // how often each is tried depends on the machine
 		for _, c := range rec.History().Calls {
@@ -227,19 +228,6 @@ func TestWorthReading(t *testing.T) {
 	}
 }
 
-func TestPayload(t *testing.T) {
-	p := payload{Op: 7, Fail: 2, Hold: 30}
-	if got := decode(p.encode()); got != p {
-		t.Errorf("%+v became %+v", p, got)
-	}
-	if got := decode([]byte("what?")); got != (payload{}) {
-		t.Errorf("%+v", got)
-	}
-	if history.Fingerprint(nil) != 0 || history.Fingerprint(p.encode()) == 0 {
-		t.Error("only no body has no fingerprint")
-	}
-}
-
 func TestReceiver(t *testing.T) {
 	rec := history.NewRecorder(nil)
 	r, err := Listen(t.Context(), rec, Loopback)
@@ -247,7 +235,7 @@ func TestReceiver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for attempt, want := range map[string]int{"1": 500, "2": 200} {
-		body := strings.NewReader(string(payload{Op: 7, Fail: 1}.encode()))
+		body := strings.NewReader(string(load.Payload{Op: 7, Fail: 1}.Encode()))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL, body)
 		if err != nil {
 			t.Fatal(err)
