@@ -18,7 +18,7 @@ type Lease struct {
 	Occurrence uint64 // of a simulated one
 }
 
-// Crashes: a consumer forgets one answer in that many, as if it had been killed.
+// Crashes is how many answers a consumer gets for each that it forgets, as if it had been killed.
 const Crashes = 25
 
 // Consume is one consumer, until the context ends. It returns when the leases that it has are settled.

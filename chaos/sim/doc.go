@@ -10,9 +10,9 @@
 //
 // Everything is drawn from a seed (Draw): how many nodes and shards, how slow network and disks are when they are
 // well, how soon snapshots are due and how little log stays behind them, what will break and when (course), and what
-// callers will do (the scripts and consumers of package load). The course is drawn before the load, so that the load is
-// where things break: calls and due times lie close to strikes and mendings more often than not. Faults come in episodes
-// of one to three that overlap; after each everything is mended and every shard must take a write. In the end
+// callers will do (the scripts and consumers of package load). The course is drawn before the load, so that the load
+// is where things break: calls and due times lie close to strikes and mendings more often than not. Faults come in
+// episodes of one to three that overlap; after each everything is mended and every shard must take a write. In the end
 // everything comes to rest.
 //
 // Simulated time costs what happens in it. So a run has a pace: heartbeats of a second and faults of seconds within an
