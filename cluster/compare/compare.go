@@ -74,8 +74,8 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 }
 
-// Outvoted reports whether a node's replica of a shard, this node's or another's, differs from the state that a majority
-// of the shard's replicas agree in.
+// Outvoted reports whether a node's replica of a shard, this node's or another's, differs from the state that a
+// majority of the shard's replicas agree in.
 func (c *Comparer) Outvoted(id uint32, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

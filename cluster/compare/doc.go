@@ -22,10 +22,10 @@
 // # Which replica is right
 //
 // The majority is right. A node outvotes another replica that differs from its own if, at the same index, its own and
-// those equal to it are a majority of the shard's replicas. It tells the other node so. A replica is outvoted if its own
-// node finds that difference, too. It stays so until its process ends or a snapshot replaces its state, also if the
-// difference passes because the task has gone. Without a majority (one of three is down) no replica is outvoted, and all
-// that differ are shown as diverged. Two nodes with the same wrong state outvote a right one; no node can know.
+// those equal to it are a majority of the shard's replicas. It tells the other node so. A replica is outvoted if its
+// own node finds that difference, too. It stays so until its process ends or a snapshot replaces its state, also if the
+// difference passes because the task has gone. Without a majority (one of three is down) no replica is outvoted, and
+// all that differ are shown as diverged. Two nodes with the same wrong state outvote a right one; no node can know.
 //
 // An outvoted replica goes on following and voting, since its log may be right. But it does not serve: it gives its
 // leadership away, begins none, answers no stale read, and takes no snapshot. So the last snapshot from before the
@@ -48,7 +48,7 @@
 // # Why not otherwise
 //
 // Not only the leader asks: it may be the one that is wrong, and a node must learn of its own error from the others.
-// Not by a hash of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum command
-// would make every replica stop at the same entry, and costs an entry. Not ending the process of the outvoted:
+// Not by a hash of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum
+// command would make every replica stop at the same entry, and costs an entry. Not ending the process of the outvoted:
 // it holds eleven other shards, and a mistake in a new version would then stop more than it damages.
 package compare

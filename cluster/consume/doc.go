@@ -11,9 +11,9 @@
 //
 // The pool spreads its need over the shards as standing demands, one for each shard, at the node that leads the shard
 // (see shard/dispatch/desk for that end). Between two nodes there is one stream for each direction of asking. The pool
-// raises a demand as tasks arrive and consumers come, and only once the demand is half used up, so that one message tops
-// up much. A due task costs one message from the node that leads its shard. Shards led here are asked in the same way,
-// over a pipe in memory.
+// raises a demand as tasks arrive and consumers come, and only once the demand is half used up, so that one message
+// tops up much. A due task costs one message from the node that leads its shard. Shards led here are asked in the same
+// way, over a pipe in memory.
 //
 // The consumer that has waited longest is served first, at once, with all tasks that have arrived by then, up to its
 // max and a bound in bytes. No consumer waits to fill its max: tasks that arrive while consumers are busy make the next

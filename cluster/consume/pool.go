@@ -274,7 +274,8 @@ func (q *pool) close() {
 	q.dissolve()
 }
 
-// adjust asks the shards for the tasks that are needed. While there is no waiter, demands stay as they are for a moment.
+// adjust asks the shards for the tasks that are needed. While there is no waiter, demands stay as they are for a
+// moment.
 func (q *pool) adjust() {
 	if q.need == 0 || q.closed {
 		return

@@ -5,7 +5,8 @@
 //
 // Between two nodes there is one gRPC stream for each direction of asking, and the calls to many shards share it. The
 // stream clocks itself: calls that wait while a message is being sent ride in the next one. So an idle node adds no
-// delay, and a busy one sends few messages. Each call has a number, which its answer carries. Answers come in any order.
+// delay, and a busy one sends few messages. Each call has a number, which its answer carries. Answers come in any
+// order.
 //
 // The receiving node gives calls to its own replicas and to nothing else, so no call can go round in circles.
 //

@@ -14,6 +14,6 @@
 //
 // # Why not otherwise
 //
-// Not by gossip: any sender may forge it. Not in the control group: health changes too often for a log, and an old entry
-// would be worse than none.
+// Not by gossip: any sender may forge it. Not in the control group: health changes too often for a log, and an old
+// entry would be worse than none.
 package health

@@ -90,8 +90,8 @@ func (n *Nodes) Answered(node string) { n.answers.note(node) }
 // Alive reports whether a node is this one or has answered within the last four seconds.
 func (n *Nodes) Alive(node string) bool { return node == n.cfg.Self || n.answers.recent(node) }
 
-// MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for giving
-// a leadership away.
+// MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for
+// giving a leadership away.
 func (n *Nodes) MayLead(shard uint32, node string) bool {
 	return n.Alive(node) && !n.cfg.Outvoted(shard, node) && !slices.Contains(n.heard(node).GetUnwilling(), shard)
 }
@@ -137,8 +137,8 @@ func (n *Nodes) lack(voters []string) error {
 	return nil
 }
 
-// hasRoom reports whether no disk of a shard's nodes is low, or else a majority of the nodes is alive and has room. With
-// fewer, each entry would bring the shard nearer to a majority that has stopped because it cannot write.
+// hasRoom reports whether no disk of a shard's nodes is low, or else a majority of the nodes is alive and has room.
+// With fewer, each entry would bring the shard nearer to a majority that has stopped because it cannot write.
 func (n *Nodes) hasRoom(voters []string) bool {
 	low, with := false, 0
 	for _, node := range voters {

@@ -13,9 +13,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// RaftTransport is one Raft group's way over the port. Its addresses are node ids. Heartbeats and entries, nearly all of
-// the traffic, go by the streams that all groups share. Votes, snapshots and leadership transfers go by connections of
-// the group's own.
+// RaftTransport is one Raft group's way over the port. Its addresses are node ids. Heartbeats and entries, nearly all
+// of the traffic, go by the streams that all groups share. Votes, snapshots and leadership transfers go by connections
+// of the group's own.
 type RaftTransport struct {
 	*raft.NetworkTransport
 	wire *wire.Group

@@ -13,8 +13,8 @@
 //
 // While a shard has no leader, its calls wait here until the caller's deadline. Only a call that was certainly not
 // proposed (task.ErrNotProposed) is tried again. task.ErrUnknown goes to the caller, and only the caller can decide
-// whether repeating is right. Reads, Queues and Borrow change nothing in any log, so they are tried again in both cases.
-// Commands of one Do about one id keep their order also across tries: see unsettled.
+// whether repeating is right. Reads, Queues and Borrow change nothing in any log, so they are tried again in both
+// cases. Commands of one Do about one id keep their order also across tries: see unsettled.
 //
 // # Why not otherwise
 //

@@ -29,9 +29,8 @@ func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmp
 	var wg sync.WaitGroup
 	for i, id := range shards {
 		wg.Go(func() {
-			counts[i], errs[i] = read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) ([]*fsmpb.QueueCounts, error) {
-				return s.Queues(ctx, id, ask)
-			})
+			count := func(ctx context.Context, s calls.Shards) ([]*fsmpb.QueueCounts, error) { return s.Queues(ctx, id, ask) }
+			counts[i], errs[i] = read(ctx, r, id, false, count)
 		})
 	}
 	wg.Wait()

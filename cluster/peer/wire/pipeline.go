@@ -109,8 +109,8 @@ func (p *Pipeline) withdraw(f *future) {
 	p.deliver()
 }
 
-// complete is called once, by whoever ends the exchange. As ever in Raft's pipelines, a request that failed is delivered
-// too, with an answer that tells of no success.
+// complete is called once, by whoever ends the exchange. As ever in Raft's pipelines, a request that failed is
+// delivered too, with an answer that tells of no success.
 func (f *future) complete(err error) {
 	p := f.pipeline
 	if err == nil {
