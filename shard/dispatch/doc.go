@@ -43,8 +43,8 @@
 // What lets a lane begin something:
 //
 //   - A lane whose queue is paused, or whose target is gone, leaves all of these. A policy wakes it.
-//   - A pushed lane begins what its throttle leaves room for (package throttle). A pulled lane begins what consumers ask
-//     for (package desk).
+//   - A pushed lane begins what its throttle leaves room for (package throttle). A pulled lane begins what consumers
+//     ask for (package desk).
 //   - A lane of a limited queue stands in its queue's line with what it could begin. The permits that the queue's owner
 //     has lent (package lend) are shared among the lanes of the line, in turn.
 //   - From Config.Strangers attempts on, only receivers whose last answer was a success get more. A hundred thousand
@@ -75,10 +75,10 @@
 //
 //   - Not windows and permits in the log: they change with each attempt, and a wrong one costs a moment, not a task.
 //   - Not a walk over the lanes after each entry: a hundred thousand lanes may be full.
-//   - Not a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together, and
-//     one by one they cost the machine more than the rests save.
-//   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they wait
-//     before it, and the shard would find that all is well.
-//   - Not a random or a fair queueing of lanes by weight: woken lanes are looked at in the order in which they woke, and
-//     what one look leaves over goes to the end.
+//   - Not a few grants in each entry beside users: tasks that come to a consumer together are acknowledged together,
+//     and one by one they cost the machine more than the rests save.
+//   - Not a rest that follows how long users' commands wait in the intake and commit: on an overloaded machine they
+//     wait before it, and the shard would find that all is well.
+//   - Not a random or a fair queueing of lanes by weight: woken lanes are looked at in the order in which they woke,
+//     and what one look leaves over goes to the end.
 package dispatch

@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/throttle"
 )
 
-// Config says whom a planner plans for. Its functions and interfaces must answer alike between two calls of the
-// planner, for a plan to be a function of its inputs.
+// Config connects a planner with its surroundings. Policy, Permits and Desk are inputs: a plan depends on their
+// answers.
 type Config struct {
 	Throttle  throttle.Config // of all receivers; its Start is the window that an Advance assumes
 	Strangers int             // attempts under way from which on only receivers that are known to be well get more
@@ -101,8 +101,8 @@ func (p *Planner) Called(now time.Time) {
 	p.backlog.called = now
 }
 
-// Ended says that the entry being made settles an attempt of a lane. how is what its outcome says about the receiver;
-// nil: nothing. Ended comes before Plan, so that the same entry fills the place.
+// Ended says that the entry being made settles an attempt of a lane. how describes the receiver's part in it, nil if
+// the outcome says nothing about the receiver. Ended comes before Plan, so that the same entry fills the place.
 func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	p.turnTo(now)
 	l, ok := p.lanes[key]
@@ -227,6 +227,7 @@ type Stats struct {
 func (p *Planner) Stats() Stats {
 	return Stats{
 		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Wanted: p.wanted, Broken: p.broken,
-		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: p.heldBack.len(), Serving: p.serving.len(), Looks: len(p.looks.lanes),
+		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: p.heldBack.len(), Serving: p.serving.len(),
+		Looks: len(p.looks.lanes),
 	}
 }

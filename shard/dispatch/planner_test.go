@@ -147,6 +147,7 @@ func TestPoliciesWakeInOrder(t *testing.T) {
 		want = append(want, q.Queue)
 	}
 	w.entry(true)
+	w.entry(false) // looks at all lanes that the loads woke
 	clear(w.policies)
 	w.planner.Policies(w.now, nil)
 	var got []string

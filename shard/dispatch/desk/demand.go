@@ -52,7 +52,7 @@ func (d *Demand) Set(total, received, look uint64) {
 	}
 	k.shelf.offer(d)
 	if d.room() > before {
-		k.tell(d.line)
+		k.announce(d.line)
 	}
 	if look > d.look {
 		d.look = look
@@ -81,7 +81,7 @@ func (d *Demand) Withdraw() {
 	d.forgetIfDone()
 	if l.demands.Len() == 0 && k.closed == nil {
 		delete(k.lines, l.lane)
-		k.tell(l)
+		k.announce(l)
 	}
 }
 
@@ -94,7 +94,7 @@ func (d *Demand) room() int {
 	return int(min(d.total-d.granted, most))
 }
 
-// put adds a task to what is handed over next.
+// put adds a task to the next parcel.
 func (d *Demand) put(t *fsmpb.Task) {
 	size := t.SizeVT()
 	d.parcel = append(d.parcel, t)
@@ -102,7 +102,7 @@ func (d *Demand) put(t *fsmpb.Task) {
 	d.sentBytes += size
 }
 
-// deliver hands over what was put together.
+// deliver hands the parcel over.
 func (d *Demand) deliver() {
 	d.consumer.Take(task.Leased{Tasks: d.parcel, Ready: d.line.ready})
 	d.parcel = nil

@@ -9,26 +9,26 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Terms are what a task is leased by. One that was leased by others is none of a demand's.
+// Terms are the terms of a lease. A demand takes tasks of its own terms alone.
 type Terms struct {
 	Lease  time.Duration
 	Holder uint32 // the run of the node that the task goes to; see task.LeaseRequest
 }
 
-// Arrivals is what one node says of leases that a shard's leader asks it for.
+// Arrivals is a node's answer to a shard's leader that asks which leases came to it.
 type Arrivals struct {
 	Holder uint32   // the node's run
 	Fences []uint64 // of those that came to it; it does not take the others any more
 }
 
-// Wish is what one demand still asks for.
+// Wish is the open part of one demand.
 type Wish struct {
 	Tag uint64 // of the demand; never 0, and not used again at a desk
 	Max int
 	Terms
 }
 
-// Consumer is whom a demand's tasks are for. Its methods are called one after the other, with the desk locked: they
+// Consumer takes a demand's tasks. Its methods are called one after the other, with the desk locked: they
 // must neither block nor call the desk or the demand.
 type Consumer interface {
 	// Take gets tasks that are leased and due, in the order of their instants.
@@ -60,7 +60,7 @@ type Config struct {
 }
 
 // Desk holds the demands of one leadership. Its methods are safe for concurrent use, but Start must not be called by
-// two at once, and Wishes and Granted only by the one who makes entries, one entry at a time.
+// two at once, and Wishes and Granted only by the maker of entries, one entry at a time.
 type Desk struct {
 	cfg Config
 
@@ -75,10 +75,10 @@ type Desk struct {
 
 // line is the demands of one lane, those first that were served longest ago.
 type line struct {
-	lane    task.Lane
-	demands list.List // of *Demand
-	ready   int       // tasks that wait in the lane, as of the last entry that said so
-	told    bool      // Changed was called, and Wishes not since
+	lane      task.Lane
+	demands   list.List // of *Demand
+	ready     int       // tasks that wait in the lane, as of the last entry that said so
+	announced bool      // Changed was called, and Wishes not since
 }
 
 // NewDesk returns an open one.
@@ -107,20 +107,20 @@ func (k *Desk) Open(lane task.Lane, terms Terms, total uint64, c Consumer) (*Dem
 	d.place = l.demands.PushBack(d)
 	k.demands[d.tag] = d
 	k.shelf.offer(d)
-	k.tell(l)
+	k.announce(l)
 	return d, nil
 }
 
-// tell has the proposer look at a lane.
-func (k *Desk) tell(l *line) {
-	if !l.told {
-		l.told = true
+// announce has the planner look at a lane.
+func (k *Desk) announce(l *line) {
+	if !l.announced {
+		l.announced = true
 		k.cfg.Changed(l.lane)
 	}
 }
 
-// Wishes returns what is asked of a lane, in the order in which it is to be served, for an entry that is being made: it
-// may name any of them. Until Granted, tasks may come for each, also if it is withdrawn meanwhile.
+// Wishes returns what the demands of a lane ask for, in the order in which they are to be served. The entry that is
+// being made may name any of them. Until Granted, tasks may come for each, also if it is withdrawn meanwhile.
 func (k *Desk) Wishes(lane task.Lane) []Wish {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -128,7 +128,7 @@ func (k *Desk) Wishes(lane task.Lane) []Wish {
 	if l == nil {
 		return nil
 	}
-	l.told = false
+	l.announced = false
 	var wishes []Wish
 	for e := l.demands.Front(); e != nil; e = e.Next() {
 		d := e.Value.(*Demand)
@@ -145,18 +145,18 @@ func (k *Desk) Wishes(lane task.Lane) []Wish {
 	return wishes
 }
 
-// Asked tells whether anybody waits for tasks of a lane.
+// Asked reports whether a consumer waits for tasks of a lane.
 func (k *Desk) Asked(lane task.Lane) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := k.lines[lane]
 	if l != nil {
-		l.told = false
+		l.announced = false
 	}
 	return l != nil
 }
 
-// isAsked tells whether anybody could get a task of the lane now, by whatever terms.
+// isAsked reports whether a demand of the lane has room for a task, by any terms.
 func (k *Desk) isAsked(lane task.Lane) bool {
 	l := k.lines[lane]
 	if l == nil {
@@ -194,7 +194,7 @@ func (k *Desk) Granted(grants []task.Grant) {
 	k.named = k.named[:0]
 }
 
-// Ready notes how many tasks wait in a lane, which those who wait there are told with what they get.
+// Ready notes how many tasks wait in a lane. Its consumers hear of it with their next tasks.
 func (k *Desk) Ready(lane task.Lane, n int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -218,7 +218,7 @@ func (k *Desk) missed(g task.Grant) {
 	}
 }
 
-// Start hands over granted tasks whose instants have come. Those that nobody takes lie on the shelf for a moment.
+// Start hands over granted tasks whose instants have come. Those without a taker lie on the shelf for a moment.
 func (k *Desk) Start(grants []task.Grant) {
 	tasks := make([]*fsmpb.Task, len(grants))
 	for i, g := range grants {
@@ -227,7 +227,7 @@ func (k *Desk) Start(grants []task.Grant) {
 	k.release(k.hand(grants, tasks))
 }
 
-// hand returns the grants that nobody takes.
+// hand returns the grants without a taker.
 func (k *Desk) hand(grants []task.Grant, tasks []*fsmpb.Task) (back []task.Grant) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -273,8 +273,9 @@ func (k *Desk) Nothing(lane task.Lane) {
 	}
 }
 
-// taker settles who gets a grant's task: the demand that it was made for, or, if that has gone, was lowered or has too
-// much under way, another one of the same terms. nil: nobody. Terms of zero are not known.
+// taker returns the demand that gets a grant's task, nil if there is none, and the grant's terms, zero if they are not
+// known. It is the demand that the grant was made for, or another one of the same terms if that one has gone, was
+// lowered or has too much under way.
 func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 	d := k.demands[g.Tag]
 	if d == nil {
@@ -299,15 +300,16 @@ func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 	return nil, d.terms
 }
 
-// release gives grants back that nobody takes.
+// release gives back grants without a taker.
 func (k *Desk) release(grants []task.Grant) {
 	if len(grants) > 0 {
 		k.Unload(k.cfg.Release(grants))
 	}
 }
 
-// Unload hands over what cannot be given back here any more, because the leadership is over, to whoever of its node
-// stands in its lane, wanted or not: he can give it back to the next leader. Where there is nobody, that one finds out.
+// Unload hands over grants that cannot be given back here because the leadership is over. Each goes to the first demand
+// of its lane and node, asked for or not: that consumer can give it back to the next leader. Without such a demand, the
+// next leader finds out by itself.
 func (k *Desk) Unload(grants []task.Grant) {
 	for _, g := range grants {
 		if task := k.cfg.Task(g); task != nil {
@@ -337,8 +339,8 @@ func (l *line) unload(task *fsmpb.Task, holder uint32) {
 	}
 }
 
-// Close ends all demands with the error, which later ones get, too. What lies on the shelf goes to whoever of its
-// node stands in its lane. Grants not started by then run out with their leases.
+// Close ends all demands with the error, which later ones get, too. Tasks on the shelf go to the first demand of their
+// lane and node. Grants not started by then run out with their leases.
 func (k *Desk) Close(reason error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

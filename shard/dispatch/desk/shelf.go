@@ -7,10 +7,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// maxShelfBytes bounds what may lie there. The rest is given back at once.
+// maxShelfBytes bounds the tasks on the shelf. Others are given back at once.
 const maxShelfBytes = 16 << 20
 
-// tidyEvery is how long there is at least between two times that it is tidied: a task may lie there so much longer.
+// tidyEvery is the shortest time between two calls of tidy. A task may stay that much longer than its time.
 const tidyEvery = time.Millisecond
 
 // shelf holds tasks that were leased for a demand which had gone, or was lowered, by their instants. The desk's mutex
@@ -34,7 +34,7 @@ type shelved struct {
 	at    time.Time
 }
 
-// put returns false if there is no room, or nobody can ask for it because its terms are not known.
+// put returns false if there is no room, or if the terms are not known, so that no demand can match them.
 func (s *shelf) put(g task.Grant, task *fsmpb.Task, terms Terms) bool {
 	size := task.SizeVT()
 	if terms == (Terms{}) || s.bytes+size > maxShelfBytes {
@@ -53,7 +53,8 @@ func (s *shelf) arm(d time.Duration) {
 	}
 }
 
-// offer hands a demand what it asks for. What was leased by other terms keeps nobody waiting: it is given back.
+// offer hands a demand the tasks of its terms that it asks for. Tasks of its lane that were leased by other terms are
+// given back, so that the demand need not wait for them.
 func (s *shelf) offer(d *Demand) {
 	if len(s.tasks) == 0 || d.room() == 0 {
 		return
@@ -79,7 +80,7 @@ func (s *shelf) offer(d *Demand) {
 	}
 }
 
-// take removes what the caller wants.
+// take removes the tasks that the caller wants.
 func (s *shelf) take(wanted func(shelved) bool) {
 	kept := s.tasks[:0]
 	for _, t := range s.tasks {
@@ -93,8 +94,8 @@ func (s *shelf) take(wanted func(shelved) bool) {
 	s.tasks = kept
 }
 
-// empty hands what lies there to whoever of its node stands in its lane, wanted or not: a desk that closes can give
-// nothing back.
+// empty hands each task to the first demand of its lane and node, asked for or not: a closing desk can give nothing
+// back.
 func (s *shelf) empty() {
 	for _, t := range s.tasks {
 		if l := s.desk.lines[t.Lane]; l != nil {
@@ -104,7 +105,8 @@ func (s *shelf) empty() {
 	s.tasks, s.bytes = nil, 0
 }
 
-// tidy gives back what has lain on the shelf for its time, and looks again when the next one's is over.
+// tidy gives back the tasks that have lain on the shelf for their time, and is called again when the next one's is
+// over.
 func (k *Desk) tidy() {
 	k.mu.Lock()
 	s := &k.shelf
@@ -126,7 +128,7 @@ func (k *Desk) Sweep() {
 	k.release(back)
 }
 
-// before takes what came before an instant.
+// before takes the tasks that came before an instant.
 func (s *shelf) before(limit time.Time) (grants []task.Grant) {
 	s.take(func(t shelved) bool {
 		old := t.at.Before(limit)

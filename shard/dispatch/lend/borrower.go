@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// BorrowerConfig says for whom a Borrower borrows.
+// BorrowerConfig names the queue and the shard of a Borrower, and connects it with the owner.
 type BorrowerConfig struct {
 	Context          context.Context // the leadership's: with its end all permits are void
 	Namespace, Queue string
@@ -19,8 +19,8 @@ type BorrowerConfig struct {
 // maxWant bounds what one call asks for.
 const maxWant = 4096
 
-// Borrower holds what a shard's leader has borrowed of one queue. All methods may be called at any time by anybody; at
-// most one call is under way.
+// Borrower holds the permits that a shard's leader has borrowed of one queue. Its methods are safe for concurrent use.
+// At most one call to the owner is under way.
 type Borrower struct {
 	cfg BorrowerConfig
 
@@ -30,9 +30,9 @@ type Borrower struct {
 	unused   int       // permits, valid until
 	until    time.Time //
 	want     int       // as last reported; begins that wait for a permit
-	told     int       // how many permits the owner thinks are held here
+	recorded int       // permits that the owner counts as held here
 	counted  bool      // an attempt's end frees something: the owner must hear of it at once
-	outdated bool      // the call under way: what it said holds no more
+	outdated bool      // the report of the call under way holds no more
 	renew    time.Time // when the owner must hear of them again
 	quiet    time.Time // nothing more is asked for before
 	failures int       // calls in a row
@@ -72,7 +72,8 @@ func (b *Borrower) Take(now time.Time) bool {
 	return true
 }
 
-// CountInFlight says whether the queue's limits include max_in_flight. Otherwise no borrower waits for an attempt's end.
+// CountInFlight says whether the queue's limits include max_in_flight. Otherwise no borrower waits for an
+// attempt's end.
 func (b *Borrower) CountInFlight(yes bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,11 +97,11 @@ func (b *Borrower) Report(now time.Time, inFlight, want int) {
 	}
 }
 
-// held is what the owner must count on.
+// held returns the permits that the owner must count on.
 func (b *Borrower) held() int { return b.inFlight + b.begun + b.unused }
 
-// isIdle tells whether there is nothing to say to the owner now or later.
-func (b *Borrower) isIdle() bool { return b.held() == 0 && b.want == 0 && b.told == 0 }
+// isIdle reports whether there is nothing to report to the owner, now or later.
+func (b *Borrower) isIdle() bool { return b.held() == 0 && b.want == 0 && b.recorded == 0 }
 
 // due returns how long the owner need not be called; 0: now.
 func (b *Borrower) due(now time.Time) time.Duration {
@@ -118,10 +119,10 @@ func (b *Borrower) due(now time.Time) time.Duration {
 	return max(min(b.renew.Sub(now), b.quiet.Sub(now)), 0)
 }
 
-// hasNews tells whether less is held here than the owner counts on, and somebody may wait for it.
-func (b *Borrower) hasNews() bool { return b.held() < b.told && (b.counted || b.held() == 0) }
+// hasNews reports whether less is held here than the owner counts on, so that another borrower may wait for it.
+func (b *Borrower) hasNews() bool { return b.held() < b.recorded && (b.counted || b.held() == 0) }
 
-// run calls the owner whenever there is something to say, until there is not.
+// run calls the owner as long as there is something to report.
 func (b *Borrower) run() {
 	for b.await() {
 		ask := b.say()
@@ -139,7 +140,7 @@ func (b *Borrower) run() {
 	}
 }
 
-// await waits until the owner should be called. It returns false, and run is no more, when there is nothing to say.
+// await waits until the owner should be called. It returns false, and run ends, when there is nothing to report.
 func (b *Borrower) await() bool {
 	for {
 		b.mu.Lock()
@@ -163,7 +164,7 @@ func (b *Borrower) await() bool {
 	}
 }
 
-// say makes the next call's words.
+// say makes the next report.
 func (b *Borrower) say() Borrow {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -171,15 +172,15 @@ func (b *Borrower) say() Borrow {
 	b.round++
 	unused := b.free(now)
 	b.renew = now.Add(patience)
-	b.told, b.outdated = b.held(), false
+	b.recorded, b.outdated = b.held(), false
 	return Borrow{
 		Namespace: b.cfg.Namespace, Queue: b.cfg.Queue, Shard: b.cfg.Shard, Term: b.cfg.Term, Round: b.round,
 		InFlight: b.inFlight + b.begun, Unused: unused, Want: min(max(b.want-unused, 0), maxWant),
 	}
 }
 
-// interrupt ends a call that waits at the owner once it should hear something else: that attempts have ended, which may
-// be just what it waits for, or that nothing is wanted any more.
+// interrupt ends a call that waits at the owner once its report is outdated: attempts have ended, whose permits it may
+// be waiting for, or no more permits are wanted.
 func (b *Borrower) interrupt(ctx context.Context, cancel context.CancelFunc, ask Borrow) <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -205,7 +206,7 @@ func (b *Borrower) isOutdated(ask Borrow) bool {
 	return b.outdated
 }
 
-// hear takes the owner's answer to a call, and tells whether there are new permits.
+// hear takes the owner's answer to a call. It reports whether there are new permits.
 func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -215,7 +216,7 @@ func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	case err != nil && b.outdated:
 		return false
 	case err != nil && b.held() == 0 && b.want == 0:
-		b.told = 0 // it will lapse
+		b.recorded = 0 // it will lapse
 		return false
 	case err != nil:
 		b.failures++
@@ -226,6 +227,6 @@ func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	b.free(now)
 	b.until = asked.Add(min(loan.Life, Life))
 	b.unused += loan.Permits
-	b.told += loan.Permits
+	b.recorded += loan.Permits
 	return loan.Permits > 0
 }

@@ -2,18 +2,18 @@ package lend
 
 import "time"
 
-// Life is how long the owner counts on what a borrower last said, and how long a borrower may use a permit since it
-// last asked.
+// Life is how long the owner counts on a borrower's last report, and how long a borrower may use a permit after it last
+// asked.
 const Life = time.Second
 
 // patience is how long an owner lets a call wait for permits.
 const patience = Life / 2
 
-// Borrow is what a shard's leader says of a limited queue.
+// Borrow is the report of a shard's leader on a limited queue, and its request for permits.
 type Borrow struct {
 	Namespace, Queue string
-	Shard            uint32 // who asks
-	Term, Round      uint64 // of the asking leadership, and of its calls: what was said before does not count any more
+	Shard            uint32 // the borrower's
+	Term, Round      uint64 // of the asking leadership, and of its calls; a newer report replaces the older ones
 	InFlight         int    // attempts and leases under way there
 	Unused           int    // permits lent before and not used
 	Want             int    // more
@@ -22,11 +22,11 @@ type Borrow struct {
 // Loan answers a Borrow.
 type Loan struct {
 	Permits    int
-	Life       time.Duration // how long the owner counts on what it was told without hearing more
+	Life       time.Duration // how long the owner counts on the report
 	RetryAfter time.Duration // when to ask again at the earliest, if nothing is under way; 0: at will
 }
 
-// Limit is what a queue may do in the whole cluster; 0 is no limit.
+// Limit bounds a queue in the whole cluster; 0 is no limit.
 type Limit struct {
 	InFlight  int
 	PerSecond float64

@@ -20,8 +20,8 @@ func NewLender() *Lender {
 	return &Lender{opens: time.Now().Add(Life), queues: map[[2]string]*pool{}}
 }
 
-// Lend takes a borrower's word, and lends what it wants as far as the limit allows. If nothing is free it waits, for
-// half a Life at most.
+// Lend takes a borrower's report, and lends the permits that it wants as far as the limit allows. It waits for half a
+// Life at most if none is free.
 func (l *Lender) Lend(ctx context.Context, ask Borrow, limit Limit) Loan {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -74,7 +74,7 @@ func (l *Lender) await(ctx context.Context, parked <-chan int, next time.Time) (
 	}
 }
 
-// pool returns a queue's, and forgets now and then those that nobody uses.
+// pool returns a queue's pool. Now and then it forgets the idle ones.
 func (l *Lender) pool(now time.Time, name [2]string) *pool {
 	if !now.Before(l.sweep) {
 		l.sweep = now.Add(10 * Life)

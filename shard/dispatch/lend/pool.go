@@ -12,17 +12,17 @@ type pool struct {
 	opens  time.Time // nothing is lent before
 	bucket bucket
 	held   map[uint32]*holding // by shard
-	line   []*holding          // who wants permits, first come, first served
+	line   []*holding          // shards that want permits, first come, first served
 }
 
-// holding is what the owner knows of one shard.
+// holding is the owner's record of one shard.
 type holding struct {
 	shard       uint32
 	term, round uint64
 	permits     int // under way, or lent and not used
 	want        int // more; in line while it is not 0
 	lapses      time.Time
-	parked      chan int // takes the permits lent, once; nil: nobody waits for an answer
+	parked      chan int // takes the permits lent, once; nil: no call waits
 }
 
 func newPool(opens time.Time) *pool { return &pool{opens: opens, held: map[uint32]*holding{}} }
@@ -34,7 +34,7 @@ func (p *pool) setLimit(now time.Time, limit Limit) {
 	}
 }
 
-// ask takes a shard's newest word, and returns where its permits will come; nil: it has said something newer before.
+// ask takes a shard's report, and returns the channel of its permits, nil if a newer report came before.
 func (p *pool) ask(now time.Time, b Borrow) <-chan int {
 	h, ok := p.held[b.Shard]
 	if !ok {
@@ -64,7 +64,7 @@ func (p *pool) setWant(h *holding, want int) {
 	h.want = want
 }
 
-// answer lends permits to whoever waits for them.
+// answer lends permits to the call that waits for them, if there is one.
 func (p *pool) answer(h *holding, permits int) {
 	if h.parked != nil {
 		h.parked <- permits
@@ -72,8 +72,8 @@ func (p *pool) answer(h *holding, permits int) {
 	}
 }
 
-// serve lends what is free to those in line, answers those who want nothing, and returns when there may be more to
-// lend; zero: not before somebody calls.
+// serve lends the free permits to the shards in line, and answers those that want none. It returns the instant at which
+// there may be more to lend; zero: not before the next call.
 func (p *pool) serve(now time.Time) (next time.Time) {
 	p.lapse(now)
 	for _, h := range p.held {
@@ -131,8 +131,8 @@ func (p *pool) parkedInLine() []*holding {
 	return parked
 }
 
-// lendOut shares the free permits among those who wait. Who still wants more afterwards asks again, at the end of the
-// line.
+// lendOut shares the free permits among the shards that wait. A shard that wants more afterwards asks again, at the end
+// of the line.
 func (p *pool) lendOut(free int, waiting []*holding) {
 	for i, h := range waiting {
 		if free == 0 {
@@ -167,8 +167,8 @@ func (p *pool) nextChange() time.Time {
 	return next
 }
 
-// retryAfter is how long a shard with nothing under way need not ask again; its place in line is kept. Only a slow rate
-// is a reason to stay away so long.
+// retryAfter returns how long a shard with nothing under way need not ask again. It keeps its place in line. Only
+// a slow rate is a reason to stay away.
 func (p *pool) retryAfter(now time.Time, shard uint32) time.Duration {
 	h, ok := p.held[shard]
 	if !ok || h.permits > 0 || h.want == 0 || p.limit.PerSecond == 0 || p.bucket.whole() > 0 {
@@ -206,7 +206,7 @@ func (p *pool) takeBack(shard uint32, parked <-chan int, permits int) {
 	}
 }
 
-// isIdle tells whether the pool may be forgotten.
+// isIdle reports whether the pool may be forgotten.
 func (p *pool) isIdle() bool {
 	return len(p.held) == 0 && (p.limit.PerSecond == 0 || p.bucket.isFull())
 }

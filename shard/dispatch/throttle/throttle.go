@@ -9,7 +9,7 @@ type Config struct {
 	MinPause, MaxPause time.Duration // between probes of an open breaker; MaxPause also bounds what a receiver may ask for
 }
 
-// Default is for receivers of which nothing is known.
+// Default returns the configuration in use unless an operator chooses another.
 func Default() Config {
 	return Config{Start: 16, Max: 512, Trip: 32, MinPause: 250 * time.Millisecond, MaxPause: 10 * time.Second}
 }
@@ -23,7 +23,7 @@ type Ending struct {
 	Full       bool          // all of the window was in use
 }
 
-// Throttle is what is known of one receiver. The zero value is not usable: see New.
+// Throttle is the record of one receiver. New makes one; the zero value is not usable.
 type Throttle struct {
 	window float64 // 1 <= window <= Max
 	steady bool    // it has met a limit: grow slowly
@@ -39,7 +39,7 @@ type Throttle struct {
 	strain bool          // answers were slow in this spell
 }
 
-// New returns what is known of a receiver at first: nothing.
+// New returns the record of a receiver that has not been tried.
 func New(cfg Config) Throttle { return Throttle{window: float64(cfg.Start)} }
 
 // Room returns how many more attempts may begin now, and, if none may because the receiver is left alone, until when.
@@ -55,16 +55,16 @@ func (t *Throttle) Room(now time.Time, inFlight int) (room int, until time.Time)
 	return max(int(t.window)-inFlight, 0), time.Time{}
 }
 
-// Open tells whether the breaker is.
+// Open reports whether the breaker is open.
 func (t *Throttle) Open() bool { return t.open }
 
-// IsWell tells whether the receiver's last answer was a success.
+// IsWell reports whether the receiver's last answer was a success.
 func (t *Throttle) IsWell() bool { return t.proven && t.run == 0 }
 
 // Window is how many attempts may be under way while the breaker is closed.
 func (t *Throttle) Window() int { return int(t.window) }
 
-// Fresh tells whether t may be forgotten: nothing is known that New does not say.
+// Fresh reports whether t may be forgotten: New would return the same.
 func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
 	return !t.open && t.run == 0 && int(t.window) == cfg.Start && !now.Before(t.until)
 }
@@ -138,7 +138,7 @@ const slowAnswer = 3 * time.Millisecond
 func (t *Throttle) slowed() bool { return t.recent > 2*t.best.get()+slowAnswer }
 
 // measure takes the time of a success. When a spell with slow answers is over, the window begins low again: else the
-// answers of a crowded receiver would become the measure of what is fast.
+// answers of a crowded receiver would become the measure of speed.
 func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
 	if t.recent == 0 {
 		t.recent = took
@@ -149,8 +149,8 @@ func (t *Throttle) measure(cfg Config, now time.Time, took time.Duration) {
 	}
 }
 
-// spell is how long the fastest answer is remembered at least; at most twice as long, since a receiver may have become
-// slower for good.
+// spell is the shortest time for which the fastest answer is remembered. It is forgotten after two spells, since a
+// receiver may have become slower.
 const spell = time.Minute
 
 // fastest is the shortest time of the current spell and of the one before.
@@ -159,7 +159,7 @@ type fastest struct {
 	current, before time.Duration
 }
 
-// add tells whether a spell begins with this one.
+// add notes an answer's time. It reports whether a spell begins with it.
 func (f *fastest) add(now time.Time, took time.Duration) (begins bool) {
 	age := now.Sub(f.since)
 	if begins = age >= spell; begins {
