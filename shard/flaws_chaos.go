@@ -44,14 +44,14 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 // machine returns the machine from which attempts are read: with the flaw, the one that runs ahead.
 func (f *firing) machine() *fsm.Machine {
 	if flaw.FireBeforeCommit.On() {
-		return f.lead.proposer.ahead.machine
+		return f.lead.proposer.foresight.machine
 	}
 	return f.shard.machine
 }
 
 // fireProposed starts what an entry grants that is about to be proposed.
 func (p *proposer) fireProposed(e *entry) {
-	grants, err := p.ahead.proposed(e)
+	grants, err := p.foresight.proposed(e)
 	if err != nil {
 		p.shard.cfg.Fatal(err)
 	}
@@ -61,11 +61,11 @@ func (p *proposer) fireProposed(e *entry) {
 // notFired leaves out of an entry's grants, now that it is committed, what was started before.
 func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	if e.takeover {
-		if err := p.ahead.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
+		if err := p.foresight.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
 			p.shard.cfg.Fatal(err)
 		}
 	}
-	return p.ahead.notStarted(grants)
+	return p.foresight.notStarted(grants)
 }
 
 // begin copies the machine as the Takeover left it.

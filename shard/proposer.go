@@ -16,13 +16,14 @@ import (
 
 // proposer makes entries of what waits, one at a time, and hands out what they did.
 type proposer struct {
+	foresight // see flaws.go
+
 	lead      *leadership
 	shard     *Shard
 	intake    *intake
 	planner   *dispatch.Planner
 	borrowers map[dispatch.QueueName]*lend.Borrower
 	alarm     *time.Timer // for the instant from which on something may be granted
-	ahead     foresight   // see flaws.go
 	done      chan struct{}
 }
 

@@ -45,7 +45,7 @@ func drawScript(t *rapid.T) []step {
 			which: rapid.IntRange(0, 11).Draw(t, "which"),
 			more:  rapid.IntRange(0, 9).Draw(t, "more"),
 		}
-	}), 40, 120).Draw(t, "script")
+	}), 30, 90).Draw(t, "script")
 }
 
 func (w *world) do(s step) {
