@@ -15,7 +15,7 @@ import (
 // exactly those that wait. It is for tests: nothing else has the time.
 func (s *Store) Audit() error {
 	a := auditor{
-		Store: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
+		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
 		slots: make(slotCounts, task.Slots), dues: map[queueKey]map[int64]int{}, manners: map[uint32]int{},
 	}
 	a.walkLists()
@@ -27,25 +27,25 @@ func (s *Store) Audit() error {
 }
 
 func (a *auditor) checkSums() {
-	if a.sum != a.Store.sum {
-		a.breach("the hash kept is %x, that of a full walk %x", a.Store.sum, a.sum)
+	if a.sum != a.s.sum {
+		a.breach("the hash kept is %x, that of a full walk %x", a.s.sum, a.sum)
 	}
-	if a.counts != a.Store.counts {
-		a.breach("counts kept are %v, those of a full walk %v", a.Store.counts, a.counts)
+	if a.counts != a.s.counts {
+		a.breach("counts kept are %v, those of a full walk %v", a.s.counts, a.counts)
 	}
-	if !slices.Equal(a.slots, a.Store.slots) {
+	if !slices.Equal(a.slots, a.s.slots) {
 		a.breach("the counts by slot are not those of a full walk")
 	}
-	if a.waiting != a.wheel.Len() {
-		a.breach("%d tasks wait, and the wheel holds %d", a.waiting, a.wheel.Len())
+	if a.waiting != a.s.wheel.Len() {
+		a.breach("%d tasks wait, and the wheel holds %d", a.waiting, a.s.wheel.Len())
 	}
-	if a.bytes != a.tombstoneBytes {
-		a.breach("tombstone bytes kept are %d, those of a full walk %d", a.tombstoneBytes, a.bytes)
+	if a.bytes != a.s.tombstoneBytes {
+		a.breach("tombstone bytes kept are %d, those of a full walk %d", a.s.tombstoneBytes, a.bytes)
 	}
 }
 
 func (a *auditor) checkManners() {
-	for n, v := range a.Store.manners.values {
+	for n, v := range a.s.manners.values {
 		uses := uint32(0)
 		if v != nil {
 			uses = v.uses
@@ -61,7 +61,7 @@ func (a *auditor) breach(format string, args ...any) {
 }
 
 type auditor struct {
-	*Store
+	s            *Store
 	errs         []error
 	listed       map[handle]string
 	counts       byState
@@ -76,12 +76,12 @@ type auditor struct {
 }
 
 func (a *auditor) walkLists() {
-	a.walkList("tombstones", &a.tombstones)
-	for n, l := range a.lanes.values {
+	a.walkList("tombstones", &a.s.tombstones)
+	for n, l := range a.s.lanes.values {
 		if l == nil {
 			continue
 		}
-		if a.lanes.numbers[l.Lane] != uint32(n) {
+		if a.s.lanes.numbers[l.Lane] != uint32(n) {
 			a.breach("lane %v is not found by its name", l.Lane)
 		}
 		if l.ready.len+l.firing.len == 0 {
@@ -95,12 +95,12 @@ func (a *auditor) walkLists() {
 
 func (a *auditor) walkList(name string, l *list) {
 	n, last := 0, handle(0)
-	for h := l.head; h != 0; h = a.links().read(h).next {
-		p := a.links().read(h)
+	for h := l.head; h != 0; h = a.s.links().read(h).next {
+		p := a.s.links().read(h)
 		if p.prev != last {
 			a.breach("%s: the list is torn at task %d", name, h)
 		}
-		if last != 0 && a.links().read(last).order >= p.order {
+		if last != 0 && a.s.links().read(last).order >= p.order {
 			a.breach("%s: order does not rise", name)
 		}
 		if a.listed[h] != "" {
@@ -117,30 +117,30 @@ func (a *auditor) walkList(name string, l *list) {
 
 func (a *auditor) walkTasks() {
 	for slot := range uint32(task.Slots) {
-		for h := range a.index.Each(slot) {
+		for h := range a.s.index.Each(slot) {
 			a.walkTask(slot, h)
 		}
 	}
 }
 
 func (a *auditor) walkTask(slot uint32, h handle) {
-	r := a.tasks.Read(h)
-	namespace, id := a.idOf(r)
-	if a.find(namespace, id) != h || task.Slot(namespace, id) != slot {
+	r := a.s.tasks.Read(h)
+	namespace, id := a.s.idOf(r)
+	if a.s.find(namespace, id) != h || task.Slot(namespace, id) != slot {
 		a.breach("%q is not found by its id", id)
 	}
 	a.counts[r.state]++
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
 		a.slots[slot][r.state]++
 	}
-	c := readCold(a.blobs.Get(r.cold))
+	c := readCold(a.s.blobs.Get(r.cold))
 	if c.manner != 0 {
 		a.manners[c.manner]++
 	}
 	a.countQueue(r, &c)
-	a.sum += a.digest(h) + a.digestCold(r, &c)
-	if keys := a.keysOf(nil, r); len(keys) > 0 {
-		a.sum += a.digestKeys(r, keys)
+	a.sum += a.s.digest(h) + a.s.digestCold(r, &c)
+	if keys := a.s.keysOf(nil, r); len(keys) > 0 {
+		a.sum += a.s.digestKeys(r, keys)
 	}
 	if r.waits {
 		a.waiting++
@@ -165,10 +165,10 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	if r.progress == 0 {
 		return
 	}
-	p := a.progress.Read(r.progress)
+	p := a.s.progress.Read(r.progress)
 	a.bytes += int64(p.size)
-	if p.fence > a.Number || p.revision > a.Number {
-		a.breach("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.Number)
+	if p.fence > a.s.Number || p.revision > a.s.Number {
+		a.breach("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.s.Number)
 	}
 }
 
@@ -181,11 +181,11 @@ type queueTally struct {
 // checkQueues holds what is kept of each queue against a full walk.
 func (a *auditor) checkQueues() {
 	rules := 0
-	for n, q := range a.Store.queues.values {
+	for n, q := range a.s.queues.values {
 		if q == nil {
 			continue
 		}
-		if a.Store.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
+		if a.s.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
 			a.breach("queue %v is not found by its name", q.queueKey)
 		}
 		if got := (queueTally{q.tasks, q.leased}); got != a.queueTallies[q.queueKey] {
@@ -206,18 +206,18 @@ func (a *auditor) checkQueues() {
 		}
 		delete(a.queueTallies, q.queueKey)
 	}
-	if rules != a.Store.queues.rules || len(a.queueTallies) != 0 {
-		a.breach("%d rules, and %d are kept; queues not kept: %v", rules, a.Store.queues.rules, a.queueTallies)
+	if rules != a.s.queues.rules || len(a.queueTallies) != 0 {
+		a.breach("%d rules, and %d are kept; queues not kept: %v", rules, a.s.queues.rules, a.queueTallies)
 	}
 }
 
 // countQueue counts a task for its queue, found by another way than the machine does.
 func (a *auditor) countQueue(r *record, c *cold) {
-	namespace, _ := a.idOf(r)
-	key := queueKey{namespace, a.specOf(c, false).Queue}
+	namespace, _ := a.s.idOf(r)
+	key := queueKey{namespace, a.s.specOf(c, false).Queue}
 	tally := a.queueTallies[key]
 	tally.tasks[r.state]++
-	if r.progress != 0 && a.progress.Read(r.progress).leased {
+	if r.progress != 0 && a.s.progress.Read(r.progress).leased {
 		tally.leased++
 	}
 	a.queueTallies[key] = tally
@@ -251,10 +251,10 @@ func (a *auditor) checkDues(q *queue) {
 // checkOverdue holds a queue's heap of lanes against the lanes.
 func (a *auditor) checkOverdue(q *queue) {
 	oldest, n := int64(math.MaxInt64), 0
-	for _, l := range a.lanes.values {
+	for _, l := range a.s.lanes.values {
 		if l != nil && l.queue == q && l.ready.len > 0 {
 			n++
-			oldest = min(oldest, a.links().read(l.ready.head).fireAt)
+			oldest = min(oldest, a.s.links().read(l.ready.head).fireAt)
 		}
 	}
 	if n != len(q.waiting) || n > 0 && q.waiting[0].overdue != oldest {

@@ -55,15 +55,27 @@ func (t Task) cold() cold { return readCold(t.s.blobs.Get(t.record().cold)) }
 
 // Rewrite replaces the content of the task.
 func (e Edit) Rewrite(content Content) {
-	e.s.replaceCold(e.h, e.s.newCold(e.Namespace(), &content))
+	s, r := e.s, e.s.tasks.Write(e.h)
+	c := s.newCold(e.Namespace(), &content) // it takes its shared values before the old content lets go of them
+	if r.idLen == 0 {
+		c.namespace, c.id = s.idOf(r)
+	}
+	var kept [keysRemembered]remembered
+	keys := s.keysOf(kept[:0], r)
+	ref := s.putCold(r, c)
+	s.dropCold(r)
+	r.cold = ref
+	if len(keys) > 0 {
+		e.putKeys(keys) // they lean on the blob
+	}
 }
 
 // SetDelay replaces the delay of the task.
-func (e Edit) SetDelay(ms int64) { e.s.rewriteCold(e.h, func(c *cold) { c.delay = ms }) }
+func (e Edit) SetDelay(ms int64) { e.rewriteCold(func(c *cold) { c.delay = ms }) }
 
 // DropPayload makes the task's payload empty.
 func (e Edit) DropPayload() {
-	e.s.rewriteCold(e.h, func(c *cold) { c.payload, c.asBytes = nil, false })
+	e.rewriteCold(func(c *cold) { c.payload, c.asBytes = nil, false })
 }
 
 // newCold makes the cold part of a task, and counts its uses of shared values.
@@ -132,26 +144,9 @@ func (s *Store) dropCold(r *record) {
 	s.blobs.Free(r.cold)
 }
 
-// replaceCold gives a task another blob. The new one takes its shared values before the old one lets go of them. The
-// keys are written anew, since they lean on the blob.
-func (s *Store) replaceCold(h handle, c *cold) {
-	r := s.tasks.Write(h)
-	if r.idLen == 0 {
-		c.namespace, c.id = s.idOf(r)
-	}
-	var kept [keysRemembered]remembered
-	keys := s.keysOf(kept[:0], r)
-	ref := s.putCold(r, c)
-	s.dropCold(r)
-	r.cold = ref
-	if len(keys) > 0 {
-		s.putKeys(h, keys)
-	}
-}
-
-// rewriteCold replaces a task's blob by a changed copy of it, shared values staying as they are.
-func (s *Store) rewriteCold(h handle, change func(*cold)) {
-	r := s.tasks.Write(h)
+// rewriteCold replaces the task's blob by a changed copy, shared values staying as they are.
+func (e Edit) rewriteCold(change func(*cold)) {
+	s, r := e.s, e.s.tasks.Write(e.h)
 	c := readCold(s.blobs.Get(r.cold))
 	old := r.cold
 	s.sum -= s.digestCold(r, &c)

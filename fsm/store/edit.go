@@ -52,7 +52,7 @@ func (e Edit) StopWaiting() {
 // Hasten makes a scheduled or retrying task due at an instant no later than its own.
 func (e Edit) Hasten(dueMs int64) {
 	if e.record().progress == 0 {
-		e.s.writeFirstOut(e.h)
+		e.writeFirstOut()
 	}
 	e.WaitUntil(min(dueMs, e.WaitsUntilMs()))
 	if e.record().progress != 0 {
@@ -62,7 +62,7 @@ func (e Edit) Hasten(dueMs int64) {
 
 // Reschedule puts the task back into the wheel as if nothing had begun.
 func (e Edit) Reschedule(fireAtMs int64) {
-	e.s.writeFirstOut(e.h)
+	e.writeFirstOut()
 	e.LeaveList()
 	e.s.dropProgress(e.h)
 	e.s.tasks.Write(e.h).state = uint8(fsmpb.State_STATE_SCHEDULED)
@@ -74,7 +74,7 @@ func (e Edit) Drop() {
 	s := e.s
 	e.StopWaiting()
 	e.LeaveList()
-	s.dropKeys(e.h) // which may lean on the progress
+	e.dropKeys() // which may lean on the progress
 	s.dropProgress(e.h)
 	r := e.record()
 	at := s.PlaceOf(s.idOf(r))

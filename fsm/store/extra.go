@@ -40,7 +40,7 @@ func (e Edit) ForgetExpiry() {
 	if extra.ExpiresAfterMs == 0 {
 		return
 	}
-	e.s.rewriteCold(e.h, func(c *cold) {
+	e.rewriteCold(func(c *cold) {
 		before := c.manner
 		e.s.setExtra(c, &fsmpb.Extra{
 			ContentType: extra.ContentType, Retry: extra.Retry, Labels: extra.Labels, Traceparent: extra.Traceparent,

@@ -58,7 +58,7 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	if r.progress != 0 && result.Outcome == 0 {
 		s.rememberProgress(&k, r)
 	}
-	s.setKeys(t.h, append(keys, k))
+	Edit{t}.setKeys(append(keys, k))
 }
 
 // roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first,
@@ -86,17 +86,16 @@ func (s *Store) rememberProgress(k *remembered, r *record) {
 	}
 }
 
-// setKeys replaces what a task remembers.
-func (s *Store) setKeys(h handle, keys []remembered) {
-	s.subtractKeys(h)
-	s.putKeys(h, keys)
-	s.addKeys(h)
+// setKeys replaces the keys of the task.
+func (e Edit) setKeys(keys []remembered) {
+	e.subtractKeys()
+	e.putKeys(keys)
+	e.addKeys()
 }
 
-// putKeys writes what a task remembers in place of what is written. A first key that is in the cold blob stays there,
-// or goes.
-func (s *Store) putKeys(h handle, keys []remembered) {
-	r := s.tasks.Write(h)
+// putKeys writes keys in place of the task's. A first key that is in the cold blob stays there, or goes.
+func (e Edit) putKeys(keys []remembered) {
+	s, r := e.s, e.s.tasks.Write(e.h)
 	c := s.headOf(r)
 	var kept [1]remembered
 	switch first := c.appendFirst(kept[:0], s.fireAtOf(r)); {
@@ -104,7 +103,7 @@ func (s *Store) putKeys(h handle, keys []remembered) {
 	case len(keys) > 0 && keys[0] == first[0]:
 		keys = keys[1:]
 	default:
-		s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
+		e.rewriteCold(func(c *cold) { c.first = firstKey{} })
 	}
 	s.blobs.Free(r.keys)
 	s.scratch = s.scratch[:0]
@@ -114,45 +113,43 @@ func (s *Store) putKeys(h handle, keys []remembered) {
 	r.keys = s.blobs.Put(s.scratch)
 }
 
-// writeFirstOut takes the first key out of the cold blob. It is to be called before the task's instant changes.
-func (s *Store) writeFirstOut(h handle) {
-	r := s.tasks.Read(h)
-	if !s.headOf(r).first.kept {
+// writeFirstOut takes the first key out of the cold blob. It must run before the task's instant changes.
+func (e Edit) writeFirstOut() {
+	if !e.head().first.kept {
 		return
 	}
 	var kept [keysRemembered]remembered
-	keys := s.keysOf(kept[:0], r)
-	s.rewriteCold(h, func(c *cold) { c.first = firstKey{} })
-	s.putKeys(h, keys)
+	keys := e.s.keysOf(kept[:0], e.record())
+	e.rewriteCold(func(c *cold) { c.first = firstKey{} })
+	e.putKeys(keys)
 }
 
-// dropKeys forgets what a task remembers, but for a first key in its cold blob, which goes with that.
-func (s *Store) dropKeys(h handle) {
-	s.subtractKeys(h)
-	if r := s.tasks.Write(h); r.keys != 0 {
-		s.blobs.Free(r.keys)
+// dropKeys forgets the task's keys, except a first key in its cold blob, which goes with that.
+func (e Edit) dropKeys() {
+	e.subtractKeys()
+	if r := e.s.tasks.Write(e.h); r.keys != 0 {
+		e.s.blobs.Free(r.keys)
 		r.keys = 0
 	}
 }
 
-// addKeys adds what a task remembers to the state hash.
-func (s *Store) addKeys(h handle) { s.sum += s.keysDigest(h) }
+// addKeys adds the task's keys to the state hash.
+func (e Edit) addKeys() { e.s.sum += e.keysDigest() }
 
-// subtractKeys takes it out.
-func (s *Store) subtractKeys(h handle) { s.sum -= s.keysDigest(h) }
+// subtractKeys takes the task's keys out of the state hash.
+func (e Edit) subtractKeys() { e.s.sum -= e.keysDigest() }
 
-// keysDigest is 0 if a task remembers nothing.
-func (s *Store) keysDigest(h handle) uint64 {
-	r := s.tasks.Read(h)
+// keysDigest is 0 if the task remembers no key.
+func (t Task) keysDigest() uint64 {
 	var kept [keysRemembered]remembered
-	keys := s.keysOf(kept[:0], r)
+	keys := t.s.keysOf(kept[:0], t.record())
 	if len(keys) == 0 {
 		return 0
 	}
-	return s.digestKeys(r, keys)
+	return t.s.digestKeys(t.record(), keys)
 }
 
-// keysOf appends what a task remembers to keys.
+// keysOf appends the keys of a task to keys.
 func (s *Store) keysOf(keys []remembered, r *record) []remembered {
 	c := s.headOf(r)
 	return readKeys(c.appendFirst(keys, s.fireAtOf(r)), s.blobs.Get(r.keys), &c)

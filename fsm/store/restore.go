@@ -21,60 +21,60 @@ const maxSnapshotRecord = 1 << 20
 // Restore returns the store of a snapshot, checked against the snapshot's own state hash.
 func Restore(shard uint32, r io.Reader) (*Store, error) {
 	in := &snapshotReader{from: bufio.NewReaderSize(r, 256<<10)}
-	s := New(shard)
-	if err := s.restore(in); err != nil {
+	to := restoring{s: New(shard)}
+	if err := to.read(in); err != nil {
 		return nil, fmt.Errorf("snapshot of shard %d: %w", shard, err)
 	}
-	return s, nil
+	return to.s, nil
 }
 
-func (s *Store) restore(in *snapshotReader) error {
-	if err := s.restoreHeader(in); err != nil {
+// restoring is a store that is built from a snapshot.
+type restoring struct {
+	s      *Store
+	tasks  uint64       // read so far
+	listed []listedTask // those of them that have a place in a list
+}
+
+func (to *restoring) read(in *snapshotReader) error {
+	if err := to.header(in); err != nil {
 		return err
 	}
-	var read restoring
 	var rec fsmpb.SnapshotRecord
 	for {
 		rec.ResetVT()
 		if err := in.get(&rec); err != nil {
-			return fmt.Errorf("after %d tasks: %w", read.tasks, err)
+			return fmt.Errorf("after %d tasks: %w", to.tasks, err)
 		}
 		if trailer := rec.GetTrailer(); trailer != nil {
-			s.restoreLists(read.listed)
-			return s.checkRestored(trailer, read.tasks)
+			to.lists()
+			return to.check(trailer)
 		}
-		if err := s.restoreRecord(&rec, &read); err != nil {
+		if err := to.record(&rec); err != nil {
 			return err
 		}
 	}
 }
 
-// restoring is what of a snapshot has been read so far.
-type restoring struct {
-	tasks  uint64
-	listed []listedTask // those that have a place in a list
-}
-
-func (s *Store) restoreRecord(rec *fsmpb.SnapshotRecord, read *restoring) error {
+func (to *restoring) record(rec *fsmpb.SnapshotRecord) error {
 	switch rec := rec.Record.(type) {
 	case *fsmpb.SnapshotRecord_Rule:
-		s.SetRule(rec.Rule)
+		to.s.SetRule(rec.Rule)
 	case *fsmpb.SnapshotRecord_Task:
-		read.tasks++
-		h, err := s.restoreTask(rec.Task)
+		to.tasks++
+		h, err := to.task(rec.Task)
 		if err != nil {
-			return fmt.Errorf("task %d: %w", read.tasks, err)
+			return fmt.Errorf("task %d: %w", to.tasks, err)
 		}
-		if s.tasks.Read(h).progress != 0 {
-			read.listed = append(read.listed, listedTask{h, rec.Task.Order})
+		if to.s.tasks.Read(h).progress != 0 {
+			to.listed = append(to.listed, listedTask{h, rec.Task.Order})
 		}
 	default:
-		return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", read.tasks)
+		return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", to.tasks)
 	}
 	return nil
 }
 
-func (s *Store) restoreHeader(in *snapshotReader) error {
+func (to *restoring) header(in *snapshotReader) error {
 	var header fsmpb.SnapshotHeader
 	if err := in.get(&header); err != nil {
 		return fmt.Errorf("header: %w", err)
@@ -85,27 +85,27 @@ func (s *Store) restoreHeader(in *snapshotReader) error {
 			header.Version, Version)
 	case header.Number > wheel.MaxSeq || header.NowMs < 0:
 		return errors.New("header has a number out of range")
-	case header.Shard != s.shard:
+	case header.Shard != to.s.shard:
 		return fmt.Errorf("it is of shard %d", header.Shard)
 	}
-	s.Number, s.NowMs, s.Origin = header.Number, header.NowMs, header.Origin
-	s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
-	s.wheel = wheel.New(nodes{s.tasks}, header.PositionMs)
+	to.s.Number, to.s.NowMs, to.s.Origin = header.Number, header.NowMs, header.Origin
+	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
+	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
 	return nil
 }
 
-func (s *Store) checkRestored(trailer *fsmpb.SnapshotTrailer, count uint64) error {
-	if trailer.Tasks != count {
-		return fmt.Errorf("has %d tasks where its trailer says %d", count, trailer.Tasks)
+func (to *restoring) check(trailer *fsmpb.SnapshotTrailer) error {
+	if trailer.Tasks != to.tasks {
+		return fmt.Errorf("has %d tasks where its trailer says %d", to.tasks, trailer.Tasks)
 	}
-	if sum := s.Hash(); sum != trailer.Sum {
+	if sum := to.s.Hash(); sum != trailer.Sum {
 		return fmt.Errorf("its tasks hash to %x where its trailer says %x", sum, trailer.Sum)
 	}
 	return nil
 }
 
-func (s *Store) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
-	if err := s.checkSnapshotTask(t); err != nil {
+func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
+	if err := to.checkTask(t); err != nil {
 		return 0, err
 	}
 	task := t.Task
@@ -117,22 +117,23 @@ func (s *Store) restoreTask(t *fsmpb.SnapshotTask) (handle, error) {
 	if t.DelayMs != nil {
 		content.DelayMs = *t.DelayMs
 	}
-	c := s.newCold(task.Namespace, &content)
+	c := to.s.newCold(task.Namespace, &content)
 	keys := rememberedIn(t.Remembered)
 	if len(keys) > 0 {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
-	h := s.add(s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
+	h := to.s.add(to.s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED {
-		s.restoreProgress(h, task)
+		to.progress(h, task)
 	}
 	if t.InWheel {
-		s.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
-		s.tasks.Write(h).waits = true
+		to.s.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
+		to.s.tasks.Write(h).waits = true
 	}
 	if len(keys) > 0 {
-		s.putKeys(h, keys)
-		s.addKeys(h)
+		e := Edit{Task{to.s, h}}
+		e.putKeys(keys)
+		e.addKeys()
 	}
 	return h, nil
 }
@@ -145,7 +146,7 @@ func rememberedIn(messages *fsmpb.Remembered) []remembered {
 	return keys
 }
 
-func (s *Store) checkSnapshotTask(t *fsmpb.SnapshotTask) error {
+func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 	task := t.GetTask()
 	switch {
 	case task.GetId() == "":
@@ -154,20 +155,20 @@ func (s *Store) checkSnapshotTask(t *fsmpb.SnapshotTask) error {
 		return fmt.Errorf("%q is in state %d, which there is not", task.Id, task.State)
 	case task.State == fsmpb.State_STATE_SCHEDULED && !t.InWheel:
 		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
-	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > s.Number || task.Occurrence > s.Number:
+	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > to.s.Number || task.Occurrence > to.s.Number:
 		return fmt.Errorf("%q has a number out of range", task.Id)
-	case s.find(task.Namespace, task.Id) != 0:
+	case to.s.find(task.Namespace, task.Id) != 0:
 		return fmt.Errorf("%q is there twice", task.Id)
 	}
 	return nil
 }
 
-func (s *Store) restoreProgress(h handle, task *fsmpb.Task) {
-	p := s.progressOf(h)
+func (to *restoring) progress(h handle, task *fsmpb.Task) {
+	p := to.s.progressOf(h)
 	p.fireAt, p.fence, p.attempts = task.FireAtMs, task.Fence, task.Attempts
 	p.outcome = uint8(task.Outcome)
-	s.putHistory(p, historyOf(task))
-	Edit{Task{s, h}}.SetState(task.State)
+	to.s.putHistory(p, historyOf(task))
+	Edit{Task{to.s, h}}.SetState(task.State)
 	p.revision = task.Revision
 	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING
 }
@@ -177,41 +178,41 @@ type listedTask struct {
 	order int64
 }
 
-// restoreLists puts begun tasks back into their lists, in the order in which they were there.
-func (s *Store) restoreLists(listed []listedTask) {
-	slices.SortFunc(listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
-	for _, t := range listed {
-		r := s.tasks.Read(t.h)
+// lists puts begun tasks back into their lists, in the order in which they were there.
+func (to *restoring) lists() {
+	slices.SortFunc(to.listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
+	for _, t := range to.listed {
+		r := to.s.tasks.Read(t.h)
 		switch fsmpb.State(r.state) {
 		case fsmpb.State_STATE_READY:
-			l := s.restoreLane(t.h)
-			l.ready.pushBack(s.links(), t.h, t.order)
+			l := to.lane(t.h)
+			l.ready.pushBack(to.s.links(), t.h, t.order)
 		case fsmpb.State_STATE_FIRING:
-			l := s.restoreLane(t.h)
-			l.firing.pushBack(s.links(), t.h, t.order)
+			l := to.lane(t.h)
+			l.firing.pushBack(to.s.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
-			p := s.progressOf(t.h)
-			s.tombstones.pushBack(s.links(), t.h, t.order)
-			p.size = s.footprint(t.h)
-			s.tombstoneBytes += int64(p.size)
+			p := to.s.progressOf(t.h)
+			to.s.tombstones.pushBack(to.s.links(), t.h, t.order)
+			p.size = to.s.footprint(t.h)
+			to.s.tombstoneBytes += int64(p.size)
 		}
 	}
-	s.SettleLanes(false)
-	s.landAll()
+	to.s.SettleLanes(false)
+	to.land()
 }
 
-func (s *Store) restoreLane(h handle) *Lane {
-	l := s.openLane(s.tasks.Read(h))
-	s.progressOf(h).lane = l.number
-	s.lanes.touch(l)
+func (to *restoring) lane(h handle) *Lane {
+	l := to.s.openLane(to.s.tasks.Read(h))
+	to.s.progressOf(h).lane = l.number
+	to.s.lanes.touch(l)
 	return l
 }
 
-// landAll adds every record to the state hash, now that each is whole.
-func (s *Store) landAll() {
+// land adds every record to the state hash, now that each is whole.
+func (to *restoring) land() {
 	for slot := uint32(0); slot < task.Slots; slot++ {
-		for h := range s.index.Each(slot) {
-			s.land(h)
+		for h := range to.s.index.Each(slot) {
+			to.s.land(h)
 		}
 	}
 }

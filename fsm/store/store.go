@@ -131,7 +131,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	s.waitUntil(h, fireAtMs)
 	s.land(h)
 	if c.first.kept {
-		s.addKeys(h)
+		Edit{Task{s, h}}.addKeys()
 	}
 }
 
