@@ -3,7 +3,7 @@ package store
 import (
 	"math"
 
-	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
 // dues counts tasks by when they come due, in short steps and in two longer ones, so that the tasks of a day are summed

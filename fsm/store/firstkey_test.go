@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
 // caller makes keyed calls on one task, each with a key of its own, as the machine carries them out.

@@ -1,6 +1,6 @@
 package store
 
-import "github.com/belfryhq/belfry/fsm/slab"
+import "github.com/belfryhq/belfry/fsm/store/internal/slab"
 
 // list is a doubly linked list of tasks through their progress records, by rising order.
 type list struct {

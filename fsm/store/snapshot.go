@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/slab"
+	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
 // Snapshot is the state as it was at one moment. Taking it costs microseconds; what changes afterwards keeps its
