@@ -58,11 +58,13 @@ func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
 
 // expiryOf returns the instant by which the first attempt of a due task must have begun; 0: there is none, or it has.
 func expiryOf(t store.Task) int64 {
-	after := t.ExpiresAfterMs()
-	if after == 0 || t.Attempts() > 0 {
+	if t.Attempts() > 0 {
 		return 0
 	}
-	return t.FireAtMs() + after
+	if after := t.ExpiresAfterMs(); after > 0 {
+		return t.FireAtMs() + after
+	}
+	return 0
 }
 
 // expire makes a task a dead letter because no attempt of it was begun in time.

@@ -1,7 +1,6 @@
 package fsm
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -14,11 +13,8 @@ func TestEveryKindOfCommandIsApplied(t *testing.T) {
 		c := (&fsmpb.Command{}).ProtoReflect()
 		c.Set(kinds.Get(i), c.NewField(kinds.Get(i)))
 		op := c.Interface().(*fsmpb.Command).Op
-		if commands[reflect.TypeOf(op)].apply == nil {
+		if commandOf(op).apply == nil {
 			t.Errorf("%T is not in the table", op)
 		}
-	}
-	if len(commands) != kinds.Len() {
-		t.Errorf("%d kinds are in the table, of %d", len(commands), kinds.Len())
 	}
 }

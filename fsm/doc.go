@@ -7,7 +7,7 @@
 //
 // A Machine applies an entry of the log under one lock. Each command goes through these steps:
 //
-//	commands[kind]            the table says whether a caller made the command, and whether it needs a task
+//	commandOf                 the table says whether a caller made the command, and whether it needs a task
 //	recall                    a call with a remembered key is answered as it was then
 //	holds                     a call whose condition does not hold is refused
 //	applyX                    the transition, which writes through store.Change
