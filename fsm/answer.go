@@ -34,7 +34,8 @@ func invalid(t store.Task, err *task.FieldError) *fsmpb.Result {
 // a few bytes of a batch's line must not bring a quarter of a megabyte each.
 const maxBriefPayload = 4 << 10
 
-// unmet answers a call whose condition does not hold. A caller who wanted no task to be there is shown the one that is.
+// unmet answers a call whose condition does not hold. If the caller wanted no task to exist, the result has the
+// existing one.
 func (m *Machine) unmet(r request) *fsmpb.Result {
 	result := refused(r.task, fsmpb.Code_CODE_PRECONDITION_FAILED)
 	if !m.full || !r.task.Exists() || !r.Condition.Absent {

@@ -22,7 +22,7 @@ func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Po
 	if t.leaseMs > 0 {
 		e.Lease(t.holder)
 	} else {
-		length = termsOf(e.Task, policy).TimeoutMs + policy.GetLeaseMarginMs()
+		length = termsOf(e.Task, l.Rule(), policy).TimeoutMs + policy.GetLeaseMarginMs()
 	}
 	start := max(due, e.FireAtMs())
 	e.WaitUntil(max(start, m.store.NowMs) + length)
@@ -36,8 +36,7 @@ func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Po
 }
 
 // termsOf returns the terms of a task's attempts: its own, its queue's, or those of the policy.
-func termsOf(t store.Task, policy *fsmpb.Policy) task.Terms {
-	rule := t.Rule()
+func termsOf(t store.Task, rule *fsmpb.QueueRule, policy *fsmpb.Policy) task.Terms {
 	return t.Terms().
 		Or(task.Terms{TimeoutMs: rule.AttemptTimeoutMs, MaxAttempts: rule.MaxAttempts}).
 		Or(task.Terms{TimeoutMs: policy.GetAttemptTimeoutMs(), MaxAttempts: policy.GetMaxAttempts()})
@@ -49,7 +48,7 @@ func (m *Machine) endLease(e store.Edit, credits *credits) {
 	switch {
 	case e.Outcome() != 0:
 		e.Entomb(fsmpb.State_STATE_CANCELLED)
-	case e.Attempts() >= termsOf(e.Task, credits.policy).MaxAttempts:
+	case e.Attempts() >= termsOf(e.Task, e.Rule(), credits.policy).MaxAttempts:
 		e.Bury()
 	default:
 		e.LeaveList()

@@ -2,8 +2,8 @@ package fsm
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Grows tells whether a command brings what must be kept: a task, or new contents of one. The others change what is
-// there already, or let it go.
+// Grows reports whether a command needs memory: it brings a task, or new contents of one. Other commands change or drop
+// a task that exists.
 func Grows(c *fsmpb.Command) bool {
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Schedule:

@@ -26,7 +26,7 @@ type Machine struct {
 // New returns an empty machine.
 func New(shard uint32) *Machine { return &Machine{shard: shard, store: store.New(shard)} }
 
-// Applied is what the commands of one entry did.
+// Applied holds the results of one entry.
 type Applied struct {
 	Results []*fsmpb.Result // one for each command, in order
 	Grants  []task.Grant    // in the order in which they were made

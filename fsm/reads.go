@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Counts is what a machine holds: see store.Counts.
+// Counts are the numbers of tasks, lanes and bytes of a machine: see store.Counts.
 type Counts = store.Counts
 
 // Snapshot is the state as it was at one moment: see store.Snapshot.
@@ -79,7 +79,7 @@ func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	return m.store.List(q, end)
 }
 
-// Counts returns what the machine holds. Its cost does not grow with the tasks.
+// Counts returns the counts of the machine. Its cost does not grow with the tasks.
 func (m *Machine) Counts() Counts {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -108,8 +108,8 @@ func (m *Machine) Position() int64 {
 	return m.store.Position()
 }
 
-// Loads returns what every lane that holds a task holds, in no particular order. A leader asks once, and learns from
-// each Applied what changes.
+// Loads returns the load of every lane that holds a task, in no particular order. A leader asks once, and learns the
+// changes from each Applied.
 func (m *Machine) Loads() []task.LaneLoad {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -138,7 +138,7 @@ func (m *Machine) Queues(namespace string) []string {
 	return m.store.Queues(namespace)
 }
 
-// QueueCounts returns what the shard holds of a queue, at nowMs: see store.Store.QueueCounts.
+// QueueCounts returns the shard's counts of a queue, at nowMs: see store.Store.QueueCounts.
 func (m *Machine) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -172,13 +172,13 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	}
 }
 
-// queueTally is what a walk finds of one queue.
+// queueTally holds the counts of one queue that a walk finds.
 type queueTally struct {
 	tasks  byState
 	leased int
 }
 
-// checkQueues holds what is kept of each queue against a full walk.
+// checkQueues compares the counts of each queue with those of a full walk.
 func (a *auditor) checkQueues() {
 	rules := 0
 	for n, q := range a.s.queues.values {

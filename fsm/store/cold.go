@@ -2,7 +2,7 @@ package store
 
 import "encoding/binary"
 
-// cold is what a caller said about a task, as its blob holds it. The blob never changes; a change writes a new one.
+// cold is the content of a task as its blob holds it. The blob never changes; a change writes a new one.
 // Its encoding lives and dies with the process: the log and the snapshot are protobuf.
 type cold struct {
 	coldHead
@@ -12,12 +12,12 @@ type cold struct {
 	target    uint32 // interned; 0: none, or in extra
 	manner    uint32 // interned; 0: none, or in extra
 	delay     int64  // of the last call that gave one; NoDelay if none did
-	extra     []byte // marshalled fsmpb.Extra: what is not shared; empty: nothing in it
+	extra     []byte // marshalled fsmpb.Extra: the parts that are not shared; may be empty
 	asBytes   bool   // the payload came as payload_base64
 	payload   []byte // to the end of the blob
 }
 
-// coldHead is what a blob begins with.
+// coldHead is the beginning of a blob.
 type coldHead struct {
 	created    int64
 	occurrence uint64
@@ -132,7 +132,7 @@ func readHead(b []byte) (coldHead, coldReader) {
 	return h, in
 }
 
-// coldIs tells whether the blob holds this id; it allocates nothing.
+// coldIs reports whether the blob holds this id; it allocates nothing.
 func coldIs(b []byte, namespace, id string) bool {
 	if b[0]&coldHasID == 0 {
 		return false
@@ -154,7 +154,7 @@ func coldQueue(b []byte) uint32 {
 	return uint32(in.uvarint())
 }
 
-// coldReader reads a blob that this process wrote: it need not fear malformed ones.
+// coldReader reads a blob that this process wrote: it does not expect malformed ones.
 type coldReader struct{ rest []byte }
 
 func (r *coldReader) uvarint() uint64 {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Content is all that callers have said about a task, and the numbers of its making.
+// Content is a task as its callers have described it, and the numbers of its making.
 type Content struct {
 	Spec       *fsmpb.Spec // never nil
 	CreatedMs  int64
@@ -19,8 +19,8 @@ type Content struct {
 // NoDelay is the delay of a task for which no call has given one.
 const NoDelay = -1
 
-// Content returns what callers have said about the task, without its payload if that is not wanted. It is to be read
-// only: tasks share parts of it.
+// Content returns the content of the task, without its payload if that is not wanted. It is to be read only: tasks
+// share parts of it.
 func (t Task) Content(withPayload bool) Content {
 	c := t.cold()
 	return Content{t.s.specOf(&c, withPayload), c.created, c.occurrence, c.delay}
@@ -108,7 +108,7 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 	return c
 }
 
-// isPlain tells that a task says nothing beyond its payload and queue.
+// isPlain reports whether a task has nothing but a payload and a queue.
 func isPlain(spec *fsmpb.Spec) bool {
 	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
 		len(spec.Labels) == 0 && spec.Traceparent == ""

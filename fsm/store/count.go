@@ -13,7 +13,7 @@ import (
 // byState counts tasks; it is indexed by fsmpb.State.
 type byState [fsmpb.State_STATE_CANCELLED + 1]int
 
-// tally counts a task n more times, 1 or -1, as what it is now.
+// tally adds n, 1 or -1, to all counts that the task is in as it stands.
 func (s *Store) tally(r *record, n int) {
 	q := s.queueOf(r)
 	s.counts[r.state] += n
@@ -32,16 +32,16 @@ func (s *Store) tally(r *record, n int) {
 	s.slots.count(s.slotOf(r), r.state, n)
 }
 
-// slotCounts says which slots hold a task in some state other than scheduled. Most tasks are scheduled, and whoever
-// lists those reads most slots anyway.
+// slotCounts counts, by slot and state, the tasks that are not scheduled. Most tasks are, and a list of those reads
+// most slots anyway.
 type slotCounts [][fsmpb.State_STATE_CANCELLED + 1]uint32
 
 func (c slotCounts) count(slot uint32, state uint8, n int) {
-	of := &c[slot][state]
-	*of = uint32(int(*of) + n)
+	held := &c[slot][state]
+	*held = uint32(int(*held) + n)
 }
 
-// mayHold tells whether a slot may hold a task in one of these states; none given means all.
+// mayHold reports whether a slot may hold a task in one of these states; none given means all.
 func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
 	if len(states) == 0 {
 		return true
@@ -65,8 +65,8 @@ func (s *Store) slotOf(r *record) uint32 {
 	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 
-// QueueCounts returns what the shard holds of a queue, at nowMs. What it costs does not grow with the tasks. What comes
-// due is counted to within two seconds, what has been due for less than a day and was not looked at yet included.
+// QueueCounts returns the counts of a queue, at nowMs. Its cost does not grow with the tasks. Tasks that come due are
+// counted to within two seconds, including those that have been due for less than a day and are still in the wheel.
 func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	key := keyOfQueue(namespace, queue)
 	counts := &fsmpb.QueueCounts{Namespace: key.namespace, Queue: key.name}
@@ -83,15 +83,15 @@ func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCo
 }
 
 func (q *queue) countStates(counts *fsmpb.QueueCounts) {
-	of := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
-	counts.Scheduled = of(fsmpb.State_STATE_SCHEDULED)
-	counts.Ready = of(fsmpb.State_STATE_READY)
-	counts.Firing = of(fsmpb.State_STATE_FIRING) - uint64(q.leased)
+	in := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
+	counts.Scheduled = in(fsmpb.State_STATE_SCHEDULED)
+	counts.Ready = in(fsmpb.State_STATE_READY)
+	counts.Firing = in(fsmpb.State_STATE_FIRING) - uint64(q.leased)
 	counts.Leased = uint64(q.leased)
-	counts.Retrying = of(fsmpb.State_STATE_RETRYING)
-	counts.Delivered = of(fsmpb.State_STATE_DELIVERED)
-	counts.Dead = of(fsmpb.State_STATE_DEAD)
-	counts.Cancelled = of(fsmpb.State_STATE_CANCELLED)
+	counts.Retrying = in(fsmpb.State_STATE_RETRYING)
+	counts.Delivered = in(fsmpb.State_STATE_DELIVERED)
+	counts.Dead = in(fsmpb.State_STATE_DEAD)
+	counts.Cancelled = in(fsmpb.State_STATE_CANCELLED)
 }
 
 func (q *queue) countDues(counts *fsmpb.QueueCounts, nowMs int64) {

@@ -2,7 +2,7 @@
 //
 //	Store     all tasks, and the Header of the shard: the last number, the log's time, the defaults
 //	Task      one task to read, from Find
-//	Edit      one task to write to, given only by Store.Change, Advance
+//	Edit      one task to write to, given only by Store.Change and Advance
 //	Lane      the tasks before one receiver: ready ones wait for a grant, firing ones have it
 //	Snapshot  the state of one moment, written while the store changes; Restore reads it
 //
@@ -17,14 +17,14 @@
 // # One task
 //
 //	record    64 bytes: wheel node, state, id up to 24 bytes     every task
-//	cold      a blob: all that callers have said of the task     every task
+//	cold      a blob: the content that callers gave              every task
 //	progress  64 bytes: attempts, fence, places in lists         from the moment it comes due
 //	history   a blob: the last errors and attempts               once an attempt has ended
 //	keys      a blob: the calls that can be repeated             beside the first, which is in cold
 //
 // An index entry takes 8 bytes more. None of it holds a pointer, so that the garbage collector has nothing to scan: see
-// package slab. Targets are shared, and so is what else many tasks say alike (retries, labels, content type, expiry),
-// in tables that are bounded, because a target for each task would fill them.
+// package slab. Targets are shared, and so are other parts that many tasks have alike (retries, labels, content type,
+// expiry), in tables that are bounded, because a target for each task would fill them.
 //
 // # Queues
 //

@@ -18,7 +18,7 @@ func (s *Store) Change(t Task, edit func(Edit)) {
 // write returns the task's progress for writing; a scheduled task gets one.
 func (e Edit) write() *progress { return e.s.progressOf(e.h) }
 
-// Begin gives a scheduled task what it needs from the moment it comes due.
+// Begin gives a scheduled task its progress record, which it needs from the moment it comes due.
 func (e Edit) Begin() { e.write() }
 
 // SetState moves a begun task to another state, in which no consumer has it yet, and takes the current number as its
@@ -32,7 +32,7 @@ func (e Edit) SetState(to fsmpb.State) {
 // Renew takes the current number as the begun task's revision.
 func (e Edit) Renew() { e.write().revision = e.s.Number }
 
-// SetOutcome keeps what a cancel answers.
+// SetOutcome keeps the answer of a cancel.
 func (e Edit) SetOutcome(outcome fsmpb.CancelOutcome) { e.write().outcome = uint8(outcome) }
 
 // SetAttempts sets how many attempts of the current occurrence have begun.

@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Most of an extra is what many tasks say alike, their manner: content type, retry policy, expiry, labels. That is kept
-// once for all of them, as long as there are not too many different ones. Which are shared differs between replicas, so
-// that neither the state hash nor a tombstone's size may depend on it.
+// Many tasks have the same manner: content type, retry policy, expiry, labels. It is kept once for all of them, as long
+// as there are not too many different ones. Replicas share different manners, so that neither the state hash nor a
+// tombstone's size may depend on the sharing.
 
 var noExtra = &fsmpb.Extra{} // never written to
 
@@ -24,13 +24,13 @@ func mustReadExtra(b []byte) *fsmpb.Extra {
 	return &extra
 }
 
-// saidBytes is how large an extra is but for its target, whatever of it is shared.
-func saidBytes(e *fsmpb.Extra) int {
-	said := fsmpb.Extra{
+// extraBytes returns the size of an extra without its target, shared parts included.
+func extraBytes(e *fsmpb.Extra) int {
+	untargeted := fsmpb.Extra{
 		ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
 		Traceparent: e.Traceparent,
 	}
-	return said.SizeVT()
+	return untargeted.SizeVT()
 }
 
 // ForgetExpiry lets the task be begun at any time.

@@ -26,7 +26,7 @@ func TestExtraIsReadBack(t *testing.T) {
 			if c.manner != 0 && s == full || c.manner == 0 && s == free && hasManner(e) {
 				t.Errorf("manner %d", c.manner)
 			}
-			sums = append(sums, s.digestCold(&record{}, c), uint64(saidBytes(s.extraOf(c))))
+			sums = append(sums, s.digestCold(&record{}, c), uint64(extraBytes(s.extraOf(c))))
 		}
 		if sums[0] != sums[2] || sums[1] != sums[3] {
 			t.Errorf("hashes and sizes %v", sums)

@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// firstKey is the key of the call that made a task. It is kept in the task's cold blob for as long as the task is due
-// when that call said and remembers it first: all else that is remembered of the call, the task says itself. So most
-// tasks have no second blob, and their key takes its two hashes and nothing else. The zero firstKey is none.
+// firstKey is the key of the call that made a task. It stays in the task's cold blob as long as the task is due
+// when that call wanted it and no earlier key is remembered: the task itself then has the rest of the call's answer. So
+// most tasks have no second blob, and their key takes its two hashes and nothing else. The zero firstKey is none.
 type firstKey struct {
 	hash, call uint64
 	kept       bool
@@ -43,8 +43,7 @@ func readFirstKey(in *coldReader) (occurrence uint64, k firstKey) {
 	return v >> 1, k
 }
 
-// appendFirst appends what the task of this head, due at fireAt, remembers of the call that made it, if its key is
-// here.
+// appendFirst appends the memory of the call that made the task, which is due at fireAt, if its key is here.
 func (c *coldHead) appendFirst(keys []remembered, fireAt int64) []remembered {
 	if !c.first.kept {
 		return keys

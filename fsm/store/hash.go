@@ -83,7 +83,7 @@ func (s *Store) idDigest(r *record) uint64 {
 	return d.sum()
 }
 
-// digestCold hashes what a blob says, shared values included by content.
+// digestCold hashes the content of a blob, shared values included by content.
 func (s *Store) digestCold(r *record, c *cold) uint64 {
 	d := digester{}
 	if c.id != "" {
@@ -220,8 +220,7 @@ func (d *digester) extra(e *fsmpb.Extra) {
 	}
 }
 
-// history hashes a history's blob, nil for none. What only some tasks have is left out of the others' hash, which is so
-// what it was before there was such a thing.
+// history hashes a history's blob, nil for none.
 func (d *digester) history(b []byte) {
 	if len(b) == 0 {
 		d.bytes(nil)

@@ -15,9 +15,9 @@ const historyKept = 5
 // maxNodeBytes is how much of a node's id a task's history keeps.
 const maxNodeBytes = 64
 
-// history is what a task remembers of its attempts, as its blob holds it: why the last one failed, and the last few
-// that ended, oldest first. Most of the time the one is the other's: the text is kept once then. Its encoding lives and
-// dies with the process, like that of cold.
+// history is a task's memory of its attempts, as its blob holds it: the last error, and the last few attempts that
+// ended, oldest first. Most of the time the last error is the last attempt's: the text is kept once then. Its encoding
+// lives and dies with the process, like that of cold.
 type history struct {
 	lastError string
 	past      []ended
@@ -109,7 +109,7 @@ func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
-// hasPast tells whether an attempt of the current occurrence has ended.
+// hasPast reports whether an attempt of the current occurrence has ended.
 func (s *Store) hasPast(p *progress) bool {
 	b := s.blob(p.history)
 	return len(b) > 0 && b[0]&^historyOwnError != 0
@@ -152,7 +152,7 @@ func (s *Store) putHistory(p *progress, h *history) {
 	p.history = s.blobs.Put(s.scratch)
 }
 
-// addTo sets what a task shows of its history.
+// addTo writes the history into a task.
 func (h *history) addTo(t *fsmpb.Task) {
 	t.LastError = h.lastError
 	for _, e := range h.past {

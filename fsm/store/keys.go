@@ -10,7 +10,7 @@ import (
 // change, such as a cancel of a task that has fired, are remembered where there is room beside them.
 const keysRemembered = 2
 
-// Recall returns what the task remembers of the call with this key, nil for nothing.
+// Recall returns the task's memory of the call with this key, nil for none.
 func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
 	if t.h == 0 || key == nil {
 		return nil

@@ -123,7 +123,7 @@ func (e Edit) LeaveList() {
 }
 
 // SettleLanes ends an entry: lanes that it left empty are closed, for there may have been as many as there are
-// receivers. It returns what the lanes that the entry has changed hold now, if that is wanted.
+// receivers. It returns the loads of the lanes that the entry has changed, if full is set.
 func (s *Store) SettleLanes(full bool) []task.LaneLoad {
 	var loads []task.LaneLoad
 	for i, l := range s.lanes.touched {
@@ -142,7 +142,7 @@ func (s *Store) SettleLanes(full bool) []task.LaneLoad {
 	return loads
 }
 
-// Loads returns what every open lane holds, in no particular order.
+// Loads returns the load of every open lane, in no particular order.
 func (s *Store) Loads() []task.LaneLoad {
 	loads := make([]task.LaneLoad, 0, len(s.lanes.numbers))
 	for _, l := range s.lanes.values {

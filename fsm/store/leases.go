@@ -5,7 +5,7 @@ import "github.com/belfryhq/belfry/fsm/task"
 // leasesKept is how many leases a replica remembers: those that the busiest shard gives in a second or so.
 const leasesKept = 4096
 
-// lease is a lease that was given. Its fence tells whether it is still the task's.
+// lease is a lease that was given. It is over if the task has another fence.
 type lease struct {
 	fence  uint64
 	task   handle

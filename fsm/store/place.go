@@ -30,7 +30,7 @@ func (s *Store) indexHash(namespace, id string) uint64 {
 	return h.Sum64()
 }
 
-// Locate returns the places of all commands of an entry, and has the processor fetch what they will look at first:
+// Locate returns the places of all commands of an entry, and has the processor fetch the memory that they read first:
 // index, record and blob of tasks that lie anywhere in memory. One after the other, each would wait for it alone.
 func (s *Store) Locate(commands []*fsmpb.Command) []Place {
 	s.places = s.places[:0]

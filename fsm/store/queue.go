@@ -11,7 +11,7 @@ import (
 // queueKey names a queue.
 type queueKey struct{ namespace, name string }
 
-// queue is what the machine knows of one queue. It is there as long as a task, a lane or a rule of it is.
+// queue holds the rule and the counts of one queue. It exists as long as a task, a lane or a rule of it does.
 type queue struct {
 	queueKey // never changes
 
@@ -79,7 +79,7 @@ func (s *Store) Queues(namespace string) []string {
 	return names
 }
 
-// holds tells whether the queue has a task, tombstones included.
+// holds reports whether the queue has a task, tombstones included.
 func (q *queue) holds() bool {
 	for _, n := range q.tasks {
 		if n > 0 {
@@ -89,7 +89,7 @@ func (q *queue) holds() bool {
 	return false
 }
 
-// bytes is about what the queues hold, their names and smallest counters included.
+// bytes estimates the memory of the queues, their names and smallest counters included.
 func (qs *queues) bytes() int64 {
 	const each = 800
 	return int64(len(qs.numbers)) * each

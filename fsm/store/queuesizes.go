@@ -22,13 +22,13 @@ func (s *Store) QueueSizes(first, limit int) (sizes []task.QueueSize, more bool)
 }
 
 func (q *queue) size() task.QueueSize {
-	of := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
+	in := func(state fsmpb.State) uint64 { return uint64(q.tasks[state]) }
 	size := task.QueueSize{
 		Namespace: q.namespace, Queue: q.name,
-		Pending:  of(fsmpb.State_STATE_SCHEDULED) + of(fsmpb.State_STATE_RETRYING),
-		Ready:    of(fsmpb.State_STATE_READY),
-		InFlight: of(fsmpb.State_STATE_FIRING),
-		Dead:     of(fsmpb.State_STATE_DEAD),
+		Pending:  in(fsmpb.State_STATE_SCHEDULED) + in(fsmpb.State_STATE_RETRYING),
+		Ready:    in(fsmpb.State_STATE_READY),
+		InFlight: in(fsmpb.State_STATE_FIRING),
+		Dead:     in(fsmpb.State_STATE_DEAD),
 	}
 	if len(q.waiting) > 0 {
 		size.OldestOverdueMs = q.waiting[0].overdue

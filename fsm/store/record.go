@@ -14,8 +14,8 @@ const inlineIDBytes = 24
 // record is the hot part of a task: one cache line. The zero record is a free one.
 type record struct {
 	wheel.Node
-	cold     slab.Ref // everything a caller said about the task: see cold
-	keys     slab.Ref // what it remembers beside what cold says: see remembered; 0: nothing
+	cold     slab.Ref // the content of the task: see cold
+	keys     slab.Ref // the keys that it remembers beside the first: see remembered; 0: none
 	progress uint32   // the progress record; 0 while the task is scheduled
 	state    uint8    // fsmpb.State
 	idLen    uint8    // bytes of id inline; 0: the cold blob has the id
@@ -26,7 +26,7 @@ type record struct {
 
 func (r *record) is(s fsmpb.State) bool { return r.state == uint8(s) }
 
-// progress is what a task needs from the moment it comes due.
+// progress is the second record of a task, from the moment it comes due.
 type progress struct {
 	fireAt   int64
 	revision uint64

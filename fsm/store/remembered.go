@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// remembered is a keyed call with what it answered: see fsmpb.RememberedKey. A task's keys, but for a firstKey, lie in
+// remembered is a keyed call with its answer: see fsmpb.RememberedKey. A task's keys, but for a firstKey, lie in
 // one blob, one behind the other, whose encoding lives and dies with the process like that of cold. Each is written
 // beside what the cold blob says already.
 type remembered struct {
@@ -86,7 +86,7 @@ func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 	return b
 }
 
-// schedules tells whether k's codes are those of a call that made a task where none was.
+// schedules reports whether k's codes are those of a call that made a task where none was.
 func (k *remembered) schedules() bool {
 	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED &&
 		k.outcome == 0 && !k.unchanged
@@ -139,7 +139,7 @@ func readRemembered(in *coldReader, c *coldHead) remembered {
 	return k
 }
 
-// fill makes m what a snapshot holds of k; key is to be its key.
+// fill makes m the message of k; key is to be its key.
 func (k *remembered) fill(m *fsmpb.RememberedKey, key *fsmpb.Key) {
 	*key = fsmpb.Key{Hash: k.hash, Call: k.call}
 	*m = fsmpb.RememberedKey{

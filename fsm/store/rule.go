@@ -13,7 +13,7 @@ import (
 // noRule is the rule of a queue that has none. It is never written to.
 var noRule = &fsmpb.QueueRule{}
 
-// isEmptyRule tells whether a rule says nothing, and so is none.
+// isEmptyRule reports whether a rule says nothing, and so is none.
 func isEmptyRule(r *fsmpb.QueueRule) bool {
 	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 && r.KeepDeadMs == 0
 }

@@ -22,7 +22,7 @@ func (s *shared) copyForReading() shared {
 	}
 }
 
-// specOf rebuilds what the caller said.
+// specOf rebuilds the spec of a task.
 func (s *shared) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 	spec := &fsmpb.Spec{}
 	s.fillSpec(spec, c)
@@ -32,7 +32,7 @@ func (s *shared) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 	return spec
 }
 
-// fillSpec makes spec what the caller said, but for the payload.
+// fillSpec makes spec that of a task, but for the payload.
 func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 	extra := s.extraOf(c)
 	*spec = fsmpb.Spec{

@@ -41,7 +41,7 @@ func (s *Store) footprint(h handle) uint32 {
 	r := s.tasks.Read(h)
 	c := readCold(s.blobs.Get(r.cold))
 	history := s.blob(s.progress.Read(r.progress).history)
-	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + saidBytes(s.extraOf(&c)) + len(history))
+	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + extraBytes(s.extraOf(&c)) + len(history))
 }
 
 func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }

@@ -51,7 +51,7 @@ func (s *Store) WebhookID(occurrence uint64) string {
 	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// Counts is what a store holds. Reading it costs the same however much that is.
+// Counts are the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
 type Counts struct {
 	ByState [fsmpb.State_STATE_CANCELLED + 1]int // indexed by fsmpb.State
 	Tasks   int                                  // tombstones included
@@ -61,11 +61,11 @@ type Counts struct {
 	Coming  int64                                // beside that, what tasks may come to take when they come due
 }
 
-// comingBytes is what a task takes beside its own from the moment it comes due: its progress, of 64 bytes, and, once an
-// attempt has ended, its history, with few words about one attempt.
+// comingBytes is the memory that a task takes from the moment it comes due, beside its own: its progress, of 64 bytes,
+// and its history, with few words about one attempt, once an attempt has ended.
 const comingBytes = 64 + 64
 
-// Counts returns what the store holds.
+// Counts returns the counts of the store.
 func (s *Store) Counts() Counts {
 	return Counts{
 		ByState: s.counts,
