@@ -35,33 +35,46 @@ func newFutures() *futures {
 	return &futures{none: make(chan struct{}), down: make(chan struct{})}
 }
 
-// await makes a call and returns its answer, or why ctx ended first. The answer to a call that was left is dropped.
+// answered is a future with its error, which is read from it only once.
+type answered struct {
+	raft.Future
+	err error
+}
+
+// await makes a call and returns its error, or why ctx ended first. The answer to a call that was left is dropped.
 func (f *futures) await(ctx context.Context, call func() raft.Future) error {
-	answered, err := f.begin(call)
+	_, err := f.awaitFuture(ctx, call)
+	return err
+}
+
+// awaitFuture is await, and returns the future if it has no error.
+func (f *futures) awaitFuture(ctx context.Context, call func() raft.Future) (raft.Future, error) {
+	answers, err := f.begin(call)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	select {
-	case err := <-answered:
-		return err
+	case a := <-answers:
+		return a.Future, a.err
 	case <-f.down:
-		return errStopped
+		return nil, errStopped
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }
 
 // begin makes a call in a goroutine of its own, since Raft may take a while to accept it. The channel gets the answer.
-func (f *futures) begin(call func() raft.Future) (<-chan error, error) {
+func (f *futures) begin(call func() raft.Future) (<-chan answered, error) {
 	if !f.enter() {
 		return nil, fmt.Errorf("%w: %w", ErrRefused, errStopped)
 	}
-	answered := make(chan error, 1)
+	answers := make(chan answered, 1)
 	go func() {
 		defer f.leave()
-		answered <- explain(call().Error())
+		future := call()
+		answers <- answered{future, explain(future.Error())}
 	}()
-	return answered, nil
+	return answers, nil
 }
 
 func (f *futures) enter() bool {

@@ -15,11 +15,7 @@ const refusalPause = 2 * time.Millisecond
 // Propose has the leader append an entry, waits until it is applied here, and returns the machine's answer. It tries
 // once. When ctx ends it returns the cause; an entry that Raft took by then may still be committed.
 func (g *Group) Propose(ctx context.Context, data []byte) (any, error) {
-	var future raft.ApplyFuture
-	err := g.futures.await(ctx, func() raft.Future {
-		future = g.raft.Apply(data, enqueueTimeout(ctx))
-		return future
-	})
+	future, err := g.futures.awaitFuture(ctx, func() raft.Future { return g.raft.Apply(data, enqueueTimeout(ctx)) })
 	if err != nil {
 		return nil, err
 	}
@@ -56,21 +52,17 @@ func (g *Group) Commit(ctx context.Context, data []byte) (any, error) {
 }
 
 func (g *Group) commitOnce(data []byte, limit *standstill) (any, error) {
-	var future raft.ApplyFuture
-	answered, err := g.futures.begin(func() raft.Future {
-		future = g.raft.Apply(data, 0)
-		return future
-	})
+	answers, err := g.futures.begin(func() raft.Future { return g.raft.Apply(data, 0) })
 	if err != nil {
 		return nil, err
 	}
 	for {
 		select {
-		case err := <-answered:
-			if err != nil {
-				return nil, err
+		case a := <-answers:
+			if a.err != nil {
+				return nil, a.err
 			}
-			return answerOf(future)
+			return answerOf(a.Future)
 		case <-g.futures.down:
 			return nil, errStopped
 		case <-limit.rings:
@@ -79,8 +71,9 @@ func (g *Group) commitOnce(data []byte, limit *standstill) (any, error) {
 	}
 }
 
-func answerOf(future raft.ApplyFuture) (any, error) {
-	answer := future.Response()
+// answerOf returns the machine's answer to an entry that was applied.
+func answerOf(future raft.Future) (any, error) {
+	answer := future.(raft.ApplyFuture).Response()
 	if failed, ok := answer.(failure); ok {
 		return nil, failed.err
 	}
