@@ -16,7 +16,7 @@ func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
 
 // completeSettle makes a settle of what a consumer says: when its task is tried again, or that it is not.
 func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Time) {
-	op.Consumer, op.Node = true, "" // nobody else settles through a call
+	op.Consumer, op.Node = true, "" // attempts settle without a call
 	op.Error = cutError(op.Error)
 	if op.Verdict != fsmpb.Verdict_VERDICT_RETRY {
 		return

@@ -43,7 +43,7 @@ func (f *firing) batchMax(g task.Grant) int {
 	return max(int(f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
 }
 
-// begun is an attempt that begins.
+// begun is an attempt with its grant and plan.
 type begun struct {
 	task.Attempt
 	grant task.Grant
@@ -75,8 +75,8 @@ func (f *firing) attempt(grants []task.Grant) {
 // errNoTarget: a policy that has changed.
 var errNoTarget = errors.New("neither the task nor its queue has a target any more")
 
-// prepare reads the task of a grant, completed with what its queue says; refused is how the grant is settled if it is
-// not to be begun.
+// prepare reads the task of a grant, completed by its queue's policy. refused settles a grant whose attempt must not
+// begin; it is nil otherwise.
 func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()

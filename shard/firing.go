@@ -53,7 +53,7 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 	wake(f.changed)
 }
 
-// run starts what is due until the leadership ends. What is held then is forgotten, except for leases: the next
+// run starts due grants until the leadership ends. Grants held then are forgotten, except for leases: the next
 // Takeover grants it anew.
 func (f *firing) run(ctx context.Context) {
 	timer := time.NewTimer(0)

@@ -20,8 +20,8 @@ const (
 	taking               // everything
 )
 
-// intake is what waits for the next entry: the leader's own commands, which are never refused, and users' calls, which
-// are bounded in bytes.
+// intake holds the work for the next entries: the leader's own commands, which are never refused, and users' calls,
+// which are bounded in bytes.
 type intake struct {
 	limit   int64
 	changed chan struct{} // capacity 1: look again
@@ -37,7 +37,7 @@ type intake struct {
 	rules    *ruleChange
 	advance  *advance
 	calls    []*call
-	pending  int64 // sum of waiting() over calls, and what is reserved
+	pending  int64 // sum of waiting() over calls, and of the reservations
 	flushed  chan struct{}
 	busy     bool // an entry is out
 }
@@ -88,7 +88,7 @@ func (q *intake) reserve(bytes int64) (*reservation, error) {
 	return &reservation{bytes}, nil
 }
 
-// release gives back what is left of a reservation; nil: there was none.
+// release gives back the rest of a reservation; nil: there was none.
 func (q *intake) release(r *reservation) {
 	if r == nil {
 		return
@@ -241,7 +241,7 @@ func (q *intake) takeSettles(w *work) []settle {
 }
 
 // What a call gets of an entry at most while others wait, too: one of many thousand commands must not keep those back
-// that came after it. They take turns, and what is left of the entry then goes round again.
+// that came after it. They take turns, and share the rest of the entry in further rounds.
 const (
 	shareCommands = maxEntryCommands / 8
 	shareBytes    = maxEntryBytes / 8
@@ -280,7 +280,7 @@ func (q *intake) shareOf(c *call, room int, w *work) int {
 	if n := c.fit(1, left); n > 0 || len(w.segments) > 0 {
 		return n
 	}
-	return 1 // too large for any entry, or beside so many settles: still it must go
+	return 1 // too large for any entry, or for one with these settles: still it must go
 }
 
 func (q *intake) takeFrom(c *call, n int, w *work) {

@@ -66,8 +66,8 @@ func leased(grants []task.Grant) []task.Grant {
 // longestHold bounds how long a leadership that has ended holds leases to their instants.
 const longestHold = 2 * maxHorizon
 
-// closeDesk is called when all workers have ended. What has been leased by then is still handed over at its instant: a
-// lease belongs to no leadership, and nobody else would hand it over before it ends.
+// closeDesk is called when all workers have ended. Leases held by then are still handed over at their instants: a lease
+// belongs to no leadership, and no other leader would hand it over before it ends.
 func (l *leadership) closeDesk() {
 	reason := l.shard.notLeader()
 	held := l.firing.takeLeased()

@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/lend"
 )
 
-// proposer makes entries of what waits, one at a time, and hands out what they did.
+// proposer makes entries of the waiting work, one at a time, and hands out their results.
 type proposer struct {
 	foresight // see flaws.go
 
@@ -177,7 +177,7 @@ func (p *proposer) fail(e *entry, err error) {
 	p.lead.end(err)
 }
 
-// finish hands out what an entry did. took is the time from its proposal until it was applied.
+// finish hands out an entry's results. took is the time from its proposal until it was applied.
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	if e.takeover {
@@ -220,8 +220,8 @@ func (p *proposer) land(e dispatch.Entry) {
 	p.shard.metrics.broken.Set(float64(stats.Broken))
 }
 
-// answerLooks tells consumers that no task is there for them. While the clock is not in order, it is not known what is
-// due.
+// answerLooks tells consumers that no task is there for them. None is told while the clock is not in order: a task may
+// be due.
 func (p *proposer) answerLooks() {
 	now, inOrder := p.shard.clock.now()
 	next, ok := p.shard.machine.Next()

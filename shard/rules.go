@@ -170,7 +170,7 @@ func (s *Shard) heldUnknown() map[dispatch.QueueName]bool {
 }
 
 // AwaitRules returns once this shard goes by the policies of this version or a later one. A replica that does not lead,
-// or stops leading, has nothing to wait for: whoever leads next begins with the policies that its node knows.
+// or stops leading, has nothing to wait for: the next leader begins with the policies that its node knows.
 func (s *Shard) AwaitRules(ctx context.Context, version uint64) error {
 	l := s.current()
 	if l == nil {

@@ -123,12 +123,12 @@ func (s *Shard) policy() *fsmpb.Policy {
 	}
 }
 
-// droppedAtOnce is how much of what is over the bound an entry drops: a thousand tombstones, about a millisecond.
+// droppedAtOnce bounds the tombstones that one entry drops, in bytes: a thousand of them, about a millisecond.
 const droppedAtOnce = 256 << 10
 
 // tombstoneBound is what all tombstones may take. A leader that allows far less than the one before it comes down to
 // that step by step: a million dropped by one command would keep all else waiting for a second. Replicas drop all that
-// is over the bound in their log, so it is the leader who has to be slow.
+// is over the bound in their log, so the leader has to be slow.
 func (s *Shard) tombstoneBound() int64 {
 	bound := s.cfg.Policy.TombstoneBytes
 	if bound == 0 {

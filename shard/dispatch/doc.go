@@ -14,7 +14,7 @@
 //	Lent      the owner of a limited queue has lent permits
 //	Called    a user's command is in the entry being made
 //	Ended     an attempt's settle is in the entry being made
-//	Plan      the entry is being made                           Grants, Credits and Window: what it may begin
+//	Plan      the entry is being made                           Grants, Credits and Window for it
 //	Applied   the entry's grants and the loads it changed       the grants to start and those to give back
 //	Next                                                        the instant at which the next plan may grant more
 //	Look      a consumer asks whether a task is there
@@ -52,7 +52,7 @@
 //   - An idle lane, one without tasks, is remembered for the sake of its throttle: the last 1024 of them.
 //
 // An Advance grants tasks in the moment in which they come due, up to Plan.Window in each lane. Credits name the lanes
-// where that would be wrong: those with consumers, and those whose throttle is not at its first window. The machine
+// with another window: those with consumers, and those whose throttle has left its first window. The machine
 // does not know of an open breaker or of the newest policy; a grant that meets one is given back, uncounted.
 //
 // # A backlog beside users

@@ -103,7 +103,7 @@ func TestLimitsHold(t *testing.T) {
 	})
 }
 
-// openGates has all receivers answer and consumers ask for all, without a policy and with what was due found due.
+// openGates removes all policies, has all receivers answer and consumers ask for every task.
 func (w *world) openGates() {
 	clear(w.down)
 	for q := range w.policies {

@@ -137,7 +137,7 @@ func (w *world) ask(l task.Lane, n int) {
 	w.planner.Asked(w.now, l, n > 0)
 }
 
-// lend lends each limited queue what its limit leaves over, and most at most.
+// lend lends each limited queue the permits that its limit leaves over, up to most.
 func (w *world) lend(most int) {
 	for _, q := range slices.SortedFunc(maps.Keys(w.purses), QueueName.compare) {
 		p, limit := w.purses[q], LimitOf(w.policies[q])
