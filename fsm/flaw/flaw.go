@@ -26,6 +26,6 @@ func All() []Flaw {
 	}
 }
 
-// Strikes reports whether this process has the flaw and makes the mistake in case number: in one of 32, scattered evenly
-// (Fibonacci hashing, Knuth, volume 3, section 6.4).
+// Strikes reports whether this process has the flaw and makes the mistake in case number: in one of 32, scattered
+// evenly (Fibonacci hashing, Knuth, volume 3, section 6.4).
 func (f Flaw) Strikes(number uint64) bool { return f.On() && number*0x9e3779b97f4a7c15>>59 == 0 }
