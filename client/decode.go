@@ -227,23 +227,23 @@ func (t *Target) read(r *contract.Reader) error {
 	})
 }
 
-func (p *Retry) read(r *contract.Reader) error {
-	return r.Known("retry", func(f contract.Field) error {
+func (r *Retry) read(in *contract.Reader) error {
+	return in.Known("retry", func(f contract.Field) error {
 		switch f {
 		case contract.MaxAttempts:
-			return readNumber(r, f, &p.MaxAttempts)
+			return readNumber(in, f, &r.MaxAttempts)
 		case contract.MinBackoff:
-			return readSpan(r, f, &p.MinBackoff)
+			return readSpan(in, f, &r.MinBackoff)
 		case contract.MaxBackoff:
-			return readSpan(r, f, &p.MaxBackoff)
+			return readSpan(in, f, &r.MaxBackoff)
 		case contract.Delays:
-			p.Delays = nil
-			return r.Array(f.String(), func(int) error {
-				p.Delays = append(p.Delays, 0)
-				return readSpan(r, f, &p.Delays[len(p.Delays)-1])
+			r.Delays = nil
+			return in.Array(f.String(), func(int) error {
+				r.Delays = append(r.Delays, 0)
+				return readSpan(in, f, &r.Delays[len(r.Delays)-1])
 			})
 		}
-		return r.Skip()
+		return in.Skip()
 	})
 }
 

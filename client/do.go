@@ -168,7 +168,7 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	return limit/2 + mathrand.N(limit/2)
 }
 
-// readJSON decodes an answer of /v1/cluster or /readyz into out. Fields that this version does not know are passed over.
+// readJSON decodes an answer of /v1/cluster or /readyz into out. It passes over fields that this version does not know.
 func readJSON(out any) func(reply) error {
 	return func(a reply) error {
 		data, err := io.ReadAll(a.body)

@@ -81,7 +81,7 @@ func (b *body) release() {
 // readBody takes in the body of a single call within its limits of type, size, time and memory. An empty body has no
 // type. Afterwards the request's own body is empty, which tells a later refusal that nothing is left on the wire.
 //
-// echo's BodyLimit is not used: its refusal names no limit, and leaves the connection to a client that is still sending.
+// echo's BodyLimit is not used: its refusal names no limit, and does not reach a client that is still sending.
 func (s *Server) readBody(c echo.Context, b *body) error {
 	r := c.Request()
 	b.memory = &s.memory

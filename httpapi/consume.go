@@ -76,7 +76,8 @@ func (t *consumer) takeQuery(query url.Values) error {
 	if query.Has("credit") {
 		given, err := strconv.ParseUint(query.Get("credit"), 10, 32)
 		if err != nil || given < 1 || given > maxCredit {
-			return fieldProblem("credit", fmt.Sprintf("is %q", contract.Clip(query.Get("credit"))), fmt.Sprintf("1 to %d", maxCredit))
+			return fieldProblem("credit", fmt.Sprintf("is %q", contract.Clip(query.Get("credit"))),
+				fmt.Sprintf("1 to %d", maxCredit))
 		}
 		n = int(given)
 	}

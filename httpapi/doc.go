@@ -28,9 +28,9 @@
 //
 // # Parsing
 //
-// Requests are read by package contract, which refuses all that the contract does not name and keeps a payload byte for
-// byte. Everything is bounded before it is parsed: a body, and a line of a batch, by Config.BodyBytes, and the memory of
-// all calls together by Config.MemoryBytes.
+// Requests are read by package contract, which refuses members that the contract does not name and keeps a payload byte
+// for byte. Everything is bounded before it is parsed: a body and a line of a batch by Config.BodyBytes, and the memory
+// of all calls together by Config.MemoryBytes.
 //
 // # Calls that are repeated
 //

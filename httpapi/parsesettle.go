@@ -135,7 +135,8 @@ func (v *verdicts) entries(r *contract.Reader, member string, fields contract.Se
 		}
 		e, err := readEntry(r, fmt.Sprintf("%s[%d]", member, i), fields)
 		if err == nil {
-			out = append(out, v.settlement(e[contract.Receipt], func(r receipt) (*fsmpb.Command, error) { return command(r, e) }))
+			out = append(out, v.settlement(e[contract.Receipt],
+				func(r receipt) (*fsmpb.Command, error) { return command(r, e) }))
 		}
 		return err
 	})

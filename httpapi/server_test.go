@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -236,4 +238,21 @@ func routesOf(s *Server) []route {
 	}
 	slices.SortFunc(routes, func(a, b route) int { return strings.Compare(a.path+a.method, b.path+b.method) })
 	return routes
+}
+
+// A call leaves a line in a log that shows such lines, with the caller's id for it; its answer does not repeat the id.
+func TestCallsAreLogged(t *testing.T) {
+	var lines bytes.Buffer
+	h := newHarness(t, func(c *Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	a := h.call("GET", "/v1/tasks/a", "", "X-Request-Id", "r-7")
+	for _, want := range []string{"msg=call method=GET path=/v1/tasks/a status=404", "id=r-7"} {
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, &lines)
+		}
+	}
+	if id := a.Header.Get("X-Request-Id"); id != "" {
+		t.Errorf("the answer has the id %q", id)
+	}
 }

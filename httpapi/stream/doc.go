@@ -4,11 +4,11 @@
 //	client ──▶ Lines ──▶ Intake ──▶ the user's work ──▶ Outbox ──▶ Answer ──▶ client
 //
 // The parts:
-//   - Conn is the connection. Its user's steps run beside each other; the first error, or the client's leaving, ends all
-//     of them. Only steps touch the connection, so that nothing does after the handler.
+//   - Conn is the connection. Its user's steps run beside each other; the first error, or the client's leaving, ends
+//     all of them. Only steps touch the connection, so that nothing does after the handler.
 //   - Intake holds lines while a commit is under way; all that have come are the next commit.
-//   - Outbox holds answers for a client that reads late, up to a bound, and knows the leased tasks in them, so that tasks
-//     that were never written go back to their queue.
+//   - Outbox holds answers for a client that reads late, up to a bound, and knows the leased tasks in them, so that
+//     tasks that were never written go back to their queue.
 //   - A line over the limit ends the reading, since it may never end.
 //
 // Its users are the batch and the consumer's stream of package httpapi, which read the lines and word the answers. They

@@ -13,7 +13,7 @@ type Intake[T any] struct {
 	bytes int    // of lines; Put waits while it or len(lines) has reached its maximum
 	full  func() // called once, when Put would wait for room; nil: not at all
 	ended bool   // no more lines come
-	cut   bool   // nobody waits any longer
+	cut   bool   // Put and Take wait no more
 }
 
 // NewIntake makes an intake that holds lines up to either bound.

@@ -9,12 +9,12 @@
 //
 // # Reading
 //
-//   - A text is refused by the place where it stops being JSON (RFC 8259), a member by its name: one that is not known, is
-//     given twice, is of another call, or has a value of the wrong type.
+//   - A text is refused by the place where it stops being JSON (RFC 8259), a member by its name: a member that is not
+//     known, is given twice, is of another call, or has a value of the wrong type.
 //   - Strings are UTF-8. A lone surrogate is refused, since it has no UTF-8 form. Nesting ends at 1000.
 //   - A value can be taken byte for byte, which is how payloads stay as they came.
 //   - Reading neither recurses nor allocates by depth. Results alias the text.
-//   - Readers of answers use Each and Skip: a later service may answer with more members.
+//   - Answers are read by Known, which passes over members that it does not know: a later service may send more.
 //
 // # Writing
 //
@@ -28,10 +28,10 @@
 //   - github.com/go-json-experiment/json/jsontext (v1.27.2): it is strict enough, but each batch line costs 45 % more
 //     processor time, and one with a payload of 16 KiB 75 % more. The throughput of batches is a promise. It also has a
 //     depth of its own, and places in bytes where the API's errors count characters.
-//   - A map from names to fields: FieldOf is called for every member of every line, and costs a third of a map.
+//   - A map from names to fields: FieldOf is called for every member of every line, and takes about half the time.
 //
-// The figures are of BenchmarkParseLine in package httpapi: processor time a line, medians of ten turns on one core of an
-// AMD EPYC, with one decoder that was reset for each line.
+// The figures are of BenchmarkParseLine in package httpapi: processor time a line, medians of ten turns on one core of
+// an AMD EPYC, with one decoder that was reset for each line.
 //
 //	line                      Reader     jsontext
 //	payload of 200 bytes      0.65 µs    0.94 µs

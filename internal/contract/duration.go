@@ -71,8 +71,8 @@ func durationPart(text string) (part time.Duration, rest string, err error) {
 	return addSaturated(timesSaturated(whole, unit), fractionOf(fraction, unit)), rest, nil
 }
 
-// fractionOf returns 0.digits of a unit in nanoseconds, rounded up, so that a delay never ends early. It is exact, unlike
-// a float.
+// fractionOf returns 0.digits of a unit in nanoseconds, rounded up, so that a delay never ends early. It is exact,
+// unlike a float.
 func fractionOf(digits string, unit time.Duration) time.Duration {
 	const most = 18 // digits that a uint64 holds
 	var numerator, denominator uint64 = 0, 1
