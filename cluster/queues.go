@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"context"
+	"iter"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -68,5 +71,34 @@ func compareHeads(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) in
 		return 1
 	default:
 		return strings.Compare(policies[0].Queue, counts[0].Queue)
+	}
+}
+
+// registerQueues adds gauges for the tasks of each queue in the shards led here to the node's metrics.
+func (n *Node) registerQueues() {
+	if n.cfg.Registerer == nil {
+		return
+	}
+	n.cfg.Registerer.MustRegister(queuemetrics.New(queuemetrics.Config{
+		Bound:    n.cfg.QueueMetrics,
+		Policies: func() []*fsmpb.QueuePolicy { return n.state().Queues },
+		Sizes:    n.queueSizes,
+		Now: func() time.Time {
+			now, _ := n.Now()
+			return now
+		},
+	}))
+}
+
+// queueSizes yields what each shard led here holds of each queue.
+func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
+	return func(yield func(task.QueueSize) bool) {
+		for _, s := range n.replicas.All() {
+			for size := range s.QueueSizes() {
+				if !yield(size) {
+					return
+				}
+			}
+		}
 	}
 }
