@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -13,12 +14,17 @@ const helpWidth = 80
 
 // wrapHelp makes the help of a command and of those below keep to helpWidth, and say how flags are set besides.
 func wrapHelp(root *cobra.Command) {
-	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
-	cobra.AddTemplateFunc("settings", settingsNote)
+	addTemplateFuncs()
 	template := strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", "flagLines .LocalFlags")
 	template = strings.ReplaceAll(template, ".InheritedFlags.FlagUsages", "flagLines .InheritedFlags")
 	root.SetUsageTemplate(strings.TrimRight(template, "\n") + "{{settings .}}\n")
 }
+
+// addTemplateFuncs adds the functions of the help's template, which cobra keeps for the whole process.
+var addTemplateFuncs = sync.OnceFunc(func() {
+	cobra.AddTemplateFunc("flagLines", func(flags *pflag.FlagSet) string { return flags.FlagUsagesWrapped(helpWidth) })
+	cobra.AddTemplateFunc("settings", settingsNote)
+})
 
 // settingsNote describes the environment variables of a command, for the end of its help.
 func settingsNote(cmd *cobra.Command) string {
