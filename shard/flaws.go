@@ -14,7 +14,7 @@ func flawReadsStale() bool { return false }
 
 func flawBlinds(*Config) {}
 
-type foresight struct{}
+type foresight struct{} //nolint:unused // the build with flaws fills it
 
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) { return p.propose(ctx, e) }
 
