@@ -65,7 +65,8 @@ func newFake(seed uint64, failures int) (*fake, *Player) {
 		all = append(all, Script{Weight: 1, Play: play})
 	}
 	return f, New(Config{
-		Driver: f, Recorder: history.NewRecorder(nil), Seed: seed, Prefix: "t-", Scripts: all, Hot: 2, HotQueue: "pull",
+		Driver: f, Recorder: history.NewRecorder(nil), Seed: seed, Prefix: "t-", Scripts: all, Hot: 2, HotEvery: 12,
+		HotQueue: "pull",
 		RetryFor: time.Minute, MaxPause: time.Second, Queues: []string{"q"}, Pulled: "pull",
 		Draw: Draw{
 			After: func(rng *rand.Rand) time.Duration { return upTo(rng, time.Minute) },

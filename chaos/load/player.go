@@ -45,6 +45,7 @@ type Config struct {
 	Draw     Draw
 
 	Hot      int    // ids that are called by several callers at once; 0: none
+	HotEvery int    // one script of this number calls a hot id; used if Hot is not 0
 	HotQueue string // of every second hot id; empty: none
 
 	RetryFor time.Duration // for which an operation is repeated

@@ -15,14 +15,11 @@ type Script struct {
 	Play   func(ctx context.Context, p *Player, rng *rand.Rand, id string)
 }
 
-// hotEvery: one script in that many calls a hot id.
-const hotEvery = 12
-
 // Play plays script i.
 func (p *Player) Play(ctx context.Context, i int) {
 	rng := rand.New(rand.NewPCG(p.cfg.Seed, uint64(i)))
-	if p.cfg.Hot > 0 && i%hotEvery == 0 {
-		p.playHot(ctx, rng, i/hotEvery)
+	if p.cfg.Hot > 0 && i%p.cfg.HotEvery == 0 {
+		p.playHot(ctx, rng, i/p.cfg.HotEvery)
 		return
 	}
 	scripts := make([]choice[Script], len(p.cfg.Scripts))

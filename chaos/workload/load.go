@@ -35,7 +35,7 @@ func New(cfg Config) (*Load, error) {
 func (l *Load) plan() load.Config {
 	cfg := load.Config{
 		Driver: driver{l}, Recorder: l.cfg.Recorder, Seed: l.cfg.Seed, Prefix: l.cfg.Prefix, Scripts: scripts,
-		Hot: max(l.cfg.Hot, 0), RetryFor: l.cfg.RetryFor, MaxPause: maxPause,
+		Hot: max(l.cfg.Hot, 0), HotEvery: 12, RetryFor: l.cfg.RetryFor, MaxPause: maxPause,
 		Draw: load.Draw{
 			After: l.after, Queue: l.queue, Hold: maxHold, Fail: 2, Attempts: 2, HotDelay: hotMaxDelay,
 			LeaseFor: l.leaseFor, Overdue: overdue, NackFor: maxNackDelay,
