@@ -47,8 +47,8 @@ func newTransport(cfg Config) *http.Transport {
 	}
 }
 
-// Deliver makes one attempt and reports what came of it. It returns within a.Timeout (task.DefaultTimeout if that is
-// not positive), and at once when ctx ends; if it was cancelled, the outcome begins with "aborted", and the receiver may
+// Deliver makes one attempt and reports its outcome. It returns within a.Timeout (task.DefaultTimeout if that is not
+// positive), and at once when ctx ends. The outcome of a cancelled attempt begins with "aborted", and the receiver may
 // have got the task or not. The task must not change any more, even after the return: a connection may still be sending
 // its payload.
 func (w *Webhook) Deliver(ctx context.Context, a task.Attempt) task.Outcome {

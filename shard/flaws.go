@@ -14,8 +14,6 @@ func flawReadsStale() bool { return false }
 
 func flawBlinds(*Config) {}
 
-type foresight struct{} //nolint:unused // the build with flaws fills it
-
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) { return p.propose(ctx, e) }
 
 func (f *firing) machine() *fsm.Machine { return f.shard.machine }

@@ -5,6 +5,7 @@ package shard
 import (
 	"bytes"
 	"context"
+	"sync"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/flaw"
@@ -28,6 +29,14 @@ type foresight struct {
 	started map[uint64]bool // the fences of what was started so, and is not committed yet
 }
 
+// foresights holds the foresight of each proposer: *proposer → *foresight.
+var foresights sync.Map
+
+func (p *proposer) foresight() *foresight {
+	f, _ := foresights.LoadOrStore(p, &foresight{})
+	return f.(*foresight)
+}
+
 // commit is propose; the flaw starts the entry's grants before it.
 func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 	if !flaw.FireBeforeCommit.On() {
@@ -44,14 +53,14 @@ func (p *proposer) commit(ctx context.Context, e *entry) (applied, error) {
 // machine returns the machine from which attempts are read: with the flaw, the one that runs ahead.
 func (f *firing) machine() *fsm.Machine {
 	if flaw.FireBeforeCommit.On() {
-		return f.lead.proposer.foresight.machine
+		return f.lead.proposer.foresight().machine
 	}
 	return f.shard.machine
 }
 
 // fireProposed starts what an entry grants that is about to be proposed.
 func (p *proposer) fireProposed(e *entry) {
-	grants, err := p.foresight.proposed(e)
+	grants, err := p.foresight().proposed(e)
 	if err != nil {
 		p.shard.cfg.Fatal(err)
 	}
@@ -61,11 +70,11 @@ func (p *proposer) fireProposed(e *entry) {
 // notFired leaves out of an entry's grants, now that it is committed, what was started before.
 func (p *proposer) notFired(e *entry, grants []task.Grant) []task.Grant {
 	if e.takeover {
-		if err := p.foresight.begin(p.shard.cfg.ID, p.shard.machine); err != nil {
+		if err := p.foresight().begin(p.shard.cfg.ID, p.shard.machine); err != nil {
 			p.shard.cfg.Fatal(err)
 		}
 	}
-	return p.foresight.notStarted(grants)
+	return p.foresight().notStarted(grants)
 }
 
 // begin copies the machine as the Takeover left it.

@@ -16,8 +16,6 @@ import (
 
 // proposer makes entries of the waiting work, one at a time, and hands out their results.
 type proposer struct {
-	foresight //nolint:unused // state of a flaw: see flaws.go
-
 	lead      *leadership
 	shard     *Shard
 	intake    *intake

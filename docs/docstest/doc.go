@@ -28,8 +28,8 @@
 // # Where it runs
 //
 // TestBlocksSayWhatTheyAre, TestLinks and TestProgramsCompile need nothing and are part of `go test ./...`. TestPages
-// takes the ports that the pages name; `make test-docs` runs it, in a network of its own where the system has such. Each
-// page has a fresh copy of the repository as its working folder, and the `belfry` of that copy in its PATH.
+// takes the ports that the pages name; `make test-docs` runs it, in a network of its own if the system can make one.
+// Each page has a fresh copy of the repository as its working folder, and the `belfry` of that copy in its PATH.
 //
 // TestTypeScript compiles the bodies and answers of the pages' calls with the types that openapi-typescript generates
 // from httpapi/openapi.yaml; `make test-typescript` runs it. Generator and compiler are pinned in package.json, and
