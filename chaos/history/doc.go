@@ -1,13 +1,21 @@
-// Package history is the memory of a fault run: every call with its start and what it came to, every arrival at the
-// receiver, every fault and every change of leaders, each at an instant of one clock, the harness's own.
+// Package history records a fault run, and reads the record back for the checks.
 //
-// A run records, and judges afterwards from the record alone. That is why a record holds what was seen and nothing
-// that was concluded: a call whose answer never came is unknown, and stays so whatever a later read shows. Each line
-// goes to a file as it happens (JSON lines, a call's start and its end apart), so that a run can be judged again, and
-// a harness that dies leaves what it saw; in memory a call is one record.
+//	record    one for each                              instants
+//	Call      request, or line of a batch request       start, end
+//	Arrival   delivery attempt, or lease of a consumer  arrival
+//	Fault     injected fault                            struck, mending began, mended
+//	Term      observed leader of a shard                seen, previous term last seen
+//	Replica   position and hash of one replica          read
 //
-// One clock, and its reading is an instant of the machine's clock at the start of the run plus a monotonic duration
-// since: the order of events cannot be disturbed by a clock that is set, and due times can still be compared with it.
+// Rules of the record:
+//   - A run only records. The checks judge it afterwards, from the record alone. So a record holds observations and no
+//     conclusions: a call without an answer has an unknown outcome, and keeps it whatever a later read shows.
+//   - A file holds one JSON line for each event, with the start and the end of a call apart, so that a run can be
+//     judged again. The recorder buffers the lines, and flushes them when a fault strikes and at Close. If the harness
+//     dies, the file holds the run up to the last flush at least. In memory a call is one record.
+//   - All instants are readings of one clock, the harness's own: the machine's clock at the start of the run, plus the
+//     monotonic time since. Setting the machine's clock cannot disturb the order of events, and instants can still be
+//     compared with due times.
 //
-// It leaves to others: making calls (workload), breaking things (faults) and every judgement (check).
+// Other packages make the calls (workload), inject the faults (faults) and judge (check).
 package history

@@ -7,20 +7,21 @@ import (
 	"io"
 )
 
-// line is one event in the file. Exactly one of the pointers, or Stage, is set.
+// line is one event of a recorded file. Exactly one of its pointers, or Stage, is set.
 type line struct {
 	At      Instant  `json:"at"`
-	N       int      `json:"n,omitempty"` // of the call or the fault
+	N       int      `json:"n,omitempty"` // number of the call or the fault
 	Call    *Call    `json:"call,omitempty"`
 	End     *Ending  `json:"end,omitempty"`
 	Arrival *Arrival `json:"arrival,omitempty"`
 	Fault   *Fault   `json:"fault,omitempty"`
-	Stage   string   `json:"stage,omitempty"` // of fault N: mending or mended
+	Stage   string   `json:"stage,omitempty"` // of fault N: "mending" or "mended"
 	Term    *Term    `json:"term,omitempty"`
 	Replica *Replica `json:"replica,omitempty"`
 }
 
-// Read reads a recorded file. One that ends in the middle of a line is read up to there.
+// Read reads a recorded file. It returns all events before the last line if the file ends in the middle of that line.
+// It returns an error for malformed JSON, and for an event that refers to a call or a fault that never began.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
 	dec := json.NewDecoder(r)

@@ -2,7 +2,8 @@ package history
 
 import "hash/fnv"
 
-// Fingerprint is the hash of a body, by which bodies are compared; 0 stands for none.
+// Fingerprint returns the 64-bit FNV-1a hash of a body, by which the checks compare bodies. It returns 0 for an empty
+// body.
 func Fingerprint(body []byte) uint64 {
 	if len(body) == 0 {
 		return 0

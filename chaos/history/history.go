@@ -2,13 +2,13 @@ package history
 
 import "time"
 
-// Instant is a reading of the run's clock in nanoseconds of Unix time; 0: none.
+// Instant is a reading of the run's clock, in nanoseconds of Unix time. 0 stands for no instant.
 type Instant int64
 
-// Forever is after every instant of a run.
+// Forever is later than every instant of a run.
 const Forever Instant = 1<<63 - 1
 
-// At converts a time that carries no monotonic reading of its own, such as a due time.
+// At converts a time without a monotonic reading, such as a due time. It returns 0 for the zero time.
 func At(t time.Time) Instant {
 	if t.IsZero() {
 		return 0
@@ -16,10 +16,10 @@ func At(t time.Time) Instant {
 	return Instant(t.UnixNano())
 }
 
-// Time is the instant on the machine's clock.
+// Time returns the instant as UTC time on the machine's clock.
 func (i Instant) Time() time.Time { return time.Unix(0, int64(i)).UTC() }
 
-// Add is the instant d later. Forever stays.
+// Add returns the instant d after i. Adding to Forever returns Forever.
 func (i Instant) Add(d time.Duration) Instant {
 	if i == Forever {
 		return i
@@ -27,14 +27,14 @@ func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant(d)
 }
 
-// Sub is the time from j to i.
+// Sub returns the time from j to i.
 func (i Instant) Sub(j Instant) time.Duration { return time.Duration(i - j) }
 
-// Kind is what a call asks for.
+// Kind is the kind of request that a call makes.
 type Kind string
 
-// The kinds of calls. Get is linearizable, Stale is what one node's replica holds. Ack, Nack, Extend and Release settle
-// the lease whose fence they ask with.
+// The kinds of calls. Get is a linearizable read, Stale reads the replica of one node. Ack, Nack, Extend and Release
+// settle the lease that has the fence in Ask.Fence.
 const (
 	Schedule Kind = "schedule"
 	Patch    Kind = "patch"
@@ -49,77 +49,77 @@ const (
 	Stale    Kind = "stale"
 )
 
-// Changes tells whether a call of that kind may change a task.
+// Changes reports whether a call of that kind may change a task.
 func (k Kind) Changes() bool { return k != Get && k != Stale }
 
-// Settles tells whether a call of that kind is about a lease.
+// Settles reports whether a call of that kind is about a lease.
 func (k Kind) Settles() bool { return k == Ack || k == Nack || k == Extend || k == Release }
 
-// Outcome is what is known of a call.
+// Outcome says whether a call took effect, as far as the caller knows.
 type Outcome string
 
-// The outcomes. Failed is known not to have happened: refused, not committed, or never sent.
+// The outcomes. A Failed call certainly had no effect: it was refused, not committed, or never sent.
 const (
-	Open    Outcome = "" // no answer was recorded: as Unknown
+	Open    Outcome = "" // no answer was recorded; means the same as Unknown
 	OK      Outcome = "ok"
 	Failed  Outcome = "failed"
 	Unknown Outcome = "unknown"
 )
 
-// Call is one request, or one line of a batch.
+// Call is one try of an operation: one request, or one line of a batch request.
 type Call struct {
-	Op    int64  `json:"op"` // the operation that it tries to carry out; all tries share the idempotency key
+	Op    int64  `json:"op"` // number of the operation; all its tries share the idempotency key
 	Kind  Kind   `json:"kind"`
 	ID    string `json:"id"`
 	Node  string `json:"node"`
 	Batch bool   `json:"batch,omitempty"`
-	Final bool   `json:"final,omitempty"` // a read after everything was healed and had come to rest
+	Final bool   `json:"final,omitempty"` // a read made after all faults were healed and the cluster was at rest
 	Ask   Ask    `json:"ask,omitzero"`
 
 	Start   Instant `json:"-"`
-	End     Instant `json:"-"` // 0: never answered
+	End     Instant `json:"-"` // 0: the call was never answered
 	Outcome Outcome `json:"-"`
 	Answer  Answer  `json:"-"`
 }
 
-// Ending is what a call came to.
+// Ending is the outcome and the answer of a call.
 type Ending struct {
 	Outcome Outcome `json:"outcome"`
 	Answer  Answer  `json:"answer,omitzero"`
 }
 
-// Ask is what a changing call wants.
+// Ask holds the parameters of a changing call.
 type Ask struct {
 	FireAt     Instant       `json:"fire_at,omitempty"`
-	Delay      time.Duration `json:"delay,omitempty"` // in place of FireAt; of a nack to the retry, of an extend its lease
-	Body       uint64        `json:"body,omitempty"`  // hash of the payload that it carries; the payload names Op
+	Delay      time.Duration `json:"delay,omitempty"` // delay to the fire time, to a nack's retry, or to an extended end
+	Body       uint64        `json:"body,omitempty"`  // hash of the call's payload, which names Op
 	OrSchedule bool          `json:"or_schedule,omitempty"`
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
-	Expires    bool          `json:"expires,omitempty"` // what is not begun in time shall become a dead letter
-	Fence      uint64        `json:"fence,omitempty"`   // of the lease that a consumer settles or extends
+	Expires    bool          `json:"expires,omitempty"` // the task becomes a dead letter if no attempt begins in time
+	Fence      uint64        `json:"fence,omitempty"`   // of a settle: fence of the lease
 }
 
-// Answer is what came back. Which fields are set depends on the call.
+// Answer is the answer to a call. Which fields are set depends on the kind of the call.
 type Answer struct {
-	Status   int     `json:"status,omitempty"` // HTTP's; 0: there was no answer, or the client hides that of a success
+	Status   int     `json:"status,omitempty"` // HTTP status; 0: no answer, or the client hides the status of a success
 	Revision uint64  `json:"revision,omitempty"`
 	Shard    uint32  `json:"shard,omitempty"`
 	State    string  `json:"state,omitempty"`
-	Previous string  `json:"previous,omitempty"` // of a schedule: the state that it replaced; empty: there was no task
+	Previous string  `json:"previous,omitempty"` // of a schedule: state of the replaced task; empty: there was no task
 	FireAt   Instant `json:"fire_at,omitempty"`
 	Attempts int     `json:"attempts,omitempty"`
 	Body     uint64  `json:"body,omitempty"`  // hash of the task's payload
-	Wrote    int64   `json:"wrote,omitempty"` // the operation that the payload names
+	Wrote    int64   `json:"wrote,omitempty"` // number of the operation that the payload names
 	Cancel   string  `json:"cancel,omitempty"`
-	Replaced bool    `json:"replaced,omitempty"` // of a settle: the task was scheduled anew since, and nothing was settled
+	Replaced bool    `json:"replaced,omitempty"` // of a settle: not done, the task was rescheduled since the lease
 	Error    string  `json:"error,omitempty"`
 
-	Misjudged bool `json:"misjudged,omitempty"` // the client called it not done, which it could not know
-	Resent    bool `json:"resent,omitempty"`    // the request went out more than once: this may repeat an earlier answer
+	Misjudged bool `json:"misjudged,omitempty"` // the client reported the call as not done without being able to know that
+	Resent    bool `json:"resent,omitempty"`    // the request was sent several times: this may repeat an earlier answer
 }
 
-// Arrival is one attempt as the receiver saw it, or one lease as its consumer got it.
+// Arrival is a delivery attempt as the receiver saw it, or a lease as its consumer got it.
 type Arrival struct {
 	At        Instant `json:"-"`
 	ID        string  `json:"id"`
@@ -128,23 +128,24 @@ type Arrival struct {
 	Fence     uint64  `json:"fence"`
 	Due       Instant `json:"due"`
 	Body      uint64  `json:"body"`
-	Wrote     int64   `json:"wrote"`  // the operation that the body names; 0: it names none
-	Answer    int     `json:"answer"` // the status that the receiver gave, 0 if none,
+	Wrote     int64   `json:"wrote"`  // number of the operation that the body names; 0: none
+	Answer    int     `json:"answer"` // HTTP status that the receiver answered; 0: none
 
-	Held time.Duration `json:"held,omitempty"` // after so long
+	Held time.Duration `json:"held,omitempty"` // time that the receiver took to answer
 
-	Pulled    bool    `json:"pulled,omitempty"`     // it is a lease, and its settling is calls of its own
-	Shard     uint32  `json:"shard,omitempty"`      // of a lease
-	Asked     Instant `json:"asked,omitempty"`      // of a lease: when the call that brought it began
-	LeaseEnds Instant `json:"lease_ends,omitempty"` // of a lease: when it ends by the service's word
-	// LeaseFor is for how long a lease was asked for; 0: that was not recorded.
+	Pulled    bool    `json:"pulled,omitempty"`     // the arrival is a lease; calls of their own settle it
+	Shard     uint32  `json:"shard,omitempty"`      // of a lease: its task's shard
+	Asked     Instant `json:"asked,omitempty"`      // of a lease: start of the call that returned it
+	LeaseEnds Instant `json:"lease_ends,omitempty"` // of a lease: its end as the service announced it
+	// LeaseFor is the requested length of a lease; 0: not recorded.
 	LeaseFor time.Duration `json:"lease_for,omitempty"`
 }
 
-// Delivered tells whether the receiver took it by its answer. A lease is taken by an ack.
+// Delivered reports whether the receiver's answer accepted the attempt. It is false for a lease without an Answer: a
+// consumer accepts a lease with an ack.
 func (a Arrival) Delivered() bool { return a.Answer >= 200 && a.Answer <= 299 }
 
-// The kinds of faults whose names the checks know. The others are named by package faults alone.
+// The fault kinds whose names the checks know. Package faults alone names the other kinds.
 const (
 	KillLeader  = "kill -9 of a leader"
 	KillAll     = "kill -9 of all nodes"
@@ -154,49 +155,49 @@ const (
 	ForgedGossip = "forged gossip"
 )
 
-// Fault is something that was broken and mended. Several may be under way at once.
+// Fault is one injected fault, from its start until it is mended. Several faults may be under way at once.
 type Fault struct {
 	Kind   string   `json:"kind"`
-	Detail string   `json:"detail,omitempty"` // how much, how long, in words
-	Nodes  []string `json:"nodes"`            // those that it struck
-	Shards []uint32 `json:"shards"`           // those that the nodes led
+	Detail string   `json:"detail,omitempty"` // size and length of the fault, in words
+	Nodes  []string `json:"nodes"`            // names of the nodes that the fault struck
+	Shards []uint32 `json:"shards"`           // shards that these nodes led when it struck
 
-	// Skew is by how much the nodes' clocks were moved, ahead if it is positive, 0 if they were not.
+	// Skew is the offset that the fault gave the nodes' clocks, positive if ahead; 0: it left the clocks alone.
 	Skew time.Duration `json:"skew,omitempty"`
-	// Alone: each of the nodes is all of its cluster, so that no other clock can contradict its own.
+	// Alone is set if each of the nodes is a cluster of one, so that no other clock contradicts its own.
 	Alone bool `json:"alone,omitempty"`
-	// Deaf: the nodes may not have heard what receivers answered, while they led on, so that they made attempts again.
+	// Deaf is set if the nodes may have missed receivers' answers while they kept leading, and so repeated attempts.
 	Deaf bool `json:"deaf,omitempty"`
-	// Restarted: the nodes' processes ended, and were started again.
+	// Restarted is set if the nodes' processes ended and were started again.
 	Restarted bool `json:"restarted,omitempty"`
 
 	Struck  Instant `json:"-"`
-	Mending Instant `json:"-"` // when the nodes were started again, or let go on
-	Mended  Instant `json:"-"` // when they were ready again
+	Mending Instant `json:"-"` // when the nodes were started again or resumed; 0: never
+	Mended  Instant `json:"-"` // when the nodes were ready again; 0: never
 }
 
-// Term is a change of a shard's leadership as it was seen from outside, or, with the term of the one before, that this
-// was still seen.
+// Term is an observation of a shard's leader from outside the cluster. It records a new term, or, if its number is that
+// of the shard's record before it, the last sight of that same term.
 type Term struct {
 	Shard  uint32  `json:"shard"`
 	Term   uint64  `json:"term"`
-	Leader string  `json:"leader"` // a node's name
-	Before Instant `json:"before"` // when the term before was last seen; 0: it is the first that was seen
+	Leader string  `json:"leader"` // name of the leading node
+	Before Instant `json:"before"` // last sight of the previous term, or of this term if repeated; 0: first term
 	At     Instant `json:"-"`
 }
 
-// Replica is how far one copy of a shard was, at the end, by its own node's word; or, at any time, that it was said to
-// have diverged.
+// Replica is the position of one node's copy of a shard at the end of the run, as the node itself reports it. A record
+// with Diverged set may come at any time: the nodes reported that this copy differs from the others.
 type Replica struct {
 	At       Instant `json:"-"`
 	Shard    uint32  `json:"shard"`
 	Node     string  `json:"node"`
 	Applied  uint64  `json:"applied"`
-	Hash     string  `json:"hash,omitempty"` // of its state; empty: nobody says
+	Hash     string  `json:"hash,omitempty"` // hash of the replica's state; empty: no node reports it
 	Diverged bool    `json:"diverged,omitempty"`
 }
 
-// History is a run. Each list is in the order of its first instants.
+// History is the record of one run. Each list is in the order of its entries' first instants.
 type History struct {
 	Calls    []Call
 	Arrivals []Arrival

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// record plays a bit of everything.
+// record records a few events of every kind.
 func record(r *Recorder) {
 	a := r.Begin(Call{Op: r.NextOp(), Kind: Schedule, ID: "t", Node: "node-1", Ask: Ask{Delay: time.Second, Body: 7}})
 	b := r.Begin(Call{Op: r.NextOp(), Kind: Get, ID: "t", Node: "node-2", Final: true})

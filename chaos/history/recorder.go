@@ -11,24 +11,25 @@ import (
 	"time"
 )
 
-// Recorder takes a run down. It is safe for concurrent use.
+// Recorder records a run, in memory and optionally as JSON lines. It is safe for concurrent use.
 type Recorder struct {
 	base time.Time
-	wall Instant // base on the machine's clock
+	wall Instant // base as the machine's clock showed it
 
-	mu     sync.Mutex    // guards what follows
-	file   io.Closer     // nil: none is to be closed
-	out    *bufio.Writer // nil: nothing is written
+	mu     sync.Mutex    // guards the fields below
+	file   io.Closer     // closed by Close; nil: none
+	out    *bufio.Writer // nil: the run is recorded in memory only
 	enc    *json.Encoder
-	failed error // the first failed write; nothing is written after it
+	failed error // error of the first failed write; no write follows it
 	h      History
 	ops    int64
-	names  map[string]string // one copy of each string that comes again and again
+	names  map[string]string // interned strings, since many repeat
 }
 
 const fileBuffer = 256 << 10
 
-// NewRecorder records to w, and into memory alone if that is nil.
+// NewRecorder returns a recorder that writes to w, or only records in memory if w is nil. The caller keeps ownership of
+// w.
 func NewRecorder(w io.Writer) *Recorder {
 	now := time.Now()
 	r := &Recorder{base: now, wall: At(now), names: map[string]string{}}
@@ -39,7 +40,7 @@ func NewRecorder(w io.Writer) *Recorder {
 	return r
 }
 
-// Create records to a new file.
+// Create returns a recorder that writes to a new file at path. Close closes the file.
 func Create(path string) (*Recorder, error) {
 	f, err := os.Create(path)
 	if err != nil {
@@ -50,16 +51,16 @@ func Create(path string) (*Recorder, error) {
 	return r, nil
 }
 
-// Now reads the run's clock.
+// Now returns the current instant of the run's clock.
 func (r *Recorder) Now() Instant { return r.Instant(time.Now()) }
 
-// Instant is when t was, a reading of time.Now.
+// Instant converts t, which must be a reading of time.Now, to an instant of the run's clock.
 func (r *Recorder) Instant(t time.Time) Instant { return r.wall.Add(t.Sub(r.base)) }
 
-// NextOp numbers an operation.
+// NextOp returns the next free operation number. The first is 1.
 func (r *Recorder) NextOp() int64 { return r.NextOps(1) }
 
-// NextOps numbers n operations in a row, and returns the first number.
+// NextOps reserves n consecutive operation numbers and returns the first.
 func (r *Recorder) NextOps(n int) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +69,8 @@ func (r *Recorder) NextOps(n int) int64 {
 	return first
 }
 
-// Begin records that calls start now, all in one request, and returns the number of the first; the others follow it.
+// Begin records that the calls of one request start now. It returns the number of the first call. The others are
+// numbered consecutively from there.
 func (r *Recorder) Begin(calls ...Call) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,12 +84,12 @@ func (r *Recorder) Begin(calls ...Call) int {
 	return first
 }
 
-// End records that call n is answered now, or given up.
+// End records that call n was answered or given up now.
 func (r *Recorder) End(n int, outcome Outcome, a Answer) {
 	r.EndAll(n, []Ending{{Outcome: outcome, Answer: a}})
 }
 
-// EndAll records that the calls from number first on are answered now, or given up.
+// EndAll records that the calls numbered from first on were answered or given up now, one for each ending.
 func (r *Recorder) EndAll(first int, endings []Ending) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +105,7 @@ func (r *Recorder) EndAll(first int, endings []Ending) {
 	}
 }
 
-// Arrive records arrivals, whose instants are set.
+// Arrive records arrivals. The caller has set their instants.
 func (r *Recorder) Arrive(arrivals ...Arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +117,7 @@ func (r *Recorder) Arrive(arrivals ...Arrival) {
 	}
 }
 
-// Strike records that a fault begins now, and returns its number.
+// Strike records that fault f strikes now, and returns the fault's number.
 func (r *Recorder) Strike(f Fault) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,7 +147,7 @@ func (r *Recorder) mend(n int, stage string, set func(*Fault, Instant)) {
 	r.write(line{At: at, N: n, Stage: stage})
 }
 
-// Term records that a new term of a shard is seen now.
+// Term records an observation of a shard's term, made now.
 func (r *Recorder) Term(t Term) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -154,7 +156,7 @@ func (r *Recorder) Term(t Term) {
 	r.write(line{At: t.At, Term: &t})
 }
 
-// Replica records how far a replica is now.
+// Replica records a replica's position, read now.
 func (r *Recorder) Replica(p Replica) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,14 +165,15 @@ func (r *Recorder) Replica(p Replica) {
 	r.write(line{At: p.At, Replica: &p})
 }
 
-// View shows what was recorded until now, without a copy; nothing is recorded meanwhile. see may not keep any of it.
+// View calls see with the record so far, without copying it. Recording waits until see returns. see must not retain any
+// part of the record.
 func (r *Recorder) View(see func(h *History)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	see(&r.h)
 }
 
-// History is a copy of what was recorded until now.
+// History returns a copy of the record so far.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,7 +183,8 @@ func (r *Recorder) History() *History {
 	}
 }
 
-// Close ends the file. Its error is that of the first failed write, if there was one.
+// Close flushes the record, and closes the file if Create opened it. Close returns the error of the first failed write,
+// if any, joined with that of closing the file.
 func (r *Recorder) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

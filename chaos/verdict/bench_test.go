@@ -9,7 +9,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// bulk is a long round: so many tasks that were scheduled, read and delivered, through thirty faults.
+// bulk returns the history of a long round: the given number of tasks that were scheduled, read and delivered, and
+// thirty killed leaders.
 func bulk(tasks int) *history.History {
 	h := &history.History{}
 	step := history.Instant(time.Minute) / history.Instant(tasks)

@@ -1,5 +1,17 @@
-// Package verdict tells what came of a fault run: each invariant with its figures, and for each breach all that is
-// known of the task, so that a failed run can be understood from its report.
+// Package verdict judges a recorded fault run and writes the report.
+//
+//	ok     1  nothing acknowledged is lost
+//	          81 acknowledged: 80 delivered, …
+//	FAIL   2  nothing is early
+//	          80 arrivals, …
+//	        1 order-7: arrived 3ms before it was due
+//	               0.0000  operation 7: schedule via node-1 at …
+//
+// Reading the report:
+//   - Each invariant has a line with its outcome (ok, FAIL, none for not exercised, blank for not built) and a line
+//     with its figures.
+//   - Each breach is followed by the timeline of its task, so that a failed run can be understood from its report
+//     alone.
 package verdict
 
 import (
@@ -13,10 +25,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Verdict is what came of a run.
+// Verdict is the judgement of one run.
 type Verdict struct {
 	Title    string
-	Took     time.Duration // from the first to the last call
+	Took     time.Duration // from the start of the first call to that of the last
 	Calls    int
 	Arrivals int
 	Findings []check.Finding
@@ -27,7 +39,7 @@ type Verdict struct {
 	index *check.Index
 }
 
-// Of judges a run.
+// Of judges the run h against limits. The title heads the report.
 func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	x := check.NewIndex(h)
 	v := &Verdict{
@@ -41,18 +53,18 @@ func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	return v
 }
 
-// OK reports whether no invariant was breached. A single run need not exercise each of them: see the outcomes of the
-// findings.
+// OK reports whether no invariant was breached. A single run need not exercise every invariant: the findings' outcomes
+// tell which it did.
 func (v *Verdict) OK() bool {
 	return !slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Outcome() == check.Breached })
 }
 
 const (
-	shownBreaches = 5  // tasks of a finding
-	shownLines    = 40 // of a task
+	shownBreaches = 5  // tasks shown for each finding
+	shownLines    = 40 // timeline lines shown for each task
 )
 
-// String is the report.
+// String returns the report.
 func (v *Verdict) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d calls, %d arrivals, %.1f s\n", v.Title, v.Calls, v.Arrivals, v.Took.Seconds())
@@ -63,12 +75,13 @@ func (v *Verdict) String() string {
 	return b.String()
 }
 
-// words begin the line of a finding.
+// words are the first words of a finding's line, by its outcome.
 var words = map[check.Outcome]string{
 	check.Held: "ok  ", check.Breached: "FAIL", check.NotExercised: "none", check.NotBuilt: "    ",
 }
 
-// missing names the observations without which the invariant was not exercised.
+// missing returns the text that follows a finding's promise if the invariant did not hold or fail: the observations
+// that the run lacked, or that the feature is not built.
 func missing(f *check.Finding) string {
 	switch f.Outcome() {
 	case check.NotExercised:
@@ -88,7 +101,7 @@ func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {
 		}
 		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, breach.ID, breach.What)
 		if told[breach.ID] {
-			continue // once is enough to understand it
+			continue // a task's timeline is shown once
 		}
 		told[breach.ID] = true
 		for _, line := range v.index.Timeline(breach.ID, breach.At, shownLines) {

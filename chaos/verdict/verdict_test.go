@@ -43,7 +43,7 @@ func TestGoodReport(t *testing.T) {
 	if !v.OK() || strings.Contains(text, "FAIL") {
 		t.Errorf("%s", v)
 	}
-	// Nothing was observed, so nothing is called held.
+	// An empty history exercises no invariant, so the report calls none held.
 	if strings.Contains(text, "\nok") || strings.Count(text, ": not exercised, no ") != len(v.Findings)-1 ||
 		!strings.Contains(text, "10  repeating tasks neither skip nor double: not built") {
 		t.Errorf("%s", v)
@@ -53,7 +53,7 @@ func TestGoodReport(t *testing.T) {
 func TestManyBreachesAreCutShort(t *testing.T) {
 	h := lost(9)
 	for i := range h.Calls {
-		h.Calls[i].ID += strings.Repeat("x", i) // each of its own
+		h.Calls[i].ID += strings.Repeat("x", i) // give each call its own task
 	}
 	if report := Of("a worse day", h, check.DefaultLimits()).String(); !strings.Contains(report, "… and 4 more") {
 		t.Errorf("%s", report)
