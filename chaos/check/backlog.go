@@ -8,8 +8,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// backlogs are the waits of first attempts by shard, in the order of their arrival: how long each came after it was due
-// and no call about it was out. What a new leader grants again waits in line with them.
+// backlogs holds, by shard, how long first attempts waited, in the order of their arrival. A wait counts from the due
+// time, or from the last answer about the payload's operation if that is later. Attempts that a new leader grants again
+// wait in the same queue.
 type backlogs map[uint32][]wait
 
 type wait struct {
@@ -34,10 +35,10 @@ func (x *Index) backlogs() backlogs {
 	return all
 }
 
-// around is how close together arrivals tell of each other's wait.
+// around is the longest time between two arrivals whose waits are taken as alike.
 const around = time.Second
 
-// before is how long the one that waited longest had waited, of those that came to the shard shortly before.
+// before returns the longest wait of the first attempts that arrived at the shard within around before an instant.
 func (b backlogs) before(shard uint32, at history.Instant) (longest time.Duration) {
 	waits := b[shard]
 	byAt := func(w wait, at history.Instant) int { return cmp.Compare(w.at, at) }

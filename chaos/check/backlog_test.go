@@ -2,7 +2,7 @@ package check
 
 import "testing"
 
-// What a new leader grants again may come as late after the failover as what comes for the first time waits.
+// A repeat may arrive as late after a failover as first attempts on its shard waited.
 func TestRepeatsWaitInLine(t *testing.T) {
 	for _, crowded := range []bool{false, true} {
 		s := &story{}

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// large is a record of n tasks, half of them pulled, with faults between them.
+// large returns the history of n tasks, half of them pulled, with 100 killed leaders.
 func large(n int) *history.History {
 	s := &story{}
 	for shard := range uint32(12) {
@@ -36,7 +36,7 @@ func large(n int) *history.History {
 	return &s.h
 }
 
-// A round of a siege has some hundred thousand tasks, and must be judged in seconds.
+// A siege's round has some hundred thousand tasks. The checks must judge it within seconds.
 func BenchmarkJudge(b *testing.B) {
 	h := large(330_000)
 	b.ReportMetric(float64(len(h.Calls)), "calls")

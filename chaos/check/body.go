@@ -1,13 +1,13 @@
 package check
 
-// OneBody checks invariant 4: all attempts of an occurrence carry one webhook-id and one body, which is byte for byte
-// what was sent. A lease that was given back was no attempt, and a patch may have changed the body since.
+// OneBody checks invariant 4: all attempts of an occurrence carry one webhook-id and one body, which is the caller's
+// byte for byte. A released lease counts as no attempt, because a patch may change the body after it.
 func OneBody(x *Index) Finding {
 	f := Finding{Invariant: "4", Promise: "repeats carry one webhook-id and one body"}
-	first := make(map[string]*arrival, len(x.order)) // of a webhook-id
-	again := map[string]bool{}                       // webhook-ids that came more than once
+	first := make(map[string]*arrival, len(x.order)) // first arrival, by webhook-id
+	again := map[string]bool{}                       // webhook-ids that arrived more than once
 	for _, t := range x.order {
-		webhook := map[int64]string{} // of a payload
+		webhook := map[int64]string{} // webhook-id, by the operation that wrote the payload
 		for _, a := range t.arrivals {
 			x.bodyWasSent(&f, t, a)
 			if a.WebhookID == "" {
@@ -34,7 +34,7 @@ func OneBody(x *Index) Finding {
 	return f
 }
 
-// writesOnce: the operation made one occurrence at most.
+// writesOnce reports whether operation n made one occurrence at most.
 func (x *Index) writesOnce(n int64) bool {
 	o := x.writes[n]
 	return o != nil && !o.recurs

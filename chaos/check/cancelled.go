@@ -2,10 +2,14 @@ package check
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// Cancelled checks invariant 3: what a cancel answered `cancelled` never arrives, neither before nor after; after one
-// that was answered `stopped` no attempt is granted, so that all that arrives has a fence below the revision in the
-// answer, however late it comes; and two cancels of one occurrence get one answer. A lease that was given back does not
-// count as begun, and may lie before.
+// Cancelled checks invariant 3:
+//
+//   - An occurrence whose cancel was answered `cancelled` never arrives, neither before nor after the answer.
+//   - No attempt is granted after a cancel that was answered `stopped`. So all arrivals have a fence below the revision
+//     in the answer, however late they come.
+//   - Two cancels of one occurrence get one answer.
+//
+// A released lease does not count as begun, and may lie before the cancel.
 func Cancelled(x *Index) Finding {
 	f := Finding{Invariant: "3", Promise: "cancelled means never"}
 	count := map[string]int{}
@@ -48,8 +52,8 @@ func Cancelled(x *Index) Finding {
 	return f
 }
 
-// occurrenceOf is the operation whose occurrence c cancelled or changed, nil if that is not certain: the last one
-// before c, with none beside it that may lie between the two.
+// occurrenceOf returns the operation that made the occurrence that c cancelled or changed: the last one before c. It
+// returns nil if that operation is not certain, because another one may lie between the two.
 func (t *task) occurrenceOf(c *op) *op {
 	var w *op
 	for _, o := range t.ops {
@@ -68,7 +72,7 @@ func (t *task) occurrenceOf(c *op) *op {
 	return w
 }
 
-// sameAnswer compares the answer of c with those of other cancels of the occurrence that w made.
+// sameAnswer compares the answer of c with the answers to other cancels of the occurrence that w made.
 func (t *task) sameAnswer(f *Finding, w, c *op) {
 	for _, other := range t.ops {
 		if other.kind == history.Cancel && other.outcome == history.OK && other.n < c.n &&

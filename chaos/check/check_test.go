@@ -14,7 +14,7 @@ func limited(f func(*Index, Limits) Finding) func(*Index) Finding {
 	return func(x *Index) Finding { return f(x, limits) }
 }
 
-// example is a history that keeps a promise, or breaks it. What the check must say of it then stands in want.
+// example is a history that keeps an invariant, or breaks it with a breach that contains want.
 type example struct {
 	name  string
 	check func(*Index) Finding
@@ -22,7 +22,7 @@ type example struct {
 	want  string // empty: the history is good
 }
 
-// Every check is shown histories of both kinds.
+// cases are the examples of all checks, good and bad histories of each.
 var cases = slices.Concat(taskCases, faultCases, leaseCases, clockCases, gossipCases)
 
 func TestChecks(t *testing.T) {
@@ -45,7 +45,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Every check must be able to turn red, and to stay green.
+// TestEveryCheckIsShownBoth checks that the examples hold a good and a bad history for every invariant.
 func TestEveryCheckIsShownBoth(t *testing.T) {
 	type both struct{ green, red bool }
 	shown := map[string]both{}
@@ -63,7 +63,7 @@ func TestEveryCheckIsShownBoth(t *testing.T) {
 	}
 }
 
-// A try that may still be under way counts as done at any time once its key may be forgotten.
+// A try without an answer may happen again at any time once the task may have forgotten its key.
 func TestForgottenKey(t *testing.T) {
 	s := &story{}
 	first := *s.scheduleAs("a", 0, 3, 100, history.Unknown)
@@ -81,7 +81,7 @@ func TestForgottenKey(t *testing.T) {
 	}
 }
 
-// Three calls of one task went out in one batch and all happened; the first was tried again, and happened again.
+// The calls of one batch all happen, and a retry of the first one happens again after the others took its key's place.
 func TestForgottenKeyOfABatch(t *testing.T) {
 	s := &story{}
 	first := *s.scheduleAs("a", 0, 3, 100, history.Unknown)
@@ -100,7 +100,7 @@ func TestForgottenKeyOfABatch(t *testing.T) {
 	}
 }
 
-// Tries of which none was ever answered may have happened twice, too.
+// An operation whose tries were all unanswered may also have happened twice.
 func TestForgottenKeyOfUnansweredTries(t *testing.T) {
 	for others := range 3 {
 		s := &story{}
@@ -124,7 +124,7 @@ func TestLateness(t *testing.T) {
 		c := s.schedule("a", i, 1000)
 		s.arrive("a", 1000+i, 1000, c.Op)
 	}
-	c := s.schedule("b", 1500, 100) // due before it was acknowledged
+	c := s.schedule("b", 1500, 100) // due before its schedule was answered
 	s.arrive("b", 1507, 100, c.Op)
 	s.fault(history.KillAll, 2000, 3000, 4000)
 	c = s.schedule("c", 1600, 2500)

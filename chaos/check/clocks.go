@@ -7,31 +7,32 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Clocks is how far from true time the clocks may have been that the service went by, and when. The service's promises
-// are by its leaders' clocks, so this is what they allow.
+// Clocks holds how far the nodes' clocks may have been from true time, and when. The service's promises are by its
+// leaders' clocks, so a check allows for these offsets.
 //
-// Nodes hold each other to a bound: while a clock was moved by a fault, what went by it is wrong by that bound at most.
-// Nobody holds a node to it that is alone. It goes by whatever its clock says, and so it is excused for just that: by
-// as much as the clock was moved, and in that direction.
+//   - Nodes of one cluster hold each other to a bound. A moved clock that decides something is off by that bound at
+//     most.
+//   - No other node checks the clock of a lone node. Its errors are excused by the full offset of its clock, and only
+//     in that direction.
 type Clocks struct{ off []off }
 
-// off is a time in which a clock may have been that far behind or ahead. It may have been right as well.
+// off is a time in which a clock may have been behind or ahead by the given offsets, or right.
 type off struct {
 	from, to      history.Instant
-	mending       history.Instant // when it was set right
+	mending       history.Instant // when the clock was set right
 	behind, ahead time.Duration
 	nodes         []string
 }
 
 const (
-	// clockBound is by how much clocks may be off that decide something: nodes' --max-clock-offset, and what a clock that
-	// drifts may gain until it is noticed.
+	// clockBound is the largest offset of a clock that decides something in a cluster: the nodes' --max-clock-offset, and
+	// the gain of a drifting clock until its drift is noticed.
 	clockBound = 300 * time.Millisecond
-	// clockTail is how long after the mending of a clock what it decided may still show.
+	// clockTail is how long after the mending of a clock the clock's decisions may still show.
 	clockTail = time.Second
 )
 
-// NewClocks is what faults made of the clocks.
+// NewClocks returns the clock offsets that the faults caused.
 func NewClocks(faults []history.Fault) Clocks {
 	var c Clocks
 	for i := range faults {
@@ -51,7 +52,7 @@ func NewClocks(faults []history.Fault) Clocks {
 	return c
 }
 
-// Off is by how much a clock may have been behind or ahead at most that decided something between two instants.
+// Off returns how far a deciding clock may have been behind or ahead at most between two instants.
 func (c Clocks) Off(from, to history.Instant) (behind, ahead time.Duration) {
 	for _, o := range c.off {
 		if o.from <= to && from <= o.to {
@@ -61,8 +62,8 @@ func (c Clocks) Off(from, to history.Instant) (behind, ahead time.Duration) {
 	return behind, ahead
 }
 
-// Earliest is the first instant at which a clock may have shown a time: by a right one then, or before, by one that was
-// ahead.
+// Earliest returns the first instant at which some clock may have shown a time: the true instant, or an earlier one by
+// a clock that was ahead.
 func (c Clocks) Earliest(shown history.Instant) history.Instant {
 	first := shown
 	for _, o := range c.off {
@@ -73,13 +74,14 @@ func (c Clocks) Earliest(shown history.Instant) history.Instant {
 	return first
 }
 
-// leap is an instant at which a clock was set ahead.
+// leap is an instant at which the clocks of some nodes were set ahead.
 type leap struct {
 	at    history.Instant
 	nodes []string
 }
 
-// leaps are those by more than some time: when a fault struck, or when a clock was set right that was behind.
+// leaps returns the leaps by more than the given duration. A clock leaps when a fault sets it ahead, and when a clock
+// that was behind is set right.
 func (c Clocks) leaps(more time.Duration) []leap {
 	var all []leap
 	for i, o := range c.off {

@@ -7,18 +7,18 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// hour is in milliseconds, as the instants of a story are.
+// hour is one hour in milliseconds, the unit of a story's instants.
 const hour = 3_600_000
 
-// alone adds that the clock of a node that is all of its cluster was off by so many milliseconds.
+// alone adds a fault that set the clock of a one-node cluster off by the given milliseconds.
 func (s *story) alone(by, struck, mended int64) {
 	s.clock(by, struck, mended)
 	f := &s.h.Faults[len(s.h.Faults)-1]
 	f.Alone, f.Nodes = true, []string{"node-1"}
 }
 
-// A node that is alone goes by its clock, wherever that is set: it is excused for what such a clock explains, and for
-// nothing else.
+// clockCases hold that a lone node goes by its own clock, whatever its offset: the checks excuse what that clock
+// explains, and nothing else.
 var clockCases = []example{
 	{"early by the clock of a node alone", Early, func(s *story) {
 		s.alone(hour, 50, 5000)
@@ -116,7 +116,7 @@ var clockCases = []example{
 	}, ""},
 }
 
-// leaps is an attempt of which the receiver holds its answer, and that comes again while it does.
+// leaps returns a story of an attempt that arrives again while its receiver still holds back the answer.
 func leaps(by, struck, mended int64) func(*story) {
 	return func(s *story) {
 		s.alone(by, struck, mended)
@@ -126,10 +126,10 @@ func leaps(by, struck, mended int64) func(*story) {
 	}
 }
 
-// What a clock may have shown first is what it was set to, and never runs back.
+// Earliest returns an earlier instant only for a clock that was ahead, and no instant before that clock was set.
 func TestEarliest(t *testing.T) {
 	s := &story{}
-	s.alone(1000, 100, 500) // to be believed for a second longer
+	s.alone(1000, 100, 500) // the clock's offset counts for one second after the mending
 	s.alone(-1000, 3000, 4000)
 	c := NewClocks(s.h.Faults)
 	for _, tt := range []struct{ shown, want int64 }{

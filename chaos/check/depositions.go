@@ -6,8 +6,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// depositions are the instants, by shard, at which a fault struck the shard's leader and another one was seen to lead
-// soon afterwards.
+// depositions holds, by shard, the instants at which a fault struck the shard's leader and a new term followed soon.
 type depositions map[uint32][]history.Instant
 
 func (x *Index) depositions(limits Limits) depositions {

@@ -1,27 +1,47 @@
-// Package check holds the invariants against a history. Each check is a pure function of the record: what was asked and
-// answered, what arrived, and what was read at the end. None of them talks to a cluster, so that a check is itself
-// tested, with histories made by hand that it must pass and others that it must refuse.
+// Package check judges a recorded history against the service's invariants. Each check is a pure function of the
+// record.
 //
-// What a check may hold against the cluster is only what is certain. The calls that share one idempotency key are one
-// operation: it happened if one of them was answered so, it did not happen if all of them are known to have failed, and
-// otherwise it may happen at any instant after its start, be it after the run. A lost task that only such a doubt
-// excuses is counted apart in the figures, so that a run that passes on doubts shows.
+//	invariant  check        promise
+//	1          Lost         nothing acknowledged is lost
+//	2          Early        nothing is early
+//	3          Cancelled    cancelled means never
+//	4          OneBody      repeats carry one webhook-id and one body
+//	5          Repeats      repeats are bounded by the attempts in flight at a failover
+//	6          Lateness     a failover keeps its lateness budget
+//	7          Fences       fences rise
+//	8          (linear)     the calls about one id are linearizable
+//	9          Undead       nothing rises from the dead
+//	10         Occurrences  not built: the service has no repeating tasks yet
+//	11         Replicas     replicas are equal
+//	12         Leases       a task has one live lease at most
+//	13         Recovery     every shard takes writes soon after a mending
+//	13b        FirstFire    overdue tasks fire soon after a start of all nodes
+//	13e        Hints        bad gossip alone refuses no calls for long
+//	14         Honest       errors are honest
 //
-// Order between two operations on one task is certain where one ended before the other began, and where both answers
-// carry revisions. Everything else is concurrent, and every order of it is allowed.
+// Rules of all checks:
+//   - The record holds the calls with their answers, the arrivals, and the reads at the end of the run. No check talks
+//     to a cluster. So the checks are tested themselves, with handmade histories that they must pass and others that
+//     they must refuse.
+//   - A check holds only certain facts against the cluster. The calls that share one idempotency key are one operation.
+//     The operation happened if one of its calls was answered so. It did not happen if all of its calls are known to
+//     have failed. Otherwise it may happen at any instant after its start, even after the run.
+//   - A lost task that only such a doubt excuses is counted apart in the figures. So the figures show a run that passes
+//     on doubts.
+//   - The order of two operations on one task is certain if one ended before the other began, or if both answers carry
+//     revisions. All other operations are concurrent, and may have happened in any order.
+//   - A lease is an arrival too, which its consumer accepts by an ack. Leases holds two more promises against leases: a
+//     task has one live lease at most, and the answer to a settle says what happened.
+//   - A fault excuses as little as is certain. A repeat needs a change of leader, by the terms' numbers, while the
+//     outcome of the repeated attempt may have been uncommitted. A later write to the shard proves that the outcome was
+//     committed.
+//   - The shard of a task may appear in no answer. Then another task on the same slot gives the shard. If that fails
+//     too, the changes of leader of all shards excuse the task.
+//   - A moved clock excuses the errors of its own offset, while it was moved (see Clocks). A leap ahead of a lone
+//     node's clock ends leases, and so excuses one repeat of each attempt that was under way.
+//   - A finding is held, breached, not exercised or not built. Each check names and counts the cases that put its
+//     invariant to the test, such as leaders killed with nothing else broken. A check that lacks a kind of case has
+//     shown nothing.
 //
-// A lease is an arrival too, which its consumer takes by an ack. What is held against leases beyond the other checks is
-// in Leases: one live one a task, and answers of settles that say what happened.
-//
-// What a fault excuses is as little as is certain. A repeat needs a change of leader, by the numbers of the terms, at a
-// time when what it repeats may not have been settled; a write that the shard took since proves that it was. A task
-// whose shard no answer told has it from others on its slot, and the excuses of all shards where that is not known. A
-// clock that was moved excuses what it showed, while it did (Clocks); and of a node alone, where a leap ahead of its
-// clock ends leases, one repeat of what was under way.
-//
-// A finding is held, breached, or not exercised. Each check names the cases that put its invariant to the test, such as
-// leaders killed with nothing else broken, and counts them; without one of each kind it has shown nothing. Invariant 10
-// (repeating tasks) is not built: the service has no repeating tasks yet.
-//
-// Not linearizability, invariant 8: that needs a search, and a model of a task. It is in package linear.
+// Why not check linearizability (invariant 8) here: it needs a search and a model of a task. Package linear has both.
 package check

@@ -6,12 +6,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Early checks invariant 2: nothing arrives before its due time, and each due time is one that was asked for, and that
-// no later call had changed. While a node's clock is off, it may be wrong by as much (see Clocks).
+// Early checks invariant 2: no task arrives before its due time. Each due time must be one that a call asked for and
+// that no later call had changed. An arrival may be early by the offset of a node's clock while that clock is off (see
+// Clocks).
 func Early(x *Index) Finding {
 	f := Finding{Invariant: "2", Promise: "nothing is early"}
 	arrivals, certain, changed := 0, 0, 0
-	ahead, skewed := 0, 0 // due after their acknowledgement; of them, those while a clock was off
+	ahead, skewed := 0, 0 // arrivals due after their acknowledgement; of these, arrivals while a clock was off
 	var earliest time.Duration
 	for _, t := range x.order {
 		for _, a := range t.arrivals {
@@ -46,8 +47,8 @@ func Early(x *Index) Finding {
 	return f
 }
 
-// askedFor tells whether a call that may have set it asked for an arrival's due time; exact: there was only one such
-// call, and it named the instant.
+// askedFor reports whether a call may have set an arrival's due time. exact is also set if there was only one such call
+// and it named the instant.
 func (x *Index) askedFor(t *task, a *arrival) (asked, exact bool) {
 	setters := 0
 	for _, o := range t.ops {
@@ -61,17 +62,18 @@ func (x *Index) askedFor(t *task, a *arrival) (asked, exact bool) {
 	return asked, exact && setters == 1
 }
 
-// rounding: the service keeps whole milliseconds. What it rounds up from its own clock may be less than one above.
+// rounding is the precision of due times: the service keeps whole milliseconds. A due time that the service rounds up
+// from its own clock exceeds the clock by less than rounding.
 const rounding = history.Instant(time.Millisecond)
 
-// maySet tells whether an operation may have set an arrival's due time.
+// maySet reports whether an operation may have set an arrival's due time.
 func (x *Index) maySet(o *op, a *arrival) bool {
 	behind, ahead := x.clocks.Off(o.start, min(o.end, a.At))
 	return o.mayMean(a.Due, behind, ahead)
 }
 
-// mayMean tells whether an operation, wherever in its time it happened, may have set that due time, with a clock that
-// is behind or ahead by so much at most.
+// mayMean reports whether an operation may have set the given due time, at any instant of its duration, by a clock that
+// was behind or ahead by at most the given offsets.
 func (o *op) mayMean(due history.Instant, behind, ahead time.Duration) bool {
 	if o.ask.FireAt != 0 {
 		return due == o.ask.FireAt

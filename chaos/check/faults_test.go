@@ -53,7 +53,7 @@ var faultCases = []example{
 		s.schedule("a", 0, 100)
 		s.arrive("a", 101, 100, 1)
 		s.fault(history.KillLeader, 150, 900, 1000)
-		s.schedule("b", 1500, 90000) // the shard takes a write, so what had not been granted anew is settled
+		s.schedule("b", 1500, 90000) // a write of the shard: earlier outcomes are settled
 		s.fault(history.KillLeader, 3000, 3900, 4000)
 		s.arrive("a", 3800, 100, 1)
 	}, ""},

@@ -2,10 +2,14 @@ package check
 
 import "time"
 
-// Fences checks the part of invariant 7 that is seen at the receiver: each attempt of a task has a fence of its own,
-// and of one occurrence a lower one after a higher comes only around a failover. (The attempt of an occurrence that was
-// replaced while it ran may come after the first one of the next.) A lease is granted when it is asked for, so of
-// leases a lower one that was asked for after a higher had come is wrong whatever has failed.
+// Fences checks the part of invariant 7 that receivers and consumers can see: each attempt of a task has a fence of its
+// own, and fences rise within an occurrence.
+//
+//   - A lower fence of a pushed occurrence may arrive after a higher one only around a failover.
+//   - A lease is granted when a consumer asks for it. So a lease with a lower fence is wrong, whatever failed, if its
+//     consumer asked for it after the higher fence arrived.
+//   - Different occurrences are not compared: a replaced occurrence's last attempt may arrive after the next one's
+//     first.
 func Fences(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "7", Promise: "fences rise"}
 	failovers, depositions := x.failovers(limits), x.depositions(limits)
@@ -41,11 +45,11 @@ func Fences(x *Index, limits Limits) Finding {
 	return f
 }
 
-// handedOn is how long a task that was leased for a consumer that had gone may be kept for the next one to ask: some
-// 25 ms, and longer where timers are late.
+// handedOn bounds how long the service keeps a task that it leased for a departed consumer, until the next consumer
+// asks: about 25 ms, and longer where timers are late.
 const handedOn = 500 * time.Millisecond
 
-// mayFall tells whether the lower fence of a may rightly come after the higher one of before.
+// mayFall reports whether a, with the lower fence, may rightly arrive after before, with the higher one.
 func (o failovers) mayFall(shard uint32, before, a *arrival) bool {
 	if a.Pulled {
 		return a.Asked <= before.At.Add(handedOn)

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Figures are what a check counted, in words, such that those of several runs can be added: counts (int) to their sum,
-// times (time.Duration) and Most, which are always the longest or largest of several, to that, and spreads to one.
+// Figures are the numbers that a check counted, with a format that puts them in words. Figures of several runs can be
+// added: counts (int) to their sum, durations and Most to the largest, and spreads to one spread.
 type Figures struct {
 	format string
 	values []any
 }
 
-// NewFigures are figures in words as fmt.Sprintf takes them; each value is an int, a time.Duration or Spreads.
+// NewFigures returns figures with a format of package fmt. Each value is an int, a time.Duration, a Most or Spreads.
 func NewFigures(format string, values ...any) Figures { return Figures{format, values} }
 
 func (f *Finding) figures(format string, args ...any) { f.Figures = Figures{format, args} }
@@ -30,7 +30,7 @@ func (f Figures) String() string {
 	return fmt.Sprintf(f.format, shown...)
 }
 
-// MarshalJSON writes the words and the bare values, times in nanoseconds.
+// MarshalJSON writes the figures in words, and the bare values, with durations in nanoseconds.
 func (f Figures) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Text   string `json:"text"`
@@ -38,7 +38,8 @@ func (f Figures) MarshalJSON() ([]byte, error) {
 	}{f.String(), f.values})
 }
 
-// Plus adds the figures of another run's finding about the same invariant.
+// Plus adds the figures of another run's finding about the same invariant. It returns other if f is empty or has
+// another number of values.
 func (f Figures) Plus(other Figures) Figures {
 	if other.format == "" {
 		return f
@@ -62,10 +63,10 @@ func (f Figures) Plus(other Figures) Figures {
 	return sum
 }
 
-// Most is a count of which the largest of several runs is kept.
+// Most is a count whose largest value over several runs is kept.
 type Most int
 
-// Spreads are spreads by name.
+// Spreads holds spreads by name.
 type Spreads map[string]Spread
 
 func (s Spreads) plus(other Spreads) Spreads {

@@ -9,18 +9,18 @@ import (
 
 // Finding is the result of a check.
 type Finding struct {
-	Invariant string     // its number
-	Promise   string     // in words
-	Observed  []Observed // the cases that put the invariant to the test; of each there must be one
-	Figures   Figures    // all counts and times, in words
+	Invariant string     // the invariant's number
+	Promise   string     // the invariant in words
+	Observed  []Observed // the cases that put the invariant to the test; each kind must occur
+	Figures   Figures    // the check's counts and times, in words
 	Breaches  []Breach
 	NotBuilt  bool // the service lacks the feature that the invariant is about
 }
 
 // Breach is one case in which an invariant did not hold.
 type Breach struct {
-	ID   string          // of the task; empty: it is about none
-	At   history.Instant // when it showed
+	ID   string          // id of the task; empty: the breach is about no single task
+	At   history.Instant // when the breach showed
 	What string
 }
 
@@ -28,28 +28,29 @@ func (f *Finding) breach(at history.Instant, id, format string, args ...any) {
 	f.Breaches = append(f.Breaches, Breach{ID: id, At: at, What: fmt.Sprintf(format, args...)})
 }
 
-// Limits are what a run is held to.
+// Limits are the time limits to which a run is held.
 type Limits struct {
-	// Settle is how long after an arrival its outcome may still be uncommitted, so that a failover repeats it.
+	// Settle is the longest time from an arrival's answer until its outcome is committed. A failover within it may repeat
+	// the attempt.
 	Settle time.Duration
-	// Tail is how long after the mending of a fault what was in flight in it may still arrive.
+	// Tail is the longest time from the mending of a fault until the last arrival of an attempt that was in flight in it.
 	Tail time.Duration
-	// Recover is how long after the mending of a fault every shard must take a write.
+	// Recover is the longest time from the mending of a fault until every shard has taken a write.
 	Recover time.Duration
-	// Attempt is how long an attempt may be under way: a request that the network held up may arrive as long after its
-	// sender was deposed.
+	// Attempt is the longest time that an attempt may be under way. A request that the network held up may arrive that
+	// long after its sender was deposed.
 	Attempt time.Duration
-	// FirstFire is how long after a start of all nodes the first overdue task must arrive.
+	// FirstFire is the longest time from a start of all nodes until the first overdue task arrives.
 	FirstFire time.Duration
-	// Detect is how long before a new term its cause may lie.
+	// Detect is the longest time from the mending of a fault to a new term that the fault still explains.
 	Detect time.Duration
-	// Surprise is how long before the last sight of an old term it may already have lost its followers.
+	// Surprise is the longest time that an old leader may already have lost its followers while its term was still seen.
 	Surprise time.Duration
-	// Failover is how late what becomes due while a dead leader has no successor may arrive; 0: as late as it likes.
+	// Failover is the lateness allowed to tasks that become due while a dead leader has no successor; 0: any lateness.
 	Failover time.Duration
 }
 
-// DefaultLimits are for an undisturbed machine.
+// DefaultLimits returns the limits for an undisturbed machine.
 func DefaultLimits() Limits {
 	return Limits{
 		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
@@ -58,7 +59,7 @@ func DefaultLimits() Limits {
 	}
 }
 
-// All holds every invariant against a history but the 8th, which package linear does.
+// All runs every check but that of invariant 8, which is in package linear.
 func All(x *Index, limits Limits) []Finding {
 	return []Finding{
 		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits),
@@ -67,7 +68,7 @@ func All(x *Index, limits Limits) []Finding {
 	}
 }
 
-// Occurrences stands for invariant 10, which has no check: the service has no repeating tasks yet.
+// Occurrences returns the finding of invariant 10. It has no check, because the service has no repeating tasks yet.
 func Occurrences() Finding {
 	return Finding{
 		Invariant: "10", Promise: "repeating tasks neither skip nor double", NotBuilt: true,

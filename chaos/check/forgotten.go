@@ -2,8 +2,9 @@ package check
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// forgotten finds arrivals that are due as they were before a change that was acknowledged, and returns how many
-// changes can be judged. A change is only acknowledged before an attempt has begun, so all attempts come after it.
+// forgotten finds arrivals with a due time from before an acknowledged change, and returns the number of changes that
+// can be judged. The service acknowledges a change only before an attempt begins, so all attempts must have the new due
+// time.
 func (x *Index) forgotten(f *Finding, t *task) (changes int) {
 	for _, c := range t.ops {
 		w := t.changedBy(c)
@@ -22,8 +23,8 @@ func (x *Index) forgotten(f *Finding, t *task) (changes int) {
 	return changes
 }
 
-// changedBy is the operation whose occurrence c gave another due time, nil if it certainly gave none, or that is not
-// certain.
+// changedBy returns the operation whose occurrence c gave another due time. It returns nil if c certainly gave none, or
+// if the operation is not certain.
 func (t *task) changedBy(c *op) *op {
 	moves := c.kind == history.Patch || c.kind == history.Touch
 	if !moves || c.outcome != history.OK || c.recurs || c.schedules() || c.ask.Delay == 0 && c.ask.FireAt == 0 {
@@ -32,7 +33,7 @@ func (t *task) changedBy(c *op) *op {
 	return t.occurrenceOf(c)
 }
 
-// setSince tells whether c, or a call that is not certainly before it, may have set an arrival's due time.
+// setSince reports whether c, or a call that is not certainly before c, may have set an arrival's due time.
 func (x *Index) setSince(t *task, c *op, a *arrival) bool {
 	for _, o := range t.ops {
 		if o.kind != history.Cancel && o.possible() && !o.before(c) && x.maySet(o, a) {

@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Hints checks that gossip is no more than a hint: while it is lost or forged, and afterwards, as long as nothing else
-// is broken, no node leaves the calls of one kind about one shard undone, with 503 or unanswered, for longer than a
-// failover may take. (That nothing is lost, early or repeated then is for the other checks.)
+// Hints checks that gossip is only a hint. While gossip alone is lost or forged, and afterwards, no node refuses the
+// calls of one kind about one shard for longer than a failover may take. A call with a 503 or without an answer counts
+// as refused. The other checks look for lost, early and repeated tasks in that time.
 func Hints(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "13e", Promise: "with only gossip silent or forged no calls are refused for long"}
 	g := &gossiped{x: x, limits: limits, f: &f, spells: map[line]*spell{},
@@ -31,38 +31,38 @@ func Hints(x *Index, limits Limits) Finding {
 	return f
 }
 
-// line identifies a group of calls: to one node, about one shard, and either all with a delay or all without. A delay
-// counts from a clock, so calls with a delay can be refused while the others are answered.
+// line identifies a group of calls: the calls to one node about one shard, either with a delay or without. A delay
+// counts from a clock, so a node may refuse calls with a delay and answer the others.
 type line struct {
 	node    string
 	shard   uint32
 	delayed bool
 }
 
-// spell is a time in which calls of one line were refused, one after the other.
+// spell is a time in which all calls of one line were refused.
 type spell struct {
-	from  history.Instant // the first one
+	from  history.Instant // start of the first refused call
 	calls int
-	told  bool // as a breach
+	told  bool // the spell is already reported as a breach
 }
 
-// fewest is how many calls in a row tell a refusal from calls that were given too little time.
+// fewest is the number of refused calls in a row that prove a refusal: fewer calls may just have had too little time.
 const fewest = 5
 
-// gossiped is one judgement on its way.
+// gossiped is the state of one run of Hints.
 type gossiped struct {
 	x      *Index
 	limits Limits
 	f      *Finding
 
-	spells map[line]*spell        // of the lines that are refused
-	during map[*history.Fault]int // calls in each fault of gossip
+	spells map[line]*spell        // current spell of each refused line
+	during map[*history.Fault]int // number of calls in each fault of gossip
 
 	after, refused int
 	longest        time.Duration
 }
 
-// take takes the next call, in the order of their starts.
+// take judges the next call. Calls come in the order of their starts.
 func (g *gossiped) take(c *history.Call) {
 	l := line{c.Node, g.x.tasks[c.ID].shard, c.Ask.Delay != 0 && !c.Kind.Settles()}
 	broken, calm := g.gossipOnly(c)
@@ -97,8 +97,8 @@ func (g *gossiped) take(c *history.Call) {
 	}
 }
 
-// gossipOnly tells whether gossip was broken at a call or before, and nothing else was at it or shortly before; and the
-// fault of gossip that was under way.
+// gossipOnly reports whether a fault of gossip struck before a call, with no other fault during the call or shortly
+// before it. broken is the fault of gossip that was still under way, nil if none was.
 func (g *gossiped) gossipOnly(c *history.Call) (broken *history.Fault, calm bool) {
 	for i := range g.x.h.Faults {
 		f := &g.x.h.Faults[i]

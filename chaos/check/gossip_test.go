@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// delayed adds a schedule with a delay that is answered with a status.
+// delayed adds a schedule with a delay, answered with the given status.
 func (s *story) delayed(node string, start int64, status int) {
 	c := history.Call{Kind: history.Schedule, ID: "a", Node: node, Ask: history.Ask{Delay: time.Minute, Body: body(s.op + 1)}}
 	if status == created {
@@ -16,7 +16,7 @@ func (s *story) delayed(node string, start int64, status int) {
 	s.call(c, start, start+5, history.Failed, history.Answer{Status: status})
 }
 
-// refusedFor adds such calls, one each 100 ms, that are all answered 503.
+// refusedFor adds a schedule with a delay every 100 ms, all answered 503.
 func (s *story) refusedFor(node string, from, to int64) {
 	for at := from; at <= to; at += 100 {
 		s.delayed(node, at, unavailable)

@@ -2,10 +2,13 @@ package check
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// Honest checks invariant 14: what was refused, or answered as not committed, did not happen. The payload of an
-// operation is not seen before a call that may have succeeded began, and never if there is none; and no task is seen
-// cancelled before such a cancel. Nor may the client call a call not done that may have been. (That a refused call set
-// no due time is part of Early, that it ended no task part of Lost.)
+// Honest checks invariant 14: a call that was refused, or answered as not committed, did not happen.
+//
+//   - No arrival or read shows the payload of an operation before the start of a call that may have succeeded.
+//   - No read shows a task as cancelled before a cancel that may have succeeded.
+//   - The client reports no call as not done that may have been done.
+//
+// Early checks that a refused call set no due time, and Lost that it ended no task.
 func Honest(x *Index) Finding {
 	f := Finding{Invariant: "14", Promise: "errors are honest"}
 	refused, uncommitted := 0, 0

@@ -7,28 +7,28 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Index is a history by task.
+// Index is a history sorted by task. It refers to the history's records, which must not change.
 type Index struct {
 	h      *history.History
 	tasks  map[string]*task
-	order  []*task         // by first sight
-	writes map[int64]*op   // operations that wrote a payload
-	first  history.Instant // of the history
+	order  []*task         // in the order of first calls, then of first arrivals
+	writes map[int64]*op   // operations with a payload, by number
+	first  history.Instant // start of the first call
 	clocks Clocks
 }
 
-// task is what is known of one id. All lists are by start or arrival.
+// task holds the records of one id. Each list is sorted by the start of the calls or by the instant of the arrivals.
 type task struct {
 	id       string
-	shard    uint32 // 0: nothing told
-	ops      []*op  // that may change it, but for settles
+	shard    uint32 // 0: not known
+	ops      []*op  // operations that may change the task, without settles
 	reads    []*history.Call
 	stale    []*history.Call
-	settles  []*history.Call // of its leases
+	settles  []*history.Call // calls about the task's leases
 	arrivals []*arrival
 }
 
-// arrival is an attempt, or a lease with what its consumer did about it.
+// arrival is an attempt, or a lease together with the calls of its consumer about it.
 type arrival struct {
 	*history.Arrival
 	settles []*history.Call
@@ -39,17 +39,17 @@ type op struct {
 	n       int64
 	kind    history.Kind
 	ask     *history.Ask
-	start   history.Instant // of the first try that may have done it; of the first, if all failed
-	end     history.Instant // when it was first answered for certain; Forever: it never was
-	last    history.Instant // when the last try was answered, or given up
+	start   history.Instant // start of the first try that may have succeeded; of the first try if all failed
+	end     history.Instant // first answer of success, or last refusal; Forever: outcome unknown
+	last    history.Instant // when the last try was answered or given up
 	outcome history.Outcome // OK, Failed or Unknown
-	answer  *history.Answer // of the first try that succeeded
+	answer  *history.Answer // answer of the first try that succeeded
 	tries   int
-	open    bool // a try was not answered for certain
-	recurs  bool // that try may happen after the key is forgotten: again
+	open    bool // a try has an unknown outcome
+	recurs  bool // the operation may happen again, after the task forgot its key
 }
 
-// NewIndex sorts a history out.
+// NewIndex sorts a history by task.
 func NewIndex(h *history.History) *Index {
 	x := &Index{
 		h: h, tasks: make(map[string]*task, len(h.Calls)/3), writes: make(map[int64]*op, len(h.Calls)/2),
@@ -119,7 +119,7 @@ func (x *Index) addCall(c *history.Call, ops map[int64]*op) {
 
 var noAnswer history.Answer
 
-// try adds what one more call of the operation came to.
+// try adds one more call of the operation, with its outcome.
 func (o *op) try(c *history.Call) {
 	o.tries++
 	o.last = max(o.last, c.End)
@@ -144,7 +144,7 @@ func (o *op) try(c *history.Call) {
 	}
 }
 
-// joinSettles gives each lease the calls about it.
+// joinSettles gives each lease the calls about it, by their fence.
 func (t *task) joinSettles() {
 	for _, c := range t.settles {
 		for _, a := range t.arrivals {
@@ -156,8 +156,8 @@ func (t *task) joinSettles() {
 	}
 }
 
-// taken tells whether whom it came to has taken it: a receiver by its answer, a consumer by an ack; perhaps: by an ack
-// of unknown outcome.
+// taken reports whether the arrival was accepted: an attempt by the receiver's answer, a lease by an ack. perhaps is
+// also set for a lease by an ack of unknown outcome.
 func (a *arrival) taken() (certain, perhaps bool) {
 	if !a.Pulled {
 		return a.Delivered(), false
@@ -169,21 +169,22 @@ func (a *arrival) taken() (certain, perhaps bool) {
 	return certain, perhaps
 }
 
-// released tells whether a lease may have been given back before an instant: then it does not count as begun.
+// released reports whether the consumer may have given the lease back before an instant. Such a lease does not count as
+// a begun attempt.
 func (a *arrival) released(before history.Instant) bool {
 	return slices.ContainsFunc(a.settles, func(c *history.Call) bool {
 		return c.Kind == history.Release && possible(c) && c.Start < before
 	})
 }
 
-// possible: it happened, or may have.
+// possible reports whether a call happened or may have happened.
 func possible(c *history.Call) bool { return c.Outcome != history.Failed }
 
-// remembered is how many calls' keys a task remembers.
+// remembered is the number of calls whose idempotency keys a task remembers.
 const remembered = 2
 
-// finish finds the operations that may happen twice: a try that is still under way somewhere finds its key forgotten.
-// Revisions do not tell what came after such an operation: that in its answer may be of the second time.
+// finish sorts the operations, and marks those that may happen twice: a late try may arrive after the task forgot its
+// key. The revision in the answer of such an operation proves no order, because it may be that of the second time.
 func (t *task) finish() {
 	slices.SortStableFunc(t.ops, func(a, b *op) int { return cmp.Compare(a.start, b.start) })
 	for _, o := range t.ops {
@@ -200,13 +201,13 @@ func (t *task) finish() {
 	}
 }
 
-// possible: it happened, or may have.
+// possible reports whether the operation happened or may have happened.
 func (o *op) possible() bool { return o.outcome != history.Failed }
 
-// doubtful: when, how often or whether it happened is not known.
+// doubtful reports whether it is unknown when, how often or whether the operation happened.
 func (o *op) doubtful() bool { return o.outcome == history.Unknown || o.recurs }
 
-// before: it certainly happened before p, and not after it.
+// before reports whether o certainly happened before p, and not again after it.
 func (o *op) before(p *op) bool {
 	if o.doubtful() || !o.possible() {
 		return false
@@ -218,28 +219,28 @@ func (o *op) before(p *op) bool {
 		o.answer.Revision > 0 && p.answer.Revision > 0 && o.answer.Revision < p.answer.Revision
 }
 
-// schedules: it makes an occurrence, or may make one.
+// schedules reports whether the operation makes a new occurrence of the task, or may make one.
 func (o *op) schedules() bool {
 	return o.kind == history.Schedule || o.ask.OrSchedule && !o.onlyTouched()
 }
 
-// onlyTouched: it certainly made no occurrence, for the payload in its answer is another's.
+// onlyTouched reports whether the operation certainly made no occurrence: its answer shows the payload of another one.
 func (o *op) onlyTouched() bool {
 	return o.outcome == history.OK && !o.recurs && o.answer.Wrote != 0 && o.answer.Wrote != o.n
 }
 
-// made: it certainly made an occurrence. A touch that has a task to schedule did so only if its answer shows that
-// task's payload.
+// made reports whether the operation certainly made an occurrence. A touch with a task to schedule did so only if its
+// answer shows that task's payload, or says that a task was created.
 func (o *op) made() bool {
 	return o.outcome == history.OK &&
 		(o.kind == history.Schedule || o.ask.OrSchedule && (o.answer.Wrote == o.n || o.answer.Status == created))
 }
 
-// ends: it may end an occurrence that another one made.
+// ends reports whether the operation may end an occurrence that another operation made.
 func (o *op) ends() bool { return o.schedules() || o.kind == history.Cancel }
 
-// wroteSince tells whether an arrival or a read with the payload of operation n may show the occurrence that w made:
-// the payload is w's own, or that of a patch that is not certainly before w.
+// wroteSince reports whether an arrival or a read with the payload of operation n may show the occurrence that w made.
+// The payload must be w's own, or that of a patch that is not certainly before w.
 func (x *Index) wroteSince(n int64, w *op) bool {
 	if n == w.n {
 		return true
@@ -248,8 +249,8 @@ func (x *Index) wroteSince(n int64, w *op) bool {
 	return p != nil && p.kind == history.Patch && !p.before(w)
 }
 
-// carries tells whether a payload certainly is of the occurrence that w made and c cancelled or changed: w's own, or
-// that of a patch between the two, or of c itself.
+// carries reports whether the payload of operation n certainly belongs to the occurrence that w made and c cancelled or
+// changed. The payload must be w's own, that of a patch between w and c, or c's own.
 func (x *Index) carries(n int64, w, c *op) bool {
 	if n == w.n {
 		return true
@@ -262,7 +263,7 @@ func finished(state string) bool {
 	return state == "delivered" || state == "dead" || state == "cancelled"
 }
 
-// last is the last certain answer of a linearizable read, nil if there is none.
+// last returns the latest read of the task among the linearizable reads with a certain answer, nil if there is none.
 func (t *task) last() *history.Call {
 	var last *history.Call
 	for _, r := range t.reads {
@@ -273,7 +274,7 @@ func (t *task) last() *history.Call {
 	return last
 }
 
-// unanswered tells whether the task was to be read in the end, and could not be.
+// unanswered reports whether final reads of the task were made and none had a certain answer.
 func (t *task) unanswered() bool {
 	asked := false
 	for _, r := range t.reads {
@@ -285,7 +286,7 @@ func (t *task) unanswered() bool {
 	return asked
 }
 
-// What the checks know of HTTP.
+// HTTP statuses that the checks look at.
 const (
 	created     = 201
 	notFound    = 404

@@ -7,10 +7,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Lateness reports, for invariant 6, how late first attempts and first leases came: outside all faults, and for each
-// kind of fault what was owed from its beginning until a while after its mending, be it beside others. It refuses one
-// thing: that of what became due while nothing but a leader's death stood in its way more than one in a hundred came
-// later than limits.Failover. Other budgets depend on the machine.
+// Lateness reports how late first attempts and first leases came (invariant 6). It reports lateness outside all faults,
+// and for each kind of fault the lateness of arrivals owed from the fault's start until shortly after its mending.
+// Lateness has one breach: more than one in a hundred tasks that became due during a leader's death alone came later
+// than limits.Failover. Other lateness budgets depend on the machine.
 func Lateness(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "6", Promise: "lateness: a failover keeps its budget, the rest is told"}
 	pushed, pulled := Spreads{}, Spreads{}
@@ -42,7 +42,8 @@ func Lateness(x *Index, limits Limits) Finding {
 	return f
 }
 
-// lateInDeaths is how late came what became due on a shard while its leader was dead and nothing else was broken.
+// lateInDeaths returns, for each killed leader with nothing else broken, the lateness of the tasks that became due on
+// its shards while it was dead.
 func (x *Index) lateInDeaths() map[*history.Fault]*Spread {
 	late := map[*history.Fault]*Spread{}
 	for i := range x.h.Faults {
@@ -70,23 +71,23 @@ func (x *Index) lateInDeaths() map[*history.Fault]*Spread {
 	return late
 }
 
-// nothingBeside tells whether no other fault was under way between two instants, or shortly before.
+// nothingBeside reports whether no fault but f was under way between two instants, or shortly before.
 func (x *Index) nothingBeside(f *history.Fault, from, to history.Instant) bool {
 	return !slices.ContainsFunc(x.h.Faults, func(other history.Fault) bool {
 		return other.Struck != f.Struck && other.Struck <= to && from <= healed(&other).Add(settleDown)
 	})
 }
 
-// seenBefore tells whether an attempt of the same occurrence came before.
+// seenBefore reports whether an attempt of the same occurrence came before.
 func seenBefore(before []*arrival, a *arrival) bool {
 	return slices.ContainsFunc(before, func(p *arrival) bool { return p.WebhookID == a.WebhookID })
 }
 
-// settleDown is how long after the mending of a fault lateness still counts as the fault's.
+// settleDown is the time after the mending of a fault in which lateness still counts as the fault's.
 const settleDown = 2 * time.Second
 
-// owedSince is the instant from which lateness counts: when it was due, or, if that is later, when the call that wrote
-// the payload was answered. What arrives before that answer is not late yet, and ok is false.
+// owedSince returns the instant from which the lateness of an arrival counts: its due time, or the answer to the call
+// that wrote its payload, whichever is later. ok is false for an arrival before that answer, which cannot be late.
 func (x *Index) owedSince(a *arrival) (_ history.Instant, ok bool) {
 	w := x.writes[a.Wrote]
 	if w == nil || w.end >= a.At {

@@ -8,10 +8,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Leases checks invariant 12: a task has one live lease at most, and what a settle was answered is what it did. A lease
-// is live from its grant until its end, or until a call that may have ended it; it is as long as it was asked for. What
-// is settled under an ended lease is refused, what is settled under a live one is not, and an ack that was taken is
-// taken again. A settle that is told that the task was scheduled anew settles nothing, and a call must have done that.
+// Leases checks invariant 12: a task has one live lease at most, and the answer to a settle says what the settle did.
+//
+//   - A lease is live from its grant until its end, or until a call that may have ended it. It lasts as long as its
+//     consumer asked.
+//   - The service refuses a settle under an ended lease, and takes one under a live lease.
+//   - The service takes an ack again if it took it before.
+//   - A settle answered with "replaced" settles nothing, and some call must have scheduled the task anew.
 func Leases(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "12", Promise: "one live lease a task"}
 	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
@@ -27,7 +30,7 @@ func Leases(x *Index, limits Limits) Finding {
 	return f
 }
 
-// leases is one judgement on its way.
+// leases is the state of one run of Leases.
 type leases struct {
 	x       *Index
 	f       *Finding
@@ -65,12 +68,14 @@ func (l *leases) judge(t *task) {
 // mayEnd reports whether a call may have ended its lease.
 func mayEnd(c *history.Call) bool { return c.Kind != history.Extend && possible(c) }
 
-// longer than was asked for a lease may be: the wheel that ends it is so far ahead of the clock, by the contract.
+// longer bounds how far a lease may exceed its requested length: by the contract the wheel runs up to 50 ms ahead of
+// the clock.
 const longer = 50 * time.Millisecond
 
-// judgeLength: a lease is as long as its consumer asked, counted from its grant. That lies before the arrival, and was
-// made for whoever asked, or for somebody who asked as much shortly before; only a leader that is deposed hands over to
-// whom it does not fit.
+// judgeLength checks that a lease lasts as long as its consumer asked, counted from its grant. The grant lies before
+// the arrival. It was made for this consumer, or up to handedOn earlier for another consumer that asked for the same
+// length. Leases near a failover are not judged: a deposed leader may hand a lease to a consumer that asked for another
+// length.
 func (l *leases) judgeLength(t *task, a *arrival) {
 	if a.LeaseFor == 0 || l.failsOver(t, a.Asked.Add(-handedOn), a.At) {
 		return
@@ -88,7 +93,7 @@ func (l *leases) judgeLength(t *task, a *arrival) {
 	}
 }
 
-// tally counts what became of a lease.
+// tally counts a lease by its fate.
 func (l *leases) tally(a *arrival) {
 	l.count++
 	by := map[history.Kind]bool{}
@@ -107,7 +112,7 @@ func (l *leases) tally(a *arrival) {
 	}
 }
 
-// judgePair compares a lease with a later one of the same task.
+// judgePair compares a lease a with a later lease b of the same task.
 func (l *leases) judgePair(t *task, a, b *arrival) {
 	for _, c := range a.settles {
 		if c.Outcome == history.OK && c.Start > b.At {
@@ -115,7 +120,7 @@ func (l *leases) judgePair(t *task, a, b *arrival) {
 		}
 	}
 	if a.WebhookID != b.WebhookID || a.Fence == b.Fence {
-		return // a new occurrence ends the leases of the one before; and one fence twice is found by Fences
+		return // a new occurrence ends earlier leases, and Fences finds repeated fences
 	}
 	if acked, _ := a.taken(); acked {
 		l.f.breach(b.At, t.id, "leased under fence %d, and an ack under %d was taken", b.Fence, a.Fence)
@@ -127,10 +132,11 @@ func (l *leases) judgePair(t *task, a, b *arrival) {
 	l.notTooSoon(t, a, b)
 }
 
-// heldUntil is how long a lease lasted at least: until a clock may have shown its end as it was told. An extension that
-// was answered counts from when it was asked for; and from the start of a call that may end it nothing is certain.
+// heldUntil returns the instant until which a lease certainly lasted: the first instant at which a clock may have shown
+// its announced end. An answered extension counts from its start. The lease is uncertain from the start of a call that
+// may end it.
 func (x *Index) heldUntil(a *arrival) history.Instant {
-	held := a.LeaseEnds // by a clock
+	held := a.LeaseEnds // a reading of the leader's clock
 	for _, c := range a.settles {
 		extended := x.leastAfter(c)
 		switch {
@@ -141,20 +147,20 @@ func (x *Index) heldUntil(a *arrival) history.Instant {
 			return min(c.Start, x.clocks.Earliest(held))
 		case c.Outcome == history.OK:
 			held = extended
-		default: // it may have made the lease shorter
+		default: // the extension may have made the lease shorter
 			held = min(held, extended)
 		}
 	}
 	return x.clocks.Earliest(held)
 }
 
-// leastAfter is what the clock shows at least when the delay is over that counts from a call.
+// leastAfter returns the earliest clock reading at which the delay of a call may be over.
 func (x *Index) leastAfter(c *history.Call) history.Instant {
 	behind, _ := x.clocks.Off(c.Start, doneBy(c))
 	return c.Start.Add(c.Ask.Delay - behind)
 }
 
-// doneBy is when a call was answered, Forever if it never was.
+// doneBy returns the instant at which a call was answered, Forever if it never was.
 func doneBy(c *history.Call) history.Instant {
 	if c.End == 0 {
 		return history.Forever
@@ -162,8 +168,8 @@ func doneBy(c *history.Call) history.Instant {
 	return c.End
 }
 
-// overBy is what the clock shows at most when a lease is over, as it was when a call was made, had the service noticed
-// at once.
+// overBy returns the latest clock reading at which a lease ended, as its extensions before call had set it. The service
+// may notice the end later.
 func (x *Index) overBy(a *arrival, call *history.Call) history.Instant {
 	over := a.LeaseEnds
 	for _, c := range a.settles {
@@ -174,14 +180,14 @@ func (x *Index) overBy(a *arrival, call *history.Call) history.Instant {
 		case c.Outcome == history.OK:
 			_, ahead := x.clocks.Off(c.Start, c.End)
 			over = max(over, c.End.Add(c.Ask.Delay+ahead))
-		default: // whenever it happened, the lease was not over
+		default: // the lease was live when the extension happened
 			over = over.Add(c.Ask.Delay)
 		}
 	}
 	return over
 }
 
-// notTooSoon: a nack that says when to retry is obeyed, unless a call asked for the task before.
+// notTooSoon checks that the service keeps the retry delay of a nack, unless a call fired the task in between.
 func (l *leases) notTooSoon(t *task, a, b *arrival) {
 	fired := slices.ContainsFunc(t.ops, func(o *op) bool {
 		return o.kind == history.Fire && o.possible() && o.start < b.At && (o.doubtful() || o.end > a.At)
@@ -196,7 +202,7 @@ func (l *leases) notTooSoon(t *task, a, b *arrival) {
 	}
 }
 
-// judgeSettles compares the calls about one lease with each other and with its end.
+// judgeSettles compares the calls about one lease with each other and with the lease's end.
 func (l *leases) judgeSettles(t *task, a *arrival) {
 	for _, c := range a.settles {
 		switch {
@@ -210,7 +216,7 @@ func (l *leases) judgeSettles(t *task, a *arrival) {
 	}
 }
 
-// judgeReplaced: a settle that was told of another occurrence was told so because one may have been made.
+// judgeReplaced checks a settle answered with "replaced": a call must be able to have made another occurrence.
 func (l *leases) judgeReplaced(t *task, a *arrival, c *history.Call) {
 	l.replaced++
 	if c.Kind == history.Extend {
@@ -223,7 +229,7 @@ func (l *leases) judgeReplaced(t *task, a *arrival, c *history.Call) {
 	}
 }
 
-// judgeTaken: what was taken was taken under a live lease, or repeats an ack.
+// judgeTaken checks a settle that the service took: the lease was live, or the settle repeats an ack.
 func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 	for _, p := range a.settles {
 		if p == c || p.Kind == history.Extend || !possible(p) || p.Start > c.Start {
@@ -231,7 +237,7 @@ func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 		}
 		if c.Kind == history.Ack && p.Kind == history.Ack {
 			l.repeated++
-			return // it is answered alike for ever
+			return // a repeated ack gets the same answer at any time
 		}
 		if p.Outcome == history.OK && p.End < c.Start {
 			l.f.breach(c.Start, t.id, "%s under fence %d was taken, %v after a %s under it", c.Kind, a.Fence,
@@ -246,7 +252,8 @@ func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 	}
 }
 
-// calm: no fault and no failover kept the shard from noticing in time that a lease had ended.
+// calm reports whether no fault and no failover kept the shard from noticing between two instants that a lease had
+// ended.
 func (l *leases) calm(t *task, from, to history.Instant) bool {
 	if l.x.calmFrom(from, l.limits.Tail, to.Sub(from)) != from {
 		return false
@@ -254,12 +261,13 @@ func (l *leases) calm(t *task, from, to history.Instant) bool {
 	return !l.failsOver(t, from, to)
 }
 
-// failsOver tells whether the task's shard may have changed its leader between two instants.
+// failsOver reports whether the task's shard may have changed its leader between two instants.
 func (l *leases) failsOver(t *task, from, to history.Instant) bool {
 	return slices.ContainsFunc(l.windows[t.shard], func(w window) bool { return w.from <= to && from <= w.to })
 }
 
-// judgeRefused: what was refused came too late, or an ack that had been taken was forgotten.
+// judgeRefused checks a settle that the service refused: the lease must have been over, and an ack taken before must
+// not be refused now.
 func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 	l.refused++
 	if t.mayHaveReplaced(a, c.End) {
@@ -284,8 +292,8 @@ func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 	}
 }
 
-// mayHaveReplaced tells whether a call may have made another occurrence after the grant of a lease, which may lie
-// before the call that brought it.
+// mayHaveReplaced reports whether a call may have made another occurrence after the grant of a lease. The grant may lie
+// up to handedOn before the call that returned the lease.
 func (t *task) mayHaveReplaced(a *arrival, until history.Instant) bool {
 	granted := a.Asked.Add(-handedOn)
 	return slices.ContainsFunc(t.ops, func(o *op) bool {

@@ -6,8 +6,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Lost checks invariant 1: nothing acknowledged is lost. Each occurrence that was acknowledged has arrived and was
-// taken, by an answer or by an ack, is a dead letter, is still waiting, or was ended by a later call.
+// Lost checks invariant 1: no acknowledged task is lost. Each acknowledged occurrence arrived and was accepted, by an
+// answer or an ack, or is a dead letter, still waits, or was ended by a later call.
 func Lost(x *Index) Finding {
 	f := Finding{Invariant: "1", Promise: "nothing acknowledged is lost"}
 	var count [fates]int
@@ -53,19 +53,19 @@ func (x *Index) outlived(t *task, w *op) bool {
 	return slices.ContainsFunc(x.h.Faults, func(f history.Fault) bool { return w.end < f.Struck && f.Struck < seen })
 }
 
-// Fates is what became of the occurrences that were acknowledged.
+// Fates counts the acknowledged occurrences by their fate.
 type Fates struct {
 	Acknowledged int `json:"acknowledged"`
 	Delivered    int `json:"delivered"`
 	Dead         int `json:"dead"`
 	Waiting      int `json:"waiting"`
-	Ended        int `json:"ended"`    // by a later call
+	Ended        int `json:"ended"`    // ended by a later call
 	Doubtful     int `json:"doubtful"` // perhaps ended by a call of unknown outcome
-	Unread       int `json:"unread"`   // nothing came of it, and the task could not be read in the end
+	Unread       int `json:"unread"`   // not found again, and the task could not be read in the end
 	Lost         int `json:"lost"`
 }
 
-// FatesOf counts them.
+// FatesOf returns the fates of all acknowledged occurrences of a history.
 func FatesOf(x *Index) Fates {
 	var count [fates]int
 	for _, t := range x.order {
@@ -85,7 +85,7 @@ func fatesOf(count [fates]int) Fates {
 	}
 }
 
-// Plus are the fates of both.
+// Plus returns the sum of both.
 func (f Fates) Plus(g Fates) Fates {
 	return Fates{
 		f.Acknowledged + g.Acknowledged, f.Delivered + g.Delivered, f.Dead + g.Dead, f.Waiting + g.Waiting,
@@ -139,7 +139,8 @@ func (x *Index) fateOf(t *task, w *op) fate {
 	return found
 }
 
-// endedBy looks for a call that ended the occurrence that w made.
+// endedBy returns the fate of the occurrence that w made, judged by the calls that may have ended it: ended, doubtful
+// or lost.
 func (t *task) endedBy(w *op) fate {
 	found := lost
 	for _, o := range t.ops {
@@ -157,7 +158,8 @@ func (t *task) endedBy(w *op) fate {
 	return found
 }
 
-// readMisses finds reads that did not find a task after it was acknowledged. Tombstones are kept for longer than a run.
+// readMisses finds reads that did not find a task after it was acknowledged. The service keeps tombstones for longer
+// than a run.
 func readMisses(f *Finding, t *task) {
 	for _, r := range t.reads {
 		if r.Answer.Status != notFound || r.Outcome == history.OK {

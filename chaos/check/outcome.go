@@ -5,8 +5,8 @@ import "fmt"
 // Outcome is the outcome of a check.
 type Outcome string
 
-// The outcomes. A check that saw no breach has only shown something if it observed the cases in which there could have
-// been one.
+// The outcomes of checks. A check without a breach has shown something only if it observed cases that could have been
+// breaches.
 const (
 	Held         Outcome = "held"
 	Breached     Outcome = "breached"
@@ -16,13 +16,13 @@ const (
 
 // Observed counts the cases of one kind that put an invariant to the test.
 type Observed struct {
-	Name  string `json:"name"` // of the cases, in the plural
+	Name  string `json:"name"` // name of the cases, in the plural
 	Count int    `json:"count"`
 }
 
 func (o Observed) String() string { return fmt.Sprintf("%d %s", o.Count, o.Name) }
 
-// Observe adds a kind of cases without which the invariant is not exercised, and how many there were.
+// Observe adds a kind of cases without which the invariant is not exercised, and the number of such cases observed.
 func (f *Finding) Observe(count int, name string) {
 	f.Observed = append(f.Observed, Observed{name, count})
 }
@@ -30,8 +30,8 @@ func (f *Finding) Observe(count int, name string) {
 // Broken reports whether there is a breach.
 func (f *Finding) Broken() bool { return len(f.Breaches) > 0 }
 
-// Outcome is Breached with any breach, and NotExercised unless every kind of cases was observed. A check that names
-// none has shown nothing.
+// Outcome returns NotBuilt without the feature, Breached with any breach, NotExercised unless every kind of cases was
+// observed, and else Held. A check that names no kind of cases is not exercised.
 func (f *Finding) Outcome() Outcome {
 	switch {
 	case f.NotBuilt:
@@ -44,7 +44,7 @@ func (f *Finding) Outcome() Outcome {
 	return Held
 }
 
-// Missing names the kinds of cases that were not observed.
+// Missing returns the names of the kinds of cases that were not observed.
 func (f *Finding) Missing() []string {
 	var names []string
 	for _, o := range f.Observed {
@@ -55,7 +55,7 @@ func (f *Finding) Missing() []string {
 	return names
 }
 
-// Plus adds the finding of another run about the same invariant.
+// Plus returns the sum of two findings of different runs about the same invariant. It does not alter f.
 func (f Finding) Plus(g Finding) Finding {
 	sum := f
 	sum.Figures = f.Figures.Plus(g.Figures)

@@ -7,14 +7,14 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// observation is a history that puts an invariant to the test, or lacks something without which it does not.
+// observation is a history that exercises an invariant, or one that lacks a case needed for that.
 type observation struct {
 	invariant, name string
 	tell            func(s *story)
 	want            Outcome
 }
 
-// failover adds the death of the shard's leader at an instant, and another leader 700 ms later.
+// failover adds the death of the shard's leader at an instant, and a new leader 700 ms later.
 func (s *story) failover(at int64) {
 	s.term(1, 0, 5)
 	s.fault(history.KillLeader, at, at+800, at+900)
@@ -22,13 +22,13 @@ func (s *story) failover(at int64) {
 	s.term(2, at-50, at+700)
 }
 
-// cancelled adds a task that is cancelled with that answer.
+// cancelled adds a task and its cancel with the given answer.
 func (s *story) cancelled(id, answer string) {
 	s.schedule(id, 0, 5000)
 	s.cancel(id, 100, answer)
 }
 
-// positions are what replicas of one shard tell.
+// positions adds the equal positions of two replicas of one shard.
 func (s *story) positions() {
 	s.replica("node-1", 7, "f")
 	s.replica("node-2", 7, "f")
@@ -251,7 +251,7 @@ var observations = []observation{
 	}, NotExercised},
 }
 
-// Each invariant is held by a history that puts it to the test, and not by one that does not.
+// TestOutcomes checks that an invariant counts as held only by a history that exercises it.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range observations {
 		t.Run(tt.invariant+" "+tt.name, func(t *testing.T) {
@@ -275,7 +275,7 @@ func finding(t *testing.T, h *history.History, invariant string) Finding {
 	return all[i]
 }
 
-// No check holds by an empty history, and each is shown histories that do and do not put it to the test.
+// No check holds by an empty history, and every check has histories that exercise it and histories that do not.
 func TestEveryCheckSaysWhatItObserved(t *testing.T) {
 	for _, f := range All(NewIndex(&history.History{}), limits) {
 		if f.NotBuilt {
@@ -297,7 +297,7 @@ func TestEveryCheckSaysWhatItObserved(t *testing.T) {
 	}
 }
 
-// A breach is one however little was observed, and a check that names no observation holds by none.
+// A breach counts even without observations. A check that names no observations is not exercised.
 func TestOutcomeOfAFinding(t *testing.T) {
 	var f Finding
 	if f.Outcome() != NotExercised {
@@ -310,7 +310,7 @@ func TestOutcomeOfAFinding(t *testing.T) {
 	}
 }
 
-// Runs of which each lacks something may together put an invariant to the test.
+// Several runs together may exercise an invariant that each of them alone does not.
 func TestFindingsAddUp(t *testing.T) {
 	var f, g Finding
 	f.Observe(2, "cases")

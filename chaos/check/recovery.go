@@ -8,15 +8,15 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Recovery checks invariant 13: after each mending every shard takes a write soon, with no hand laid on it; and at the
-// end nothing that is due still waits. When other faults were under way, it is the mending of the last of them that
-// counts, and when the next one struck before the write was owed, nothing does.
+// Recovery checks invariant 13: after each mending every shard takes a write within limits.Recover, without an
+// operator's help, and at the end no due task still waits. If other faults were under way, the mending of the last one
+// counts. If the next fault struck before the write was owed, the mending is not judged.
 func Recovery(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "13", Promise: "it comes back"}
 	writes := x.writesByShard()
 	var slowest, failover time.Duration
 	judged := map[history.Instant]bool{}
-	wrote := 0 // shards, after a mending
+	wrote := 0 // first writes of shards after a mending
 	for i := range x.h.Faults {
 		fault := &x.h.Faults[i]
 		for _, shard := range fault.Shards {
@@ -55,7 +55,7 @@ func Recovery(x *Index, limits Limits) Finding {
 	return f
 }
 
-// nextFault is when the first fault after an instant struck.
+// nextFault returns the instant at which the first fault after at struck, Forever if none did.
 func (x *Index) nextFault(at history.Instant) history.Instant {
 	next := history.Forever
 	for i := range x.h.Faults {
@@ -66,8 +66,8 @@ func (x *Index) nextFault(at history.Instant) history.Instant {
 	return next
 }
 
-// writesByShard are the operations that changed something, by start. One that was tried again is none: its answer may
-// be about a try before.
+// writesByShard returns the operations that changed a task, by shard and start. It leaves out operations with several
+// tries, because the answer of a retry may report an earlier try.
 func (x *Index) writesByShard() map[uint32][]*op {
 	writes := map[uint32][]*op{}
 	for _, t := range x.h.Terms {
@@ -86,7 +86,8 @@ func (x *Index) writesByShard() map[uint32][]*op {
 	return writes
 }
 
-// firstAfter is how long after an instant the first write was answered that began after it.
+// firstAfter returns the time from an instant to the first answer of a write that began at or after it, and false if
+// there is no such write.
 func firstAfter(writes []*op, at history.Instant) (time.Duration, bool) {
 	i, _ := slices.BinarySearchFunc(writes, at, func(o *op, at history.Instant) int { return cmp.Compare(o.start, at) })
 	first := history.Forever
@@ -99,7 +100,7 @@ func firstAfter(writes []*op, at history.Instant) (time.Duration, bool) {
 	return first.Sub(at), true
 }
 
-// stillDue finds tasks that the final reads show due and not finished.
+// stillDue finds tasks that their last reads at the end of the run show as overdue and not finished.
 func (x *Index) stillDue(f *Finding) {
 	for _, t := range x.order {
 		r := t.last()
@@ -109,7 +110,7 @@ func (x *Index) stillDue(f *Finding) {
 	}
 }
 
-// FirstFire checks that after a start of all nodes the tasks that became due meanwhile begin to arrive soon.
+// FirstFire checks that after a start of all nodes the first overdue task arrives within limits.FirstFire.
 func FirstFire(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "13b", Promise: "overdue tasks fire soon after a start of all nodes"}
 	var slowest time.Duration
@@ -117,7 +118,7 @@ func FirstFire(x *Index, limits Limits) Finding {
 	for i := range x.h.Faults {
 		fault := &x.h.Faults[i]
 		if fault.Kind != history.KillAll || !x.aloneUntil(fault, fault.Mending.Add(limits.FirstFire)) || !x.overdue(fault) {
-			continue // nothing to fire, or another fault may hold it back
+			continue // no task to fire, or another fault may delay the tasks
 		}
 		starts++
 		took, ok := x.firstArrival(fault.Mending)
@@ -132,8 +133,8 @@ func FirstFire(x *Index, limits Limits) Finding {
 	return f
 }
 
-// overdue tells whether an acknowledged task became due while all nodes were down. Tasks with more than one operation
-// may have been ended or moved.
+// overdue reports whether an acknowledged task became due while all nodes were down. It ignores tasks with more than
+// one operation, which may have been ended or moved.
 func (x *Index) overdue(f *history.Fault) bool {
 	for _, t := range x.order {
 		if len(t.ops) != 1 || !t.ops[0].made() || t.ops[0].end > f.Struck {

@@ -1,17 +1,21 @@
 package check
 
-// Repeats checks invariant 5: without a fault nothing is attempted twice, and a failover repeats at most what was in
-// flight on its shard. An arrival is a repeat if an attempt of that number, or a successful one, came before. It must
-// be explained by a change of leader that the outcome of the arrival that it repeats may not have been committed
-// before; and a change of leader explains one repeat of an occurrence. What is pulled is held to more, in Leases.
+// Repeats checks invariant 5: without a fault no attempt is repeated, and a failover repeats at most the attempts in
+// flight on its shard.
+//
+//   - An arrival is a repeat if an attempt with its number, or a successful one, came before.
+//   - A change of leader explains a repeat only if the outcome of the repeated arrival may have been uncommitted then.
+//   - A change of leader explains one repeat of an occurrence.
+//
+// Leases holds stricter rules against pulled tasks.
 func Repeats(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "5", Promise: "repeats are bounded by what was in flight"}
 	failovers := x.failovers(limits)
 	depositions := x.depositions(limits)
 	pushed, repeats, inFlight := 0, 0, 0
-	each := map[*window]int{} // repeats that a failover explains
+	each := map[*window]int{} // number of repeats that each failover explains
 	for _, t := range x.order {
-		used := map[string]map[*window]int{} // by webhook-id
+		used := map[string]map[*window]int{} // changes of leader already used, by webhook-id
 		for i, a := range t.arrivals {
 			if a.Pulled {
 				continue
@@ -52,7 +56,8 @@ func mostOf(each map[*window]int) Most {
 	return Most(most)
 }
 
-// use takes one change of leader from the first of the windows that has one left; nil: none has.
+// use takes one change of leader from the first window that has one left, and returns the window. It returns nil if
+// none has.
 func use(windows []*window, used map[*window]int) *window {
 	for _, w := range windows {
 		if used[w] < w.changes {
@@ -63,14 +68,17 @@ func use(windows []*window, used map[*window]int) *window {
 	return nil
 }
 
-// repeated is the arrival that a repeats; nil: it is no repeat. Attempts of an occurrence follow each other by their
-// fences: each is compared with the one that was granted before it, because a repeat that failed is rightly tried
-// again, though an attempt before it had succeeded. One that comes after others of higher fences repeats the highest.
+// repeated returns the earlier arrival that a repeats, nil if a is no repeat. Fences order the attempts of an
+// occurrence.
+//
+//   - An attempt is compared with the attempt of the next lower fence. It rightly follows a failed repeat, even if an
+//     attempt before that repeat succeeded.
+//   - An attempt that arrives after attempts of higher fences repeats the one with the next higher fence.
 func repeated(before []*arrival, a *arrival) *arrival {
 	if a.Pulled {
-		return nil // see Leases
+		return nil // Leases judges repeated leases
 	}
-	var lower, higher *arrival // the next ones
+	var lower, higher *arrival // the attempts with the next lower and the next higher fence
 	for _, p := range before {
 		switch {
 		case p.WebhookID != a.WebhookID:

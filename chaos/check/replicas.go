@@ -6,9 +6,12 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Replicas checks invariant 11 from outside: at rest, every node's own replica shows each task alike, and as the
-// linearizable read did; all replicas of a shard have applied equally much, to the same hash, which every node
-// must tell; and no node has said of any, at any time, that it differs from the others.
+// Replicas checks invariant 11 from outside the cluster:
+//
+//   - At rest every node's own replica shows each task as the linearizable read did.
+//   - All replicas of a shard have applied the same number of entries, to the same hash, and every node reports its
+//     hash.
+//   - No node ever reported that a replica differs from the others.
 func Replicas(x *Index) Finding {
 	f := Finding{Invariant: "11", Promise: "replicas are equal"}
 	reads := 0
@@ -44,7 +47,7 @@ func (t *task) compareReplicas(f *Finding) int {
 	return compared
 }
 
-// shown is what of an answer must be equal everywhere.
+// shown returns the part of an answer that must be equal on all replicas.
 func shown(c *history.Call) string {
 	if c.Outcome != history.OK {
 		return "no task"

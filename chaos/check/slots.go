@@ -2,13 +2,13 @@ package check
 
 import "github.com/cespare/xxhash/v2"
 
-// slots is how many slots all ids fall on. It is published, as is slotOf.
+// slots is the number of slots over which all ids are hashed. The service publishes the number and the hash (slotOf).
 const slots = 4096
 
 func slotOf(id string) uint32 { return uint32(xxhash.Sum64String("default\x00"+id) % slots) }
 
-// learnShards finds the shards of tasks of which no answer told it (those of batches do not), from others that fell on
-// the same slot. A slot that was seen on two shards tells nothing.
+// learnShards gives tasks without a known shard the shard of another task on the same slot. Answers of batches name no
+// shard, for instance. A slot whose tasks were seen on two shards gives none.
 func (x *Index) learnShards() {
 	var shards [slots]uint32
 	var moved [slots]bool

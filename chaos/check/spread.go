@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Spread is how a number of times are spread, with an error of about three percent, in space that does not grow with
-// their number. Its zero value is empty.
+// Spread is a histogram of durations with an error of about three percent. Its size does not grow with their number.
+// The zero value is empty.
 type Spread struct {
 	Count  int
 	Max    time.Duration // exact
 	Sum    time.Duration
-	bucket []int // by bucketOf
+	bucket []int // counts, indexed by bucketOf
 }
 
-// steps are the buckets for each doubling.
+// steps is the number of buckets for each doubling of the duration.
 const steps = 32
 
-// bucketOf numbers the buckets: those below 2*steps nanoseconds are exact, the others hold the values whose highest
-// bits are alike.
+// bucketOf returns the bucket of a duration. Buckets below 2*steps hold one nanosecond value each. Any other bucket
+// holds the values with equal highest bits.
 func bucketOf(d time.Duration) int {
 	n := uint64(max(d, 0))
 	if n < 2*steps {
@@ -31,7 +31,7 @@ func bucketOf(d time.Duration) int {
 	return shift*steps + int(n>>shift)
 }
 
-// endOf is the greatest value that falls into a bucket.
+// endOf returns the greatest duration that falls into bucket b.
 func endOf(b int) time.Duration {
 	if b < 2*steps {
 		return time.Duration(b)
@@ -40,7 +40,7 @@ func endOf(b int) time.Duration {
 	return time.Duration((uint64(b-shift*steps)+1)<<shift - 1)
 }
 
-// Add takes one more in. What is negative counts as 0.
+// Add adds a duration to the spread. A negative duration counts as 0.
 func (s *Spread) Add(d time.Duration) {
 	d = max(d, 0)
 	b := bucketOf(d)
@@ -53,7 +53,7 @@ func (s *Spread) Add(d time.Duration) {
 	s.Max = max(s.Max, d)
 }
 
-// Plus is the spread of both.
+// Plus returns the spread of the durations of s and t together.
 func (s Spread) Plus(t Spread) Spread {
 	longer, shorter := s.bucket, t.bucket
 	if len(longer) < len(shorter) {
@@ -66,7 +66,7 @@ func (s Spread) Plus(t Spread) Spread {
 	return Spread{Count: s.Count + t.Count, Max: max(s.Max, t.Max), Sum: s.Sum + t.Sum, bucket: longer}
 }
 
-// Quantile is a value that is not exceeded by percent of them.
+// Quantile returns a duration that the given percent of the durations do not exceed. It returns 0 for an empty spread.
 func (s Spread) Quantile(percent int) time.Duration {
 	rank, seen := (s.Count*percent+99)/100, 0
 	for b, n := range s.bucket {
@@ -77,7 +77,7 @@ func (s Spread) Quantile(percent int) time.Duration {
 	return s.Max
 }
 
-// Mean is their mean, 0 of none.
+// Mean returns the mean of the durations, 0 for an empty spread.
 func (s Spread) Mean() time.Duration {
 	if s.Count == 0 {
 		return 0
@@ -89,7 +89,7 @@ func (s Spread) String() string {
 	return fmt.Sprintf("%d, p50 %v, p99 %v, max %v", s.Count, round(s.Quantile(50)), round(s.Quantile(99)), round(s.Max))
 }
 
-// MarshalJSON writes the count and, in nanoseconds, what is usually asked for.
+// MarshalJSON writes the count, and the mean, the 50th and the 99th percentile and the maximum in nanoseconds.
 func (s Spread) MarshalJSON() ([]byte, error) {
 	return json.Marshal(map[string]int64{
 		"count": int64(s.Count), "mean": int64(s.Mean()), "p50": int64(s.Quantile(50)), "p99": int64(s.Quantile(99)),

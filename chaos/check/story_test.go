@@ -7,20 +7,20 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// story builds a history by hand. Instants are milliseconds.
+// story builds a history by hand. Its instants are milliseconds from an arbitrary start.
 type story struct {
 	h  history.History
 	op int64
 }
 
-// ms is an instant of a story.
+// ms converts a story's milliseconds to an instant.
 func ms(n int64) history.Instant {
 	return history.Instant(n+1_000_000) * history.Instant(time.Millisecond)
 }
 
 const firstShard = 1
 
-// call adds an answered call, the n-th operation of the story, and returns its place.
+// call adds a call, as the story's next operation unless its number is set, and returns the recorded call.
 func (s *story) call(c history.Call, start, end int64, outcome history.Outcome, a history.Answer) *history.Call {
 	if c.Op == 0 {
 		s.op++
@@ -55,13 +55,13 @@ func (s *story) scheduleAs(id string, start, end, due int64, outcome history.Out
 	return s.call(c, start, end, outcome, a)
 }
 
-// batched adds an acknowledged schedule of a batch, whose answer says little.
+// batched adds an acknowledged schedule of a batch. Its answer holds only a status and a revision.
 func (s *story) batched(id string, start, due int64) {
 	c := s.schedule(id, start, due)
 	c.Batch, c.Answer = true, history.Answer{Status: created, Revision: c.Answer.Revision}
 }
 
-// neighbour is another id on the same slot.
+// neighbour returns another id that falls on the slot of id.
 func neighbour(id string) string {
 	for i := 0; ; i++ {
 		if other := fmt.Sprintf("%s-%d", id, i); slotOf(other) == slotOf(id) {
@@ -70,7 +70,7 @@ func neighbour(id string) string {
 	}
 }
 
-// patch moves a task, and gives it the body of that operation, its own.
+// patch adds a patch that changes the task's due time and gives it the body of operation op, which is the patch's own.
 func (s *story) patch(id string, start, op int64) *history.Call {
 	c := history.Call{Kind: history.Patch, ID: id, Ask: history.Ask{Delay: time.Millisecond, Body: body(op)}}
 	return s.call(c, start, start+2, history.OK, history.Answer{})
@@ -97,7 +97,7 @@ func (s *story) stale(id, node, state string, revision uint64) {
 	s.call(c, 9000, 9001, history.OK, history.Answer{State: state, Revision: revision})
 }
 
-// arrive adds an arrival that was answered 200, of the task that operation op scheduled.
+// arrive adds an attempt, answered 200, of the task that operation op scheduled.
 func (s *story) arrive(id string, at, due, op int64) *history.Arrival {
 	s.h.Arrivals = append(s.h.Arrivals, history.Arrival{
 		At: ms(at), ID: id, WebhookID: fmt.Sprintf("w%d", op), Attempt: 1, Fence: uint64(at), Due: ms(due),
@@ -111,7 +111,7 @@ func (s *story) fault(kind string, struck, mending, mended int64) {
 		Struck: ms(struck), Mending: ms(mending), Mended: ms(mended)})
 }
 
-// clock adds that a node's clock was off by so many milliseconds.
+// clock adds a fault that set a node's clock off by the given milliseconds.
 func (s *story) clock(by, struck, mended int64) {
 	s.h.Faults = append(s.h.Faults, history.Fault{
 		Kind: "clock", Skew: time.Duration(by) * time.Millisecond, Struck: ms(struck), Mending: ms(mended), Mended: ms(mended),
@@ -122,7 +122,7 @@ func (s *story) term(term uint64, before, at int64) {
 	s.h.Terms = append(s.h.Terms, history.Term{Shard: firstShard, Term: term, Before: ms(before), At: ms(at)})
 }
 
-// lastSeen is when a term was seen for the last time.
+// lastSeen adds the last sight of a term.
 func (s *story) lastSeen(term uint64, at int64) { s.term(term, at, at+100) }
 
 func (s *story) replica(node string, applied uint64, hash string) {
@@ -131,7 +131,7 @@ func (s *story) replica(node string, applied uint64, hash string) {
 
 func body(op int64) uint64 { return uint64(op) + 1<<32 }
 
-// lease adds a lease of the task that operation op scheduled, asked for five milliseconds before.
+// lease adds a lease of the task that operation op scheduled. Its consumer asked five milliseconds before.
 func (s *story) lease(id string, at, ends, op int64) *history.Arrival {
 	s.h.Arrivals = append(s.h.Arrivals, history.Arrival{
 		At: ms(at), ID: id, WebhookID: fmt.Sprintf("w%d", op), Attempt: 1, Fence: uint64(at), Due: ms(100),
@@ -140,7 +140,7 @@ func (s *story) lease(id string, at, ends, op int64) *history.Arrival {
 	return &s.h.Arrivals[len(s.h.Arrivals)-1]
 }
 
-// settle adds an answered call about the lease of a fence.
+// settle adds an answered call about the lease with the given fence.
 func (s *story) settle(kind history.Kind, id string, fence uint64, start int64, status int) *history.Call {
 	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
 	outcome := history.OK
@@ -150,13 +150,13 @@ func (s *story) settle(kind history.Kind, id string, fence uint64, start int64, 
 	return s.call(c, start, start+5, outcome, history.Answer{Status: status})
 }
 
-// replaced adds a settle that was told that the task was scheduled anew.
+// replaced adds a settle whose answer is that the task was scheduled anew.
 func (s *story) replaced(kind history.Kind, id string, fence uint64, start int64) *history.Call {
 	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
 	return s.call(c, start, start+5, history.Failed, history.Answer{Status: 200, Replaced: true})
 }
 
-// unsettled adds a call about a lease that was never answered.
+// unsettled adds a call about a lease, without an answer.
 func (s *story) unsettled(kind history.Kind, id string, fence uint64, start int64) *history.Call {
 	c := history.Call{Kind: kind, ID: id, Ask: history.Ask{Fence: fence}}
 	return s.call(c, start, 0, history.Unknown, history.Answer{})

@@ -9,8 +9,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Timeline tells what is known of a task, with the faults in between, a line each: the events around an instant, at
-// most so many. Instants are seconds since the first call of the run.
+// Timeline returns the calls and arrivals of a task, the faults and the changes of its shard's leader, a line each. It
+// returns at most `most` lines, those around an instant. Instants are seconds since the first call of the run.
 func (x *Index) Timeline(id string, around history.Instant, most int) []string {
 	events := x.eventsOf(id)
 	middle := slices.IndexFunc(events, func(e event) bool { return e.at >= around })
@@ -31,7 +31,7 @@ type event struct {
 	text string
 }
 
-// eventsOf is a task's whole life.
+// eventsOf returns all events of a task and of its surroundings, in order.
 func (x *Index) eventsOf(id string) []event {
 	t := x.tasks[id]
 	if t == nil {
@@ -68,7 +68,7 @@ func (x *Index) tellFaults(t *task, add func(at history.Instant, format string, 
 	}
 }
 
-// tell is a call in a line.
+// tell describes a call in one line.
 func (x *Index) tell(c *history.Call) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operation %d: %s via %s", c.Op, c.Kind, c.Node)

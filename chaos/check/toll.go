@@ -7,18 +7,19 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Toll is what the faults of one kind cost, alone or with others beside them.
+// Toll is the cost of the faults of one kind, alone or beside other faults. An arrival counts for a fault if it came,
+// or was owed, during the fault or shortly after it.
 type Toll struct {
 	Kind    string `json:"kind"`
 	Count   int    `json:"count"`
-	Held    Spread `json:"held"`    // from the blow to the mending
-	Late    Spread `json:"late"`    // of what was first pushed, or had been owed, in it or shortly after
-	Pulled  Spread `json:"pulled"`  // the same, of what is pulled
-	Repeats int    `json:"repeats"` // of what came, or had been owed, in it or shortly after
-	Heal    Spread `json:"heal"`    // from the mending until every shard took a write, with no other fault under way
+	Held    Spread `json:"held"`    // from the start of each fault until it was mended
+	Late    Spread `json:"late"`    // lateness of the first pushed attempts
+	Pulled  Spread `json:"pulled"`  // lateness of the first leases
+	Repeats int    `json:"repeats"` // number of repeated arrivals
+	Heal    Spread `json:"heal"`    // from the mending until every shard took a write; without other faults only
 }
 
-// Plus is the toll of both.
+// Plus returns the toll of t and u together, with the kind of u.
 func (t Toll) Plus(u Toll) Toll {
 	return Toll{
 		Kind: u.Kind, Count: t.Count + u.Count, Held: t.Held.Plus(u.Held), Late: t.Late.Plus(u.Late),
@@ -26,10 +27,10 @@ func (t Toll) Plus(u Toll) Toll {
 	}
 }
 
-// Calm is the name under which what came while no fault was under way is counted.
+// Calm is the kind under which Tolls counts arrivals while no fault was under way.
 const Calm = "no fault"
 
-// Tolls are those of all kinds of faults that struck, by name, and of the calm between them.
+// Tolls returns the tolls of all kinds of faults that struck, and of the calm between them, sorted by kind.
 func Tolls(x *Index) []Toll {
 	tolls := map[string]*Toll{}
 	of := func(kind string) *Toll {
@@ -91,7 +92,7 @@ func (x *Index) tollOfFaults(of func(kind string) *Toll) {
 	}
 }
 
-// aloneUntil tells whether no other fault was under way from the begin of a fault's mending to an instant.
+// aloneUntil reports whether no other fault was under way from the start of f's mending to an instant.
 func (x *Index) aloneUntil(f *history.Fault, until history.Instant) bool {
 	for i := range x.h.Faults {
 		other := &x.h.Faults[i]
@@ -102,7 +103,7 @@ func (x *Index) aloneUntil(f *history.Fault, until history.Instant) bool {
 	return true
 }
 
-// kindsIn are the kinds of the faults that were under way between two instants, or shortly before; Calm if none were.
+// kindsIn returns the kinds of the faults that were under way between two instants or shortly before, Calm if none was.
 func (x *Index) kindsIn(from, to history.Instant) []string {
 	var kinds []string
 	for i := range x.h.Faults {

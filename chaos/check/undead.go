@@ -7,8 +7,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Undead checks invariant 9: nothing rises from the dead. A finished task does not become an unfinished one by itself,
-// and what was delivered well before a fault is not delivered again after it.
+// Undead checks invariant 9: finished tasks stay finished. A finished task does not become an unfinished one by itself,
+// and a task delivered well before a fault is not delivered again after the fault.
 func Undead(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "9", Promise: "nothing rises from the dead"}
 	failovers := x.failovers(limits)
@@ -30,7 +30,7 @@ func Undead(x *Index, limits Limits) Finding {
 	return f
 }
 
-// roseAfterFault finds a repeat after a fault that struck when the outcome of what it repeats was committed.
+// roseAfterFault finds a repeat a after a fault that struck once the outcome of the repeated attempt p was committed.
 func (o failovers) roseAfterFault(f *Finding, t *task, p, a *arrival) {
 	if len(o.explain(t.shard, p, a)) > 0 {
 		return
@@ -49,8 +49,9 @@ func (o failovers) roseAfterFault(f *Finding, t *task, p, a *arrival) {
 	}
 }
 
-// roseInReads looks for sights of an unfinished task after one of it finished. It returns how many there are of the
-// latter, and whether the first and the last sight have a fault between them that ended nodes' processes.
+// roseInReads finds reads of an unfinished task after the task was finished. It returns the number of ends and finished
+// sights of the task, and whether a fault that ended nodes' processes lies between the first of them and the last
+// sight.
 func (t *task) roseInReads(f *Finding, faults []history.Fault) (finishes int, restarted bool) {
 	ends, sights := t.certainEnds(), t.sights()
 	for _, s := range sights {
@@ -81,8 +82,8 @@ func (t *task) roseInReads(f *Finding, faults []history.Fault) (finishes int, re
 
 func byEnd(a, b sight) int { return cmp.Compare(a.end, b.end) }
 
-// certainEnds are the ends that cancels and acks answered. A cancel that was answered `stopped` ends the task only when
-// its running attempt does.
+// certainEnds returns the ends of the task that answers of cancels and acks prove. A cancel answered `stopped` is not
+// among them: the task then ends with its running attempt.
 func (t *task) certainEnds() []sight {
 	var ends []sight
 	for _, c := range t.settles {
@@ -98,7 +99,7 @@ func (t *task) certainEnds() []sight {
 	return ends
 }
 
-// revived tells whether an operation may have made a new occurrence between two sights.
+// revived reports whether an operation may have made a new occurrence between the sights e and s.
 func (t *task) revived(e, s sight) bool {
 	for _, o := range t.ops {
 		if o.schedules() && o.possible() && o.start <= s.end && (o.doubtful() || o.end >= e.start) {
@@ -108,15 +109,15 @@ func (t *task) revived(e, s sight) bool {
 	return false
 }
 
-// sight is a task as an answer showed it, at an instant between start and end.
+// sight is the state of a task that an answer showed, at an instant between start and end.
 type sight struct {
 	n          int64
 	start, end history.Instant
 	state      string
 }
 
-// sights are all certain ones of a task, by start. (That they show nothing older than what was shown before them is a
-// part of invariant 8.)
+// sights returns all certain sights of a task, by start. Package linear checks that no sight shows an older state than
+// an earlier one (invariant 8).
 func (t *task) sights() []sight {
 	var all []sight
 	for _, r := range t.reads {

@@ -9,30 +9,34 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// window is the time in which changes of a shard's leader may make attempts come again.
+// window is a time in which attempts of a shard may be repeated, because the shard's leader changed or lost its
+// attempts.
 type window struct {
 	from, to history.Instant
-	late     history.Instant // until when attempts of the leader before may arrive
-	changes  int             // of leader, at most: so often may one attempt be repeated
-	provoked bool            // by a fault; else the cluster changed its leader by itself
-	stays    bool            // no leader changed, but answers of receivers were lost, or leases ended; and then
-	begun    history.Instant // by when the attempts were begun that come again
+	late     history.Instant // until when attempts of the previous leader may arrive
+	changes  int             // most changes of leader, and so most repeats of one attempt
+	provoked bool            // a fault caused the change; else the cluster changed its leader by itself
+	stays    bool            // receivers' answers were lost or leases ended, and no leader changed
+	begun    history.Instant // of stays: latest arrival of an attempt that may be repeated
 }
 
 const (
-	// patience is how long an attempt may wait for an answer that was lost, with all its margins.
+	// patience is the longest time that a node waits for a lost answer, with all margins.
 	patience = 20 * time.Second
-	// transit is how long an answer may be on its way.
+	// transit is the longest time that an answer is on its way.
 	transit = 100 * time.Millisecond
-	// leaseMargin is for how long at least a lease goes on after its attempt's last instant.
+	// leaseMargin is the shortest time that a lease outlasts the deadline of its attempt.
 	leaseMargin = 5 * time.Second
 )
 
-// windows finds those of every shard, one for each term that was seen to begin. Terms only rise, so that none can come
-// and go unseen; but where the terms were not seen to the end, a fault makes one for each shard that it took the leader
-// of. One that lost receivers' answers makes one for each that its nodes led: their attempts are made again. So does a
-// clock that leapt ahead, over the ends of leases. Under 0 are those of all shards, for tasks of which the shard is not
-// known.
+// windows returns the windows by shard, sorted by start. Key 0 holds the windows of all shards, for tasks whose shard
+// is not known. The sources of windows are:
+//
+//   - Each term that was seen to begin. Terms only rise, so no term comes and goes unseen.
+//   - Each fault that struck the shard's leader and was not over when the shard's term was last seen.
+//   - Each fault that lost receivers' answers, for every shard that the fault's nodes may have led: the nodes make
+//     these attempts again.
+//   - Each clock that leapt ahead over the ends of leases, for the shards of its node.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
 	before, seen := map[uint32]history.Term{}, map[uint32]history.Instant{}
@@ -40,11 +44,11 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		last, known := before[t.Shard]
 		before[t.Shard], seen[t.Shard] = t, t.At
 		if known && t.Term == last.Term {
-			seen[t.Shard] = t.Before // the last time
+			seen[t.Shard] = t.Before // the last sight of that term
 			continue
 		}
 		if !known {
-			continue // the term that was there
+			continue // the term at the start of the record
 		}
 		w := window{from: t.Before.Add(-limits.Surprise), to: t.At, changes: int(t.Term - last.Term)}
 		for i := range x.h.Faults {
@@ -77,14 +81,15 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 	return all
 }
 
-// sawTerm tells whether a new term of a shard was seen to begin in a fault.
+// sawTerm reports whether a new term of a shard was seen to begin during a fault, or up to limits.Detect after it.
 func (x *Index) sawTerm(shard uint32, f *history.Fault, limits Limits) bool {
 	return slices.ContainsFunc(x.h.Terms, func(t history.Term) bool {
 		return t.Shard == shard && t.Before != 0 && f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect)
 	})
 }
 
-// addDeaf makes the windows of the faults that lost receivers' answers, for the shards that their nodes may have led.
+// addDeaf adds the windows of the faults that lost receivers' answers, for the shards that the faults' nodes may have
+// led.
 func (x *Index) addDeaf(all map[uint32][]window) {
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
@@ -97,8 +102,9 @@ func (x *Index) addDeaf(all map[uint32][]window) {
 	}
 }
 
-// addLeaps makes the windows of clocks that were set ahead by so much that leases ended over it whose attempts were
-// under way: begun before, or granted before and committed a little later.
+// addLeaps adds the windows of clocks that leapt ahead by more than leaseMargin, which ends the leases of running
+// attempts. The attempts that repeat arrived before the leap, or up to limits.Settle after it if their grant was on its
+// way.
 func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 	for _, l := range x.clocks.leaps(leaseMargin) {
 		w := window{from: l.at, to: l.at, begun: l.at.Add(limits.Settle), changes: 1, provoked: true, stays: true}
@@ -113,7 +119,7 @@ func (x *Index) addLeaps(all map[uint32][]window, limits Limits) {
 	}
 }
 
-// addToLed adds a window to those of all shards that one of these nodes may have led between two instants.
+// addToLed adds a window to every shard that one of the nodes may have led between two instants.
 func (x *Index) addToLed(all map[uint32][]window, w window, nodes []string, from, to history.Instant) {
 	shards := map[uint32]bool{}
 	for _, t := range x.order {
@@ -126,8 +132,8 @@ func (x *Index) addToLed(all map[uint32][]window, w window, nodes []string, from
 	}
 }
 
-// mayLead tells whether one of these nodes may have led a shard between two instants: by the terms that were seen, or
-// if none was.
+// mayLead reports whether one of the nodes may have led a shard between two instants, by the terms that were seen. It
+// is also true if no term of the shard was seen, or if a term may have come and gone unseen in that time.
 func (x *Index) mayLead(shard uint32, nodes []string, from, to history.Instant) bool {
 	var reign *history.Term
 	rules := func(until history.Instant) bool {
@@ -139,7 +145,7 @@ func (x *Index) mayLead(shard uint32, nodes []string, from, to history.Instant) 
 		case reign == nil:
 			reign = t
 		case t.Term != reign.Term:
-			unseen := t.Term > reign.Term+1 && t.Before <= to && from <= t.At // one that came and went between
+			unseen := t.Term > reign.Term+1 && t.Before <= to && from <= t.At // a term came and went between
 			if unseen || rules(t.At) {
 				return true
 			}
@@ -149,7 +155,7 @@ func (x *Index) mayLead(shard uint32, nodes []string, from, to history.Instant) 
 	return reign == nil || rules(history.Forever)
 }
 
-// countFailovers tells how many there were, and how many of them no fault had provoked.
+// countFailovers returns the number of changes of leader that have a window, and how many of them no fault caused.
 func countFailovers(windows map[uint32][]window) (all, unprovoked int) {
 	for shard, ws := range windows {
 		for _, w := range ws {
@@ -165,7 +171,7 @@ func countFailovers(windows map[uint32][]window) (all, unprovoked int) {
 	return all, unprovoked
 }
 
-// healed is when a fault was over, Forever if it never was.
+// healed returns the end of a fault, Forever if it was never mended.
 func healed(f *history.Fault) history.Instant {
 	if f.Mended == 0 {
 		return history.Forever
@@ -173,14 +179,14 @@ func healed(f *history.Fault) history.Instant {
 	return f.Mended
 }
 
-// calmFrom is the first instant from at on at which no fault is under way, nor was until pause before, nor comes until
-// room after.
+// calmFrom returns the first instant from at on that is free of faults: no fault is under way then, none ended less
+// than pause before, and none strikes within room after.
 func (x *Index) calmFrom(at history.Instant, pause, room time.Duration) history.Instant {
 	for i := 0; i < len(x.h.Faults); {
 		f := &x.h.Faults[i]
 		if f.Struck <= at.Add(room) && healed(f).Add(pause) > at {
 			at = healed(f).Add(pause)
-			i = 0 // one that was passed over may be under way by then
+			i = 0 // a fault checked before may be under way by then
 			continue
 		}
 		i++
@@ -188,7 +194,7 @@ func (x *Index) calmFrom(at history.Instant, pause, room time.Duration) history.
 	return at
 }
 
-// failovers are the windows of all shards, and what tells whether they explain that an attempt came again.
+// failovers holds the windows of all shards, and the records that decide which windows explain a repeat.
 type failovers struct {
 	x       *Index
 	limits  Limits
@@ -201,8 +207,11 @@ func (x *Index) failovers(limits Limits) failovers {
 	return failovers{x, limits, x.windows(limits), x.writesByShard(), x.backlogs()}
 }
 
-// settledAt is when the outcome of an arrival was committed at the latest: a while after its answer in calm, or, in
-// whatever turmoil, when its shard took a write that began a while after it.
+// settledAt returns the latest instant at which the outcome of arrival p was committed. It is the earlier of two
+// instants:
+//
+//   - limits.Settle into the first calm after the answer;
+//   - the first answer of the shard to a write that began limits.Settle or more after p's answer, even amid faults.
 func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 	answered := answeredAt(p)
 	calm := o.x.calmFrom(answered, o.limits.Recover, o.limits.Settle).Add(o.limits.Settle)
@@ -214,12 +223,15 @@ func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 	return min(calm, proven.Add(took))
 }
 
-// explain are the windows of a shard that may have made a of p: those that began before its outcome was committed, and
-// those that began before what these granted anew had come to an end. A leader may die before it starts what it took
-// over, and the next one takes it over from it; and what it granted anew may have to wait like everything else.
+// explain returns the windows of a shard that may have made attempt a a repeat of p.
+//
+//   - A window must begin before the outcome of p was committed, or before an earlier such window ended. A new leader
+//     may die before it starts the attempts that it took over, and the next leader takes them over again.
+//   - The repeat must arrive within the window, or after it by no more than first attempts of the shard waited then: an
+//     attempt that is granted again waits in line with them.
 func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	var found []*window
-	open := o.settledAt(shard, p) // until then an attempt may be under way
+	open := o.settledAt(shard, p) // until then the attempt may be in flight
 	for i := range o.windows[shard] {
 		w := &o.windows[shard][i]
 		to, until := w.to, open
@@ -242,5 +254,5 @@ func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	return found
 }
 
-// answeredAt is when the receiver answered an arrival: no outcome can be committed before that.
+// answeredAt returns the instant at which the receiver answered an arrival. No outcome is committed before it.
 func answeredAt(a *arrival) history.Instant { return a.At.Add(a.Held) }
