@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// many is the history of a round: ten thousand ids with a few calls, and twenty with two hundred.
+// many returns the history of a round: ten thousand ids with a few calls, and twenty ids with two hundred.
 func many() *history.History {
 	rng := rand.New(rand.NewPCG(1, 3))
 	h := &history.History{}

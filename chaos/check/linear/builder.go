@@ -8,23 +8,24 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// builder makes steps and events of the calls that change a task.
+// builder turns the changing calls about a task into steps and events.
 type builder struct {
 	*partition
 	life    *life
-	ops     map[int64][]*history.Call // the tries of each
-	classes map[class]int             // of events, by place
+	ops     map[int64][]*history.Call // tries of each operation
+	classes map[class]int             // index of each class in events
 }
 
-// class is what makes two operations the same, beside when they were asked for. What carries a payload is its own.
+// class identifies operations that do the same, whenever they were asked for. An operation with a payload is a class of
+// its own.
 type class struct {
 	kind history.Kind
 	ask  history.Ask
 	n    int64
 }
 
-// add adds an operation with all its tries. Those that were known not to have happened for some passing reason are as
-// if they had not been made.
+// add adds an operation with all its tries. It ignores tries that failed for a passing reason, which certainly did not
+// happen.
 func (b *builder) add(tries []*history.Call) {
 	var done, refused, open []*history.Call
 	for _, c := range tries {
@@ -35,7 +36,7 @@ func (b *builder) add(tries []*history.Call) {
 			open = append(open, c)
 		case aboutState(c.Answer.Status), c.Answer.Replaced:
 			refused = append(refused, c)
-			if c.Answer.Resent { // only the last time that it went out was refused
+			if c.Answer.Resent { // only the last sending was refused
 				open = append(open, c)
 			}
 		}
@@ -51,7 +52,7 @@ func (b *builder) add(tries []*history.Call) {
 	switch {
 	case again:
 		b.addEvents(o, open, false)
-	case len(done) == 0 && len(open) > 0: // the first that happens is remembered by the others
+	case len(done) == 0 && len(open) > 0: // the task remembers the first try that happens
 		once = b.addEvents(o, open[:1], len(refused) > 0)
 	}
 	for _, c := range refused {
@@ -59,7 +60,7 @@ func (b *builder) add(tries []*history.Call) {
 	}
 }
 
-// keysRemembered is how many calls a task remembers by their keys.
+// keysRemembered is the number of calls that a task remembers by their keys.
 const keysRemembered = 2
 
 func (o *operation) settles() bool {
@@ -70,7 +71,8 @@ func (o *operation) settles() bool {
 	return false
 }
 
-// aboutState: a refusal that tells something of the task. The others come from somewhere before it.
+// aboutState reports whether a refusal's status depends on the task's state. Other refusals come from before the task
+// is looked up.
 func aboutState(status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
@@ -79,7 +81,8 @@ func aboutState(status int) bool {
 	return false
 }
 
-// others counts the other operations that may have come after an instant: so many keys may have been remembered since.
+// others returns the number of other operations that may have happened after an instant, and so how many keys the task
+// may have remembered since.
 func (b *builder) others(n int64, since history.Instant) int {
 	count := 0
 	for other, tries := range b.ops {
@@ -92,8 +95,8 @@ func (b *builder) others(n int64, since history.Instant) int {
 	return count
 }
 
-// addDone adds the step of an operation that was done: begun with the first try that may have done it, over with the
-// first answer. Another number is of another doing.
+// addDone adds the steps of an operation that was done, one for each revision answered. A step starts with the first
+// try that may have done it, and ends with its first answer. Another revision means that the operation happened again.
 func (b *builder) addDone(o operation, done, open []*history.Call) {
 	begun := map[uint64]*step{}
 	for _, c := range done {
@@ -117,7 +120,7 @@ func (b *builder) addDone(o operation, done, open []*history.Call) {
 	}
 }
 
-// asked is the operation with the bounds that its delay has if it was asked for between these instants.
+// asked returns the operation with the bounds that its delay sets, given that it was asked for between these instants.
 func (b *builder) asked(o operation, from, to history.Instant) operation {
 	if o.ask.Delay != 0 {
 		behind, _ := b.clocks.off(from, to)
@@ -126,7 +129,8 @@ func (b *builder) asked(o operation, from, to history.Instant) operation {
 	return o
 }
 
-// told takes what the answer says. That of a repeat shows the payload of today, unless it is the operation's own.
+// told takes the contents of an answer into the step. The answer of a repeat shows the current payload, except that of
+// a schedule, which shows its own.
 func (b *builder) told(x *step, repeated bool) {
 	a := &x.call.Answer
 	_, ahead := b.clocks.off(x.start, x.end)
@@ -144,8 +148,8 @@ func (b *builder) told(x *step, repeated bool) {
 			x.to = now.Add(x.ask.Delay)
 		}
 	default:
-		x.to = now.Add(horizon)                                        // it may be ready so long before,
-		if a.State == ready.String() && b.seenDue(a.FireAt) <= x.end { // or was ready by a clock that was ahead
+		x.to = now.Add(horizon)                                        // a task may be ready that long before it is due,
+		if a.State == ready.String() && b.seenDue(a.FireAt) <= x.end { // or even earlier by a clock that was ahead
 			x.to = max(x.to, a.FireAt)
 		}
 	}
@@ -154,10 +158,11 @@ func (b *builder) told(x *step, repeated bool) {
 	}
 }
 
-// rounding: the service keeps whole milliseconds.
+// rounding is the precision of due times: the service keeps whole milliseconds.
 const rounding = time.Millisecond
 
-// addRefused adds a try that was refused for the task's state. A call whose key the task had known would not have been.
+// addRefused adds a try that was refused because of the task's state. The task did not know the call's key then, or it
+// would have repeated an answer. once is the class of events that such a step cannot follow, -1 for none.
 func (b *builder) addRefused(o operation, c *history.Call, once int) {
 	x := &step{operation: o, call: c, start: c.Start, end: c.End, once: once}
 	switch c.Answer.Status {
@@ -178,7 +183,8 @@ func (b *builder) addRefused(o operation, c *history.Call, once int) {
 	b.steps = append(b.steps, x)
 }
 
-// addSettles adds what a consumer said of its lease. Each try counts for itself: there are no keys.
+// addSettles adds the calls of a consumer about its lease. Settles have no keys, so each try is an operation of its
+// own.
 func (b *builder) addSettles(o operation, answered, open []*history.Call) {
 	for _, c := range answered {
 		if c.Outcome == history.Failed {
@@ -192,8 +198,8 @@ func (b *builder) addSettles(o operation, answered, open []*history.Call) {
 	}
 }
 
-// addEvents adds tries of unknown outcome, and returns their class. What carries a payload is one of its own, as is
-// what must be told from others.
+// addEvents adds tries of unknown outcome to a class of events, and returns the class. A class of its own is made for
+// an operation with a payload, or if apart is set.
 func (b *builder) addEvents(o operation, open []*history.Call, apart bool) int {
 	k := class{kind: o.kind, ask: o.ask}
 	if o.ask.Body != 0 || apart {

@@ -14,10 +14,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Limits are what a check is held to. A zero field is a default.
+// Limits bound a check. A zero field stands for its default.
 type Limits struct {
-	Timeout time.Duration // for one id; default a minute
-	Skew    time.Duration // that the clocks of nodes may be apart from the history's, undisturbed; default 20 ms
+	Timeout time.Duration // longest search for one id; default one minute
+	Skew    time.Duration // offset of undisturbed nodes' clocks from the history's; default 20 ms
 }
 
 func (l Limits) withDefaults() Limits {
@@ -30,19 +30,19 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Result is what a check found.
+// Result is the result of a check.
 type Result struct {
 	Finding   check.Finding
 	IDs       int
-	Calls     int // that have a place in the order
-	Grants    int // that arrived, and have one too
+	Calls     int // calls that have a place in the order
+	Grants    int // grants that arrived, and so have a place in the order
 	Open      int // calls of unknown outcome
-	Undecided int // ids for which the time ran out: no pass
+	Undecided int // ids whose search ran out of time, which is a breach
 
 	failures []*failure
 }
 
-// Check tells whether the calls about each id are linearizable.
+// Check judges whether the calls about each id of the history are linearizable. It searches the ids in parallel.
 func Check(h *history.History, limits Limits) Result {
 	limits = limits.withDefaults()
 	lives := livesOf(h)
@@ -79,7 +79,7 @@ func (r *Result) fail(f *failure, result porcupine.CheckResult) {
 	r.Finding.Breaches = append(r.Finding.Breaches, f.breach)
 }
 
-// livesOf sorts a history out by id, in the order of first sight.
+// livesOf sorts a history by id, in the order of the ids' first calls, then of their first arrivals.
 func livesOf(h *history.History) []*life {
 	byID := map[string]*life{}
 	var all []*life
@@ -103,7 +103,7 @@ func livesOf(h *history.History) []*life {
 	return all
 }
 
-// judgement is what came of one id.
+// judgement is the result for one id.
 type judgement struct {
 	life      *life
 	partition *partition // nil if it passed
@@ -134,8 +134,8 @@ func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement 
 	return all
 }
 
-// judge searches for an order: first with little effort, which mostly finds one soon. That there is none only the
-// thorough search can tell.
+// judge searches for an order of the steps of one id. It tries each effort in turn, since little effort mostly finds an
+// order soon. Only the thorough search can prove that there is none.
 func judge(l *life, of clocks, timeout time.Duration) judgement {
 	began := time.Now()
 	p := newPartition(l, of)
@@ -161,7 +161,7 @@ func judge(l *life, of clocks, timeout time.Duration) judgement {
 	return v
 }
 
-// count tells how many calls and grants have a place in the order, and how many calls may have one.
+// count returns the numbers of calls and grants that have a place in the order, and of calls that may have one.
 func (p *partition) count() (calls, grants, open int) {
 	for _, x := range p.steps {
 		if x.grant != nil {
@@ -176,7 +176,7 @@ func (p *partition) count() (calls, grants, open int) {
 	return calls, grants, open
 }
 
-// model is the partition as porcupine takes it.
+// model returns the partition's model for porcupine.
 func (p *partition) model(e effort) porcupine.Model {
 	seed := maphash.MakeSeed()
 	take := func(ctx context.Context, from, what, _ any) (bool, any) {
@@ -196,10 +196,11 @@ func (p *partition) model(e effort) porcupine.Model {
 	}
 }
 
-// operations are the steps as porcupine takes them, each in a row with others that it does not overlap.
+// operations returns the steps as porcupine's operations. Each gets a row (ClientId) in which no other step overlaps
+// it.
 func (p *partition) operations() []porcupine.Operation {
 	ops := make([]porcupine.Operation, len(p.steps))
-	var free []history.Instant // when each row is
+	var free []history.Instant // end of each row's last step
 	for i, x := range p.steps {
 		row := slices.IndexFunc(free, func(end history.Instant) bool { return end < x.start })
 		if row < 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// A clock that was moved explains what is seen due too early, by as much as it was moved.
+// A moved clock explains a task that was seen due too early, by up to its own offset.
 func TestMovedClocksAreAllowedFor(t *testing.T) {
 	early := func(skew time.Duration) string {
 		return find(func(s *story) {
@@ -24,7 +24,7 @@ func TestMovedClocksAreAllowedFor(t *testing.T) {
 	}
 }
 
-// The clock of a node alone explains what it shows, by as much as it was set ahead, and only then.
+// The clock of a lone node explains what the node shows, by up to the clock's offset and only while it is set ahead.
 func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
 	const hour = 3_600_000
 	early := func(skew time.Duration, struck, due, seen int64) string {
@@ -50,7 +50,7 @@ func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
 	}
 }
 
-// What came due by the clock of a node alone stays ready when that is set right, and firing it then changes nothing.
+// A task that came due by a lone node's fast clock stays ready after the clock is set right. Firing it changes nothing.
 func TestFiredAfterTheClockOfANodeAloneWasSetRight(t *testing.T) {
 	const due = 3_600_000
 	fired := func(skew time.Duration, state string) string {
@@ -68,7 +68,7 @@ func TestFiredAfterTheClockOfANodeAloneWasSetRight(t *testing.T) {
 	}
 }
 
-// A delay counts by the clock of a node alone, too.
+// A delay counts by the clock of a lone node.
 func TestADelayByTheClockOfANodeAlone(t *testing.T) {
 	due := func(skew time.Duration, due int64) string {
 		return find(func(s *story) {

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// String is a step as a reader of a failed history needs it: what was asked, and what was answered.
+// String describes the step for a reader of a failed history: the request and its answer.
 func (x *step) String() string {
 	if g := x.grant; g != nil {
 		kind := "attempt"
@@ -27,7 +27,7 @@ func (x *step) impossible() string {
 	return " (" + x.bad + ")"
 }
 
-// asked is a call without its answer.
+// asked describes a call without its answer.
 func asked(c *history.Call) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s", c.Op, c.Kind)
@@ -47,7 +47,7 @@ func asked(c *history.Call) string {
 	return b.String()
 }
 
-// told is a call's answer.
+// told describes a call's answer.
 func told(c *history.Call) string {
 	a := c.Answer
 	var parts []string
@@ -71,10 +71,10 @@ func told(c *history.Call) string {
 	return strings.Join(parts, ", ")
 }
 
-// shownStates are as many as a description lists.
+// shownStates is the largest number of states that describe lists.
 const shownStates = 12
 
-// describe lists what a task may be.
+// describe lists the states in a set.
 func (p *partition) describe(t *set) string {
 	var lines []string
 	for i, s := range t.states {
@@ -87,7 +87,7 @@ func (p *partition) describe(t *set) string {
 	return strings.Join(lines, "; or ")
 }
 
-// tell is a state in words: what is bounded only has its bound.
+// tell describes a state in words. A field that is not known is shown by its lower bound.
 func (p *partition) tell(s state) string {
 	if s.phase == absent {
 		return "absent" + p.tellUsed(s)
@@ -110,7 +110,7 @@ func (p *partition) tell(s state) string {
 	return strings.Join(parts, ", ") + p.tellUsed(s)
 }
 
-// tellUsed names the calls of unknown outcome that must have happened.
+// tellUsed describes the calls of unknown outcome that must have happened for a state.
 func (p *partition) tellUsed(s state) string {
 	var parts []string
 	for class := range len(s.used) {

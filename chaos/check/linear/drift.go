@@ -6,12 +6,12 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// horizon is how long before its due time a task may already be granted, by the contract.
+// horizon is the longest time before its due time that a task may already be granted, by the contract.
 const horizon = 50 * time.Millisecond
 
-// drift gives what a task may have become by itself, the state as it is left out: one state for each phase (two where
-// it is ready, for it matters whether an attempt began), of as few changes as lead there, with bounds that hold for any
-// number of them.
+// drift yields the states that a task may have reached by itself from s, without s. It yields few states for each
+// phase, by the fewest changes that lead there, with bounds that hold for any number of changes. Phase ready has two
+// states, because later steps depend on whether an attempt began.
 func (p *partition) drift(s state, yield func(state)) {
 	switch s.phase {
 	case absent:
@@ -37,24 +37,24 @@ func (p *partition) drift(s state, yield func(state)) {
 			p.succeed(s, yield)
 		}
 	}
-	if p.long { // a tombstone may have gone
+	if p.long { // a tombstone may have been removed
 		yield(state{rev: s.rev + 1, after: s.after, used: s.used})
 	}
 }
 
-// seenDue is when a task may be seen due at the earliest that is due at an instant.
+// seenDue returns the earliest instant at which a call may find a task due whose due time is at.
 func (p *partition) seenDue(at history.Instant) history.Instant {
 	return p.clocks.earliest(at.Add(-horizon))
 }
 
-// expire gives a task that was not begun in time.
+// expire yields the dead letter of a task that expired before its first attempt.
 func (s state) expire(yield func(state)) {
 	if s.expires {
 		yield(s.past().ends(dead))
 	}
 }
 
-// driftDue gives what becomes of a task whose next attempt is granted.
+// driftDue yields the states of a task whose next attempt is granted.
 func (p *partition) driftDue(s state, yield func(state)) {
 	granted := s.past().waits(firing).began(s.attempts + 1)
 	yield(granted)
@@ -70,8 +70,8 @@ func (p *partition) driftDue(s state, yield func(state)) {
 	}
 }
 
-// giveBack gives the task whose grant ended without a verdict: its lease did, or the attempt was not begun and does not
-// count.
+// giveBack yields the ready task after a grant ended without a verdict. Either its lease ended, or its attempt never
+// began and does not count.
 func (p *partition) giveBack(s state, yield func(state)) {
 	back := s.attempts
 	if !s.arrived {
@@ -86,7 +86,7 @@ func (p *partition) giveBack(s state, yield func(state)) {
 	yield(next.began(max(back, 1)))
 }
 
-// driftFiring gives what becomes of a running attempt. That of a consumer ends by itself only with its lease.
+// driftFiring yields the states after a running attempt. A consumer's attempt ends by itself only with its lease.
 func (p *partition) driftFiring(s state, yield func(state)) {
 	if s.holder == consumer && s.leaseEnds != 0 {
 		s.after = max(s.after, p.clocks.earliest(s.leaseEnds))
@@ -108,8 +108,8 @@ func (p *partition) driftFiring(s state, yield func(state)) {
 	p.succeed(s.leastBegun(), yield)
 }
 
-// driftStopped gives what becomes of the last attempt of a task that was cancelled meanwhile. Its grant may be renewed,
-// but no attempt begins under it.
+// driftStopped yields the states after the last attempt of a task that was cancelled meanwhile. The grant may be
+// renewed, but no attempt begins under it.
 func (p *partition) driftStopped(s state, yield func(state)) {
 	end := s.past().ends(cancelled)
 	if !s.arrived {
@@ -128,7 +128,7 @@ func (p *partition) driftStopped(s state, yield func(state)) {
 	p.succeed(s, yield)
 }
 
-// leastBegun is the running task with no more attempts than were surely begun: the last grant may be given back.
+// leastBegun returns the running task with only the attempts that certainly began: the last grant may be given back.
 func (s state) leastBegun() state {
 	if s.arrived {
 		return s.began(s.attempts)
@@ -136,13 +136,13 @@ func (s state) leastBegun() state {
 	return s.began(max(s.attempts-1, 1))
 }
 
-// succeed gives the task as delivered, by an attempt that runs or that had been given up. A consumer's success is a
-// call.
+// succeed yields the task as delivered, by a running attempt or by one that was given up. A consumer reports success by
+// a call, so a lease never succeeds by itself.
 func (p *partition) succeed(s state, yield func(state)) {
 	if !p.pulled && s.holder != consumer {
 		yield(s.past().ends(delivered))
 	}
 }
 
-// keepDone is how long a tombstone stays by default.
+// keepDone is the default time that a tombstone stays.
 const keepDone = 10 * time.Minute

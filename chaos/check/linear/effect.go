@@ -4,19 +4,19 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// operation is what one or several calls with the same key ask for, or one call of a consumer.
+// operation is the request that all calls with one key share, or one settle of a consumer.
 type operation struct {
 	n    int64
 	kind history.Kind
 	ask  history.Ask
 
-	// bounds of the due time that its delay comes to, 0 if it names an instant or sets none
+	// from and to bound the due time that the delay sets; 0 if the operation names an instant or sets no due time.
 	from, to history.Instant
 
-	webhook int // of a settle: the number of the webhook-id that its lease had; 0: not known
+	webhook int // of a settle: number of its lease's webhook-id; 0: not known
 }
 
-// answer is what an operation comes to.
+// answer is the kind of answer that an operation gets.
 type answer uint8
 
 const (
@@ -25,19 +25,19 @@ const (
 	missing                // 404
 	conflict               // 409
 	unmet                  // 412
-	replaced               // 200, and nothing settled: the lease was of an earlier occurrence
+	replaced               // 200, but nothing settled: the lease was of an earlier occurrence
 )
 
-// result is one way in which an operation may go.
+// result is one possible result of an operation.
 type result struct {
 	answer   answer
 	next     state
-	changed  bool  // it takes a number; next does not have it yet
-	previous phase // what a schedule replaced
+	changed  bool  // the operation changes the task; next lacks the change's number yet
+	previous phase // of a schedule: phase of the replaced task
 	cancel   outcome
 }
 
-// perform gives the ways in which an operation may go, carried out on the state as it is.
+// perform yields the possible results of the operation on state s, without changes by the task itself.
 func (o *operation) perform(s state, yield func(result)) {
 	met, ok, mayFail := o.condition(s)
 	if mayFail {
@@ -62,7 +62,8 @@ func (o *operation) perform(s state, yield func(result)) {
 	}
 }
 
-// condition tells whether the operation's condition may hold, the state then, and whether it may fail.
+// condition returns the state in which the operation's condition holds, whether the condition may hold, and whether it
+// may fail.
 func (o *operation) condition(s state) (met state, ok, mayFail bool) {
 	switch r := o.ask.IfRevision; {
 	case o.ask.IfAbsent:
@@ -77,7 +78,7 @@ func (o *operation) condition(s state) (met state, ok, mayFail bool) {
 	}
 }
 
-// schedulesHere: a touch that has a task to schedule does so where there is none to touch.
+// schedulesHere reports whether the operation is a touch that schedules its own task, because it finds none to touch.
 func (o *operation) schedulesHere(s state) bool {
 	return o.kind == history.Touch && o.ask.OrSchedule && (s.phase == absent || s.begun())
 }
@@ -92,7 +93,7 @@ func (o *operation) schedule(s state) result {
 	return r
 }
 
-// payload is the operation as the one that wrote a payload; 0: it has none.
+// payload returns the operation's number if the operation has a payload, else 0.
 func (o *operation) payload() int64 {
 	if o.ask.Body == 0 {
 		return 0
@@ -100,7 +101,8 @@ func (o *operation) payload() int64 {
 	return o.n
 }
 
-// dueIn sets the due time that the operation asks for; one that asks for none leaves it.
+// dueIn returns the state with the due time that the operation asks for. It leaves the due time if the operation asks
+// for none.
 func (o *operation) dueIn(s state) state {
 	switch {
 	case o.ask.FireAt != 0:
@@ -111,7 +113,7 @@ func (o *operation) dueIn(s state) state {
 	return s
 }
 
-// move is a patch, or a touch of a task that waits.
+// move returns the result of a patch or of a touch. A task whose attempts began answers 409.
 func (o *operation) move(s state) result {
 	if s.begun() {
 		return result{answer: conflict, next: s}
@@ -121,7 +123,7 @@ func (o *operation) move(s state) result {
 		next.wrote = o.n
 	}
 	if o.kind == history.Touch && o.ask.Delay == 0 {
-		next.fireAt, next.known = 0, false // by its last delay
+		next.fireAt, next.known = 0, false // the task's last delay counts again, and is not tracked
 	}
 	return result{next: next, changed: true}
 }
@@ -129,7 +131,7 @@ func (o *operation) move(s state) result {
 func (o *operation) fire(s state) result {
 	switch s.phase {
 	case scheduled:
-		s.fireAt, s.known = 0, false // now, unless it is overdue
+		s.fireAt, s.known = 0, false // due now, unless it was due before
 		return result{next: s, changed: true}
 	case retrying:
 		return result{next: s, changed: true}
@@ -157,7 +159,7 @@ func (o *operation) cancel(s state) result {
 	return result{next: s.ends(cancelled), changed: true, cancel: s.outcome}
 }
 
-// settle is what a consumer says about its lease.
+// settle yields the possible results of a consumer's settle.
 func (o *operation) settle(s state, yield func(result)) {
 	mine := s.fence == o.ask.Fence
 	if !mine && o.kind != history.Extend && (o.webhook == 0 || s.webhook != o.webhook) {

@@ -6,18 +6,17 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// event is something that may happen between the calls that were answered, because it was asked for: the operations
-// of one class, which do all the same, each once or never. Of these it is always the one that was asked for first that
-// happens first: what another one could do then, it could do as well, and the other stays for later.
+// event is a class of equal operations of unknown outcome. Each of them may happen once between the steps, or never.
+// The earliest start is always used first: any later operation of the class has the same effect, and stays available.
 type event struct {
 	operation
-	starts []history.Instant // of the tries, in order
+	starts []history.Instant // starts of the tries, in order
 }
 
-// most is how many of one class are told apart in state.used. Beyond it there are as many as it takes.
+// most is the largest count of one class in state.used. A class that reached it never runs out.
 const most = 255
 
-// ready tells whether one more of the class may happen before an instant, and since when.
+// ready reports whether one more operation of the class may happen before an instant, and the start of that operation.
 func (e *event) ready(used int, by history.Instant) (since history.Instant, ok bool) {
 	i := min(used, len(e.starts)-1)
 	if used >= len(e.starts) && used < most {
@@ -26,7 +25,7 @@ func (e *event) ready(used int, by history.Instant) (since history.Instant, ok b
 	return e.starts[i], e.starts[i] <= by
 }
 
-// happen gives what a task may be after each event that is possible before an instant and leaves a trace.
+// happen yields the state of the task after each event that may happen before an instant and changes the task.
 func (p *partition) happen(s state, by history.Instant, yield func(state)) {
 	for class := range p.events {
 		e := &p.events[class]
@@ -46,7 +45,7 @@ func (p *partition) happen(s state, by history.Instant, yield func(state)) {
 	}
 }
 
-// times is how often events of a class have happened.
+// times returns the number of events of a class that happened.
 func (s state) times(class int) int {
 	if class >= len(s.used) {
 		return 0
@@ -54,7 +53,7 @@ func (s state) times(class int) int {
 	return int(s.used[class])
 }
 
-// use counts one more event of a class.
+// use returns used with one more event of a class.
 func use(used string, class int) string {
 	counts := append([]byte(used), bytes.Repeat([]byte{0}, max(0, class+1-len(used)))...)
 	counts[class] = min(counts[class], most-1) + 1

@@ -18,19 +18,19 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// explained is how many failures are explained; more of them would say no more.
+// explained is the number of failures that get an explanation. More explanations would add nothing.
 const explained = 10
 
-// failure is an id whose calls are not linearizable, or were not found to be in time.
+// failure is an id whose calls are not linearizable, or not decided in time.
 type failure struct {
 	breach    check.Breach
-	partition *partition // of the shortest prefix that fails; nil: it is not explained
+	partition *partition // the shortest prefix that fails; nil: the failure is not explained
 	info      porcupine.LinearizationInfo
-	open      []*history.Call // of that prefix
+	open      []*history.Call // the prefix's changing calls without an answer
 }
 
-// explain finds the shortest prefix of a life that fails, and what could not be done after what. What is not found
-// linearizable in time may have a short prefix that certainly is not.
+// explain finds the shortest prefix of a life that fails, and the steps of it that fit into no order. A life that was
+// not decided in time may have a short prefix that certainly fails.
 func (v *judgement) explain(timeout time.Duration, fully bool) *failure {
 	f := &failure{breach: check.Breach{ID: v.life.id, At: v.partition.end()}}
 	if !fully {
@@ -51,11 +51,11 @@ func (v *judgement) explain(timeout time.Duration, fully bool) *failure {
 	return f
 }
 
-// shortening: a prefix has that part of the time of the whole.
+// shortening is the divisor of the timeout for each prefix.
 const shortening = 4
 
-// shortest is the shortest prefix that is not found linearizable, and its last instant. What holds up to an instant
-// holds up to all earlier ones: so halving finds it.
+// shortest returns the shortest prefix that is not found linearizable, and its last instant. It searches by halving:
+// every prefix of a linearizable history is linearizable.
 func (v *judgement) shortest(timeout time.Duration) (*life, history.Instant) {
 	ends := v.partition.ends()
 	first := sort.Search(len(ends)-1, func(i int) bool {
@@ -64,7 +64,7 @@ func (v *judgement) shortest(timeout time.Duration) (*life, history.Instant) {
 	return v.life.until(ends[first]), ends[first]
 }
 
-// ends are the instants at which the steps were answered, in order.
+// ends returns the instants at which the steps were answered, in order and without repeats.
 func (p *partition) ends() []history.Instant {
 	var ends []history.Instant
 	for _, x := range p.steps {
@@ -81,7 +81,7 @@ func (p *partition) end() history.Instant {
 	return 0
 }
 
-// open are the changing calls without an answer.
+// open returns the changing calls of unknown outcome.
 func (l *life) open() []*history.Call {
 	var open []*history.Call
 	for _, c := range l.calls {
@@ -92,7 +92,7 @@ func (l *life) open() []*history.Call {
 	return open
 }
 
-// story tells the longest order that was found, as what the task may be after it, and the steps that fit nowhere.
+// story describes the longest order that was found, by the states after it, and the steps that fit nowhere.
 func (f *failure) story(result porcupine.CheckResult, timeout time.Duration) string {
 	p := f.partition
 	order := f.longest()
@@ -118,7 +118,7 @@ func (f *failure) story(result porcupine.CheckResult, timeout time.Duration) str
 		len(f.open), len(order), p.describe(now), strings.Join(left, " | "))
 }
 
-// longest is the longest order that porcupine found.
+// longest returns the longest order that porcupine found.
 func (f *failure) longest() []*step {
 	var longest []*step
 	for _, partial := range f.info.PartialLinearizationsOperations()[0] {
@@ -133,7 +133,8 @@ func (f *failure) longest() []*step {
 	return longest
 }
 
-// WriteHTML draws each failure that is explained, one file an id, and returns their paths.
+// WriteHTML draws each explained failure to an HTML file of its own in dir, and returns the files' paths. It draws the
+// remaining failures after an error, and returns all errors joined.
 func (r *Result) WriteHTML(dir string) (paths []string, err error) {
 	for i, f := range r.failures {
 		if f.partition == nil {
@@ -158,7 +159,7 @@ func fileName(id string) string {
 	}, id)
 }
 
-// draw writes porcupine's picture, with the calls of unknown outcome beside it.
+// draw writes porcupine's picture of a failure, with the calls of unknown outcome as annotations.
 func (f *failure) draw(path string) (err error) {
 	var notes []porcupine.Annotation
 	for _, c := range f.open {

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// stained is a long history in which one early answer is wrong.
+// stained returns a long history in which one early answer is wrong.
 func stained() *story {
 	s := &story{}
 	s.schedule(0, 1, 90_000)
@@ -23,7 +23,7 @@ func stained() *story {
 		change(at)
 	}
 	s.call(500, history.Fire, history.Ask{}, history.Unknown, history.Answer{})
-	s.get(505, task(rev-4, 90_000, 1)) // old
+	s.get(505, task(rev-4, 90_000, 1)) // an older revision than was read before
 	for at := int64(510); at < 1000; at += 10 {
 		change(at)
 	}
@@ -95,7 +95,7 @@ func TestManyFailuresAreOnlyCounted(t *testing.T) {
 	}
 }
 
-// No time is no pass.
+// An id without enough time for its search does not pass.
 func TestUndecidedIsNoPass(t *testing.T) {
 	h := simulateAs(rand.New(rand.NewPCG(1, 1)).IntN, 2000, 5, 8)
 	r := Check(h, Limits{Skew: 1, Timeout: time.Microsecond})

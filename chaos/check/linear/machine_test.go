@@ -9,18 +9,18 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// ms is an instant of a test's history.
+// ms converts milliseconds of a test's history to an instant.
 func ms(n int64) history.Instant {
 	return history.Instant(n+1_000_000) * history.Instant(time.Millisecond)
 }
 
 func body(op int64) uint64 { return uint64(op) + 1<<32 }
 
-// machine is one task of a correct service, as simple as it can be said, on a clock of milliseconds. It knows
-// everything, and shares no code with the model that is tested by it.
+// machine is one task of a correct service, written as simply as possible, on a clock of milliseconds. It knows every
+// field and shares no code with the model that it tests.
 type machine struct {
 	now    int64
-	number uint64 // of the last change
+	number uint64 // number of the last change
 	task   *mtask
 	keys   []mkey
 }
@@ -28,15 +28,15 @@ type machine struct {
 type mtask struct {
 	state    string
 	rev      uint64
-	born     uint64 // the number of the schedule that made the occurrence
+	born     uint64 // number of the schedule that made the occurrence
 	fireAt   int64
 	wrote    int64
 	attempts int
 	outcome  string
 	fence    uint64
-	running  bool // the grant of that fence began
-	renewed  bool // it is one of an attempt that had a grant: it is not given back
-	started  bool // one of this occurrence did
+	running  bool // the current grant's attempt began
+	renewed  bool // the current grant renews an earlier one, so it is not given back
+	started  bool // an attempt of this occurrence began
 	lease    int64
 	webhook  string
 }
@@ -48,13 +48,13 @@ type mkey struct {
 	answer   history.Answer
 }
 
-// do carries a call out, or repeats what its key was answered.
+// do performs a call, or repeats the answer of the call with the same key.
 func (m *machine) do(c history.Call) (history.Outcome, history.Answer) {
 	m.number++
 	for _, k := range m.keys {
 		if k.op == c.Op {
 			a := k.answer
-			if !k.schedule && a.State != "" { // the rest is today's
+			if !k.schedule && a.State != "" { // the payload shown is the current one
 				a.Wrote, a.Body = m.payload()
 			}
 			return k.outcome, a
@@ -131,7 +131,7 @@ func (m *machine) perform(c history.Call) (history.Outcome, history.Answer) {
 	return history.OK, m.shown()
 }
 
-// closed: an attempt of the occurrence began.
+// closed reports whether an attempt of the occurrence began, or the occurrence ended.
 func (m *machine) closed() bool {
 	return m.task.state != "scheduled" && (m.task.state != "ready" || m.task.attempts > 0)
 }
@@ -210,7 +210,7 @@ func (m *machine) settle(c history.Call) (history.Outcome, history.Answer) {
 	return history.OK, history.Answer{Status: http.StatusOK}
 }
 
-// moves are what the task may do by itself now.
+// moves returns the changes that the task may make by itself now.
 func (m *machine) moves(pulled bool) []func() {
 	t := m.task
 	if t == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// An order shows something only where there are several steps to put into it, and some that overlap.
+// The check is exercised only if an id has several steps to order, and steps of some id overlap.
 func TestOutcomes(t *testing.T) {
 	read := func(id string, start, end history.Instant) history.Call {
 		return history.Call{Op: int64(start), Kind: history.Get, ID: id, Node: "node-1", Start: start, End: end,

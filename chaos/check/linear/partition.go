@@ -10,25 +10,25 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// partition is what is known of one id, as steps that have a place in the order and events that may have.
+// partition holds the record of one id as steps, which have a place in the order, and events, which may have one.
 type partition struct {
 	id     string
 	steps  []*step
 	events []event
 
 	clocks clocks
-	pulled bool // only consumers make its attempts
-	long   bool // tombstones may have gone
+	pulled bool // all attempts of the task are leases
+	long   bool // the history is long enough for tombstones to go
 }
 
-// life is what the history holds of one id.
+// life holds the calls and arrivals of one id.
 type life struct {
 	id       string
 	calls    []*history.Call
 	arrivals []*history.Arrival
 }
 
-// until is the life up to an instant: what was not answered then is open.
+// until returns the life up to an instant. Calls without an answer by then are open.
 func (l *life) until(at history.Instant) *life {
 	cut := &life{id: l.id}
 	for _, c := range l.calls {
@@ -50,7 +50,7 @@ func (l *life) until(at history.Instant) *life {
 	return cut
 }
 
-// newPartition sorts a life out.
+// newPartition turns a life into steps and events.
 func newPartition(l *life, of clocks) *partition {
 	p := &partition{id: l.id, clocks: of}
 	p.addCalls(l)
@@ -61,7 +61,7 @@ func newPartition(l *life, of clocks) *partition {
 	return p
 }
 
-// first is when it was first heard of.
+// first returns the start of the first call.
 func (l *life) first() history.Instant {
 	first := history.Forever
 	for _, c := range l.calls {
@@ -70,7 +70,7 @@ func (l *life) first() history.Instant {
 	return first
 }
 
-// last is the last instant that is known of it.
+// last returns the last instant in the record of the id.
 func (l *life) last() history.Instant {
 	last := history.Instant(0)
 	for _, c := range l.calls {
@@ -103,7 +103,7 @@ func (p *partition) addCalls(l *life) {
 	}
 }
 
-// addRead adds a read that was answered. One that was not says nothing.
+// addRead adds a read with an answer. It ignores other reads.
 func (p *partition) addRead(c *history.Call, l *life) {
 	x := &step{operation: operation{n: c.Op, kind: c.Kind}, read: true, call: c, once: -1, start: c.Start, end: c.End}
 	switch {
@@ -118,7 +118,7 @@ func (p *partition) addRead(c *history.Call, l *life) {
 	p.steps = append(p.steps, x)
 }
 
-// look takes what an answer shows of a task. What no task shows makes the step impossible.
+// look takes the task that an answer shows into the step. It marks the step bad if no task can be like that.
 func (x *step) look(l *life, payload bool) {
 	a := &x.call.Answer
 	seen, known := phaseOf(a.State)
@@ -142,7 +142,8 @@ func (x *step) look(l *life, payload bool) {
 	}
 }
 
-// sent tells whether a payload is one that an operation on this id sent, or none. A history need not have its hash.
+// sent reports whether a payload is one that an operation on this id sent, or none. A history may lack the payload's
+// hash.
 func (l *life) sent(by int64, body uint64) bool {
 	if by == 0 {
 		return body == 0
@@ -155,7 +156,8 @@ func (l *life) sent(by int64, body uint64) bool {
 	return false
 }
 
-// addGrants adds what arrived. Of two arrivals with one fence the first counts: that there are two is not for here.
+// addGrants adds the arrivals as grants. Of two arrivals with one fence only the first counts: package check finds
+// repeated fences.
 func (p *partition) addGrants(l *life) {
 	webhooks := map[string]int{}
 	byFence := map[uint64]*step{}
@@ -189,7 +191,8 @@ func (p *partition) addGrants(l *life) {
 	}
 }
 
-// startOf is when an arrival was first asked for, at the earliest.
+// startOf returns the earliest instant at which an arrival may have been granted: the first start of the operation that
+// wrote its payload, or of any call if the arrival has no payload.
 func (l *life) startOf(a *history.Arrival) history.Instant {
 	start := a.At
 	for _, c := range l.calls {
@@ -200,7 +203,7 @@ func (l *life) startOf(a *history.Arrival) history.Instant {
 	return start
 }
 
-// number puts the steps that have numbers in their order.
+// number gives each numbered step the next lower number, and notes whether a change owns the step's number.
 func (p *partition) number() {
 	var numbers []uint64
 	own := map[uint64]bool{}

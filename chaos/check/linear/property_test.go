@@ -11,10 +11,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// tight are limits for histories of a single clock.
+// tight returns limits for histories of a single clock.
 func tight() Limits { return Limits{Skew: 1} }
 
-// What a correct service answers is always found right, however it is called.
+// The check passes every history of a correct service, whatever calls its callers make.
 func TestCorrectServicePasses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		turns := rapid.IntRange(1, 150).Draw(rt, "turns")
@@ -28,7 +28,7 @@ func TestCorrectServicePasses(t *testing.T) {
 	})
 }
 
-// What is called by many at once for long, and often without an answer, is decided too.
+// The check decides the histories of ids with many concurrent calls, many of them without an answer.
 func TestHotIDsAreDecided(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 4))
 	for range 10 {
@@ -39,11 +39,11 @@ func TestHotIDsAreDecided(t *testing.T) {
 	}
 }
 
-// lie is one answer altered.
+// lie is the alteration of one answer.
 type lie struct {
 	name string
-	to   func(c *history.Call) bool // false: it has nothing to alter there
-	rate float64                    // of histories of its kind in which it is found at least
+	to   func(c *history.Call) bool // false: the answer has nothing to alter
+	rate float64                    // lowest share of altered histories that must fail
 }
 
 func lies() []lie {
@@ -95,7 +95,7 @@ func lies() []lie {
 	}
 }
 
-// One answer altered is found: not always, for many an alteration is as possible as the truth, but mostly.
+// The check finds most histories with one altered answer. Some alterations are as possible as the true answer.
 func TestLiesAreFound(t *testing.T) {
 	for _, l := range lies() {
 		t.Run(l.name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestLiesAreFound(t *testing.T) {
 	}
 }
 
-// What little effort finds linearizable, the thorough search finds so too.
+// The search with growing effort and the thorough search agree on every history.
 func TestEffortsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
 	all, of := lies(), clocks{apart: tight().Skew}
@@ -138,7 +138,7 @@ func TestEffortsAgree(t *testing.T) {
 	}
 }
 
-// What was read before is never read again once a newer revision was seen.
+// The check finds a read that repeats an older read after a newer revision was seen.
 func TestStaleReadsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
 	for told := 0; told < 100; {
@@ -153,7 +153,7 @@ func TestStaleReadsAreFound(t *testing.T) {
 	}
 }
 
-// readStale gives the last read that it can an answer that was out of date when it began.
+// readStale replaces the answer of the last possible read by an earlier read's answer, out of date when the read began.
 func readStale(h *history.History) bool {
 	for i := len(h.Calls) - 1; i > 0; i-- {
 		c := &h.Calls[i]
@@ -176,7 +176,7 @@ func readStale(h *history.History) bool {
 	return false
 }
 
-// lieOnce alters one answer, if there is one that can be altered so.
+// lieOnce makes the lie in one random call, and reports whether a call allowed it.
 func lieOnce(h *history.History, l lie, rng *rand.Rand) bool {
 	for _, i := range rng.Perm(len(h.Calls)) {
 		c := h.Calls[i]

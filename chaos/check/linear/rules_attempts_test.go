@@ -337,7 +337,7 @@ func repeatRules() []rule {
 		},
 		{
 			"two keys are remembered",
-			func(s *story) { // the lost try comes after two others
+			func(s *story) { // the lost try happens after two other calls
 				unknown(s, 1, 0, 900)
 				s.try(1, 5, history.Schedule, history.Ask{FireAt: ms(900), Body: body(1)}, history.OK, task(1, 900, 1))
 				s.op = 1
@@ -345,7 +345,7 @@ func repeatRules() []rule {
 				s.patch(20, 3, 600, 1)
 				s.get(30, task(5, 900, 1))
 			},
-			func(s *story) { // after one other
+			func(s *story) { // the lost try happens after one other call
 				unknown(s, 1, 0, 900)
 				s.try(1, 5, history.Schedule, history.Ask{FireAt: ms(900), Body: body(1)}, history.OK, task(1, 900, 1))
 				s.op = 1

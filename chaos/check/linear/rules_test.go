@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// rule is one that the model holds, as a history that keeps it, and one that breaks it and differs in little else.
+// rule is a rule of the model, with a history that keeps it, and a similar history that breaks it.
 type rule struct {
 	name      string
 	good, bad func(s *story)
@@ -26,7 +26,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// find returns what is found wrong with a story.
+// find returns the first breach of a story with its history. It returns an empty string if the story is linearizable.
 func find(tell func(s *story)) string {
 	var s story
 	tell(&s)

@@ -6,29 +6,29 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// effort bounds the search before a step: what explains it mostly lies near. An order that is found so is as good as
-// any.
+// effort bounds the search of the events before a step. Few events explain most steps, and an order found with little
+// effort is as good as any.
 type effort struct {
-	reach    int  // that many events may come before it since the last one
-	patience int  // that many more than explain it are looked at
-	together bool // all states at once: nothing is left out
+	reach    int  // most events between two steps
+	patience int  // most events to try beyond the number that explains the step
+	together bool // search from all states at once, so that no path is left out
 }
 
-// efforts are the least first.
+// efforts returns the efforts to try, the least first.
 func efforts() []effort {
 	return []effort{
 		{reach: 1}, {reach: 2, patience: 1, together: true}, {reach: 3, patience: 2, together: true}, thorough(),
 	}
 }
 
-// thorough is the only effort that can tell that there is no order.
+// thorough returns the unbounded effort. Only it proves that there is no order.
 func thorough() effort {
 	const all = 1 << 30
 	return effort{reach: all, patience: all, together: true}
 }
 
-// take gives what a task may be after a step, nothing if the step cannot be taken. Steps with numbers have one order:
-// that is looked at first.
+// take returns the possible states after step x from the set, none if the step cannot be taken. It first checks the
+// order of numbered steps, of which there is only one.
 func (p *partition) take(ctx context.Context, from *set, x *step, e effort) []state {
 	if x.bad != "" || !x.inOrder(from.number) {
 		return nil
@@ -44,10 +44,10 @@ func (p *partition) take(ctx context.Context, from *set, x *step, e effort) []st
 	return to.all()
 }
 
-// takeFrom adds to the set what a task may be after the step. First it looks at what it may have become by itself;
-// then, one event more at a time, at what it may be if calls of unknown outcome have happened. Once that explains the
-// step, it goes on for as many events as there is patience. A state that a step only looks at, and learns nothing of,
-// can do all that after the step as well.
+// takeFrom adds the possible states after step x to the front. It first tries each state, and the states that drift
+// leads to from it. Then it tries these states with one event more at a time. Once the events explain the step, it goes
+// on for as many events as e.patience allows. A state that the step leaves unchanged needs no events: they can as well
+// happen after the step.
 func (p *partition) takeFrom(ctx context.Context, level []state, x *step, e effort, to *front) {
 	var seen front
 	for patience, reach := e.patience, 0; len(level) > 0; reach++ {
@@ -81,12 +81,12 @@ func (p *partition) takeFrom(ctx context.Context, level []state, x *step, e effo
 	}
 }
 
-// looks: the step changes no task, whatever it may be.
+// looks reports whether the step changes no task.
 func (x *step) looks() bool {
 	return x.read || x.answer == missing || x.answer == conflict || x.answer == unmet || x.answer == replaced
 }
 
-// since drops a bound that the step, or one before it, holds as well.
+// since drops the bound after if the step's start holds it as well.
 func (s state) since(start history.Instant) state {
 	if s.after <= start {
 		s.after = 0

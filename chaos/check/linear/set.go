@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// set is what a task may be at one point of the order: a state of the search.
+// set holds the possible states of a task at one point of the order. It is a state of porcupine's search.
 type set struct {
-	number uint64 // the highest number of a step until here
+	number uint64 // highest number of a step so far
 	states []state
-	sum    uint64 // of the states' hashes, whatever their order
+	sum    uint64 // sum of number and the states' hashes, whatever the order
 }
 
-// start is the set of the task that never was.
+// start returns the set that holds only the state of a task that was never made.
 func start(seed maphash.Seed) *set { return newSet(0, []state{{exact: true}}, seed) }
 
 func newSet(number uint64, states []state, seed maphash.Seed) *set {
@@ -35,13 +35,13 @@ func (t *set) equal(u *set) bool {
 	return true
 }
 
-// front holds states, and of those with one core only such that no other one covers.
+// front holds states. Of the states with one core it holds only those that no other covers.
 type front struct {
-	cores  []state // in the order in which they came
+	cores  []state // in the order of their first states
 	states map[state][]state
 }
 
-// add adds a state, unless one that is there covers it.
+// add adds a state and removes the states that it covers. It returns false if a state in the front covers s.
 func (f *front) add(s state) bool {
 	if f.states == nil {
 		f.states = map[state][]state{}

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// simulation plays callers, consumers and a network around a machine, by choices that are made outside.
+// simulation plays callers, consumers and a network around a machine. The function choose makes all its choices.
 type simulation struct {
 	machine
 	choose  func(n int) int // 0 <= result < n
@@ -17,27 +17,27 @@ type simulation struct {
 	h       history.History
 	op      int64
 	flying  []*flight
-	lost    []*flight // answers nobody waits for, of calls that may still happen
+	lost    []*flight // calls that were given up and may still happen
 	wire    []history.Arrival
-	fences  []uint64 // that consumers know
+	fences  []uint64 // fences that consumers know
 	atOnce  int
-	hostile int // of 10 calls, so many have no known outcome
+	hostile int // number of calls in 10 that have no known outcome
 }
 
-// flight is a call on its way.
+// flight is a call under way.
 type flight struct {
-	n       int // in the history
+	n       int // index in the history's calls
 	did     bool
 	outcome history.Outcome
 	answer  history.Answer
 }
 
-// simulate plays so many turns on one id.
+// simulate plays the given number of turns on one id.
 func simulate(choose func(n int) int, turns int) *history.History {
 	return simulateAs(choose, turns, choose(3), 1+choose(4))
 }
 
-// simulateAs plays with so many calls at once, of ten of which so many have no known outcome.
+// simulateAs plays with at most atOnce calls at once. Of ten calls, hostile have an unknown outcome.
 func simulateAs(choose func(n int) int, turns, hostile, atOnce int) *history.History {
 	s := &simulation{choose: choose, pulled: choose(3) == 0, atOnce: atOnce, hostile: hostile}
 	for range turns {
@@ -69,7 +69,7 @@ func (s *simulation) turn() {
 	}
 }
 
-// next is a new call, or another try of one.
+// next returns a new call, or another try of an earlier one.
 func (s *simulation) next() history.Call {
 	if again := s.retriable(); len(again) > 0 && s.choose(3) == 0 {
 		c := again[s.choose(len(again))]
@@ -114,7 +114,7 @@ func (s *simulation) ask(c *history.Call) {
 	}
 }
 
-// retriable are the operations whose last try was not answered for certain.
+// retriable returns a call of each operation whose last try has no certain answer.
 func (s *simulation) retriable() []history.Call {
 	last := map[int64]history.Call{}
 	for _, c := range s.h.Calls {
@@ -126,7 +126,7 @@ func (s *simulation) retriable() []history.Call {
 			last[c.Op].Outcome == history.Failed && last[c.Op].Answer.Status < 500
 		if c.Kind.Changes() && c.Ask.Fence == 0 && !known {
 			again = append(again, c)
-			last[c.Op] = history.Call{Outcome: history.OK} // once is enough
+			last[c.Op] = history.Call{Outcome: history.OK} // list each operation once
 		}
 	}
 	return again
@@ -146,7 +146,7 @@ func (s *simulation) happen(f *flight) {
 	f.outcome, f.answer = s.do(s.h.Calls[f.n])
 }
 
-// land ends a call: answered, refused without having happened, or given up.
+// land ends a call: it is answered, refused without having happened, or given up.
 func (s *simulation) land(i int) {
 	f := s.flying[i]
 	s.flying = slices.Delete(s.flying, i, i+1)
@@ -165,7 +165,7 @@ func (s *simulation) land(i int) {
 	c.Outcome, c.Answer = f.outcome, f.answer
 }
 
-// drift has the task do something by itself, or begins the attempt that was granted.
+// drift makes the task change by itself, or begins the attempt that was granted.
 func (s *simulation) drift() {
 	if t := s.task; t != nil && t.state == "firing" && !t.running && t.outcome == "" && s.choose(2) == 0 {
 		t.running, t.started = true, true
@@ -191,14 +191,14 @@ func (s *simulation) arrive(i int) {
 	a := s.wire[i]
 	s.wire = slices.Delete(s.wire, i, i+1)
 	if s.choose(5) == 0 {
-		return // it is lost
+		return // the arrival is lost
 	}
 	a.At = ms(s.now)
 	s.h.Arrivals = append(s.h.Arrivals, a)
 	s.fences = append(s.fences, a.Fence)
 }
 
-// tellAll lists a history, for a test that fails.
+// tellAll describes a history for the message of a failed test.
 func tellAll(h *history.History) string {
 	var text string
 	for _, c := range h.Calls {

@@ -4,7 +4,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// phase is the state of a task as the contract names it, or that there is none.
+// phase is the state of a task as the contract names it, or absent.
 type phase uint8
 
 const (
@@ -23,7 +23,8 @@ func (p phase) String() string {
 	return [phases]string{"absent", "scheduled", "ready", "firing", "retrying", "delivered", "dead", "cancelled"}[p]
 }
 
-// phaseOf reads a state's name; ok is false for one that the contract does not know. The empty one is absent.
+// phaseOf returns the phase with the given name, absent for an empty name. ok is false for a name that the contract
+// does not know.
 func phaseOf(name string) (p phase, ok bool) {
 	if name == "" {
 		return absent, true
@@ -38,7 +39,7 @@ func phaseOf(name string) (p phase, ok bool) {
 
 func (p phase) tombstone() bool { return p == delivered || p == dead || p == cancelled }
 
-// outcome is what a cancel of this occurrence came to. That it came too late leaves no mark.
+// outcome is the outcome of a cancel of this occurrence. A task keeps no mark of a cancel that came too late.
 type outcome uint8
 
 const (
@@ -61,54 +62,55 @@ func outcomeOf(name string) (o outcome, ok bool) {
 	return none, false
 }
 
-// holder is who makes the running attempt.
+// holder is the party that makes the running attempt.
 type holder uint8
 
 const (
 	somebody holder = iota
-	service         // it is pushed
-	consumer        // it is a lease
+	service         // the service pushes the attempt
+	consumer        // the attempt is a consumer's lease
 )
 
-// state is what a task may be, as far as it is known. The zero state is a task that never was. It is comparable; two
-// states of one partition that look the same are the same.
+// state is one possible task, with bounds for the fields that are not known. The zero state with exact set is the task
+// that was never made. States are comparable: equal states of one partition are the same task.
 type state struct {
 	phase phase
 
-	// rev is the number of the last change if exact, else that number is not lower.
+	// rev is the number of the last change if exact, else a lower bound of it.
 	rev   uint64
 	exact bool
 
-	// attempts of this occurrence that were begun if counted, else there were not fewer.
+	// attempts is the number of begun attempts of this occurrence if counted, else a lower bound of it.
 	attempts int
 	counted  bool
 
-	// fireAt is when it is due if known, else it is not due before that.
+	// fireAt is the due time if known, else a lower bound of it.
 	fireAt history.Instant
 	known  bool
 
-	expires bool  // it may become a dead letter without an attempt
-	wrote   int64 // the operation whose payload it carries; 0: it carries none
+	expires bool  // the task may become a dead letter without an attempt
+	wrote   int64 // operation that wrote the task's payload; 0: no payload
 	outcome outcome
 
-	fence     uint64 // of the current or last grant; 0: there was none, or it is not known
+	fence     uint64 // fence of the current or last grant; 0: none, or not known
 	holder    holder
-	arrived   bool            // that grant was seen to begin: it is not given back by itself
-	leaseEnds history.Instant // of that grant, if a consumer has it; 0: not known
-	webhook   int             // number of its webhook-id within the partition; 0: not seen yet
+	arrived   bool            // the current grant arrived, so it is not given back by itself
+	leaseEnds history.Instant // end of a consumer's lease; 0: not known
+	webhook   int             // number of the webhook-id within the partition; 0: not seen yet
 
-	after history.Instant // what it did by itself was not done before this instant
-	used  string          // how many events of each class have happened, a byte a class; empty: none
+	after history.Instant // earliest instant for the changes that the task made by itself
+	used  string          // number of events of each class so far, a byte a class; empty: none
 }
 
-// past is the state one change later, at a number that is not known.
+// past returns the state one change later, at a number that is not known.
 func (s state) past() state {
 	s.rev++
 	s.exact = false
 	return s
 }
 
-// at is the state with the change at number r, 0 for one that is not known; ok is false if that is in the past.
+// at returns the state with one more change, at number r, or at an unknown number if r is 0. ok is false if a change
+// took r or a higher number before.
 func (s state) at(r uint64) (_ state, ok bool) {
 	s = s.past()
 	if r == 0 {
@@ -121,7 +123,7 @@ func (s state) at(r uint64) (_ state, ok bool) {
 	return s, true
 }
 
-// shows pins the last change to number r; ok is false if it cannot have been that.
+// shows returns the state with the last change at number r. ok is false if that change cannot have had number r.
 func (s state) shows(r uint64) (_ state, ok bool) {
 	if r < s.rev || s.exact && r != s.rev {
 		return s, false
@@ -130,7 +132,7 @@ func (s state) shows(r uint64) (_ state, ok bool) {
 	return s, true
 }
 
-// counts pins the attempts.
+// counts returns the state with exactly n attempts. ok is false if the state excludes that.
 func (s state) counts(n int) (_ state, ok bool) {
 	if n < s.attempts || s.counted && n != s.attempts {
 		return s, false
@@ -139,25 +141,25 @@ func (s state) counts(n int) (_ state, ok bool) {
 	return s, true
 }
 
-// began is the state with at least n attempts.
+// began returns the state with at least n attempts.
 func (s state) began(n int) state {
 	s.attempts, s.counted = n, false
 	return s
 }
 
-// begun tells whether an attempt of the occurrence was ever begun, or there is no occurrence.
+// begun reports whether an attempt of the occurrence ever began, or the task has no unfinished occurrence.
 func (s state) begun() bool {
 	return s.phase != scheduled && (s.phase != ready || s.attempts > 0)
 }
 
-// waits is the state in the phase given, with no attempt under way.
+// waits returns the state in the given phase, with no attempt under way.
 func (s state) waits(in phase) state {
 	s.phase, s.fence, s.holder, s.arrived, s.leaseEnds = in, 0, somebody, false, 0
 	return s
 }
 
-// ends is the state as a tombstone. The last fence stays known to it, for an ack that is repeated. All but a dead one
-// lose their payload.
+// ends returns the state as a tombstone. It keeps the last fence, for an ack that is repeated. Only a dead task keeps
+// its payload.
 func (s state) ends(as phase) state {
 	s.phase, s.leaseEnds = as, 0
 	if as != dead {
@@ -166,8 +168,8 @@ func (s state) ends(as phase) state {
 	return s
 }
 
-// core is a state without what only makes it more or less possible: of two states with one core, that which used
-// fewer events and is bound less in number and time can become all that the other one can.
+// core returns the state without its lower bounds and used events. Of two states with one core, the state with lower
+// bounds and fewer used events can become everything that the other state can (see covers).
 func (s state) core() state {
 	if !s.exact {
 		s.rev = 0
@@ -179,12 +181,12 @@ func (s state) core() state {
 	return s
 }
 
-// covers tells whether s can become all that t can, of the same core.
+// covers reports whether s can become everything that t can. Both must have the same core.
 func (s *state) covers(t *state) bool {
 	return s.rev <= t.rev && s.fireAt <= t.fireAt && s.after <= t.after && covers(s.used, t.used)
 }
 
-// covers tells whether no class of events was used more often in a than in b.
+// covers reports whether no class of events was used more often in a than in b.
 func covers(a, b string) bool {
 	for i := range len(a) {
 		if i >= len(b) {

@@ -2,47 +2,47 @@ package linear
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// step is a call that was answered, or a grant that arrived: something that has a place in the order.
+// step is an answered call, or a grant that arrived. It has a place in the order.
 type step struct {
-	operation // of a call
+	operation // the call's operation; empty for a grant
 	read      bool
-	grant     *grant // not nil: it is one
+	grant     *grant // nil: the step is a call
 
-	call       *history.Call // nil: it is a grant
+	call       *history.Call // nil: the step is a grant
 	start, end history.Instant
 
 	answer answer
-	sight  *sight // of the task, as the answer shows it; nil: it shows none
+	sight  *sight // the task as the answer shows it; nil: it shows none
 	cancel outcome
-	bad    string // not empty: an answer that no task gives, and why
-	once   int    // the class of events that it cannot come after; <0: there is none
+	bad    string // why no task gives such an answer; empty: one may
+	once   int    // class of events that the step cannot follow; <0: none
 
-	number  uint64 // of the last change as it is after the step; 0: not known
-	changes bool   // the number is the step's own
-	before  uint64 // the highest number before it that any step has
-	owned   bool   // another step's own number is the same
+	number  uint64 // number of the task's last change after the step; 0: not known
+	changes bool   // the step made the change of that number
+	before  uint64 // the next lower number of any step; 0: none
+	owned   bool   // some step made the change of that number
 }
 
-// sight is a task as an answer shows it.
+// sight is the task as an answer shows it.
 type sight struct {
 	phase      phase
 	attempts   int
-	fireAt     history.Instant // 0: it does not say
+	fireAt     history.Instant // 0: not shown
 	outcome    outcome
 	wrote      int64
-	payload    bool // wrote says something
+	payload    bool // the answer shows the payload, so wrote counts
 	previous   phase
-	asReplaced bool // previous says something
+	asReplaced bool // the answer shows the replaced state, so previous counts
 }
 
-// grant is an attempt that was seen to begin.
+// grant is an attempt or a lease that arrived.
 type grant struct {
 	arrival *history.Arrival
-	webhook int // its webhook-id's number
+	webhook int // number of its webhook-id within the partition
 	wrote   int64
 }
 
-// inOrder tells whether the step may follow when number is the last one.
+// inOrder reports whether the step may follow if number is the highest number so far.
 func (x *step) inOrder(number uint64) bool {
 	switch {
 	case x.number == 0:
@@ -55,7 +55,7 @@ func (x *step) inOrder(number uint64) bool {
 	return number == x.before || number == x.number
 }
 
-// finish gives what becomes of a task, which is s at that instant, by the step, if it may be taken then.
+// finish yields the states of the task after step x, taken in state s. It yields none if the step cannot be taken.
 func (p *partition) finish(s state, x *step, yield func(state)) {
 	switch {
 	case x.grant != nil:
@@ -67,7 +67,7 @@ func (p *partition) finish(s state, x *step, yield func(state)) {
 			yield(next)
 		}
 	case x.once >= 0 && s.times(x.once) > 0:
-		// it had happened, and would have been told so
+		// an event did the same before, so the task would not have refused the call
 	default:
 		x.perform(s, func(r result) {
 			if next, ok := p.answered(r, x); ok {
@@ -77,7 +77,8 @@ func (p *partition) finish(s state, x *step, yield func(state)) {
 	}
 }
 
-// answered holds what an operation came to against the answer.
+// answered compares the result of an operation with the answer to step x. It returns the next state, and whether the
+// two agree.
 func (p *partition) answered(r result, x *step) (next state, ok bool) {
 	switch {
 	case r.answer != x.answer && !(r.answer == created && x.answer == done && !x.tellsCreated()):
@@ -108,10 +109,10 @@ func (p *partition) answered(r result, x *step) (next state, ok bool) {
 	return x.shows(next, p)
 }
 
-// tellsCreated: only a batch's answer says whether a schedule made its task.
+// tellsCreated reports whether the answer says if a schedule made its task. Only a batch's answer does.
 func (x *step) tellsCreated() bool { return x.call.Answer.Status != 0 }
 
-// refused holds a task against what a conflict says of it.
+// refused compares a state with the task that a conflict's answer shows.
 func (x *step) refused(s state) (_ state, ok bool) {
 	if x.sight == nil {
 		return s, true
@@ -122,7 +123,7 @@ func (x *step) refused(s state) (_ state, ok bool) {
 	return s.counts(x.sight.attempts)
 }
 
-// seen holds a task against a read.
+// seen compares a state with the answer to a read.
 func (x *step) seen(s state, p *partition) (_ state, ok bool) {
 	if x.answer == missing {
 		return s, s.phase == absent
@@ -141,7 +142,7 @@ func (x *step) seen(s state, p *partition) (_ state, ok bool) {
 	return x.shows(s, p)
 }
 
-// shows holds a task against what an answer shows of it, and takes over what it did not know.
+// shows compares a state with the task that an answer shows, and takes over the values that the state left open.
 func (x *step) shows(s state, p *partition) (_ state, ok bool) {
 	w := x.sight
 	if s.phase != w.phase || w.payload && s.wrote != w.wrote {
@@ -153,7 +154,7 @@ func (x *step) shows(s state, p *partition) (_ state, ok bool) {
 	return p.isDue(s, w.fireAt)
 }
 
-// isDue pins the due time.
+// isDue sets the due time to at. ok is false if the state excludes that time.
 func (p *partition) isDue(s state, at history.Instant) (_ state, ok bool) {
 	if s.known && at != s.fireAt || at < s.fireAt.Add(-p.clocks.apart) {
 		return s, false
@@ -162,7 +163,8 @@ func (p *partition) isDue(s state, at history.Instant) (_ state, ok bool) {
 	return s, true
 }
 
-// granted makes the step of a grant: of a task that is due, or whose attempt runs and is granted anew or given up.
+// granted returns the state after the step of a grant. The task must be due, or have a running attempt whose grant is
+// renewed or that is given up.
 func (p *partition) granted(s state, x *step) (next state, ok bool) {
 	g := x.grant
 	switch n := g.arrival.Attempt; s.phase {
