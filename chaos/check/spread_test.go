@@ -34,7 +34,7 @@ func TestSpread(t *testing.T) {
 		}
 	})
 	if s := (Spread{}); s.Quantile(50) != 0 || s.Mean() != 0 {
-		t.Errorf("of none: %v", s)
+		t.Errorf("an empty spread is %v", s)
 	}
 }
 

@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	if v.OK() {
-		t.Error("it is called good")
+		t.Error("a history with a breach is called OK")
 	}
 }
 

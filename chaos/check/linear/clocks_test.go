@@ -20,7 +20,7 @@ func TestMovedClocksAreAllowedFor(t *testing.T) {
 		t.Error(f)
 	}
 	if early(50*time.Millisecond) == "" {
-		t.Error("a clock that was moved by 50 ms explains 150")
+		t.Error("a clock that was moved by 50 ms explains a task seen 150 ms early")
 	}
 }
 
@@ -45,7 +45,7 @@ func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
 		"that was right by itself": early(0, 50, hour, 60),
 	} {
 		if found == "" {
-			t.Errorf("a clock %s explains what was early", name)
+			t.Errorf("a clock %s explains a task seen early", name)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestFiredAfterTheClockOfANodeAloneWasSetRight(t *testing.T) {
 		t.Error(f)
 	}
 	if fired(time.Minute, "ready") == "" || fired(time.Hour, "scheduled") == "" {
-		t.Error("what is fired now is due in an hour")
+		t.Error("a task fired now is shown due in an hour")
 	}
 }
 
@@ -81,6 +81,6 @@ func TestADelayByTheClockOfANodeAlone(t *testing.T) {
 		t.Error(f)
 	}
 	if due(time.Minute, -58_989) == "" || due(-time.Minute, 61_011) == "" {
-		t.Error("a clock explains a due time on its other side")
+		t.Error("a clock explains an offset in the other direction")
 	}
 }

@@ -72,7 +72,7 @@ func TestPicture(t *testing.T) {
 		}
 	}
 	if paths, err := r.WriteHTML("/nowhere/at/all"); err == nil || len(paths) != 0 {
-		t.Errorf("drawn to nowhere: %v", paths)
+		t.Errorf("drawn into a missing directory: %v", paths)
 	}
 }
 

@@ -114,7 +114,7 @@ func TestLiesAreFound(t *testing.T) {
 			rate := float64(found) / float64(told)
 			t.Logf("%.1f %%", 100*rate)
 			if rate < l.rate {
-				t.Errorf("found in %d of %d histories", found, told)
+				t.Errorf("the lie was found in %d of %d histories", found, told)
 			}
 		})
 	}
