@@ -225,13 +225,13 @@ func (o failovers) settledAt(shard uint32, p *arrival) history.Instant {
 
 // explain returns the windows of a shard that may have made attempt a a repeat of p.
 //
-//   - A window must begin before the outcome of p was committed, or before the end of another window that began in
-//     time. A new leader may die before it starts the attempts that it took over, and the next leader takes them over
-//     again.
+//   - A window must begin before the outcome of p was committed, or before the end of a change of leader that itself
+//     began in time. A new leader may die before it starts the attempts that it took over, and the next leader takes
+//     them over.
 //   - The repeat must arrive within the window, or after it by no more than first attempts of the shard waited then: an
 //     attempt that is granted again waits in line with them.
-//   - A window of lost answers or ended leases explains only attempts that arrived before its begun, and were not
-//     answered more than transit before it.
+//   - A window without a change of leader explains only repeats of attempts that arrived by its begun. Their answers
+//     may precede the window by up to transit.
 func (o failovers) explain(shard uint32, p, a *arrival) []*window {
 	var found []*window
 	open := o.settledAt(shard, p) // until then the attempt may be in flight

@@ -29,12 +29,12 @@
 //     fire_at and payload.
 //   - A call under If-Match or If-None-Match succeeded only if the task had that revision or was absent. It was
 //     answered 412 only in the opposite case.
-//   - A settle of an earlier occurrence's lease is answered so, and changes nothing.
+//   - A settle of an earlier occurrence's lease is answered "replaced", and changes nothing.
 //   - A change is refused (409) if and only if an attempt has begun, with the task's state and attempts.
 //   - A cancel answers cancelled only if no attempt has begun, else stopped or already_fired. A repeated cancel gets
 //     the same answer. No attempt is granted after any of them.
-//   - A read shows the last fire_at, and the last payload, or none if the task is finished. Its attempts never fall
-//     within an occurrence, except by one when a grant is given back whose attempt never began.
+//   - A read shows the last fire_at, and the last payload, or none if the task is delivered or cancelled. Its attempts
+//     never fall within an occurrence, except by one when a grant is given back whose attempt never began.
 //   - No read shows a task as due before it is, except within the 50 ms that the contract allows.
 //   - The service takes an ack, nack, extend or release only under the fence of the current lease. A lease that arrived
 //     does not end by itself before its announced end.
