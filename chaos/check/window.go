@@ -32,11 +32,12 @@ const (
 // windows returns the windows by shard, sorted by start. Key 0 holds the windows of all shards, for tasks whose shard
 // is not known. The sources of windows are:
 //
-//   - Each term that was seen to begin. Terms only rise, so no term comes and goes unseen.
-//   - Each fault that struck the shard's leader and was not over when the shard's term was last seen.
+//   - Each term that was seen to begin. Terms only rise, so a gap in their numbers counts the terms between two sights.
+//   - Each fault that struck the shard's leader, if no new term was seen to follow it and the last sight of the shard's
+//     term precedes the end of the fault.
 //   - Each fault that lost receivers' answers, for every shard that the fault's nodes may have led: the nodes make
 //     these attempts again.
-//   - Each clock that leapt ahead over the ends of leases, for the shards of its node.
+//   - Each clock that leapt ahead over the ends of leases, for the shards that its nodes may have led.
 func (x *Index) windows(limits Limits) map[uint32][]window {
 	all := map[uint32][]window{}
 	before, seen := map[uint32]history.Term{}, map[uint32]history.Instant{}
