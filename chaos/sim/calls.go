@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// here answers calls by the replicas of one process.
+// here answers calls with the replicas of one process.
 type here struct {
 	replicas.Answers
 	p *process
@@ -26,15 +26,15 @@ var _ calls.Node = here{}
 
 func (p *process) here() here { return here{replicas.Answers{Find: p.shard, Policies: noPolicies}, p} }
 
-// noPolicies is for a list of all queues, which the simulation does not ask for.
+// noPolicies stands in for the policies in a list of all queues. The simulation makes no such call.
 func noPolicies(string) []*fsmpb.QueuePolicy { return nil }
 
-// ChangeQueue refuses: the control group is not simulated.
+// ChangeQueue returns task.ErrNotProposed: the control group is not simulated.
 func (here) ChangeQueue(context.Context, *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	return nil, task.ErrNotProposed
 }
 
-// there returns another node, which is asked over the network.
+// there returns the remote side of another node. Its calls go over the simulated network.
 func (p *process) there(node string) calls.Remote {
 	ask := func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
 		sent := proto.CloneOf(call) // the other side writes into commands
@@ -45,8 +45,8 @@ func (p *process) there(node string) calls.Remote {
 	return calls.Remote{Node: node, Ask: ask}
 }
 
-// askThere has a function run on another node. An error wraps task.ErrNotProposed if the call was not sent, and
-// task.ErrUnknown if it may have been carried out.
+// askThere runs a function on another node and returns its result. An error wraps task.ErrNotProposed if the call was
+// not sent, and task.ErrUnknown if the other node may have carried it out.
 func askThere[T any](
 	ctx context.Context, p *process, node string, ask func(context.Context, here) (T, error),
 ) (T, error) {
@@ -71,7 +71,8 @@ func askThere[T any](
 	return a.value, a.err
 }
 
-// askTime is the exchange by which clocks are compared.
+// askTime asks another node for its clock, which the clock comparison needs. It returns the one reading as both
+// received and answered.
 func (p *process) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	at, err := askThere(ctx, p, node, func(_ context.Context, h here) (time.Time, error) {
 		return h.p.node.clock.now(), nil

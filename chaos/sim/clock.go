@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// clock is one node's wall clock. The monotonic one is the bubble's, and right on every node.
+// clock is the wall clock of one node. The monotonic clock is the bubble's, and right on every node.
 type clock struct {
 	mu    sync.Mutex
 	since time.Time     // when ahead and ppm were set
-	ahead time.Duration // then
-	ppm   float64       // how much it gains
+	ahead time.Duration // lead over true time at since
+	ppm   float64       // gain since then, in microseconds per second
 }
 
 func newClock() *clock { return &clock{since: time.Now()} }
 
-// now reads it.
+// now returns the reading of the clock, without a monotonic part.
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *clock) offset(now time.Time) time.Duration {
 	return c.ahead + time.Duration(float64(now.Sub(c.since))*c.ppm/1e6)
 }
 
-// set makes it go on so far ahead of true time, gaining ppm.
+// set moves the clock ahead of true time by the given duration, and lets it gain ppm from now on.
 func (c *clock) set(ahead time.Duration, ppm float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,17 +9,17 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 )
 
-// conductor breaks things along a course, and sees to it that all is mended after each episode.
+// conductor breaks things along a course, and mends all of them after each episode.
 type conductor struct {
 	world *World
 	load  *driver
 
 	mu       sync.Mutex
-	networks int   // faults of the network under way
-	struck   []int // recorded faults of this episode
+	networks int   // network faults under way
+	struck   []int // numbers of this episode's faults in the record
 }
 
-// conduct plays the course to its end.
+// conduct plays the episodes of a course, each at its time, and returns when the last is over or the world ends.
 func (c *conductor) conduct(of *course) {
 	for _, e := range of.episodes {
 		if !c.world.sleep(time.Until(of.begin.Add(e.at))) {
@@ -44,7 +44,7 @@ func (c *conductor) play(e episode) {
 	wg.Wait()
 }
 
-// strike has one fault strike, holds it, and has it mended.
+// strike makes one fault strike, holds it for its time and mends it.
 func (c *conductor) strike(s strike) {
 	rng := rand.New(rand.NewPCG(s.seed, 1))
 	fault, mend := s.kind.strike(c, rng, s.hold)
@@ -58,7 +58,7 @@ func (c *conductor) strike(s strike) {
 	mend()
 }
 
-// heal makes everything as it should be.
+// heal mends everything: network, receiver, queue policies, clocks, disks, frozen and dead processes.
 func (c *conductor) heal() {
 	w := c.world
 	w.net.Heal()
@@ -85,7 +85,8 @@ func (c *conductor) heal() {
 	c.struck, c.networks = nil, 0
 }
 
-// recover has every shard take a write: that it does, and how soon, is for the check.
+// recover makes every shard take a write, and then compares the replicas. The check judges whether each shard took the
+// write, and how soon.
 func (c *conductor) recover() {
 	w := c.world
 	var wg sync.WaitGroup
@@ -98,7 +99,7 @@ func (c *conductor) recover() {
 
 const probeDelay = 10 * 365 * 24 * time.Hour
 
-// probe writes until a write succeeds.
+// probe touches the task of one shard until a touch succeeds, for twice the recovery time at most.
 func (c *conductor) probe(id string, rng *rand.Rand) {
 	w := c.world
 	end := time.Now().Add(2 * w.cfg.pace.recovery())
@@ -111,22 +112,23 @@ func (c *conductor) probe(id string, rng *rand.Rand) {
 	}
 }
 
-// breaks notes that an episode begins or is over.
+// breaks notes that an episode has begun (broken is true) or is over.
 func (w *World) breaks(broken bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.broken, w.healed = broken, time.Now()
 }
 
-// excused tells whether a process may end itself: its disk has failed, or what is broken keeps it from committing
-// anything.
+// excused reports whether a process may end itself with err: its disk has failed, or an episode or the recovery after
+// it may keep the process from committing.
 func (w *World) excused(err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return disk.Ended(err) || w.broken || time.Since(w.healed) < w.cfg.pace.recovery()
 }
 
-// ended notes that a process has ended itself, and has the next one started after a while.
+// ended reports a problem if the process of n ended itself without an excuse, and starts the next process one
+// heartbeat later.
 func (w *World) ended(n *Node, err error) {
 	if !w.excused(err) {
 		w.problem("%s ended its process: %v", n.name, err)

@@ -12,22 +12,22 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 )
 
-// Config is a simulated cluster and what it goes through. Draw makes one from a seed.
+// Config describes a simulated cluster and the faults and load of its run. Draw makes one from a seed.
 type Config struct {
 	Seed     uint64
-	Nodes    int // that there are,
-	Replicas int // and those of each shard
+	Nodes    int // nodes of the cluster
+	Replicas int // replicas of each shard
 	Shards   int
-	Span     time.Duration // of load and faults; what is left comes to rest after it
-	Scripts  int           // lives of tasks
+	Span     time.Duration // of load and faults; unfinished tasks come to rest after it
+	Scripts  int           // scripts of the load
 
-	SnapshotLog  int64   // bytes of log that make a snapshot due,
-	SnapshotPart float64 // and these for each byte of the state
-	SnapshotTail uint64  // entries kept after one
-	Preferred    bool    // shards have nodes that should lead them
-	Alive        bool    // nodes have a hint who is up
+	SnapshotLog  int64   // bytes of log that make a snapshot due
+	SnapshotPart float64 // further bytes of log for each byte of the state
+	SnapshotTail uint64  // entries kept after a snapshot
+	Preferred    bool    // each shard has a node that should lead it
+	Alive        bool    // leaders learn which nodes are up before they give a shard away
 	Faults       []string
-	Logger       *slog.Logger // of all nodes; nil: none
+	Logger       *slog.Logger // receives the log of all nodes; nil: none
 
 	short bool
 	pace  pace
@@ -35,7 +35,7 @@ type Config struct {
 	disk  disk.Trouble
 }
 
-// Draw makes a config of a seed.
+// Draw makes the config of a seed.
 func Draw(seed uint64) Config {
 	rng := rand.New(rand.NewPCG(seed, 0x636f6e66))
 	c := Config{Seed: seed, pace: paces[rng.IntN(len(paces))]}
@@ -66,7 +66,8 @@ func Draw(seed uint64) Config {
 	return c
 }
 
-// drawFaults picks the kinds that a run has: all, or, so that each kind is also seen alone, few.
+// drawFaults picks the kinds of faults of a run. Two runs in three have all kinds. The others have one to three, so
+// that each kind also strikes alone.
 func drawFaults(rng *rand.Rand) []string {
 	var names []string
 	for _, k := range kinds {
@@ -79,10 +80,10 @@ func drawFaults(rng *rand.Rand) []string {
 	return names
 }
 
-// between draws from a range, short durations as likely as long ones.
+// between draws from a range. Short durations are as likely as long ones.
 func between(rng *rand.Rand, r [2]time.Duration) time.Duration { return load.Between(rng, r[0], r[1]) }
 
-// Short is a smaller part of the same.
+// Short returns the config with a fifth of the scripts and of the span.
 func (c Config) Short() Config {
 	c.short = true
 	c.Scripts /= 5

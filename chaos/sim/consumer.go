@@ -11,10 +11,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// pulledQueue is the queue whose tasks are leased by consumers.
+// pulledQueue is the queue whose tasks consumers lease.
 const pulledQueue = "jobs"
 
-// away is how long a consumer is away after a call: mostly not at all.
+// away draws how long a consumer stays away after a call: not at all in nine cases of ten.
 func (l *driver) away(rng *rand.Rand) time.Duration {
 	if rng.IntN(10) > 0 {
 		return 0
@@ -27,7 +27,7 @@ func leaseFor(rng *rand.Rand) time.Duration {
 	return load.Between(rng, least, most)
 }
 
-// Lease asks a node once.
+// Lease makes one lease call to a random node, and records the leases in its answer. ok is false if the call failed.
 func (l *driver) Lease(ctx context.Context, rng *rand.Rand) (_ []load.Lease, ok bool) {
 	w := l.world
 	asked := w.rec.Now()
@@ -50,7 +50,7 @@ func (l *driver) Lease(ctx context.Context, rng *rand.Rand) (_ []load.Lease, ok 
 	return l.leases(asked, got.tasks), got.err == nil
 }
 
-// leases records what came.
+// leases records the tasks of one answer as arrivals, and returns them as leases.
 func (l *driver) leases(asked history.Instant, tasks []*fsmpb.Task) []load.Lease {
 	at := l.world.rec.Now()
 	all := make([]load.Lease, len(tasks))

@@ -6,28 +6,29 @@ import (
 	"time"
 )
 
-// course is what will break and when, all of it decided beforehand: the load is to be where things break.
+// course lists the faults of a run and their times. All of it is drawn before the load, so that the load can aim at
+// the faults.
 type course struct {
 	begin    time.Time
 	episodes []episode
-	moments  []time.Duration // after begin: of each strike and each mending, rising
+	moments  []time.Duration // after begin: of each strike and each mending, in rising order
 }
 
-// episode is one to three faults that overlap, all of them mended when it ends.
+// episode is one to three faults that overlap. All of them are mended when it ends.
 type episode struct {
 	at, until time.Duration // after begin
 	strikes   []strike
 }
 
-// strike is one fault.
+// strike is one fault of an episode.
 type strike struct {
 	kind  kind
-	after time.Duration // the episode's beginning
+	after time.Duration // after the episode's beginning
 	hold  time.Duration
-	seed  uint64 // of its choices
+	seed  uint64 // of the fault's own choices
 }
 
-// drawCourse makes the course of a run.
+// drawCourse draws the course of a run.
 func drawCourse(cfg Config, rng *rand.Rand) *course {
 	c := &course{}
 	var own []kind
@@ -51,7 +52,7 @@ func drawCourse(cfg Config, rng *rand.Rand) *course {
 	return c
 }
 
-// drawEpisode makes an episode that begins at 0.
+// drawEpisode draws an episode that begins at 0, from the kinds in own.
 func drawEpisode(rng *rand.Rand, p pace, own []kind) episode {
 	var e episode
 	for range 1 + max(0, rng.IntN(6)-3) {

@@ -1,49 +1,64 @@
-// Package sim plays clusters in memory through simulated hours, days and weeks: replicas of shards, each a real
-// shard.Shard on a real Raft, behind real routers, consumers and clock comparisons, in a synctest bubble where time
-// passes as soon as nobody has anything to do. What is not real is what a cluster meets:
+// Package sim plays clusters in memory through simulated hours, days and weeks. The replicas are real: each is a
+// shard.Shard on a real Raft, behind real routers, consumers and clock comparisons. A run lives in a synctest bubble,
+// where time passes as soon as every goroutine waits. The surroundings of the cluster are simulated:
 //
-//	wire   the network: cut whole or one way, slow, lossy, requests that come late or twice, processes that hang
-//	disk   logs, votes, snapshots: slow, hung, failing, and torn by the death of their process
-//	clock  set and drifting, one for each node; compared over that network by the code that does so in production
+//	wire   the network: cut whole or one way, slow, lossy; requests arrive late or twice; processes hang
+//	disk   logs, votes, snapshots: slow, hung, failing, and torn by the death of the process
+//	clock  one for each node, set and drifting; production code compares the clocks over the simulated network
 //
 // # A run
 //
-// Everything is drawn from a seed (Draw): how many nodes and shards, how slow network and disks are when they are
-// well, how soon snapshots are due and how little log stays behind them, what will break and when (course), and what
-// callers will do (the scripts and consumers of package load). The course is drawn before the load, so that the load
-// is where things break: calls and due times lie close to strikes and mendings more often than not. Faults come in
-// episodes of one to three that overlap; after each everything is mended and every shard must take a write. In the end
-// everything comes to rest.
+// Draw and the course draw everything from a seed:
 //
-// Simulated time costs what happens in it. So a run has a pace: heartbeats of a second and faults of seconds within an
-// hour; or heartbeats of minutes, faults of hours and tasks of days within weeks. Networks and disks take milliseconds
-// at any pace, so that commits race with deaths, cancels and dues alike.
+//   - the cluster: the number of nodes and shards, the log bytes that make a snapshot due, the entries kept after a
+//     snapshot;
+//   - the delays of network and disks while they are well;
+//   - the course: what breaks and when;
+//   - the load: what callers and consumers do (the scripts and consumers of package load).
+//
+// The course is drawn before the load, so that the load meets the faults: calls and due times lie close to strikes and
+// mendings more often than not. Faults come in episodes of one to three that overlap. After each episode everything is
+// mended and every shard must take a write. At the end the run waits until every task has come to rest.
+//
+// The cost of simulated time is the events in it. So a run has one of three paces:
+//
+//	pace    heartbeat    load and faults      longest delay of a task    longest fault
+//	hour    1 s          20 to 60 minutes     3 minutes                  45 seconds
+//	day     15 s         10 to 36 hours       6 hours                    15 minutes
+//	weeks   4 minutes    1 to 3 weeks         4 days                     8 hours
+//
+// Networks and disks take milliseconds at any pace, so that commits race with deaths, cancels and due times alike.
 //
 // # Judgement
 //
-// Calls and arrivals are recorded as in a siege of real processes, and judged by the same checks (chaos/check), with
-// the limits of the pace. Beside them stands what only the inside can see: no attempt begins whose grant the machine
-// has not applied, nor before its time by the clock of its node; any two replicas that have applied as many commands
-// have the same state, in whatever life; what lies on a disk, applied anew from its newest snapshot on, comes to the
-// state of its replica; no process ends but because of its disk; no key is taken for another call's.
+// A run records calls and arrivals as a siege of real processes does. The same checks (chaos/check) judge the record,
+// with the limits of the pace. The simulation also checks promises that only the inside shows:
+//
+//   - An attempt begins only after the local state machine has applied its grant.
+//   - An attempt begins only when its task is due, by the clock of its node or by true time.
+//   - Any two replicas of a shard that have applied the same number of commands have the same state, across restarts
+//     too.
+//   - The newest snapshot on a disk and the log after it lead to the state of the replica on that disk.
+//   - A process ends itself only because of its disk, or during an episode and the recovery after it.
+//   - No call is refused because its key belongs to another call.
 //
 // # What it leaves to others
 //
-// Gossip, membership, the control group (queues' policies are sent to nodes by hand here), HTTP, TLS, webhooks' own
-// code, files and fsync: the siege plays those. So does a true pause: here a node can be kept from sending, receiving,
-// writing and delivering (Host.Freeze), but its timers go on, and so it never wakes in the belief that no time has
-// passed. What is said to a frozen node waits for it, as in a socket, and is there when it wakes.
+// The siege plays gossip, membership, the control group, HTTP, TLS, the webhook code, files and fsync. The simulation
+// itself hands queue policies to the nodes. A true pause is left to the siege too: Host.Freeze keeps a node from
+// sending, receiving, writing and delivering, but the node's timers go on. So a frozen node never wakes in the belief
+// that no time has passed. Messages to a frozen node wait for it, as in a socket, and are there when it wakes.
 //
-// # Again
+// # Playing a seed again
 //
-// The same seed draws the same cluster, course and load. How goroutines interleave, Raft's election timeouts, backoffs
-// and the order of simultaneous timers are the runtime's choice, and differ from run to run, also on one thread. So a
-// seed that fails is played again, a few times if need be: what a whole fault brings about usually comes again, a race
-// of microseconds may not.
+// The same seed draws the same cluster, course and load. The runtime decides how goroutines interleave, Raft's
+// election timeouts, backoffs and the order of simultaneous timers. These differ from run to run, also on one thread.
+// So play a seed that failed again, a few times if need be: the effect of a whole fault usually comes again, a race of
+// microseconds may not.
 //
 //	go test ./chaos/sim                                           a few short runs
-//	BELFRY_SIM=long BELFRY_SIM_FOR=10m go test ./chaos/sim -v     one whole run after the other, from BELFRY_SIM_SEED on
-//	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one, with what its nodes logged
+//	BELFRY_SIM=long BELFRY_SIM_FOR=5m go test ./chaos/sim -v      whole runs for 5 minutes, from BELFRY_SIM_SEED on
+//	BELFRY_SIM_SEED=7 BELFRY_SIM_TRACE=log go test ./chaos/sim    one run, with the log of its nodes in a file
 //
-// Four of the seeded mistakes (tag chaos, fsm/flaw) are caught within the runs that TestFlawsAreCaught states.
+// The runs that TestFlawsAreCaught states catch four of the seeded mistakes (tag chaos, fsm/flaw).
 package sim

@@ -11,7 +11,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 )
 
-// kind is a kind of fault. strike breaks something at once and says what and how to mend it; nothing it does waits.
+// kind is a kind of fault. strike breaks something without waiting, and returns a description of the fault and the
+// function that mends it.
 type kind struct {
 	name   string
 	strike func(c *conductor, rng *rand.Rand, hold time.Duration) (f history.Fault, mend func())
@@ -42,7 +43,7 @@ var kinds = []kind{
 	{"queue paused", (*conductor).pause},
 }
 
-// about is a fault that struck these nodes.
+// about returns a fault that strikes the given nodes, with the shards that they lead now.
 func (c *conductor) about(detail string, nodes ...*Node) history.Fault {
 	f := history.Fault{Detail: detail, Shards: c.world.ledBy(nodes...)}
 	for _, n := range nodes {
@@ -53,7 +54,7 @@ func (c *conductor) about(detail string, nodes ...*Node) history.Fault {
 
 func (c *conductor) any(rng *rand.Rand) *Node { return c.world.nodes[rng.IntN(len(c.world.nodes))] }
 
-// aLeader is the node that leads some shard; any, if nobody leads it.
+// aLeader returns the leader of a random shard, or a random node if that shard has no leader.
 func (c *conductor) aLeader(rng *rand.Rand) *Node {
 	if n := c.world.leader(1 + rng.Uint32N(uint32(c.world.cfg.Shards))); n != nil {
 		return n
@@ -61,7 +62,7 @@ func (c *conductor) aLeader(rng *rand.Rand) *Node {
 	return c.any(rng)
 }
 
-// some are one node, some or all.
+// some returns a random, non-empty set of nodes.
 func (c *conductor) some(rng *rand.Rand) []*Node {
 	nodes := slices.Clone(c.world.nodes)
 	rng.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
@@ -92,7 +93,7 @@ func (c *conductor) crash(nodes ...*Node) (history.Fault, func()) {
 	}
 }
 
-// beside does something that takes time while a fault lasts. Mending waits for its end.
+// beside runs do in the background for as long as a fault lasts, hold at most. mend ends do and waits for its return.
 func (c *conductor) beside(hold time.Duration, do func(ctx context.Context)) (mend func()) {
 	ctx, cancel := context.WithTimeout(c.world.ctx, hold)
 	done := make(chan struct{})
@@ -106,7 +107,7 @@ func (c *conductor) beside(hold time.Duration, do func(ctx context.Context)) (me
 	}
 }
 
-// crashLoop starts a node again and again, each time for a moment.
+// crashLoop crashes a node and starts it again several times. Each process runs for a short while only.
 func (c *conductor) crashLoop(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 	n, times := c.any(rng), 2+rng.IntN(5)
 	f := c.about(fmt.Sprintf("%d times", times), n)
@@ -130,14 +131,14 @@ func (c *conductor) restart(rng *rand.Rand, hold time.Duration) (history.Fault, 
 	})
 }
 
-// move gives leaderships to others, as an operator would, a few times.
+// move transfers leaderships to random nodes a few times, as an operator would.
 func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 	return c.about("", c.world.nodes...), c.beside(hold, func(ctx context.Context) {
 		for range 1 + rng.IntN(4) {
 			from, to := c.aLeader(rng), c.any(rng)
 			if p := from.running(); p != nil {
 				for _, r := range p.all() {
-					_ = r.shard.Transfer(ctx, to.name) // what fails changes nothing
+					_ = r.shard.Transfer(ctx, to.name) // a transfer that fails changes nothing
 				}
 			}
 			if !wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/4) {

@@ -22,10 +22,11 @@ func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, fu
 	return f, func() { n.clock.set(0, 0) }
 }
 
-// driftsBy is how far clocks drift at most before they are set right: what is borne without a change of leader.
+// driftsBy is the largest drift of a clock from true time before the clocks are set right. Clocks that differ by so
+// little need no change of leader.
 const driftsBy = 100 * time.Millisecond
 
-// drift has clocks run apart slowly, as they do without a time daemon.
+// drift lets the clocks run apart slowly, as they do without a time daemon.
 func (c *conductor) drift(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 	f := c.about("", c.world.nodes...)
 	f.Skew = driftsBy

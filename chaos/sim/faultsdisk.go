@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 )
 
-// disks has nodes' disks changed.
+// disks puts all disks of the given nodes into a trouble. Mending gives them the calm trouble of the config.
 func (c *conductor) disks(detail string, t disk.Trouble, nodes ...*Node) (history.Fault, func()) {
 	f := c.about(detail, nodes...)
 	set := func(t disk.Trouble) {

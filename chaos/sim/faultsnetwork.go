@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/wire"
 )
 
-// network has ways changed, until the last such fault is mended.
+// network changes ways of the network. Ways turn calm again only when the last network fault under way is mended.
 func (c *conductor) network(detail string, change func(set func(from, to *Node, q wire.Quality)), nodes ...*Node) (
 	history.Fault, func()) {
 	f := c.about(detail, nodes...)
@@ -61,7 +61,7 @@ func names(nodes []*Node) []string {
 	return all
 }
 
-// oneWay has a node hear nothing, or not be heard.
+// oneWay cuts all ways to a node, or all ways from it.
 func (c *conductor) oneWay(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
 	n, in := c.aLeader(rng), rng.IntN(2) == 0
 	if rng.IntN(2) == 0 {
@@ -78,7 +78,7 @@ func (c *conductor) oneWay(rng *rand.Rand, _ time.Duration) (history.Fault, func
 	}, c.world.nodes...)
 }
 
-// bridge cuts two nodes apart that others see both.
+// bridge cuts two nodes apart. The other nodes still reach both.
 func (c *conductor) bridge(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
 	a, b := c.any(rng), c.any(rng)
 	return c.network(a.name+"-"+b.name, func(set func(from, to *Node, q wire.Quality)) {
@@ -103,7 +103,7 @@ func (c *conductor) slowNetwork(rng *rand.Rand, _ time.Duration) (history.Fault,
 	return c.everyWay(rng, fmt.Sprintf("%v and up to %v", q.Delay, q.Jitter), q)
 }
 
-// everyWay changes all ways, or about half of them.
+// everyWay gives the quality q to all ways, or to about half of them.
 func (c *conductor) everyWay(rng *rand.Rand, detail string, q wire.Quality) (history.Fault, func()) {
 	all := rng.IntN(2) == 0
 	return c.network(detail, func(set func(from, to *Node, q wire.Quality)) {

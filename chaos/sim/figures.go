@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Figures are what a run did.
+// Figures count the events of one run, or of several.
 type Figures struct {
 	Simulated time.Duration
 	Calls     int
 	Arrivals  int
 	Faults    int
 	Terms     int
-	Crashes   int    // of processes
-	Torn      uint64 // writes that a crash cut
-	Snapshots uint64 // written,
-	Installed uint64 // and those of them that came from a leader
-	Compared  uint64 // states of replicas with others after as many commands
-	Lost      uint64 // messages
-	Late      uint64 // messages that came after their sender had given up, or twice
+	Crashes   int    // deaths of processes, orderly ends included
+	Torn      uint64 // writes that a crash cut short
+	Snapshots uint64 // begun, both local ones and those received
+	Installed uint64 // installed by a follower and confirmed to its leader
+	Compared  uint64 // comparisons with another replica's state after as many commands
+	Lost      uint64 // lost messages
+	Late      uint64 // messages drawn to arrive after their sender gave up, or twice
 }
 
-// Add adds another run's.
+// Add adds the figures of another run.
 func (f *Figures) Add(o Figures) {
 	f.Simulated += o.Simulated
 	f.Calls += o.Calls

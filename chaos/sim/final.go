@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// level tells whether all replicas of a shard have applied the same.
+// level reports whether every replica of a shard runs and has applied the log exactly up to the index applied.
 func (w *World) level(s *clusterpb.Shard, applied uint64) bool {
 	for _, n := range w.nodes {
 		if n.disks[s.Id] == nil {
@@ -35,7 +35,8 @@ func (w *World) level(s *clusterpb.Shard, applied uint64) bool {
 
 const readers = 16
 
-// readAll is the last thing of a run: every id is read once for certain, and some of them from every replica.
+// readAll ends a run: it reads every id once through a leader, and every fourth id from every replica as well. It also
+// records how far the replicas are.
 func (l *driver) readAll() {
 	w := l.world
 	l.recordReplicas()
@@ -71,7 +72,7 @@ func (l *driver) readReplicas(id string) {
 	}
 }
 
-// recordReplicas notes how far each replica is.
+// recordReplicas records the applied index and the state's hash of each running replica.
 func (l *driver) recordReplicas() {
 	for _, n := range l.world.nodes {
 		p := n.running()
@@ -87,8 +88,8 @@ func (l *driver) recordReplicas() {
 	}
 }
 
-// replay has what lies on each disk applied anew, from the newest snapshot on: it must come to the state that the
-// replica has.
+// replay rebuilds the state of each replica from its disk: the newest snapshot and the log after it. The result must
+// equal the replica's state.
 func (w *World) replay() {
 	for _, n := range w.nodes {
 		p := n.running()

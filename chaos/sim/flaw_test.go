@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/flaw"
 )
 
-// caught says within how many runs, from seed 0 on, each flaw that is found here must turn a run red. The others are left
-// to the sieges.
+// caught maps each flaw that the simulation finds to a number of runs, from seed 0 on. At least one of these runs must
+// fail. The sieges find the other flaws.
 var caught = map[flaw.Flaw]uint64{
 	flaw.ForgottenCancel: 2,
 	flaw.DroppedSettle:   2,
@@ -22,7 +22,7 @@ var caught = map[flaw.Flaw]uint64{
 
 const flawVariable = "BELFRY_FLAW"
 
-// TestFlawsAreCaught runs this test again in processes that have a flaw: runs that hold without one must not hold.
+// TestFlawsAreCaught starts TestFlawed in processes that have a flaw each.
 func TestFlawsAreCaught(t *testing.T) {
 	if os.Getenv(flawVariable) != "" {
 		t.Skip("this process has a flaw itself")
@@ -45,7 +45,7 @@ func TestFlawsAreCaught(t *testing.T) {
 	}
 }
 
-// TestFlawed fails if the flaw that this process has is not caught.
+// TestFlawed fails if no run catches the flaw of this process.
 func TestFlawed(t *testing.T) {
 	f := flaw.Flaw(os.Getenv(flawVariable))
 	if !f.On() {
@@ -60,7 +60,7 @@ func TestFlawed(t *testing.T) {
 	t.Errorf("%s: %d runs hold", f, caught[f])
 }
 
-// breaches names what does not hold.
+// breaches returns the first problem and the promises that do not hold.
 func (r *Result) breaches() []string {
 	var all []string
 	if len(r.Problems) > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// driver makes the calls of a load against simulated nodes, and says what the load asks for and when.
+// driver makes the calls of a load against simulated nodes, and draws the delays and start times of the load.
 type driver struct {
 	world  *World
 	course *course
@@ -23,8 +23,8 @@ type driver struct {
 	probes map[uint32]string
 
 	mu  sync.Mutex
-	ids []string // that were called
-	is  map[string]bool
+	ids []string        // ids of all calls so far, in order of the first call
+	is  map[string]bool // the same ids
 }
 
 func newLoad(w *World, c *course) *driver {
@@ -43,7 +43,7 @@ func newLoad(w *World, c *course) *driver {
 	return l
 }
 
-// run plays all scripts, each from its own moment on, and returns when they are over.
+// run plays all scripts, each from its own moment on, and returns when all are over.
 func (l *driver) run() {
 	var wg sync.WaitGroup
 	for i := range l.world.cfg.Scripts {
@@ -58,7 +58,8 @@ func (l *driver) run() {
 	wg.Wait()
 }
 
-// moment is when a script begins: anywhere, or, more often than not, close to when something breaks or is mended.
+// moment draws when a script begins, as a time after the beginning of the load. Three scripts in five begin close to a
+// strike or a mending, the others anywhere in the span.
 func (l *driver) moment(rng *rand.Rand) time.Duration {
 	span := l.world.cfg.Span
 	if m := l.course.moments; len(m) > 0 && rng.IntN(5) < 3 {
@@ -67,7 +68,7 @@ func (l *driver) moment(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(span)))
 }
 
-// offset is a little before or some time after, on any scale.
+// offset draws a duration from a quarter of a random scale before to three quarters after.
 func (l *driver) offset(rng *rand.Rand) time.Duration {
 	scales := []time.Duration{
 		10 * time.Millisecond, 100 * time.Millisecond, time.Second, 5 * time.Second,
@@ -77,7 +78,8 @@ func (l *driver) offset(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(scale))) - scale/4
 }
 
-// after is how long until a new task is to be due: soon, about when something breaks, or any time.
+// after draws how long from now a new task is due: already due, soon, close to a strike or mending, or at any time up
+// to the longest delay.
 func (l *driver) after(rng *rand.Rand) time.Duration {
 	switch n := rng.IntN(20); {
 	case n == 0:
@@ -92,7 +94,8 @@ func (l *driver) after(rng *rand.Rand) time.Duration {
 	return load.Between(rng, time.Millisecond, l.world.cfg.pace.maxDelay)
 }
 
-// nextMoment is how long until one of the next few moments at which something breaks or is mended, about.
+// nextMoment draws the time until about one of the next four strikes and mendings. It returns false if that lies in
+// the past or beyond the longest delay of a task.
 func (l *driver) nextMoment(rng *rand.Rand) (time.Duration, bool) {
 	now := time.Since(l.course.begin)
 	i, _ := slices.BinarySearchFunc(l.course.moments, now, cmp.Compare[time.Duration])
@@ -104,7 +107,7 @@ func (l *driver) nextMoment(rng *rand.Rand) (time.Duration, bool) {
 	return after, after > 0 && after <= l.world.cfg.pace.maxDelay
 }
 
-// called remembers an id.
+// called remembers an id for the final reads.
 func (l *driver) called(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +117,7 @@ func (l *driver) called(id string) {
 	}
 }
 
-// Try tries an operation once, through a node that it draws.
+// Try tries an operation once, through a random node. A stale read goes to the node's own replica.
 func (l *driver) Try(ctx context.Context, rng *rand.Rand, op load.Operation) (history.Outcome, history.Answer) {
 	switch n := l.anyNode(rng); op.What.Kind {
 	case history.Get:
@@ -126,7 +129,7 @@ func (l *driver) Try(ctx context.Context, rng *rand.Rand, op load.Operation) (hi
 	}
 }
 
-// Batch tries operations in one call.
+// Batch tries operations in one call to a random node.
 func (l *driver) Batch(ctx context.Context, rng *rand.Rand, ops []load.Operation) []history.Ending {
 	return l.callAll(ctx, l.anyNode(rng), l.patience(rng), ops, true)
 }
@@ -137,7 +140,7 @@ func (l *driver) call(ctx context.Context, n *Node, patience time.Duration, op l
 	return e.Outcome, e.Answer
 }
 
-// callAll tries operations in one call, and records the answers.
+// callAll tries operations in one call to the node n and records each answer. The caller waits for patience at most.
 func (l *driver) callAll(ctx context.Context, n *Node, patience time.Duration, ops []load.Operation, batch bool) (
 	endings []history.Ending) {
 	w := l.world
@@ -163,7 +166,8 @@ func (l *driver) callAll(ctx context.Context, n *Node, patience time.Duration, o
 	return endings
 }
 
-// ask has a node do something for a caller outside, who waits for so long; the node itself for no longer than limit.
+// ask runs do on a node on behalf of a caller outside the cluster. The caller waits for patience at most, and the node
+// works on the call for limit at most. failed makes the result of a call without an answer.
 func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do func(context.Context, *process) T,
 	failed func(error) T) T {
 	p := n.running()
@@ -196,7 +200,8 @@ func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do 
 
 func (l *driver) anyNode(rng *rand.Rand) *Node { return l.world.nodes[rng.IntN(len(l.world.nodes))] }
 
-// patience is mostly longer than a node's own, and sometimes so short that the answer is missed while the call happens.
+// patience draws how long a caller waits: mostly a second longer than a node works on a call. In one case of 15 the
+// wait is so short that the caller misses the answer of a call that happens.
 func (l *driver) patience(rng *rand.Rand) time.Duration {
 	if rng.IntN(15) == 0 {
 		return time.Millisecond + time.Duration(rng.Int64N(int64(15*time.Millisecond)))
@@ -204,7 +209,7 @@ func (l *driver) patience(rng *rand.Rand) time.Duration {
 	return l.world.cfg.pace.callTimeout() + time.Second
 }
 
-// get reads a task through a node.
+// get reads a task through a node's router, linearizably.
 func (l *driver) get(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
 	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
 		return p.router.Get(ctx, "", what.ID, false)
@@ -218,7 +223,7 @@ func (l *driver) getStale(ctx context.Context, n *Node, what history.Call) (hist
 	})
 }
 
-// finally makes a read one of the last of a run.
+// finally marks a read as one of the last of a run.
 func finally(op load.Operation) history.Call {
 	op.What.Final = true
 	return op.What
@@ -250,7 +255,7 @@ func (l *driver) read(ctx context.Context, n *Node, what history.Call,
 	return outcome, answer
 }
 
-// shardOf is where an id lives.
+// shardOf returns the shard that holds an id.
 func (w *World) shardOf(id string) uint32 {
 	slot := task.Slot("", id)
 	for _, r := range w.state.Slots {

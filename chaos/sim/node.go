@@ -20,7 +20,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// Node is a place where one process after the other runs. Clock and disks are the node's.
+// Node is a machine on which one process runs after the other. Its clock and disks outlive the processes.
 type Node struct {
 	world *World
 	name  string
@@ -28,10 +28,10 @@ type Node struct {
 	disks map[uint32]*disk.Disk // by shard; fixed
 
 	mu      sync.Mutex
-	process *process // nil: none runs
+	process *process // the process that runs; nil: none
 }
 
-// process is one life of a node: what a process of belfry is, without HTTP, gossip, membership and the control group.
+// process is one life of a node: a belfry process without HTTP, gossip, membership and the control group.
 type process struct {
 	world     *World
 	node      *Node
@@ -41,26 +41,26 @@ type process struct {
 	consumers *consume.Consumers
 	clocks    *clocks.Clocks
 	policies  *policies
-	opened    chan struct{} // closed when start is through
+	opened    chan struct{} // closed when start has opened all replicas
 
 	mu     sync.Mutex
 	shards map[uint32]*shard.Shard
 }
 
-// replica is one shard's on a process.
+// replica is the replica of one shard in a process.
 type replica struct {
 	id    uint32
 	shard *shard.Shard
 }
 
-// running is the process that runs, nil if none does.
+// running returns the process that runs, or nil.
 func (n *Node) running() *process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.process
 }
 
-// start starts a process, if none runs.
+// start starts a process unless one runs already, and opens its replicas.
 func (n *Node) start() {
 	p := n.begin()
 	if p == nil {
@@ -76,7 +76,8 @@ func (n *Node) start() {
 	}
 }
 
-// begin makes a process, of which the replicas are not open yet. nil: one runs already.
+// begin makes a process whose replicas are not open yet. It returns nil if a process runs already or the world has
+// ended.
 func (n *Node) begin() *process {
 	w := n.world
 	n.mu.Lock()
@@ -104,7 +105,7 @@ func (n *Node) begin() *process {
 	return p
 }
 
-// open opens the replica of one shard.
+// open opens the replica of one shard. A failure is a problem unless the process has ended meanwhile.
 func (p *process) open(placed *clusterpb.Shard) {
 	w, n := p.world, p.node
 	d := n.disks[placed.Id]
@@ -142,7 +143,8 @@ func (p *process) open(placed *clusterpb.Shard) {
 	p.shards[placed.Id] = s
 }
 
-// policy is production's, but that tombstones stay for the run: it is judged by them.
+// policy returns the policy of production, except that finished tasks stay readable for the whole run: the checks need
+// their tombstones.
 func policy() shard.Policy { return shard.Policy{KeepDone: 365 * 24 * time.Hour} }
 
 func (p *process) shard(id uint32) (*shard.Shard, error) {
@@ -165,17 +167,17 @@ func (p *process) all() []replica {
 	return all
 }
 
-// fatal ends the process, as in production.
+// fatal ends the process because of err, as in production.
 func (p *process) fatal(err error) {
 	w := p.world
 	if p.host.Life().Err() != nil {
-		return // it has ended already
+		return // the process has ended already
 	}
 	w.ended(p.node, err)
 	p.node.crashOf(p)
 }
 
-// crash ends the node's process in the middle of whatever it does.
+// crash ends the node's process at once, in the middle of its work.
 func (n *Node) crash() {
 	if p := n.running(); p != nil {
 		n.crashOf(p)
@@ -213,7 +215,7 @@ func (n *Node) stop(ctx context.Context) {
 	n.crashOf(p)
 }
 
-// bury closes what a process consists of.
+// bury closes the parts of a process. The shards give up an orderly end when ctx ends.
 func (p *process) bury(ctx context.Context) {
 	<-p.opened
 	p.consumers.Close()
@@ -237,7 +239,8 @@ func (p *process) peers() []string {
 	return names
 }
 
-// alive is a hint, as gossip gives one: what runs, or has run until a moment ago.
+// alive reports whether a process runs on a node now, frozen or not. It stands for the hint that gossip gives in
+// production.
 func (p *process) alive(node string) bool {
 	for _, n := range p.world.nodes {
 		if n.name == node {
@@ -247,7 +250,8 @@ func (p *process) alive(node string) bool {
 	return false
 }
 
-// onLeader notes what a replica here sees, and tells the others when it is about this very node.
+// onLeader records the leader that a replica of this process has seen. It tells the other nodes if the leader is this
+// node.
 func (p *process) onLeader(c shard.Change) {
 	if p.host.Life().Err() != nil {
 		return
@@ -263,7 +267,7 @@ func (p *process) onLeader(c shard.Change) {
 	}
 }
 
-// tell is the gossip about leaders. What is lost is not said again.
+// tell sends a change of leader to another node, in place of gossip. A message that is lost is not sent again.
 func (p *process) tell(node string, c shard.Change) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
 	defer cancel()
@@ -272,7 +276,7 @@ func (p *process) tell(node string, c shard.Change) {
 	})
 }
 
-// keepTime gives leaderships away while this node's clock is apart from the others'.
+// keepTime transfers this node's leaderships to other nodes while its clock is apart from the others' clocks.
 func (p *process) keepTime() {
 	look := max(5*time.Second, p.world.cfg.pace.heartbeat)
 	for wire.Sleep(p.host.Life(), look) {

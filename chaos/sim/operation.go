@@ -13,11 +13,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// target is where pushed tasks go. Its lane is the queue's.
+// target is the URL of all pushed tasks. They share it, so a task's lane depends on its queue alone.
 const target = "http://receiver.test/hook"
 
-// command returns the command that a node proposes for an operation. The node that receives it fills in the instants
-// that count from then.
+// command returns the command that a node proposes for an operation. The node that receives the call fills in the
+// instants that count from its receipt.
 func (l *driver) command(op load.Operation) *fsmpb.Command {
 	cmd := &fsmpb.Command{
 		Id: op.What.ID, Answer: fsmpb.Answer_ANSWER_FULL,
@@ -43,7 +43,7 @@ func (l *driver) command(op load.Operation) *fsmpb.Command {
 		}
 		cmd.Op = &fsmpb.Command_Patch{Patch: patch}
 	default:
-		cmd.Key = nil // a settle is known by its fence
+		cmd.Key = nil // the fence identifies a settle
 		settle(cmd, op)
 	}
 	return cmd
@@ -59,7 +59,7 @@ func condition(t *load.Task) *fsmpb.Condition {
 	return nil
 }
 
-// plan is the schedule of an operation's task.
+// plan returns the schedule of an operation's task.
 func (l *driver) plan(op load.Operation) *fsmpb.Schedule {
 	s := &fsmpb.Schedule{Spec: l.spec(op)}
 	if op.Task.FireAt.IsZero() {
@@ -83,7 +83,7 @@ func (l *driver) spec(op load.Operation) *fsmpb.Spec {
 	return s
 }
 
-// settle makes cmd the settle of a lease.
+// settle makes cmd the settle of op's lease.
 func settle(cmd *fsmpb.Command, op load.Operation) {
 	if op.What.Kind == history.Extend {
 		cmd.Op = &fsmpb.Command_Extend{Extend: &fsmpb.Extend{
@@ -108,12 +108,12 @@ var verdicts = map[history.Kind]fsmpb.Verdict{
 	history.Release: fsmpb.Verdict_VERDICT_RELEASED,
 }
 
-// ceilMs rounds as the service does.
+// ceilMs returns the Unix milliseconds of t, rounded up as the service does.
 func ceilMs(t time.Time) int64 { return load.Ceil(t).UnixMilli() }
 
 func instant(ms int64) history.Instant { return history.At(time.UnixMilli(ms)) }
 
-// Statuses as HTTP would have them.
+// The HTTP statuses that stand for the answers of a node in the record.
 const (
 	statusOK           = 200
 	statusCreated      = 201
@@ -133,7 +133,7 @@ var statuses = map[fsmpb.Code]int{
 	fsmpb.Code_CODE_STALE: statusConflict, fsmpb.Code_CODE_REPLACED: statusOK,
 }
 
-// told is what a reply says.
+// told converts a reply to the outcome and the answer that the record keeps.
 func told(reply task.Reply) (history.Outcome, history.Answer) {
 	if reply.Err != nil {
 		return toldError(reply.Err)
@@ -165,7 +165,7 @@ func toldError(err error) (history.Outcome, history.Answer) {
 	return history.Unknown, history.Answer{Error: err.Error()}
 }
 
-// shown is a task as an answer shows it.
+// shown converts a task to the answer that the record keeps. A nil task becomes an empty answer.
 func shown(t *fsmpb.Task) history.Answer {
 	if t == nil {
 		return history.Answer{}

@@ -7,16 +7,16 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// pace is how fast a cluster lives. Simulated time costs what happens in it, and in an idle cluster that is heartbeats:
-// so a cluster that is to live for weeks has slow ones, and faults and tasks that last accordingly. What takes
-// milliseconds in one takes milliseconds in all: networks, disks, and with them commits.
+// pace sets the time scale of a cluster. The cost of simulated time is the events in it, and in an idle cluster these
+// are heartbeats. So a cluster that lives for weeks has slow heartbeats, and faults and tasks that last accordingly.
+// Networks, disks and commits take milliseconds at every pace.
 type pace struct {
 	name      string
 	heartbeat time.Duration
-	span      [2]time.Duration // of load and faults, at least and at most
-	hold      [2]time.Duration // of a fault
-	calm      [2]time.Duration // between two episodes of faults
-	maxDelay  time.Duration    // of a task
+	span      [2]time.Duration // least and most duration of load and faults
+	hold      [2]time.Duration // least and most duration of a fault
+	calm      [2]time.Duration // least and most time between two episodes
+	maxDelay  time.Duration    // longest delay of a task
 }
 
 var paces = []pace{
@@ -37,17 +37,18 @@ var paces = []pace{
 func span(least, most time.Duration) [2]time.Duration { return [2]time.Duration{least, most} }
 
 const (
-	// settling is how long a verdict may wait for its entry: a slow disk's writes take up to diskPatience, and several
-	// wait for each other.
+	// settling is the longest time from a verdict to the commit of its entry. A write of a slow disk takes up to
+	// diskPatience, and several writes wait for each other.
 	settling     = 30 * time.Second
 	diskPatience = 10 * time.Second
-	// elections is how many heartbeats' time it may take until a leader is elected and answers.
+	// elections is the longest time until a shard has elected a leader that answers, in heartbeats.
 	elections = 15
-	// stuckAfter is how many heartbeats' time a leader may try to commit something. Raft tries again once in one or two.
+	// stuckAfter is how long a leader may try to commit an entry, in heartbeats. Raft tries again every one or two
+	// heartbeats.
 	stuckAfter = 40
 )
 
-// timing is production's with another heartbeat.
+// timing returns the timing of production (shard.LAN), stretched to the heartbeat of the pace.
 func (p pace) timing() shard.Timing {
 	t := shard.LAN()
 	h := p.heartbeat
@@ -59,7 +60,7 @@ func (p pace) timing() shard.Timing {
 	return t
 }
 
-// recovery is how long it takes at most until everything works again.
+// recovery returns the longest time from the mending of faults until everything works again.
 func (p pace) recovery() time.Duration { return elections*p.heartbeat + settling }
 
 func (p pace) limits() check.Limits {
@@ -69,11 +70,11 @@ func (p pace) limits() check.Limits {
 	}
 }
 
-// rpcTimeout is how long Raft waits for an answer.
+// rpcTimeout returns how long Raft waits for an answer.
 func (p pace) rpcTimeout() time.Duration { return min(p.heartbeat, 5*time.Second) }
 
-// callTimeout is how long a node tries to carry out a call.
+// callTimeout returns how long a node tries to carry out a call.
 func (p pace) callTimeout() time.Duration { return max(2*time.Second, p.heartbeat/2) }
 
-// retryFor is how long a caller repeats a call.
+// retryFor returns how long a caller repeats a call.
 func (p pace) retryFor() time.Duration { return 2 * p.recovery() }

@@ -13,19 +13,19 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Result is what came of a run.
+// Result is the outcome of a run.
 type Result struct {
 	Config  Config
 	Verdict *verdict.Verdict
-	// Problems is what was wrong as seen from inside.
+	// Problems are broken promises that only the inside shows, each with the second of the run.
 	Problems []string
 	Figures  Figures
 }
 
-// OK tells whether everything held.
+// OK reports whether every promise held.
 func (r *Result) OK() bool { return len(r.Problems) == 0 && r.Verdict.OK() }
 
-// String is the report.
+// String returns the report of the run: its config, at most 20 problems and the verdict.
 func (r *Result) String() string {
 	var b strings.Builder
 	fmt.Fprintln(&b, r.Config)
@@ -40,7 +40,7 @@ func (r *Result) String() string {
 	return b.String()
 }
 
-// Play plays one run to its end. It must be called in a synctest bubble, at its beginning.
+// Play plays one run to its end. The caller must be in a synctest bubble, at its beginning.
 func Play(cfg Config) *Result {
 	w := NewWorld(cfg)
 	defer w.Close()
@@ -92,7 +92,7 @@ func (w *World) judge(h *history.History) *Result {
 	return r
 }
 
-// consumers starts them; what it returns ends them, and waits for what they have in hand.
+// consumers starts one to three consumers. end stops them and waits until they have settled their leases.
 func (l *driver) consumers() (end func()) {
 	ctx, cancel := context.WithCancel(l.world.ctx)
 	var wg sync.WaitGroup
@@ -105,7 +105,7 @@ func (l *driver) consumers() (end func()) {
 	}
 }
 
-// placeProbes makes a task in each shard that no load touches, due long after the run.
+// placeProbes schedules one task in each shard, due long after the run, which no load touches.
 func (l *driver) placeProbes() {
 	rng := l.world.rng("probes", 0)
 	for i := 0; len(l.probes) < l.world.cfg.Shards; i++ {
@@ -117,7 +117,7 @@ func (l *driver) placeProbes() {
 	}
 }
 
-// drain waits until every task has come to rest. Those that do not are left to the verdict.
+// drain waits until every task has come to rest. A task that does not come to rest in time is a problem.
 func (l *driver) drain() {
 	w := l.world
 	end := time.Now().Add(2*w.cfg.pace.maxDelay + 4*time.Hour)
@@ -130,7 +130,8 @@ func (l *driver) drain() {
 	w.problem("tasks have not come to rest")
 }
 
-// atRest tells whether every leader holds nothing that is unfinished, save its probe, and all replicas are as far.
+// atRest reports whether every shard has a leader with no unfinished task except the probe, and all replicas have
+// applied as much as the leader.
 func (l *driver) atRest() bool {
 	for _, s := range l.world.state.Shards {
 		n := l.world.leader(s.Id)

@@ -10,15 +10,15 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// decided is the queues' policies as the cluster has decided them. The control group, which does that in production, is
-// not simulated: what it would send reaches each node after a while.
+// decided holds the queue policies that the cluster has decided. The control group decides them in production and is
+// not simulated. Each node hears of a decision newsTakes later.
 type decided struct {
 	mu      sync.Mutex
-	queues  []*fsmpb.QueuePolicy // sorted; never changed in place
+	queues  []*fsmpb.QueuePolicy // sorted by queue; never changed in place
 	version uint64
 }
 
-// set decides a queue's policy.
+// set decides the policy of one queue.
 func (d *decided) set(p *fsmpb.QueuePolicy) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -35,7 +35,7 @@ func (d *decided) get() ([]*fsmpb.QueuePolicy, uint64) {
 	return d.queues, d.version
 }
 
-// policies is what one process knows of them. It is a shard.Policies.
+// policies are the queue policies that one process knows. It is a shard.Policies.
 type policies struct {
 	mu      sync.Mutex
 	policed shard.Policed
@@ -44,7 +44,7 @@ type policies struct {
 
 func newPolicies() *policies { return &policies{changed: make(chan struct{})} }
 
-// hear takes what has been decided, unless something newer is known.
+// hear takes the given policies, unless the process knows the same version or a newer one.
 func (p *policies) hear(queues []*fsmpb.QueuePolicy, version uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +56,7 @@ func (p *policies) hear(queues []*fsmpb.QueuePolicy, version uint64) {
 	p.changed = make(chan struct{})
 }
 
-// Policy looks one up.
+// Policy returns the policy of a queue, or nil.
 func (p *policies) Policy(_, queue string) *fsmpb.QueuePolicy {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,17 +68,17 @@ func (p *policies) Policy(_, queue string) *fsmpb.QueuePolicy {
 	return nil
 }
 
-// Watch returns all.
+// Watch returns all known policies, and a channel that is closed when they change.
 func (p *policies) Watch() (shard.Policed, <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.policed, p.changed
 }
 
-// newsTakes is how long what has been decided is on its way to a node.
+// newsTakes is how long a decision takes to reach a node.
 const newsTakes = 50 * time.Millisecond
 
-// setPolicy decides, and tells every node that runs.
+// setPolicy decides a policy and sends it to every node that runs.
 func (w *World) setPolicy(p *fsmpb.QueuePolicy) {
 	w.decided.set(p)
 	for _, n := range w.nodes {

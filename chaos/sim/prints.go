@@ -7,12 +7,12 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// prints are fingerprints of replicas' states. Whatever replica, in whatever life, has applied so many commands of a
-// shard, has the state that every other one had after as many.
+// prints are fingerprints of the replicas' states. All replicas of a shard that have applied the same number of
+// commands must have the same state, across restarts too.
 type prints struct {
 	mu   sync.Mutex
 	seen map[printKey]stateHash
-	held uint64 // compared with one that was known
+	held uint64 // fingerprints that equalled a known one
 }
 
 type printKey struct {
@@ -27,7 +27,8 @@ type stateHash struct {
 
 func newPrints() *prints { return &prints{seen: map[printKey]stateHash{}} }
 
-// note compares what a replica says of itself with what others said.
+// note compares the fingerprint of a replica with a known one after as many commands, or remembers it if there is
+// none. An error says that the two differ.
 func (f *prints) note(node string, id uint32, commands, sum uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -45,7 +46,7 @@ func (f *prints) note(node string, id uint32, commands, sum uint64) error {
 	return nil
 }
 
-// compare takes the fingerprints of every replica that runs.
+// compare notes the fingerprints of every running replica.
 func (w *World) compare() {
 	for _, n := range w.nodes {
 		p := n.running()

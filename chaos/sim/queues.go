@@ -2,10 +2,10 @@ package sim
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// The queues whose tasks name no target themselves.
+// pushedQueues are the queues whose policies name a target. Their tasks name none.
 var pushedQueues = []string{"hooks", "narrow", "rated", "batched"}
 
-// basePolicies are the queues' policies when nothing is broken; new ones at each call.
+// basePolicies returns new copies of the queue policies of an undisturbed cluster.
 func basePolicies() []*fsmpb.QueuePolicy {
 	pushed := func(p *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
 		p.Target = &fsmpb.Target{Url: target, TimeoutMs: 5000}

@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// receive carries out a call as the HTTP API has it done: what counts from its receipt counts by the time that this
-// node goes by, which is not always the truth, and is refused while the node does not know the time.
+// receive carries out a call as the HTTP API does. Delays count from the receipt, by the node's estimate of the time,
+// which can be wrong. An operation with a delay is refused while the node is not sure of the time.
 func (p *process) receive(ctx context.Context, ops []*fsmpb.Command) []task.Reply {
 	now, sure := p.clocks.Now()
 	replies := make([]task.Reply, len(ops))
@@ -30,7 +30,7 @@ func (p *process) receive(ctx context.Context, ops []*fsmpb.Command) []task.Repl
 	return replies
 }
 
-// counts tells whether the operation asks for something that counts from its receipt.
+// counts reports whether the operation has a time that counts from its receipt.
 func counts(cmd *fsmpb.Command) bool {
 	switch op := cmd.Op.(type) {
 	case *fsmpb.Command_Schedule:
@@ -41,7 +41,8 @@ func counts(cmd *fsmpb.Command) bool {
 	return false
 }
 
-// received is the operation's command as it is when a try of it is received. A repeat counts from when it comes.
+// received returns a copy of the command with the instants that count from the receipt at the given time. A repeat
+// counts from its own receipt.
 func received(cmd *fsmpb.Command, at time.Time) *fsmpb.Command {
 	cmd = proto.CloneOf(cmd)
 	switch op := cmd.Op.(type) {
@@ -65,5 +66,5 @@ func stamp(s *fsmpb.Schedule, at time.Time) {
 	}
 }
 
-// after is an instant so many milliseconds later, rounded as the service does.
+// after returns the instant ms milliseconds after at, in Unix milliseconds and rounded up as the service does.
 func after(at time.Time, ms int64) int64 { return ceilMs(at.Add(time.Duration(ms) * time.Millisecond)) }

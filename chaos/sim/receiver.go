@@ -12,27 +12,28 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// receiver stands for all receivers.
+// receiver stands for all receivers of webhooks.
 type receiver struct {
 	world *World
 
 	mu   sync.Mutex
 	rng  *rand.Rand
-	down bool    // it refuses connections
+	down bool    // refuses connections
 	deaf float64 // share of its answers that are lost
 	slow time.Duration
 }
 
 func newReceiver(w *World) *receiver { return &receiver{world: w, rng: w.rng("receiver", 0)} }
 
-// be changes how it behaves.
+// be changes how the receiver behaves. deaf is the share of lost answers, slow the least time until an answer.
 func (r *receiver) be(down bool, deaf float64, slow time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down, r.deaf, r.slow = down, deaf, slow
 }
 
-// moods draws what becomes of one attempt.
+// moods draws how the receiver treats one attempt: whether it refuses the connection, whether its answer is lost, how
+// slow it is, and how long the ways there and back take.
 func (r *receiver) moods() (down, deaf bool, slow, there, back time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,10 +41,11 @@ func (r *receiver) moods() (down, deaf bool, slow, there, back time.Duration) {
 	return r.down, r.deaf > 0 && r.rng.Float64() < r.deaf, r.slow, trip(), trip()
 }
 
-// deliverer takes a process's attempts to the receiver.
+// deliverer carries the attempts of a process to the receiver.
 type deliverer struct{ p *process }
 
-// Deliver makes one attempt. What has left the process arrives, whatever becomes of the process meanwhile.
+// Deliver makes one attempt. A freeze of the process does not hold back an attempt on its way to the receiver. An
+// attempt whose ctx ends on that way does not arrive; the death of the process ends ctx.
 func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	if !d.p.host.Gate() {
 		<-ctx.Done()
@@ -102,7 +104,7 @@ func outcomeOf(status int) task.Outcome {
 	return task.Outcome{Error: "500 internal server error"}
 }
 
-// DeliverBatch makes several attempts in one request: they go and come together.
+// DeliverBatch makes several attempts in one request, all at the same time.
 func (d deliverer) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	outcomes := make([]task.Outcome, len(batch))
 	var wg sync.WaitGroup
@@ -113,9 +115,9 @@ func (d deliverer) DeliverBatch(ctx context.Context, batch []task.Attempt) []tas
 	return outcomes
 }
 
-// beginsRightly looks at what nobody outside can see: that an attempt's grant has been committed, and that it is due by
-// the clock of the node that begins it. (What was due by the clock of the leader before, or by this one before it was
-// set back, may go on. It is not early then by true time.)
+// beginsRightly reports a problem if an attempt begins before its grant is committed, or before its task is due. A
+// task is due when the clock of this node or true time says so. An attempt may go on if its task was due by the clock
+// of the former leader, or by this node's clock before that was set back. It is not early by true time then.
 func (p *process) beginsRightly(a task.Attempt) {
 	p.isGranted(a)
 	due := time.UnixMilli(a.Task.FireAtMs)
@@ -125,11 +127,12 @@ func (p *process) beginsRightly(a task.Attempt) {
 	}
 }
 
-// isGranted: what a machine has applied was committed.
+// isGranted reports a problem if the local state machine has not applied the grant of an attempt. An applied entry is
+// a committed one.
 func (p *process) isGranted(a task.Attempt) {
 	s, err := p.shard(p.world.shardOf(a.Task.Id))
 	if err != nil {
-		return // it is being opened, or closed
+		return // the replica is being opened or closed
 	}
 	task, err := s.Get(p.world.ctx, "", a.Task.Id, true)
 	if err == nil && task.GetFence() < a.Task.Fence && task.GetRevision() < a.Task.Fence {

@@ -2,7 +2,7 @@ package sim
 
 import "github.com/belfryhq/belfry/chaos/load"
 
-// scripts are what an id may live through in a simulated cluster.
+// scripts are the scripts of a simulated cluster's load.
 var scripts = []load.Script{
 	{Weight: 30, Play: load.Plain},
 	{Weight: 4, Play: load.Storm},

@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// how runs are played: long or short.
+// how is the variable that chooses long or short runs.
 const how = "BELFRY_SIM"
 
-// patience is how long a run may take on a busy machine.
+// patience is how long a run may take on a busy machine, in real time.
 const patience = 5 * time.Minute
 
-// play plays one run in a bubble of its own. A bubble that comes to no end is shown with all it consists of.
+// play plays one run in a bubble of its own. A run that does not end in time panics with the stacks of all goroutines.
 func play(t *testing.T, cfg Config) *Result {
 	t.Helper()
 	watchdog := time.AfterFunc(patience, func() {
@@ -34,7 +34,8 @@ func play(t *testing.T, cfg Config) *Result {
 	return r
 }
 
-// TestSeeds plays a few short runs, or the one of BELFRY_SIM_SEED: whole, or short with BELFRY_SIM=short.
+// TestSeeds plays a few short runs. With BELFRY_SIM_SEED it plays the run of that seed: whole, or short with
+// BELFRY_SIM=short.
 func TestSeeds(t *testing.T) {
 	if seed, ok := seedAsked(t); ok {
 		cfg := Draw(seed)
@@ -53,7 +54,8 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestLong plays one seed after the other, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR.
+// TestLong plays one seed after the other, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR. As many runs as GOMAXPROCS
+// play at the same time.
 func TestLong(t *testing.T) {
 	if os.Getenv(how) != "long" {
 		t.Skip("BELFRY_SIM=long plays many seeds, from BELFRY_SIM_SEED on, for BELFRY_SIM_FOR (5m)")
@@ -87,7 +89,7 @@ func TestLong(t *testing.T) {
 	t.Log(sum.tell(time.Since(began)))
 }
 
-// sum adds the figures of runs up.
+// sum adds up the figures of runs.
 type sum struct {
 	mu     sync.Mutex
 	runs   int
@@ -137,7 +139,7 @@ func seedAsked(t *testing.T) (seed uint64, ok bool) {
 	return seed, true
 }
 
-// tracer logs to the file that BELFRY_SIM_TRACE names.
+// tracer returns a logger to the file that BELFRY_SIM_TRACE names, or nil if it names none.
 func tracer(t *testing.T) *slog.Logger {
 	path := os.Getenv("BELFRY_SIM_TRACE")
 	if path == "" {

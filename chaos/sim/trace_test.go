@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// trace writes what nodes log, each line with the second of the run.
+// trace writes the log of the nodes, each line with the second of the run.
 type trace struct {
 	w     io.Writer
 	attrs string

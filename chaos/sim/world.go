@@ -15,10 +15,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// World is a simulated cluster and what is around it. It lives in one synctest bubble.
+// World is a simulated cluster and its surroundings. It lives in one synctest bubble.
 type World struct {
 	cfg      Config
-	ctx      context.Context // of everything that is not a node's
+	ctx      context.Context // of everything that belongs to no node
 	cancel   context.CancelFunc
 	rec      *history.Recorder
 	net      *wire.Network
@@ -27,17 +27,17 @@ type World struct {
 	decided  *decided
 	receiver *receiver
 	prints   *prints
-	wg       sync.WaitGroup // what ends by itself, or with ctx
+	wg       sync.WaitGroup // goroutines that end by themselves or with ctx
 
 	mu       sync.Mutex
 	problems []string
-	terms    map[uint32]uint64 // by shard: the newest that was seen
+	terms    map[uint32]uint64 // newest term seen, by shard
 	broken   bool              // an episode is under way
-	healed   time.Time         // when the last one was over
+	healed   time.Time         // when the last episode was over
 	figures  Figures
 }
 
-// NewWorld makes a cluster, of which nothing runs yet.
+// NewWorld makes a cluster. No process runs yet.
 func NewWorld(cfg Config) *World {
 	w := &World{
 		cfg: cfg, rec: history.NewRecorder(nil), net: wire.New(cfg.Seed, cfg.net), decided: &decided{},
@@ -54,7 +54,7 @@ func NewWorld(cfg Config) *World {
 	return w
 }
 
-// place decides which nodes hold which shard, as the control group would have.
+// place decides which nodes hold each shard, as the control group does in production, and gives each replica a disk.
 func (w *World) place() *clusterpb.ControlState {
 	state := &clusterpb.ControlState{ClusterId: "simulated"}
 	shards := uint32(w.cfg.Shards)
@@ -79,7 +79,7 @@ func (w *World) place() *clusterpb.ControlState {
 	return state
 }
 
-// Close ends all.
+// Close ends all processes and goroutines of the world.
 func (w *World) Close() {
 	w.cancel()
 	for _, n := range w.nodes {
@@ -88,20 +88,20 @@ func (w *World) Close() {
 	w.wg.Wait()
 }
 
-// problem notes what must not be, seen from inside.
+// problem notes a broken promise that only the inside shows, with the second of the run.
 func (w *World) problem(format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.problems = append(w.problems, fmt.Sprintf("%.3f  ", w.since())+fmt.Sprintf(format, args...))
 }
 
-// since is how many seconds the world is old: all begin at one instant.
+// since returns the age of the world in seconds.
 func (w *World) since() float64 { return time.Since(epoch).Seconds() }
 
-// epoch is when every bubble begins.
+// epoch is the instant at which every bubble begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// rng is a source of choices of one part of a run, the same for the same seed.
+// rng returns the source of choices of one part of a run. It depends on the seed, the part and n alone.
 func (w *World) rng(part string, n int) *rand.Rand {
 	h := uint64(14695981039346656037)
 	for _, b := range []byte(part) {
@@ -110,10 +110,10 @@ func (w *World) rng(part string, n int) *rand.Rand {
 	return rand.New(rand.NewPCG(w.cfg.Seed, h+uint64(n)))
 }
 
-// sleep passes time, and tells whether the world goes on.
+// sleep waits for d and reports whether the world goes on.
 func (w *World) sleep(d time.Duration) bool { return wire.Sleep(w.ctx, d) }
 
-// noteTerm records who leads.
+// noteTerm records the leader of a term, once for each new term of a shard.
 func (w *World) noteTerm(shard uint32, term uint64, leader string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,7 +124,7 @@ func (w *World) noteTerm(shard uint32, term uint64, leader string) {
 	w.rec.Term(history.Term{Shard: shard, Term: term, Leader: leader, Before: w.rec.Now()})
 }
 
-// start starts all nodes.
+// start starts a process on every node that has none.
 func (w *World) start() {
 	var wg sync.WaitGroup
 	for _, n := range w.nodes {
@@ -133,7 +133,7 @@ func (w *World) start() {
 	wg.Wait()
 }
 
-// processAt is the process on a host, nil if it has ended.
+// processAt returns the process on a host, or nil if it has ended.
 func (w *World) processAt(h *wire.Host) *process {
 	for _, n := range w.nodes {
 		if p := n.running(); p != nil && p.host == h {
@@ -143,7 +143,7 @@ func (w *World) processAt(h *wire.Host) *process {
 	return nil
 }
 
-// leader is the node that leads a shard and answers, nil if there is none.
+// leader returns the node that leads a shard, or nil.
 func (w *World) leader(shard uint32) *Node {
 	for _, n := range w.nodes {
 		if p := n.running(); p != nil {
@@ -155,7 +155,7 @@ func (w *World) leader(shard uint32) *Node {
 	return nil
 }
 
-// ledBy are the shards that a node leads.
+// ledBy returns the shards that the given nodes lead, in rising order.
 func (w *World) ledBy(nodes ...*Node) []uint32 {
 	var led []uint32
 	for _, n := range nodes {
