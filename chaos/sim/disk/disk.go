@@ -12,35 +12,35 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Trouble is how a disk behaves.
+// Trouble describes how a disk behaves.
 type Trouble struct {
-	Delay  time.Duration // of each write, at least,
-	Jitter time.Duration // and on top of it up to this much, evenly
+	Delay  time.Duration // least duration of a write
+	Jitter time.Duration // further duration of a write: up to this much, evenly drawn
 	Fail   float64       // share of writes that fail
 	Hang   bool          // writes do not return
 }
 
-// Disk outlives processes. Its methods are safe for concurrent use.
+// Disk is the disk of one replica. It outlives the processes that open it. Its methods are safe for concurrent use.
 type Disk struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
 	trouble Trouble
-	content *content // as the open process has made it
-	open    *Stores  // nil: none
-	writing *write   // under way
+	content *content // shared with open
+	open    *Stores  // of the process that has the disk; nil: none has
+	writing *write   // the write under way; nil: none
 	stats   Stats
 }
 
-// Stats counts what happened to a disk.
+// Stats counts the writes that began, those of them that a crash cut short or that failed, and the snapshots begun.
 type Stats struct{ Writes, Torn, Failed, Snapshots uint64 }
 
-// content is what a disk holds.
+// content is the data on a disk.
 type content struct {
-	first, last uint64 // of the log; 0: it is empty
+	first, last uint64 // indexes of the log; 0: it is empty
 	logs        map[uint64]*raft.Log
 	numbers     map[string]uint64
 	values      map[string][]byte
-	snapshots   []*snapshot // the newest first
+	snapshots   []*snapshot // whole ones, the newest first
 }
 
 func (c *content) clone() *content {
@@ -50,7 +50,7 @@ func (c *content) clone() *content {
 	}
 }
 
-// New is an empty disk.
+// New returns an empty disk that behaves as calm until Set.
 func New(seed uint64, calm Trouble) *Disk {
 	return &Disk{
 		rng: rand.New(rand.NewPCG(seed, 0x6469736b)), trouble: calm,
@@ -65,31 +65,31 @@ func (d *Disk) Set(t Trouble) {
 	d.trouble = t
 }
 
-// Stats is what was counted until now.
+// Stats returns the counts until now.
 func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stats
 }
 
-// Empty tells whether nothing was ever written.
+// Empty reports whether the disk holds no log, no snapshot and no number. A used disk holds Raft's term at least.
 func (d *Disk) Empty() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.content.last == 0 && len(d.content.snapshots) == 0 && len(d.content.numbers) == 0
 }
 
-// Process is whose disk it is.
+// Process is the process that has a disk.
 type Process interface {
-	// Sleep passes time; false: the process has ended.
+	// Sleep waits for the duration. It returns false as soon as the process has ended.
 	Sleep(time.Duration) bool
-	// Gate returns when the process runs; false: it has ended.
+	// Gate returns true when the process is not frozen, and false if it has ended.
 	Gate() bool
 	Life() context.Context
 }
 
-// Open gives the disk to a process. It brings log and newest snapshot together as the real store does when it opens:
-// a log that the snapshot does not continue goes.
+// Open gives the disk to a process. A write that fails or takes longer than timeout calls fatal. Open drops the log
+// unless it continues the newest snapshot, as the real store does when it opens.
 func (d *Disk) Open(p Process, timeout time.Duration, fatal func(error)) *Stores {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +101,8 @@ func (d *Disk) Open(p Process, timeout time.Duration, fatal func(error)) *Stores
 	return s
 }
 
-// continues tells whether the log goes on from a snapshot, or overlaps with it in agreement.
+// continues reports whether the log begins right after a snapshot at index, or overlaps with the snapshot in
+// agreement. An empty log does.
 func (c *content) continues(index, term uint64) bool {
 	if c.last == 0 {
 		return true
@@ -113,7 +114,7 @@ func (c *content) continues(index, term uint64) bool {
 	return l == nil || l.Term == term
 }
 
-// Crash takes the disk away from its process. Of a write that is under way any first part may have happened.
+// Crash takes the disk away from its process. Any first part of a write that is under way may have happened.
 func (d *Disk) Crash() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,19 +132,20 @@ func (d *Disk) Crash() {
 	d.content, d.open, d.writing = after, nil, nil
 }
 
-// write is a change of the content. do can be asked to do a first part of it only.
+// write is a change of the content, in parts. do makes the first parts of the change.
 type write struct {
 	parts int
 	do    func(c *content, parts int)
 }
 
-// Why a write fails.
+// The errors of a write that fails.
 var (
 	errFailed  = errors.New("the disk has failed")
 	errTimeout = errors.New("the disk does not answer")
 )
 
-// begin notes a write, and says how long it takes and what it comes to. alive: the process still has the disk.
+// begin notes a write as under way and returns how long it takes and how it ends. alive is false if the process no
+// longer has the disk.
 func (d *Disk) begin(s *Stores, w *write) (wait time.Duration, alive bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -169,7 +171,7 @@ func (d *Disk) begin(s *Stores, w *write) (wait time.Duration, alive bool, err e
 	return wait, true, err
 }
 
-// end does a write that has come to its end, also in the void.
+// end makes the change of a write whose time has passed. The write of a dead process changes the void alone.
 func (d *Disk) end(s *Stores, w *write) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -179,5 +181,5 @@ func (d *Disk) end(s *Stores, w *write) {
 	}
 }
 
-// Ended tells whether an error is one for which a process ends because of its disk.
+// Ended reports whether err is an error of the disk, for which a process ends itself.
 func Ended(err error) bool { return errors.Is(err, errFailed) || errors.Is(err, errTimeout) }

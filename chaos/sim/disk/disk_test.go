@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// life is a process of which only its end is of interest.
+// life is a process that does nothing but end.
 type life struct {
 	ctx context.Context
 	end context.CancelFunc
@@ -68,7 +68,7 @@ func TestWhatIsAcknowledgedStays(t *testing.T) {
 		d.Crash()
 		first.end()
 		if err := errors.Join(s.StoreLogs(entries(10, 20)), s.SetUint64([]byte("term"), 6)); err != nil {
-			t.Errorf("the void refuses: %v", err)
+			t.Errorf("a write of a dead process failed: %v", err)
 		}
 		next := d.Open(newLife(), time.Second, func(err error) { t.Error(err) })
 		if got := bounds(t, next); got != "4 to 9" {
@@ -92,7 +92,7 @@ func TestWhatIsAcknowledgedStays(t *testing.T) {
 	})
 }
 
-// Of a write that is cut any first part may be there, the whole and nothing included.
+// TestTornWrite checks that any first part of a write may survive a crash, the whole and nothing included.
 func TestTornWrite(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(200) {
@@ -152,7 +152,7 @@ func TestGapsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.StoreLogs(entries(11, 12)) == nil || s.DeleteRange(6, 7) == nil {
-			t.Error("a gap")
+			t.Error("a gap was accepted")
 		}
 		if err := s.DeleteRange(0, 100); err != nil || bounds(t, s) != "0 to 0" {
 			t.Errorf("%v, %s", err, bounds(t, s))
@@ -200,7 +200,7 @@ func TestSnapshots(t *testing.T) {
 			t.Errorf("%s, %v", content, err)
 		}
 		if _, _, err := s.Snapshots().Open("none"); err == nil {
-			t.Error("one that is not there")
+			t.Error("a snapshot that does not exist was opened")
 		}
 		if data, index := d.Newest(); string(data) != "three" || index != 30 {
 			t.Errorf("%s at %d", data, index)
@@ -208,7 +208,8 @@ func TestSnapshots(t *testing.T) {
 	})
 }
 
-// A log that the newest snapshot does not continue goes when the disk is opened.
+// TestLogBehindSnapshot checks that a log that does not continue the newest snapshot is dropped when the disk is
+// opened.
 func TestLogBehindSnapshot(t *testing.T) {
 	for _, c := range []struct {
 		name        string

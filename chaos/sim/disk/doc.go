@@ -1,12 +1,16 @@
-// Package disk is the disk of one replica in a simulation: its log, its votes and its snapshots.
+// Package disk simulates the disk of one replica: its log, its votes and its snapshots.
 //
-// What a write has acknowledged is there for the next process; a write that was under way when its process died may
-// have happened, or a first part of it, or not. Writes take time, can be slow, fail or hang, and one that fails or
-// takes too long ends the process, as in production: that is what the function given to Open is for.
+//	write                                     found by the next process
+//	acknowledged                              all of it
+//	under way when the process died           nothing, all of it, or any first part
+//	failed, or longer than the timeout        ends the process; then as a write under way
 //
-// A process that has died goes on in a void: it keeps a copy of the disk that nobody else will see, so that whatever of
-// it still runs meets no error that it could not meet alive.
+// Writes take time, and can be slow, fail or hang. A write that fails or takes too long ends the process, as in
+// production: the disk calls the function given to Open.
 //
-// Not fsync itself, nor pages and files: what the real log store makes of those is tested beneath it, and on a file
-// system that loses pages (chaos/lossyfs).
+// A dead process goes on in a void. It keeps content of its own that no other process sees, so that its remaining
+// goroutines meet no error that they could not meet alive.
+//
+// The package leaves out fsync, pages and files. The tests of the real log store cover them, also on a file system
+// that loses pages (chaos/lossyfs).
 package disk

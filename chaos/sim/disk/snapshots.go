@@ -11,16 +11,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// kept is how many snapshots stay.
+// kept is how many snapshots a disk keeps.
 const kept = 2
 
-// snapshot is one that is whole.
+// snapshot is a whole snapshot.
 type snapshot struct {
 	meta raft.SnapshotMeta
 	data []byte
 }
 
-// newest is nil if there is none.
+// newest returns the newest snapshot, or nil.
 func (c *content) newest() *snapshot {
 	if len(c.snapshots) == 0 {
 		return nil
@@ -28,7 +28,7 @@ func (c *content) newest() *snapshot {
 	return c.snapshots[0]
 }
 
-// add puts a snapshot among the others, in the order of what they hold.
+// add inserts a snapshot, newest first by term, index and ID, and drops all but the first few.
 func (c *content) add(s *snapshot) {
 	c.snapshots = append(c.snapshots, s)
 	slices.SortStableFunc(c.snapshots, func(a, b *snapshot) int {
@@ -38,12 +38,12 @@ func (c *content) add(s *snapshot) {
 	c.snapshots = c.snapshots[:min(kept, len(c.snapshots))]
 }
 
-// Snapshots is the same disk as a raft.SnapshotStore.
+// Snapshots returns the disk as a raft.SnapshotStore.
 func (s *Stores) Snapshots() raft.SnapshotStore { return snapshots{s} }
 
 type snapshots struct{ *Stores }
 
-// Create begins a snapshot. Nothing of it is there before its sink is closed.
+// Create begins a snapshot. The disk holds nothing of it until its sink is closed.
 func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, configuration raft.Configuration,
 	configurationIndex uint64, _ raft.Transport) (raft.SnapshotSink, error) {
 	s.disk.mu.Lock()
@@ -55,7 +55,7 @@ func (s snapshots) Create(version raft.SnapshotVersion, index, term uint64, conf
 	}}}, nil
 }
 
-// List is all that are whole.
+// List returns the whole snapshots, the newest first.
 func (s snapshots) List() (metas []*raft.SnapshotMeta, err error) {
 	s.read(func(c *content) {
 		for _, one := range c.snapshots {
@@ -66,7 +66,7 @@ func (s snapshots) List() (metas []*raft.SnapshotMeta, err error) {
 	return metas, nil
 }
 
-// Open reads one.
+// Open opens the snapshot with the given ID.
 func (s snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	var found *snapshot
 	s.read(func(c *content) {
@@ -83,7 +83,7 @@ func (s snapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	return &meta, io.NopCloser(bytes.NewReader(found.data)), nil
 }
 
-// sink is a snapshot that is being written.
+// sink is a snapshot under way.
 type sink struct {
 	stores   *Stores
 	snapshot *snapshot
@@ -95,7 +95,8 @@ func (s *sink) ID() string { return s.snapshot.meta.ID }
 
 func (s *sink) Write(p []byte) (int, error) { return s.buffer.Write(p) }
 
-// Close makes the snapshot whole, unless there is a newer one by now, as the real store does.
+// Close makes the snapshot whole. It returns an error if the disk holds a newer snapshot by now, as the real store
+// does.
 func (s *sink) Close() error {
 	if s.over {
 		return nil
@@ -116,13 +117,14 @@ func (s *sink) Close() error {
 	return nil
 }
 
-// Cancel drops it.
+// Cancel drops the snapshot.
 func (s *sink) Cancel() error {
 	s.over = true
 	return nil
 }
 
-// Newest is the newest snapshot's content on the disk and what it stands for; nil: there is none.
+// Newest returns the content of the newest snapshot and the index that it stands for, or nil and 0. The caller must
+// not change the content.
 func (d *Disk) Newest() (data []byte, index uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -132,7 +134,7 @@ func (d *Disk) Newest() (data []byte, index uint64) {
 	return nil, 0
 }
 
-// Entry reads one entry of the log on the disk.
+// Entry reads one entry of the log on the disk, or returns raft.ErrLogNotFound.
 func (d *Disk) Entry(index uint64, entry *raft.Log) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

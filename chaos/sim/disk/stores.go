@@ -10,10 +10,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Stores is the disk as one process has it. It is a raftgroup.Storage, and both stores that Raft wants.
+// Stores is the disk as one process sees it. It is a raftgroup.Storage, and Raft's log store and stable store.
 type Stores struct {
 	disk    *Disk
-	content *content // the disk's mutex guards it
+	content *content // guarded by the disk's mutex
 	process Process
 	timeout time.Duration
 	fatal   func(error)
@@ -27,22 +27,23 @@ var (
 	_ raft.StableStore       = (*Stores)(nil)
 )
 
-// Log is the log store.
+// Log returns the log store.
 func (s *Stores) Log() raft.LogStore { return s }
 
-// Stable is the store of term and vote.
+// Stable returns the store of term and vote.
 func (s *Stores) Stable() raft.StableStore { return s }
 
-// Bytes is how much was appended.
+// Bytes returns how many bytes this process has appended to the log, with 48 bytes of overhead an entry.
 func (s *Stores) Bytes() uint64 { return s.bytes.Load() }
 
-// Close does nothing: nothing is kept open.
+// Close does nothing: Stores keeps nothing open.
 func (s *Stores) Close() error { return nil }
 
-// IsMonotonic tells Raft that gaps are refused, as by the real one.
+// IsMonotonic returns true: the store refuses gaps, as the real one does.
 func (s *Stores) IsMonotonic() bool { return true }
 
-// write does one write in its turn. One that fails ends the process; what is left of that meets no error.
+// write makes one change in its turn. A write that fails calls fatal, which ends the process. The change is then made
+// in the void, so that the rest of the process meets no error.
 func (s *Stores) write(parts int, do func(c *content, parts int)) {
 	select {
 	case s.turn <- struct{}{}:
@@ -63,19 +64,19 @@ func (s *Stores) read(do func(c *content)) {
 	do(s.content)
 }
 
-// FirstIndex is the log's, 0 if it is empty.
+// FirstIndex returns the first index of the log, 0 if it is empty.
 func (s *Stores) FirstIndex() (first uint64, err error) {
 	s.read(func(c *content) { first = c.first })
 	return first, nil
 }
 
-// LastIndex is the log's, 0 if it is empty.
+// LastIndex returns the last index of the log, 0 if it is empty.
 func (s *Stores) LastIndex() (last uint64, err error) {
 	s.read(func(c *content) { last = c.last })
 	return last, nil
 }
 
-// GetLog reads one entry.
+// GetLog reads one entry, or returns raft.ErrLogNotFound.
 func (s *Stores) GetLog(index uint64, entry *raft.Log) error {
 	err := raft.ErrLogNotFound
 	s.read(func(c *content) {
@@ -89,7 +90,7 @@ func (s *Stores) GetLog(index uint64, entry *raft.Log) error {
 // StoreLog appends one entry.
 func (s *Stores) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs appends entries.
+// StoreLogs appends entries, of which it keeps copies. It returns an error if they leave a gap.
 func (s *Stores) StoreLogs(entries []*raft.Log) error {
 	var last uint64
 	s.read(func(c *content) { last = c.last })
@@ -118,7 +119,7 @@ func (c *content) append(e *raft.Log) {
 	c.last = e.Index
 }
 
-// DeleteRange takes entries away from the beginning or from the end, or all.
+// DeleteRange removes the entries from first to last. It returns an error if entries would remain on both sides.
 func (s *Stores) DeleteRange(first, last uint64) error {
 	var err error
 	s.read(func(c *content) {
@@ -155,10 +156,10 @@ func (c *content) remove(first, last uint64) {
 	}
 }
 
-// errNotFound is compared by its text.
+// errNotFound is the error of a missing key. Raft compares its text.
 var errNotFound = errors.New("not found")
 
-// Set writes a value.
+// Set stores a copy of value under key.
 func (s *Stores) Set(key, value []byte) error {
 	k, v := string(key), slices.Clone(value)
 	s.write(1, func(c *content, n int) {
@@ -169,7 +170,7 @@ func (s *Stores) Set(key, value []byte) error {
 	return nil
 }
 
-// Get reads a value.
+// Get returns the value of key, or an error with the text "not found". The caller must not change the value.
 func (s *Stores) Get(key []byte) (value []byte, err error) {
 	err = errNotFound
 	s.read(func(c *content) {
@@ -180,7 +181,7 @@ func (s *Stores) Get(key []byte) (value []byte, err error) {
 	return value, err
 }
 
-// SetUint64 writes a number.
+// SetUint64 stores a number under key.
 func (s *Stores) SetUint64(key []byte, value uint64) error {
 	k := string(key)
 	s.write(1, func(c *content, n int) {
@@ -191,7 +192,7 @@ func (s *Stores) SetUint64(key []byte, value uint64) error {
 	return nil
 }
 
-// GetUint64 reads a number.
+// GetUint64 returns the number of key, or an error with the text "not found".
 func (s *Stores) GetUint64(key []byte) (value uint64, err error) {
 	err = errNotFound
 	s.read(func(c *content) {

@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Errors of a call between nodes.
+// The errors of a call between nodes.
 var (
-	// ErrNotSent: it was certainly not carried out.
+	// ErrNotSent says that the call was certainly not carried out.
 	ErrNotSent = errors.New("the call was not sent")
-	// ErrLost: it may have been.
+	// ErrLost says that the call may have been carried out.
 	ErrLost = errors.New("the call's answer is lost")
 )
 
-// longestCall bounds calls whose context does not end.
+// longestCall bounds a call whose context has no deadline.
 const longestCall = time.Hour
 
-// Call has another process do something, and returns what it came to. Its context ends with the caller's and with that
-// process.
+// Call runs do in another process and returns its result. The context of do ends with the caller's context and with
+// that process. An error wraps ErrNotSent or ErrLost.
 func Call[T any](ctx context.Context, from *Host, to string, do func(ctx context.Context, at *Host) T) (T, error) {
 	var none T
 	if !from.Gate() {
@@ -51,7 +51,7 @@ func Call[T any](ctx context.Context, from *Host, to string, do func(ctx context
 	}
 }
 
-// wait is for what never comes.
+// wait waits for an answer that never comes, until ctx or the process ends. It returns the error of the call.
 func (h *Host) wait(ctx context.Context) error {
 	select {
 	case <-h.down:
@@ -61,7 +61,7 @@ func (h *Host) wait(ctx context.Context) error {
 	}
 }
 
-// perform does it in the other process, if that wakes and lives.
+// perform runs do in the other process and sends its result to answers, unless that process ends before it wakes.
 func perform[T any](ctx context.Context, at *Host, do func(context.Context, *Host) T, answers chan<- T) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,17 +1,28 @@
-// Package wire is the network of a simulation: hosts, and between each two of them two ways, each with a quality of its
-// own. It carries Raft's messages (Transport) and all other calls between nodes (Call).
+// Package wire simulates the network between nodes. It connects hosts, each of which stands for one process:
 //
-// It behaves as connections do between processes. A message to a process that has ended is refused. One that is lost,
-// or that falls into a cut, leaves its sender waiting until he gives up; so does the loss of the answer, and then what
-// was asked has been done. A message is for the process that it was sent to, not for the one that runs there later.
-// What is sent to a frozen process waits for it, as in a socket's buffer, and is there when it wakes, wanted or not.
+//	          way a→b, a quality of its own
+//	Host a ───────────────────────────────▶ Host b
+//	       ◀───────────────────────────────
+//	          way b→a, a quality of its own
 //
-// Two things go beyond TCP, because Raft claims to bear them and a proxy or a retry may bring them about: a request may
-// arrive once more, and a request may arrive long after its sender has given up. Heartbeats overtake entries and are
-// overtaken; entries of one pipeline keep their order.
+//	Transport    Raft's messages, one transport a group
+//	Call         one call of another node
+//	Dial         a stream of messages in both directions
 //
-// A host stands for a process: Down is its death. Everything that belongs to a dead process goes on in a void, whose
-// messages reach nobody and which nobody's messages reach.
+// Messages behave as on connections between processes:
 //
-// It is made for synctest: whoever waits, waits for a channel or a timer, and never with a lock held.
+//   - A message to a process that has ended is refused.
+//   - A message that is lost, or sent into a cut, leaves its sender waiting until the sender gives up.
+//   - The loss of an answer looks the same to the sender, but then the receiver has carried out the request.
+//   - A message reaches only the process that it was sent to, not a later process of the same name.
+//   - A message to a frozen process waits for it, as in a socket's buffer, and is there when the process wakes.
+//
+// Two things go beyond TCP, because Raft claims to bear them and a proxy or a retry may bring them about: one of
+// Raft's requests may arrive twice, or long after its sender has given up. Heartbeats overtake entries and are
+// overtaken. The entries of one pipeline keep their order.
+//
+// Host.Down is the death of a process. The goroutines of a dead process go on in a void: their messages reach no host,
+// and no message reaches them.
+//
+// The package is made for synctest: every wait is for a channel or a timer, and no goroutine waits with a lock held.
 package wire

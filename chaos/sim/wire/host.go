@@ -8,20 +8,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Host is one process on the network. Once it is down it stays so.
+// Host is one process on the network. A host that is down stays down.
 type Host struct {
 	net  *Network
 	name string
-	life context.Context // of the process
+	life context.Context // ends with the process
 	end  context.CancelFunc
-	down <-chan struct{} // closed when it has ended
+	down <-chan struct{} // closed when the process has ended
 
 	mu      sync.Mutex
-	thawed  chan struct{}            // closed while it is not frozen
+	thawed  chan struct{}            // closed while the process is not frozen
 	inboxes map[uint32]chan raft.RPC // by Raft group
 }
 
-// inboxRoom is how many requests lie in a group's inbox before their bearers wait.
+// inboxRoom is how many requests an inbox holds. Senders of further requests wait.
 const inboxRoom = 16
 
 func newHost(n *Network, name string) *Host {
@@ -32,13 +32,13 @@ func newHost(n *Network, name string) *Host {
 	return h
 }
 
-// Name is the host's.
+// Name returns the name of the host.
 func (h *Host) Name() string { return h.name }
 
-// Down ends the process: it is not heard any more, and hears nothing.
+// Down ends the process: no message leaves or reaches it any more.
 func (h *Host) Down() { h.end() }
 
-// Life is the process's: it ends with it.
+// Life returns a context that ends with the process.
 func (h *Host) Life() context.Context { return h.life }
 
 func (h *Host) isDown() bool {
@@ -50,7 +50,7 @@ func (h *Host) isDown() bool {
 	}
 }
 
-// Freeze holds the process at its next step outside of itself until Thaw.
+// Freeze stops the process at its next step outside of itself (see Gate) until Thaw.
 func (h *Host) Freeze() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +68,7 @@ func (h *Host) Thaw() {
 	}
 }
 
-// Gate returns when the process is not frozen, and false if it has ended.
+// Gate waits while the process is frozen. It returns false if the process has ended.
 func (h *Host) Gate() bool {
 	h.mu.Lock()
 	thawed := h.thawed
@@ -80,7 +80,7 @@ func (h *Host) Gate() bool {
 	return !h.isDown()
 }
 
-// Sleep passes time in the process's life; false: it has ended.
+// Sleep waits for d. It returns false if the process ends first, or has ended already.
 func (h *Host) Sleep(d time.Duration) bool {
 	if d <= 0 {
 		return !h.isDown()
@@ -95,7 +95,7 @@ func (h *Host) Sleep(d time.Duration) bool {
 	}
 }
 
-// inbox is where requests for a group arrive.
+// inbox returns the channel on which requests for a group arrive.
 func (h *Host) inbox(group uint32) chan raft.RPC {
 	h.mu.Lock()
 	defer h.mu.Unlock()

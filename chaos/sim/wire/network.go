@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Why a message came to nothing.
+// The errors of a message that came to nothing.
 var (
 	ErrDown    = errors.New("this process has ended")
 	ErrRefused = errors.New("connection refused")
@@ -15,15 +15,15 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 )
 
-// Quality is what one way between two hosts does to messages.
+// Quality describes how one way between two hosts treats messages.
 type Quality struct {
-	Cut       bool          // nothing passes
-	Delay     time.Duration // at least,
-	Jitter    time.Duration // and on top of it up to this much, evenly
+	Cut       bool          // no message passes
+	Delay     time.Duration // least time on the way
+	Jitter    time.Duration // further time on the way: up to this much, evenly drawn
 	Loss      float64       // share of messages that are lost
-	Duplicate float64       // share of requests of Raft's that arrive once more, later
-	Late      float64       // share of requests of Raft's that arrive when their sender has given up
-	Lateness  time.Duration // how much later those two come at most
+	Duplicate float64       // share of Raft's requests that arrive once more, later
+	Late      float64       // share of Raft's requests, pipelines apart, that arrive after their sender has given up
+	Lateness  time.Duration // largest delay of a duplicate or late request
 }
 
 // Network connects hosts by name. Its methods are safe for concurrent use.
@@ -32,23 +32,23 @@ type Network struct {
 	rng   *rand.Rand
 	calm  Quality
 	hosts map[string]*Host
-	ways  map[way]Quality // that differ from calm
+	ways  map[way]Quality // ways that differ from calm
 	stats Stats
 }
 
 type way struct{ from, to string }
 
-// Stats counts messages.
+// Stats counts messages. Late and Duplicated count requests drawn to be so, Snapshots those that were installed.
 type Stats struct{ Sent, Lost, Late, Duplicated, Refused, Snapshots uint64 }
 
-// New makes a network whose ways all have the quality calm until Set gives one another.
+// New makes a network. All ways have the quality calm until Set changes one.
 func New(seed uint64, calm Quality) *Network {
 	return &Network{
 		rng: rand.New(rand.NewPCG(seed, 0x77697265)), calm: calm, hosts: map[string]*Host{}, ways: map[way]Quality{},
 	}
 }
 
-// Calm is the quality of a way that is as it should be.
+// Calm returns the quality of a way that no fault has changed.
 func (n *Network) Calm() Quality { return n.calm }
 
 // Set changes one direction between two hosts.
@@ -58,21 +58,21 @@ func (n *Network) Set(from, to string, q Quality) {
 	n.ways[way{from, to}] = q
 }
 
-// Heal makes every way calm.
+// Heal gives every way the calm quality.
 func (n *Network) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	clear(n.ways)
 }
 
-// Stats is what was counted until now.
+// Stats returns the counts until now.
 func (n *Network) Stats() Stats {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.stats
 }
 
-// Up starts a process under this name. The one that had it before must be down.
+// Up adds a process under a name. The former process of that name must be down.
 func (n *Network) Up(name string) *Host {
 	h := newHost(n, name)
 	n.mu.Lock()
@@ -81,7 +81,7 @@ func (n *Network) Up(name string) *Host {
 	return h
 }
 
-// host is the process of that name, nil if none runs.
+// host returns the process of that name, or nil if none runs.
 func (n *Network) host(name string) *Host {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -91,15 +91,15 @@ func (n *Network) host(name string) *Host {
 	return nil
 }
 
-// passage is what becomes of one message.
+// passage is the fate of one message.
 type passage struct {
 	lost  bool
 	delay time.Duration
-	late  time.Duration // it arrives this much after its sender has given up; 0: in time
-	again time.Duration // it arrives once more, this much later; 0: it does not
+	late  time.Duration // arrives this long after its sender has given up; 0: in time
+	again time.Duration // arrives once more, at least this much later; 0: it does not
 }
 
-// pass decides about one message. Only requests of Raft's can be late or come twice.
+// pass draws the fate of one message. Only Raft's requests can be late or arrive twice.
 func (n *Network) pass(from, to string, request bool) passage {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// pipeline is one connection for entries that are sent before those before them are answered. They arrive in order, are
-// answered in order, and one that is lost breaks the connection.
+// pipeline is one connection for entries that are sent before earlier entries are answered. Requests arrive in order
+// and are answered in order. A lost one breaks the connection.
 type pipeline struct {
 	transport *Transport
 	to        *Host
@@ -20,7 +20,7 @@ type pipeline struct {
 	breaking  sync.Once
 }
 
-// pipelineDepth is how many requests may be on their way.
+// pipelineDepth is how many requests each stage of a pipeline holds.
 const pipelineDepth = 4
 
 // AppendEntriesPipeline opens a pipeline.
@@ -48,9 +48,9 @@ type appending struct {
 	started time.Time
 	req     *raft.AppendEntriesRequest
 	resp    *raft.AppendEntriesResponse
-	arrives time.Time // at the other side, and later back here
+	arrives time.Time // at the other side; once handled, back at the sender
 	lost    bool
-	err     error // once ended is closed
+	err     error // valid once ended is closed
 	ended   chan struct{}
 }
 
@@ -63,7 +63,7 @@ func (a *appending) Start() time.Time                      { return a.started }
 func (a *appending) Request() *raft.AppendEntriesRequest   { return a.req }
 func (a *appending) Response() *raft.AppendEntriesResponse { return a.resp }
 
-// AppendEntries sends one request on.
+// AppendEntries sends one request. The future ends when its answer is back or the connection breaks on it.
 func (p *pipeline) AppendEntries(req *raft.AppendEntriesRequest,
 	resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	h := p.transport.host
@@ -93,7 +93,7 @@ func (p *pipeline) parcel(a *appending) parcel {
 	return parcel{command: &command, to: p.to, inbox: p.to.inbox(p.transport.group)}
 }
 
-// bring takes requests there, one after the other, and has each handled before the next.
+// bring carries requests to the other side, one after the other. Each is handled before the next arrives.
 func (p *pipeline) bring() {
 	for {
 		select {
@@ -110,7 +110,7 @@ func (p *pipeline) bring() {
 	}
 }
 
-// have has one request handled; what it came to is in a.
+// have delivers one request and waits for its answer, or for the error that takes its place. Both go into a.
 func (p *pipeline) have(a *appending) {
 	h := p.transport.host
 	giveUp := time.NewTimer(p.transport.timeout)
@@ -150,7 +150,7 @@ func (a *appending) take(answer raft.RPCResponse) {
 	a.err = answer.Error
 }
 
-// bringBack takes answers back, in order. The first failure is the last.
+// bringBack carries answers back, in order. The first failure breaks the connection.
 func (p *pipeline) bringBack() {
 	h := p.transport.host
 	for {
@@ -163,7 +163,7 @@ func (p *pipeline) bringBack() {
 			h.Sleep(time.Until(a.arrives))
 			failed := a.err != nil || !h.Gate() || p.to.isDown()
 			if failed {
-				*a.resp = raft.AppendEntriesResponse{} // what raft looks at in place of the error
+				*a.resp = raft.AppendEntriesResponse{} // Raft looks at the response in place of the error
 			}
 			close(a.ended)
 			select {
@@ -181,12 +181,12 @@ func (p *pipeline) bringBack() {
 	}
 }
 
-// Consumer is where answers come.
+// Consumer returns the channel of answered requests.
 func (p *pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
 
 func (p *pipeline) breakUp() { p.breaking.Do(func() { close(p.broken) }) }
 
-// Close ends the connection. What was sent and has not arrived never will.
+// Close ends the connection. Requests that have not arrived yet never will.
 func (p *pipeline) Close() error {
 	p.breakUp()
 	return nil

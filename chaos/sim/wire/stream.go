@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Stream is one end of a connection that carries messages both ways, in order. A message that is lost breaks it after a
-// while: what came before has arrived, and nothing after will.
+// Stream is one end of a connection that carries messages both ways, in order. A lost message breaks the connection
+// after a while: messages before it have arrived, and none after it will.
 type Stream[In, Out any] struct {
-	ctx context.Context // of the connection
+	ctx context.Context // ends with the connection
 	in  <-chan In
 	out chan<- Out
 }
@@ -18,11 +18,11 @@ type Stream[In, Out any] struct {
 // streamRoom is how many messages may be under way in each direction.
 const streamRoom = 64
 
-// errBroken is how a connection ends that was not ended in order.
+// errBroken is the error of a connection that lost a message, or whose serving end returned.
 var errBroken = errors.New("the connection is broken")
 
-// Dial opens a connection, and has the other process serve its end. It ends with ctx, with either process, when serve
-// returns, or when a message is lost; that is noticed after patience.
+// Dial opens a connection and runs serve in the other process, on its end of the connection. The connection ends when
+// ctx or either process ends or serve returns. It also ends when a message is lost, after patience.
 func Dial[Req, Rep any](ctx context.Context, from *Host, to string, patience time.Duration,
 	serve func(at *Host, s *Stream[Req, Rep])) (*Stream[Rep, Req], error) {
 	if !from.Gate() {
@@ -61,7 +61,7 @@ func Dial[Req, Rep any](ctx context.Context, from *Host, to string, patience tim
 	return &Stream[Rep, Req]{ctx, answered, asking}, nil
 }
 
-// carry takes messages from one end to the other.
+// carry carries messages from one end to the other.
 func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Host, patience time.Duration,
 	sent <-chan T, arrived chan<- T) {
 	for {
@@ -88,7 +88,7 @@ func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Ho
 	}
 }
 
-// Sleep passes time, and tells whether ctx goes on.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -103,10 +103,11 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Context is the connection's.
+// Context returns the context of the connection.
 func (s *Stream[In, Out]) Context() context.Context { return s.ctx }
 
-// Send sends a message, which must not be changed any more. That it was sent does not mean that it arrives.
+// Send sends a message. The caller must not change the message any more. A nil error does not mean that the message
+// arrives.
 func (s *Stream[In, Out]) Send(msg Out) error {
 	select {
 	case <-s.ctx.Done():
@@ -116,7 +117,7 @@ func (s *Stream[In, Out]) Send(msg Out) error {
 	}
 }
 
-// Recv waits for a message.
+// Recv waits for the next message. It returns an error when the connection has ended.
 func (s *Stream[In, Out]) Recv() (In, error) {
 	select {
 	case msg := <-s.in:

@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Transport is one Raft group's way over the network. Its addresses are the names of hosts.
+// Transport is the access of one Raft group to the network. The addresses of its peers are the names of hosts.
 type Transport struct {
 	host    *Host
 	group   uint32
@@ -22,42 +22,42 @@ var (
 	_ raft.WithPreVote = (*Transport)(nil)
 )
 
-// snapshotPatience is how many timeouts the sender of a snapshot waits.
+// snapshotPatience is how long the sender of a snapshot waits for the answer, in timeouts of the transport.
 const snapshotPatience = 10
 
-// Transport opens a group's transport; timeout is how long whoever asks waits for an answer.
+// Transport opens the transport of a group. timeout is how long the sender of a request waits for its answer.
 func (h *Host) Transport(group uint32, timeout time.Duration) *Transport {
 	return &Transport{host: h, group: group, timeout: timeout, inbox: h.inbox(group)}
 }
 
-// Consumer is where requests arrive.
+// Consumer returns the channel on which requests arrive.
 func (t *Transport) Consumer() <-chan raft.RPC { return t.inbox }
 
-// LocalAddr is the host's name.
+// LocalAddr returns the name of the host.
 func (t *Transport) LocalAddr() raft.ServerAddress { return raft.ServerAddress(t.host.name) }
 
-// EncodePeer and DecodePeer change nothing.
+// EncodePeer returns the address unchanged.
 func (t *Transport) EncodePeer(_ raft.ServerID, addr raft.ServerAddress) []byte { return []byte(addr) }
 
-// DecodePeer is the other way round.
+// DecodePeer returns the address unchanged.
 func (t *Transport) DecodePeer(b []byte) raft.ServerAddress { return raft.ServerAddress(b) }
 
 // SetHeartbeatHandler does nothing, as in production.
 func (t *Transport) SetHeartbeatHandler(func(raft.RPC)) {}
 
-// AppendEntries carries heartbeats, and entries that are not pipelined.
+// AppendEntries carries a heartbeat, or entries outside of a pipeline.
 func (t *Transport) AppendEntries(_ raft.ServerID, to raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	return ask(t, to, req, resp, nil, t.timeout)
 }
 
-// RequestVote asks for a vote.
+// RequestVote asks a peer for its vote.
 func (t *Transport) RequestVote(_ raft.ServerID, to raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	return ask(t, to, req, resp, nil, t.timeout)
 }
 
-// RequestPreVote asks whether there would be a vote.
+// RequestPreVote asks a peer whether it would give its vote.
 func (t *Transport) RequestPreVote(_ raft.ServerID, to raft.ServerAddress,
 	req *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	return ask(t, to, req, resp, nil, t.timeout)
@@ -69,7 +69,7 @@ func (t *Transport) TimeoutNow(_ raft.ServerID, to raft.ServerAddress,
 	return ask(t, to, req, resp, nil, t.timeout)
 }
 
-// InstallSnapshot carries a snapshot whole.
+// InstallSnapshot sends a whole snapshot in one message.
 func (t *Transport) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, data io.Reader) error {
 	content, err := io.ReadAll(data)
@@ -85,8 +85,8 @@ func (t *Transport) InstallSnapshot(_ raft.ServerID, to raft.ServerAddress,
 
 // parcel is a request on its way.
 type parcel struct {
-	command any    // a copy: the sender may use his again
-	data    []byte // of a snapshot
+	command any    // a copy: the sender may reuse the original
+	data    []byte // content of a snapshot, or nil
 	to      *Host
 	inbox   chan raft.RPC
 }
@@ -138,7 +138,7 @@ func (t *Transport) exchange(name string, command any, data []byte, timeout time
 	return h.await(to, answers, giveUp)
 }
 
-// hopeless waits for an answer that cannot come.
+// hopeless waits until the sender gives up an answer that cannot come, or its process ends.
 func (h *Host) hopeless(giveUp *time.Timer) error {
 	select {
 	case <-giveUp.C:
@@ -148,7 +148,8 @@ func (h *Host) hopeless(giveUp *time.Timer) error {
 	}
 }
 
-// bear brings a parcel to its inbox. One for a frozen process lies there until that wakes.
+// bear carries a parcel to its inbox after delay, and returns the channel of its answer. A parcel for a frozen process
+// waits until the process wakes.
 func (h *Host) bear(one parcel, delay time.Duration, giveUp *time.Timer) (<-chan raft.RPCResponse, error) {
 	if !h.Sleep(delay) {
 		return nil, ErrDown
@@ -176,7 +177,7 @@ func isThawed(h *Host) bool {
 	return isClosed(h.thawed)
 }
 
-// await waits for an answer, and for its way back.
+// await waits for an answer and for its way back.
 func (h *Host) await(from *Host, answers <-chan raft.RPCResponse, giveUp *time.Timer) (any, error) {
 	var answer raft.RPCResponse
 	select {
@@ -201,7 +202,7 @@ func (h *Host) await(from *Host, answers <-chan raft.RPCResponse, giveUp *time.T
 	return answer.Response, answer.Error
 }
 
-// open makes a request of a parcel. Each may be opened several times.
+// open makes a request of a parcel. A parcel may be opened several times.
 func (p parcel) open() (raft.RPC, <-chan raft.RPCResponse) {
 	answers := make(chan raft.RPCResponse, 1)
 	rpc := raft.RPC{Command: p.command, RespChan: answers}
@@ -211,7 +212,7 @@ func (p parcel) open() (raft.RPC, <-chan raft.RPCResponse) {
 	return rpc, answers
 }
 
-// put lays a request into the inbox of a process once that is awake.
+// put puts a request into the inbox once the receiving process is awake.
 func (p parcel) put(rpc raft.RPC) {
 	if !p.to.Gate() {
 		return
@@ -222,7 +223,7 @@ func (p parcel) put(rpc raft.RPC) {
 	}
 }
 
-// arriveLate brings a parcel whose answer nobody waits for.
+// arriveLate delivers a parcel after a while. Its answer is dropped.
 func (p parcel) arriveLate(after time.Duration) {
 	if p.to.Sleep(after) {
 		rpc, _ := p.open()

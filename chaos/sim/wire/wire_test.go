@@ -18,14 +18,14 @@ const (
 	delay   = 10 * time.Millisecond
 )
 
-// answerer takes requests as a Raft does, one after the other.
+// answerer handles requests as a Raft node does, one after the other.
 type answerer struct {
 	mu  sync.Mutex
-	got []uint64 // terms
+	got []uint64 // terms of the requests
 	at  []time.Duration
 }
 
-// inBubble runs a test with two hosts, of which b answers whatever comes.
+// inBubble runs a test with two hosts in a bubble. Host b answers every request.
 func inBubble(t *testing.T, do func(t *testing.T, n *Network, a, b *Host, got *answerer)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,12 +76,13 @@ func TestThereAndBack(t *testing.T) {
 			t.Errorf("%+v, %v after %v", resp, err, time.Since(began))
 		}
 		if _, err := beat(a, "c", 7); !errors.Is(err, ErrRefused) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("call of an unknown host: %v", err)
 		}
 	})
 }
 
-// A request into a cut is never seen; an answer into a cut was given.
+// TestCutOneWay checks that a request into a cut never arrives, and that an answer into a cut leaves its request
+// handled.
 func TestCutOneWay(t *testing.T) {
 	for _, there := range []bool{true, false} {
 		inBubble(t, func(t *testing.T, n *Network, a, _ *Host, got *answerer) {
@@ -113,7 +114,7 @@ func TestLateAndTwice(t *testing.T) {
 			t.Errorf("late: %v", err)
 		}
 		if len(got.terms()) != 0 {
-			t.Error("it came in time")
+			t.Error("the late request came in time")
 		}
 		n.Set("a", "b", Quality{Duplicate: 1, Lateness: time.Minute})
 		if _, err := beat(a, "b", 2); err != nil {
@@ -135,7 +136,7 @@ func TestLateAndTwice(t *testing.T) {
 	})
 }
 
-// What is sent to a process never reaches the one that runs there later.
+// TestDeathOfTheOther checks that a message to a process never reaches a later process of the same name.
 func TestDeathOfTheOther(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *Network, a, b *Host, _ *answerer) {
 		n.Set("a", "b", Quality{Delay: 100 * time.Millisecond})
@@ -159,7 +160,7 @@ func TestDeathOfTheOther(t *testing.T) {
 	})
 }
 
-// A dead process says and hears nothing.
+// TestVoid checks that a dead process neither sends nor receives.
 func TestVoid(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Network, a, _ *Host, got *answerer) {
 		a.Down()
@@ -170,7 +171,7 @@ func TestVoid(t *testing.T) {
 			t.Errorf("pipeline: %v", err)
 		}
 		if len(got.terms()) != 0 {
-			t.Error("it was heard")
+			t.Error("a request of a dead process arrived")
 		}
 	})
 }
@@ -184,7 +185,7 @@ func TestFrozen(t *testing.T) {
 		b.Thaw()
 		synctest.Wait()
 		if len(got.terms()) != 1 {
-			t.Error("what lay in its socket is gone")
+			t.Error("a request to a frozen process did not arrive when it woke")
 		}
 		a.Freeze()
 		time.AfterFunc(time.Minute, a.Thaw)
@@ -225,7 +226,7 @@ func TestPipelineKeepsOrder(t *testing.T) {
 	})
 }
 
-// One that is lost breaks the pipeline, and shows as what Raft takes for a failure.
+// TestPipelineBreaks checks that a lost request breaks the pipeline, with an error that Raft takes for a failure.
 func TestPipelineBreaks(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *Network, a, _ *Host, _ *answerer) {
 		p, err := a.Transport(group, timeout).AppendEntriesPipeline("", "b")
@@ -273,7 +274,7 @@ func TestCall(t *testing.T) {
 			t.Errorf("%d, %v", got, err)
 		}
 		if _, err := Call(t.Context(), a, "c", five); !errors.Is(err, ErrNotSent) {
-			t.Errorf("nobody: %v", err)
+			t.Errorf("call of an unknown host: %v", err)
 		}
 		n.Set("b", "a", Quality{Cut: true})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
