@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// Storm schedules many tasks in one call, all due at one instant, so that they wait for each other.
+// Storm schedules many tasks in one call, all due at the same instant, so that their deliveries wait for each other.
 func Storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Hold = p.hold(rng)
@@ -19,7 +19,7 @@ func Storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 
 const batchLines = 40
 
-// Batch sends operations of every kind about new ids at once, some of them about the ids of earlier lines.
+// Batch sends operations of several kinds about new ids in one call. Some lines are about the ids of earlier lines.
 func Batch(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	ops := make([]Operation, batchLines)
 	for i := range ops {
@@ -28,7 +28,7 @@ func Batch(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.batch(ctx, rng, ops)
 }
 
-// batch tries operations in one call, and those without a final answer again one by one.
+// batch tries operations in one call, and repeats those without a final answer one by one.
 func (p *Player) batch(ctx context.Context, rng *rand.Rand, ops []Operation) {
 	tries := branch(rng)
 	endings := p.cfg.Driver.Batch(ctx, tries, ops)
@@ -39,7 +39,7 @@ func (p *Player) batch(ctx context.Context, rng *rand.Rand, ops []Operation) {
 	}
 }
 
-// batchLine draws line i of a batch: more than half of the lines make a task.
+// batchLine draws line i of a batch. More than half of the lines schedule a task with an id of its own.
 func (p *Player) batchLine(rng *rand.Rand, id string, i int) Operation {
 	own := fmt.Sprintf("%s.%d", id, i)
 	earlier := fmt.Sprintf("%s.%d", id, rng.IntN(i+1))

@@ -10,18 +10,18 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Lease is a task that a consumer was given.
+// Lease is a task that a consumer has leased.
 type Lease struct {
 	history.Arrival
 	Payload    Payload
-	Receipt    string // of a real service
-	Occurrence uint64 // of a simulated one
+	Receipt    string // from a real service
+	Occurrence uint64 // from a simulated one
 }
 
-// Crashes is how many answers a consumer gets for each that it forgets, as if it had been killed.
+// Crashes is the number of answers of which a consumer forgets one on average, as if it had been killed.
 const Crashes = 25
 
-// Consume is one consumer, until the context ends. It returns when the leases that it has are settled.
+// Consume runs one consumer until the context ends. It returns when the consumer has treated all its leases.
 func (p *Player) Consume(ctx context.Context, rng *rand.Rand) {
 	var busy sync.WaitGroup
 	defer busy.Wait()
@@ -42,7 +42,7 @@ func (p *Player) Consume(ctx context.Context, rng *rand.Rand) {
 	}
 }
 
-// sights counts how often each task was leased.
+// sights counts how often each task has been leased.
 type sights struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]uint64
@@ -55,11 +55,12 @@ func (s *sights) next(id string) uint64 {
 	return s.seen[id]
 }
 
-// enough: a task that comes so often is simply acknowledged, or its calls would become too many to be judged.
+// enough is the number of leases of a task after which consumers simply acknowledge it. Otherwise its calls would
+// become too many to be judged.
 const enough = 15
 
-// Treat does with a lease what consumers do. It depends on the seed, the task's id and how often that was leased
-// before, but not on which consumer has it.
+// Treat settles a lease, well or badly, or forgets it. The choice depends on the seed, the task's id and how often the
+// task was leased before, but not on the consumer.
 func (p *Player) Treat(ctx context.Context, l Lease) {
 	sight := p.sights.next(l.ID)
 	h := &holder{player: p, lease: l, rng: rand.New(rand.NewPCG(p.cfg.Seed, hashed(l.ID)+sight))}
@@ -82,17 +83,17 @@ func hashed(id string) uint64 {
 	return h.Sum64()
 }
 
-// holder is a consumer with one task in hand.
+// holder is a consumer that holds one lease.
 type holder struct {
 	player *Player
 	lease  Lease
 	rng    *rand.Rand
 }
 
-// manner is what a consumer does with a task.
+// manner is one way to treat a lease.
 type manner func(h *holder, ctx context.Context)
 
-// manners are those of good consumers and of bad ones, with how often.
+// manners are the ways of good and bad consumers, with their weights.
 var manners = []choice[manner]{
 	{60, (*holder).ack},
 	{5, (*holder).ackTwice},
@@ -123,7 +124,7 @@ func (h *holder) extend(ctx context.Context) {
 	h.settle(ctx, history.Extend, h.player.cfg.Draw.LeaseFor(h.rng))
 }
 
-// extendAndAck may ack after the end of the lease as it was at first.
+// extendAndAck extends a lease and acks after a pause, perhaps after the original end of the lease.
 func (h *holder) extendAndAck(ctx context.Context) {
 	h.extend(ctx)
 	if Wait(ctx, h.player.cfg.Draw.LeaseFor(h.rng)) {
@@ -159,10 +160,11 @@ func (h *holder) nackTooLate(ctx context.Context) { h.late(ctx, h.nack) }
 
 func (h *holder) extendTooLate(ctx context.Context) { h.late(ctx, h.extend) }
 
-// early is how long before the end of its lease a consumer that is late may yet wake up.
+// early is how long before the end of its lease a late consumer settles at the earliest.
 const early = 100 * time.Millisecond
 
-// late settles when the lease is over: sometimes within the time that nodes may take to notice, sometimes long after.
+// late settles a lease around its end or later: sometimes within the time that nodes may take to notice the end,
+// sometimes long after.
 func (h *holder) late(ctx context.Context, settle func(context.Context)) {
 	end := h.lease.LeaseEnds.Add(upTo(h.rng, h.player.cfg.Draw.Overdue) - early)
 	if Wait(ctx, end.Sub(h.player.cfg.Recorder.Now())) {

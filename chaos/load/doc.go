@@ -1,22 +1,24 @@
-// Package load plays the load of a run of chaos: callers that schedule, change, cancel and read tasks, and consumers,
-// good and bad, that lease and settle them. It is one load for two kinds of cluster:
+// Package load plays the load of a chaos run: callers that schedule, change, cancel and read tasks, and consumers,
+// good and bad, that lease and settle them. Two kinds of cluster share the load:
 //
 //	load.Player ── Operation ──▶ load.Driver ┬─ chaos/workload   real processes, through the Go client
 //	                                         └─ chaos/sim        simulated nodes, in memory
 //
 //	scripts.go    scripts: the life of one id each, a few calls one after the other
-//	hot.go        ids that are called by several callers at once
+//	hot.go        ids that several callers use at once
 //	batch.go      scripts that send many operations in one call
-//	consumer.go   consumers, and what they do with a lease
+//	consumer.go   consumers, and how they settle a lease
 //	operation.go  an operation as plain data, which a driver turns into a call of its kind
 //
-// A Driver makes single tries and records them. The Player decides what is tried, and repeats an operation until the
-// answer is final. Draw says how large the drawn delays are, Script.Weight how often a script is played.
+// The rules of the load:
 //
-// All choices come from the seed: script i does the same in each run with it, whatever the timing, and a consumer does
-// the same with a task that it leases for the n-th time. Most ids live a short script, so that their end is beyond
-// doubt; a few hot ids are called so often that only their whole history can be judged.
-//
-// A payload names the operation that wrote it, so that an arrival shows which call it comes from, and says how often
-// the receiver shall fail it.
+//   - A Driver makes single tries and records them. The Player decides which operation is tried, and repeats it until
+//     the answer is final.
+//   - Draw sets how large the drawn delays are. Script.Weight sets how often a script is played.
+//   - All choices come from the seed. Script i asks for the same operations in every run with a seed, whatever the
+//     timing. A consumer treats a task that is leased for the n-th time in the same way.
+//   - Most ids live a short script, so that their end is beyond doubt. A few hot ids get so many calls that only their
+//     whole history can be judged.
+//   - A payload names the operation that wrote it, so that an arrival shows which call it comes from. It also sets how
+//     often the receiver fails the task.
 package load

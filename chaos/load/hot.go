@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	hotCalls  = 150 // of one hot id, then another one takes its place: what must be judged as a whole must be small
-	hotPulled = 60  // of one that is pulled: its consumers' settles come on top
-	hotAtOnce = 3
+	hotCalls  = 150 // calls of one hot id; then a new id takes its place, since an id's history is judged as a whole
+	hotPulled = 60  // calls of a pulled hot id: the settles of its consumers come on top
+	hotAtOnce = 3   // calls of a hot id at the same time
 )
 
-// playHot makes some calls of one of the hot ids at once, in the i-th such script. They are not repeated: a repeat
-// could come after so many other calls that its key is forgotten, and then it would rightly happen a second time.
+// playHot makes several calls of one hot id at once. i counts the hot scripts. The calls are not repeated: a repeat
+// could come after so many other calls that its key is forgotten, and would then rightly happen a second time.
 func (p *Player) playHot(ctx context.Context, rng *rand.Rand, i int) {
 	which, most, queue := i%p.cfg.Hot, hotCalls, ""
 	if p.cfg.HotQueue != "" && which%2 == 1 {

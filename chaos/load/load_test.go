@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// fake is a cluster that takes every call, after it has failed each operation some times.
+// fake is a cluster that accepts every operation, after it has failed the first tries of each.
 type fake struct {
 	failures int
 
@@ -29,7 +29,7 @@ func (f *fake) Try(_ context.Context, rng *rand.Rand, op Operation) (history.Out
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tried[op.What.Op]++
-	if f.tried[op.What.Op] == 1 && !strings.Contains(op.What.ID, "hot") { // whose calls are made at once, in any order
+	if f.tried[op.What.Op] == 1 && !strings.Contains(op.What.ID, "hot") { // calls of hot ids have no order
 		f.made = append(f.made, fmt.Sprint(op.What.ID, " ", op.What.Kind, " ", op.What.Ask.Delay, op.What.Ask.OrSchedule))
 	}
 	if f.tried[op.What.Op] <= f.failures {
@@ -79,7 +79,8 @@ func newFake(seed uint64, failures int) (*fake, *Player) {
 	})
 }
 
-// All scripts end, and the same seed asks for the same operations, however often each must be tried.
+// TestSeedDecides checks that all scripts end, and that the same seed asks for the same operations, however often each
+// must be tried.
 func TestSeedDecides(t *testing.T) {
 	plan := func(seed uint64, failures int) (made []string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestSeedDecides(t *testing.T) {
 	}
 }
 
-// An operation is tried until the answer is final, or until its time is up.
+// TestPerform checks that an operation is tried until the answer is final or its time is up.
 func TestPerform(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := newFake(1, 5)
@@ -140,7 +141,7 @@ func TestFinal(t *testing.T) {
 	}
 }
 
-// A batch of a script has operations of every kind that can be a line, some about ids of earlier lines.
+// TestBatchOfAllKinds checks that batches have lines of every allowed kind, some about the ids of earlier lines.
 func TestBatchOfAllKinds(t *testing.T) {
 	_, p := newFake(1, 0)
 	rng := rand.New(rand.NewPCG(1, 0))
@@ -165,7 +166,7 @@ func TestBatchOfAllKinds(t *testing.T) {
 	}
 }
 
-// A consumer treats each lease that it does not forget, and returns when all are settled.
+// TestConsume checks that a consumer treats each lease that it does not forget, and returns when all are settled.
 func TestConsume(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, p := newFake(3, 0)

@@ -13,29 +13,30 @@ import (
 type Driver interface {
 	// Try tries an operation once.
 	Try(ctx context.Context, rng *rand.Rand, op Operation) (history.Outcome, history.Answer)
-	// Batch tries operations in one call, and returns an ending for each that was answered.
+	// Batch tries operations in one call. It returns endings in the order of ops, and none for the last ones if they
+	// got no answer.
 	Batch(ctx context.Context, rng *rand.Rand, ops []Operation) []history.Ending
-	// Lease asks once for tasks. ok is false if the call failed.
+	// Lease makes one call for tasks. ok is false if the call failed.
 	Lease(ctx context.Context, rng *rand.Rand) (leases []Lease, ok bool)
 }
 
-// Draw says how a load draws what its scripts ask for.
+// Draw sets how large the drawn delays and counts of a load are.
 type Draw struct {
 	After    func(*rand.Rand) time.Duration // from now until a new task is due; not positive: it is due already
 	Pause    func(*rand.Rand) time.Duration // between the calls of a script; nil: none
-	Queue    func(*rand.Rand) string        // of a script's tasks, empty: none; nil: none ever
-	Hold     time.Duration                  // of an answer, at most
-	Fail     int                            // attempts of a task that is retried, at most
-	Attempts int                            // of a task that dies, at most
-	Gone     bool                           // some receivers want no further attempt
-	Expires  time.Duration                  // of a task that expires, at most
-	HotDelay time.Duration                  // of a hot id, at most
-	LeaseFor func(*rand.Rand) time.Duration // of a lease
-	Overdue  time.Duration                  // by which a late settle comes after the end of its lease, at most
-	NackFor  time.Duration                  // of a nack, at most
+	Queue    func(*rand.Rand) string        // queue of a script's task, empty: none; nil: always none
+	Hold     time.Duration                  // longest time for which an answer is held back
+	Fail     int                            // most failed attempts of a task that is retried
+	Attempts int                            // most attempts of a task that dies
+	Gone     bool                           // the receiver refuses further attempts of some tasks
+	Expires  time.Duration                  // longest time after which a task expires
+	HotDelay time.Duration                  // longest delay of a hot id's task
+	LeaseFor func(*rand.Rand) time.Duration // length of a lease
+	Overdue  time.Duration                  // longest time from the end of a lease to a late settle
+	NackFor  time.Duration                  // longest delay that a nack asks for
 }
 
-// Config describes a load. Driver, Recorder, Scripts, Draw.After and Draw.LeaseFor must be given.
+// Config describes a load. Driver, Recorder, Scripts, Draw.After and Draw.LeaseFor are required.
 type Config struct {
 	Driver   Driver
 	Recorder *history.Recorder
@@ -44,20 +45,20 @@ type Config struct {
 	Scripts  []Script
 	Draw     Draw
 
-	Hot      int    // ids that are called by several callers at once; 0: none
-	HotEvery int    // one script of this number calls a hot id; used if Hot is not 0
-	HotQueue string // of every second hot id; empty: none
+	Hot      int    // ids that several callers use at once; 0: none
+	HotEvery int    // one in so many scripts calls a hot id; used if Hot is not 0
+	HotQueue string // queue of every second hot id; empty: none
 
-	RetryFor time.Duration // for which an operation is repeated
-	MaxPause time.Duration // between two tries
+	RetryFor time.Duration // how long an operation is repeated
+	MaxPause time.Duration // longest pause between two tries
 
-	Queues []string // from which Queued draws, each with a target of its own
-	Pulled string   // the queue that Pulled leaves to consumers
+	Queues []string // queues from which Queued draws, each with a target of its own
+	Pulled string   // queue of the tasks that Pulled leaves to consumers
 
-	Away func(*rand.Rand) time.Duration // after each call of a consumer: how long it is away; nil: never
+	Away func(*rand.Rand) time.Duration // how long a consumer is away after a lease call; nil: never
 }
 
-// Player plays scripts and consumers. Its methods may be called at the same time.
+// Player plays scripts and consumers. Its methods are safe for concurrent use.
 type Player struct {
 	cfg    Config
 	sights sights
@@ -68,8 +69,8 @@ func New(cfg Config) *Player { return &Player{cfg: cfg, sights: sights{seen: map
 
 const minPause = 10 * time.Millisecond
 
-// Perform carries an operation out: it is tried until the answer is final or the time is up. However many tries that
-// takes, Perform draws once from rng, so that all later choices are independent of it.
+// Perform tries an operation until the answer is final, the time for repeats is up or ctx ends. It draws once from
+// rng, however many tries there are, so that later choices do not depend on their number.
 func (p *Player) Perform(ctx context.Context, rng *rand.Rand, op Operation) (history.Outcome, history.Answer) {
 	tries := branch(rng)
 	end := p.cfg.Recorder.Now().Add(p.cfg.RetryFor)
@@ -83,19 +84,19 @@ func (p *Player) Perform(ctx context.Context, rng *rand.Rand, op Operation) (his
 	}
 }
 
-// Final reports whether a repeat would be answered in the same way.
+// Final reports whether a repeat would get the same answer: success, a lasting refusal, or Replaced.
 func Final(outcome history.Outcome, a history.Answer) bool {
 	refused := a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 	return outcome == history.OK || refused || a.Replaced
 }
 
-// New schedules a task, and reports whether that was acknowledged.
+// New schedules a task, with repeats, and reports whether the service acknowledged it.
 func (p *Player) New(ctx context.Context, rng *rand.Rand, id string, t Task) (history.Answer, bool) {
 	outcome, answer := p.Perform(ctx, rng, p.Schedule(id, t))
 	return answer, outcome == history.OK
 }
 
-// Wait returns after d, with false if the context ended first.
+// Wait waits for d. It returns false if the context ends first.
 func Wait(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -110,10 +111,10 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// branch returns a source of choices that takes one from rng.
+// branch returns a new source of choices, seeded with one number from rng.
 func branch(rng *rand.Rand) *rand.Rand { return rand.New(rand.NewPCG(rng.Uint64(), 0)) }
 
-// choice is one of several, and how often it is chosen.
+// choice is one of several values, with its weight.
 type choice[T any] struct {
 	weight int
 	value  T

@@ -9,13 +9,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Script is the life of one id, and how often it is played beside others.
+// Script is the life of one id, with the weight by which it is chosen.
 type Script struct {
 	Weight int
 	Play   func(ctx context.Context, p *Player, rng *rand.Rand, id string)
 }
 
-// Play plays script i.
+// Play plays script i. The seed and i decide which script that is and what it asks for.
 func (p *Player) Play(ctx context.Context, i int) {
 	rng := rand.New(rand.NewPCG(p.cfg.Seed, uint64(i)))
 	if p.cfg.Hot > 0 && i%p.cfg.HotEvery == 0 {
@@ -29,7 +29,7 @@ func (p *Player) Play(ctx context.Context, i int) {
 	pick(rng, scripts).Play(ctx, p, rng, p.cfg.Prefix+strconv.Itoa(i))
 }
 
-// due draws the instant at which a task is to be due; the run knows beforehand to which the service rounds it.
+// due draws the instant at which a task is due. The record holds the instant as the service rounds it (Ceil).
 func (p *Player) due(rng *rand.Rand) time.Time {
 	return p.cfg.Recorder.Now().Add(p.cfg.Draw.After(rng)).Time()
 }
@@ -45,7 +45,7 @@ func (p *Player) queue(rng *rand.Rand) string {
 	return p.cfg.Draw.Queue(rng)
 }
 
-// at draws a task that is due at an instant, later one that is due after a delay, some one of the two.
+// at draws a task that is due at an instant, later a task that is due after a delay, some a task of either kind.
 func (p *Player) at(rng *rand.Rand) Task { return Task{FireAt: p.due(rng), Queue: p.queue(rng)} }
 
 func (p *Player) later(rng *rand.Rand) Task { return Task{Delay: p.delay(rng), Queue: p.queue(rng)} }
@@ -65,19 +65,19 @@ func (p *Player) pause(ctx context.Context, rng *rand.Rand) bool {
 	return Wait(ctx, p.cfg.Draw.Pause(rng))
 }
 
-// waitFor waits until some time after an instant.
+// waitFor waits until the given time after an instant.
 func (p *Player) waitFor(ctx context.Context, at time.Time, after time.Duration) bool {
 	return Wait(ctx, history.At(at).Sub(p.cfg.Recorder.Now())+after)
 }
 
 func (p *Player) hold(rng *rand.Rand) time.Duration { return upTo(rng, p.cfg.Draw.Hold) }
 
-// upTo draws a duration evenly.
+// upTo draws a duration below most, evenly.
 func upTo(rng *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(most)))
 }
 
-// Plain schedules a task, reads it sometimes, and leaves it alone.
+// Plain schedules a task, reads it in some cases, and leaves it alone.
 func Plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	if rng.IntN(2) == 0 {
@@ -92,14 +92,14 @@ func Plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Retried fails some times at the receiver.
+// Retried schedules a task that the receiver fails some times.
 func Retried(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Fail = 1 + rng.IntN(p.cfg.Draw.Fail)
 	p.New(ctx, rng, id, t)
 }
 
-// Dead fails until its attempts are used up, or the receiver wants no more.
+// Dead schedules a task that dies: its attempts are used up, or the receiver refuses any more.
 func Dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.MaxAttempts = 1 + rng.IntN(p.cfg.Draw.Attempts)
@@ -109,14 +109,14 @@ func Dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, t)
 }
 
-// Cancelled is cancelled before it is due, mostly.
+// Cancelled schedules a task and cancels it, mostly before it is due.
 func Cancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.pause(ctx, rng)
 	p.Perform(ctx, rng, p.Cancel(id))
 }
 
-// CancelledAtDue is cancelled within some milliseconds of its due time, twice: the answers must be one.
+// CancelledAtDue cancels a task twice, within 70 ms of its due time. Both cancels must get the same answer.
 func CancelledAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.Hold = rng.IntN(2), time.Duration(rng.IntN(100))*time.Millisecond
@@ -129,10 +129,11 @@ func CancelledAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// minBackoff is about how long a retry waits at least.
+// minBackoff is about the shortest pause before a retry.
 const minBackoff = 200 * time.Millisecond
 
-// Stopped is cancelled while its first attempt is under way, which fails, or soon after: no other may follow.
+// Stopped cancels a task while its first attempt is under way or soon after. That attempt fails, and no other may
+// follow.
 func Stopped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.MaxAttempts, t.Hold = Forever, 4, p.cfg.Draw.Hold/4+upTo(rng, p.cfg.Draw.Hold/2)
@@ -142,20 +143,21 @@ func Stopped(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Replaced is scheduled anew.
+// Replaced schedules a task, and then another one with the same id.
 func Replaced(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.pause(ctx, rng)
 	p.New(ctx, rng, id, p.some(rng))
 }
 
-// ReplacedAndCancelled is scheduled anew, and then cancelled.
+// ReplacedAndCancelled schedules a task twice, and then cancels it.
 func ReplacedAndCancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	Replaced(ctx, p, rng, id)
 	p.Perform(ctx, rng, p.Cancel(id))
 }
 
-// ReplacedAtDue is scheduled anew while it is being attempted.
+// ReplacedAtDue schedules a task again from 200 ms before its due time to 100 ms after, so that some are being
+// attempted.
 func ReplacedAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail, t.Hold = rng.IntN(3), time.Duration(rng.IntN(200))*time.Millisecond
@@ -165,13 +167,13 @@ func ReplacedAtDue(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Patched is moved, and gets another payload sometimes.
+// Patched moves a task, and replaces its payload in some cases.
 func Patched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.some(rng))
 	p.Perform(ctx, rng, p.Patch(id, p.delay(rng), rng.IntN(2) == 0))
 }
 
-// Touched has its delay started again, some times.
+// Touched starts the delay of a task again, several times.
 func Touched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.New(ctx, rng, id, p.later(rng))
 	for range 1 + rng.IntN(4) {
@@ -188,11 +190,11 @@ func Touched(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 }
 
 const (
-	heartbeatPause = 60 * time.Millisecond // at most, between two of them
+	heartbeatPause = 60 * time.Millisecond // longest pause between two touches
 	heartbeatDelay = 400 * time.Millisecond
 )
 
-// Heartbeats is touched many times, by a caller that wants to hear when the touches stop.
+// Heartbeats touches a task many times, as a caller does that wants an alarm when the touches stop.
 func Heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := Task{Delay: heartbeatDelay, Queue: p.queue(rng)}
 	for range 5 + rng.IntN(20) {
@@ -203,7 +205,7 @@ func Heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Fired is made due by a call.
+// Fired makes a task due by a call.
 func Fired(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.Fail = rng.IntN(2)
@@ -212,7 +214,8 @@ func Fired(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	p.Perform(ctx, rng, p.Fire(id))
 }
 
-// Conditional is scheduled with conditions, of which the second and the third cannot hold.
+// Conditional schedules a task with a condition that holds. Two schedules follow whose conditions cannot hold after
+// the first has succeeded.
 func Conditional(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.at(rng)
 	t.IfAbsent = true
@@ -225,14 +228,14 @@ func Conditional(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Expiring has so little time to begin that a fault may use it up.
+// Expiring schedules a task with so little time until it expires that a fault may use it up.
 func Expiring(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Expires, t.Fail = Between(rng, time.Millisecond, p.cfg.Draw.Expires), rng.IntN(3)
 	p.New(ctx, rng, id, t)
 }
 
-// Queued leaves target and retries to its queue.
+// Queued schedules a task that leaves its target and retries to its queue.
 func Queued(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Queue, t.Fail = p.cfg.Queues[rng.IntN(len(p.cfg.Queues))], rng.IntN(3)
@@ -243,7 +246,7 @@ func Queued(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Pulled is for consumers. Some callers cancel it or schedule it anew.
+// Pulled schedules a task for consumers. Some callers cancel it or schedule it again.
 func Pulled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := p.some(rng)
 	t.Queue, t.Fail, t.Hold = p.cfg.Pulled, rng.IntN(2), Between(rng, 0, p.cfg.Draw.Hold)
@@ -258,7 +261,7 @@ func Pulled(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	}
 }
 
-// Between draws from a range of which the short durations are as likely as the long: about evenly in the logarithm.
+// Between draws from a range about evenly in the logarithm: short durations are as likely as long ones.
 func Between(rng *rand.Rand, least, most time.Duration) time.Duration {
 	for most/2 > least && rng.IntN(2) == 0 {
 		most /= 2

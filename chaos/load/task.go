@@ -5,41 +5,41 @@ import (
 	"time"
 )
 
-// Task is the task that a schedule asks for, besides its id and its payload.
+// Task is the task of a schedule, without its id and payload.
 type Task struct {
 	FireAt      time.Time
-	Delay       time.Duration // in place of FireAt
-	Queue       string        // empty: it goes to the receiver by a target of its own
-	Fail        int           // attempts that the receiver or the consumer fails
-	Hold        time.Duration // for which they keep their answer back
-	Gone        bool          // the receiver wants no further attempt
+	Delay       time.Duration // until it is due, if FireAt is zero
+	Queue       string        // empty: the task has the receiver as its own target
+	Fail        int           // number of first attempts that the receiver or the consumer fails
+	Hold        time.Duration // how long the receiver or the consumer holds its answer back
+	Gone        bool          // the receiver refuses further attempts
 	MaxAttempts int           // 0: the queue's, or the service's default
-	Expires     time.Duration // after which no attempt begins; 0: never
+	Expires     time.Duration // time after which no attempt begins; 0: never
 	IfAbsent    bool
-	IfRevision  uint64 // 0: whatever it is
+	IfRevision  uint64 // 0: any
 }
 
-// Payload is the payload of a task.
+// Payload is the payload of a task. It carries orders for the receiver or the consumer.
 type Payload struct {
-	Op   int64 `json:"op"`             // that wrote it
-	Fail int   `json:"fail,omitempty"` // attempts that are to be failed
-	Hold int64 `json:"hold,omitempty"` // milliseconds for which the answer is to be kept back
-	Gone bool  `json:"gone,omitempty"` // the answer is to be that no further attempt is wanted
+	Op   int64 `json:"op"`             // the operation that wrote the payload
+	Fail int   `json:"fail,omitempty"` // number of first attempts to fail
+	Hold int64 `json:"hold,omitempty"` // milliseconds to hold the answer back
+	Gone bool  `json:"gone,omitempty"` // refuse further attempts
 }
 
 // Forever is more attempts than any task of a load has.
 const Forever = 1000
 
-// Encode returns the payload as a task carries it.
+// Encode returns the payload as the body of a task.
 func (p Payload) Encode() json.RawMessage {
 	data, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // numbers
+		panic(err) // plain fields always encode
 	}
 	return data
 }
 
-// Decode reads a body. One that is no payload names no operation.
+// Decode reads the body of a task. It returns a zero payload for a body of another form.
 func Decode(body []byte) Payload {
 	var p Payload
 	if json.Unmarshal(body, &p) != nil {
@@ -48,5 +48,5 @@ func Decode(body []byte) Payload {
 	return p
 }
 
-// HoldFor returns for how long the answer is to be kept back.
+// HoldFor returns how long to hold the answer back.
 func (p Payload) HoldFor() time.Duration { return time.Duration(p.Hold) * time.Millisecond }
