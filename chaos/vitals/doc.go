@@ -1,12 +1,19 @@
-// Package vitals watches what the nodes of a cluster take from their machine (memory, descriptors, goroutines, threads,
-// disk, processor time), draws it, and judges whether it stays flat.
+// Package vitals watches the resources that the nodes of a cluster take from their machine, draws them, and judges
+// whether they stay flat.
 //
-// Flat means: after a warm-up, the trend over the rest of the run grows by no more than the quantity's bound. The trend
-// is the median of the slopes between all pairs of points (Theil, 1950; Sen, 1968): a garbage collector's or a
-// snapshot's sawtooth hardly moves it, and neither do a few wild points, but a leak of any shape does. Falling is flat.
+//	quantity                                                source
+//	memory, descriptors, threads, processor time            the kernel (Linux only)
+//	goroutines, heap                                        the node's metrics
+//	disk                                                    the files in the node's data folder
 //
-// The kernel is asked for memory, descriptors, threads and processor time, the node for its goroutines and its heap. A
-// node that does not run or does not answer leaves a gap.
+// How a series is judged:
 //
-// It leaves to others: load, and how long it goes on (siege). Elsewhere than on Linux it sees only what nodes tell.
+//   - Flat means: the trend over the rest of the run, after a warm-up, grows by no more than the quantity's bound.
+//     Falling is flat.
+//   - The trend is the median of the slopes between all pairs of points (Theil, 1950; Sen, 1968). The sawtooth of a
+//     garbage collector or of snapshots hardly moves it, and neither do a few wild points, but a leak of any shape
+//     does.
+//   - A node that does not run or does not answer leaves a gap.
+//
+// The package leaves the load and the length of the watch to siege.
 package vitals

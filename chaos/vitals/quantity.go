@@ -1,15 +1,15 @@
 package vitals
 
-// Quantity is something that is watched.
+// Quantity is a resource of a node, with the bound of its trend. A quantity with neither Slip nor Rate is not judged.
 type Quantity struct {
 	Name string  `json:"name"`
 	Unit string  `json:"unit"`
-	Slip float64 `json:"slip"` // by how much its trend may grow in a run and still be flat, at least
-	Rate float64 `json:"rate"` // or by this part of its median, if that is more; 0 and no Slip: it is not judged
+	Slip float64 `json:"slip"` // least bound on the growth of the trend in a run
+	Rate float64 `json:"rate"` // bound as a part of the median, if that is more
 }
 
-// Quantities are all that is watched. Tombstones make memory grow for the ten minutes that they are kept, and a log is
-// cut only after each snapshot: both belong to the warm-up, or are within the bounds.
+// Quantities returns all quantities that a watch records. Two causes of growth are part of the warm-up or within the
+// bounds: tombstones, which nodes keep for ten minutes, and logs, which are cut only after each snapshot.
 func Quantities() []Quantity {
 	return []Quantity{
 		{Name: memory, Unit: "MiB", Slip: 12, Rate: 0.08},
@@ -34,5 +34,5 @@ const (
 
 func (q Quantity) judged() bool { return q.Slip > 0 || q.Rate > 0 }
 
-// bound is by how much it may grow.
+// bound returns the largest growth of the trend that still counts as flat.
 func (q Quantity) bound(median float64) float64 { return max(q.Slip, q.Rate*median) }

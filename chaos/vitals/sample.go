@@ -6,10 +6,11 @@ import (
 	"path/filepath"
 )
 
-// logFile is where a node's output goes, which whoever started it put beside its data.
+// logFile is the name of a node's log. The starter of the node puts it into the data folder.
 const logFile = "belfry.log"
 
-// size is how many bytes the files of a node's data take from the disk. Files that go away meanwhile are left out.
+// size returns the number of bytes in the files of a data folder, without logFile. Files that vanish meanwhile are
+// left out.
 func size(folder string) (int64, error) {
 	var sum int64
 	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Point is a quantity of a node at some time after the watch began.
+// Point is the value of a quantity at a time after the watch began.
 type Point struct {
 	At    time.Duration
 	Value float64
@@ -19,29 +19,29 @@ type Series struct {
 	Points   []Point
 }
 
-// Trend is what came of a series. Its numbers are in the quantity's unit.
+// Trend is the judgement of a series. Its numbers are in the quantity's unit.
 type Trend struct {
 	Quantity string  `json:"quantity"`
 	Node     string  `json:"node"`
 	Unit     string  `json:"unit,omitempty"`
-	Judged   bool    `json:"judged"` // false: there is no bound, or too little was seen
+	Judged   bool    `json:"judged"` // false: the quantity has no bound, or too few points
 	Median   float64 `json:"median"`
 	Max      float64 `json:"max"`
-	Growth   float64 `json:"growth"` // of the trend, from the end of the warm-up to the end
+	Growth   float64 `json:"growth"` // of the trend, from the end of the warm-up to the last point
 	Bound    float64 `json:"bound"`
 }
 
-// Flat tells whether it grew by no more than it may.
+// Flat reports whether the trend grew by no more than its bound. A trend that is not judged is flat.
 func (t Trend) Flat() bool { return !t.Judged || t.Growth <= t.Bound }
 
 const (
-	warmUp     = 3                // of so many parts of a run the first one is for warming up
-	shortest   = 20 * time.Minute // that is judged after it: tombstones make memory grow for ten
-	fewest     = 20               // points in that time
-	mostPoints = 600              // that the slopes are taken of: their number is the square of it
+	warmUp     = 3                // the warm-up is the first of so many parts of a run
+	shortest   = 20 * time.Minute // least time after the warm-up; tombstones make memory grow for 10 minutes
+	fewest     = 20               // fewest points in that time
+	mostPoints = 600              // most points in a trend; the number of slopes grows with its square
 )
 
-// Trend judges a series.
+// Trend judges the points of a series after the warm-up.
 func (s Series) Trend() Trend {
 	t := Trend{Quantity: s.Quantity.Name, Node: s.Node, Unit: s.Quantity.Unit}
 	points := thinned(s.warm())
@@ -60,7 +60,7 @@ func (s Series) Trend() Trend {
 	return t
 }
 
-// warm are the points after the warm-up.
+// warm returns the points after the warm-up.
 func (s Series) warm() []Point {
 	if len(s.Points) == 0 {
 		return nil
@@ -70,7 +70,7 @@ func (s Series) warm() []Point {
 	return s.Points[i:]
 }
 
-// thinned leaves every nth point, so that mostPoints are left.
+// thinned returns every n-th point, for the least n that leaves about mostPoints.
 func thinned(points []Point) []Point {
 	step := len(points)/mostPoints + 1
 	var kept []Point
@@ -80,7 +80,7 @@ func thinned(points []Point) []Point {
 	return kept
 }
 
-// slope is the median of the slopes between all pairs of points, per second.
+// slope returns the median of the slopes between all pairs of points, per second.
 func slope(points []Point) float64 {
 	var slopes []float64
 	for i, a := range points {

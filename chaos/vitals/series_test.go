@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// curve makes an hour of a quantity, a point every ten seconds.
+// curve returns an hour of a quantity, with a point every ten seconds.
 func curve(q Quantity, at func(minutes float64) float64) Series {
 	s := Series{Quantity: q, Node: "node-1"}
 	for t := time.Duration(0); t <= time.Hour; t += 10 * time.Second {
@@ -58,7 +58,7 @@ func TestTooLittleIsNotJudged(t *testing.T) {
 	}
 }
 
-// A long watch has seen everything that is judged, on every node, to the end, or says what it has not.
+// TestUnjudged checks that a long watch has judged every bounded quantity of every node to the end, or names each gap.
 func TestUnjudged(t *testing.T) {
 	still := func(float64) float64 { return 300 }
 	whole := func() (all []Series) {
@@ -75,7 +75,7 @@ func TestUnjudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		spoil  func(all []Series) []Series
 		lasted time.Duration
-		want   string // the one thing that is missing; empty: nothing
+		want   string // the one gap; empty: none
 	}{
 		"all":       {func(all []Series) []Series { return all }, time.Hour, ""},
 		"no series": {func(all []Series) []Series { return all[1:] }, time.Hour, "memory of node-1 was never seen"},

@@ -13,10 +13,11 @@ const (
 	top, bottom   = 26, 24
 )
 
-// colours of the nodes, told apart by people who see few colours too.
+// colours are the colours of the nodes. Colour-blind readers can tell them apart too.
 var colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"}
 
-// SVG draws the curves of one quantity, one a node, from nothing to the highest value.
+// SVG draws one quantity as a picture with a curve for each node. The vertical axis reaches from 0 to the highest
+// value.
 func SVG(quantity string, all []Series) string {
 	var shown []Series
 	var last time.Duration
@@ -53,7 +54,7 @@ func label(q Quantity) string {
 	return q.Name + ", " + q.Unit
 }
 
-// plot maps seconds and values to the picture.
+// plot maps seconds and values to positions in the picture.
 type plot struct{ seconds, highest float64 }
 
 func (p plot) x(seconds float64) float64 { return left + (width-left-right)*seconds/p.seconds }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Enough is how long a watch must last for what it saw to be judged, with some room for the looks at both ends.
+// Enough is the shortest watch that can be judged, with some room for the samples at both ends.
 const Enough = shortest*warmUp/(warmUp-1) + time.Minute
 
-// cut is how much of a watch a series may lack at its end and still be one of all of it.
+// cut is the part of a watch that a series may lack at its end and still count as complete.
 const cut = 0.05
 
-// Unjudged says what was not seen well enough to be judged by a watch that lasted so long: nothing if it was too short
-// to judge anything. That a quantity stayed flat is known only if it was seen.
+// Unjudged returns a sentence for each bounded quantity of a node that was not seen well enough to be judged. It
+// returns none if the watch was shorter than Enough. A quantity is known to be flat only if it was seen.
 func Unjudged(all []Series, nodes []string, lasted time.Duration) []string {
 	if lasted < Enough {
 		return nil
@@ -37,7 +37,7 @@ func Unjudged(all []Series, nodes []string, lasted time.Duration) []string {
 	return missing
 }
 
-// lacks says why a series of a watch that lasted so long cannot be judged; empty: it can.
+// lacks returns why a series cannot be judged after a watch of that length, or an empty text if it can.
 func (s Series) lacks(lasted time.Duration) string {
 	t, points := s.Trend(), s.warm()
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// Watch is a watch on the nodes of a cluster.
+// Watch samples the nodes of a cluster from Begin to End.
 type Watch struct {
 	cluster *local.Cluster
 	client  *http.Client
@@ -19,15 +19,15 @@ type Watch struct {
 	stop    context.CancelFunc
 	done    sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards series and spent
 	series map[[2]string]*Series
-	spent  map[string]Point // processor seconds of each node, as of the last look
+	spent  map[string]Point // processor seconds of each node at the last sample
 }
 
-// tellTimeout is how long a node may take to tell its metrics.
+// tellTimeout bounds a request for a node's metrics.
 const tellTimeout = 2 * time.Second
 
-// Begin looks at every node now and then, until End.
+// Begin samples every node at once and then at each interval, until End.
 func Begin(cluster *local.Cluster, every time.Duration) *Watch {
 	ctx, stop := context.WithCancel(context.Background())
 	w := &Watch{
@@ -49,7 +49,7 @@ func Begin(cluster *local.Cluster, every time.Duration) *Watch {
 	return w
 }
 
-// End ends the watch and returns what was seen, the series of each quantity, one a node, and how long it lasted.
+// End ends the watch. It returns the series, by quantity and then by node, and the length of the watch.
 func (w *Watch) End() (all []Series, lasted time.Duration) {
 	lasted = time.Since(w.began)
 	w.stop()
@@ -79,8 +79,8 @@ func (w *Watch) look(ctx context.Context) {
 
 const mib = 1 << 20
 
-// lookAt looks at one node. What cannot be seen of it at the moment, because it has just ended, is paused or is cut
-// off, is a gap in its series.
+// lookAt samples one node. A value that cannot be read now is a gap in its series, because the node has just ended, is
+// paused or is cut off.
 func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 	if u, err := procstat.Of(n.PID); err == nil {
 		at := w.add(n.Name, memory, float64(u.Memory)/mib)
@@ -97,14 +97,14 @@ func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 	}
 }
 
-// addMetric adds the one value of a metric, if the node has it.
+// addMetric adds the value of a metric, unless the node has none or several.
 func (w *Watch) addMetric(node, quantity string, values []float64, unit float64) {
 	if len(values) == 1 {
 		w.add(node, quantity, values[0]/unit)
 	}
 }
 
-// add adds a point, at the time since the watch began, which it returns.
+// add adds a point and returns its time since the watch began.
 func (w *Watch) add(node, quantity string, value float64) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -121,7 +121,8 @@ func (w *Watch) add(node, quantity string, value float64) time.Duration {
 	return at
 }
 
-// addProcessor adds how many cores a node was on since the last look. A node that was started anew begins at nothing.
+// addProcessor adds the number of cores that a node has used since the last sample. The first sample of a new process
+// is left out: its time begins at zero again.
 func (w *Watch) addProcessor(node string, at time.Duration, seconds float64) {
 	w.mu.Lock()
 	last, known := w.spent[node]
