@@ -9,8 +9,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// batch sends operations through one node, in one request if they are a thousand at most, and records each line as a
-// call. It returns an ending for each line that was answered.
+// batch sends operations through one node and records each line as a call. The client splits more than a thousand
+// lines over several requests. batch returns an ending for each line that was answered, in the order of ops.
 func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ops []load.Operation) []history.Ending {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -38,7 +38,7 @@ func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ops
 	return endings
 }
 
-// without returns the operations whose endings, if any, are not done.
+// without returns the operations that have no ending, or an ending that is not done.
 func without(ops []load.Operation, endings []history.Ending, done func(history.Outcome, history.Answer) bool) (
 	left []load.Operation) {
 	for i, op := range ops {

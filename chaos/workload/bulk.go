@@ -11,22 +11,22 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// bulkAtOnce is how many batches may wait for their answers: most have a line for the shard that is without a leader
-// just now, and wait for it.
+// bulkAtOnce is how many batches may wait for their answers at the same time. Most batches have a line for every
+// shard, so a shard without a leader holds them up.
 const bulkAtOnce = 36
 
-// The pauses between tries of the bulk are long: each try of hundreds of lines is hundreds of records.
+// The pauses between tries of a bulk batch are long: each try of hundreds of lines makes hundreds of records.
 const (
 	bulkMinPause = 100 * time.Millisecond
 	bulkMaxPause = 2 * time.Second
 )
 
-// bulkRequest is how many tasks of the bulk the receiver gets in one request at most.
+// bulkRequest is the largest number of bulk tasks in one request to the receiver.
 const bulkRequest = 100
 
-// Bulk schedules plain tasks by batch at a high rate, and cancels a few of them by later batches, until stop is closed;
-// it returns when the batches that were sent are answered. The context ends it in the middle. Batch n is the same in
-// each run with the seed.
+// Bulk schedules plain tasks by batch at a high rate, and cancels a few of them by later batches, until stop is closed
+// or ctx ends. It returns when the batches that were sent are answered; the end of ctx cuts them short. Batch n is the
+// same in each run with the seed. An error means that the queues of the bulk could not be made.
 func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 	if err := l.putBulkQueues(ctx); err != nil {
 		return err
@@ -62,7 +62,8 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
 func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
 
-// putBulkQueues makes the queue whose tasks go to the receiver, many in a request, and that of the others.
+// putBulkQueues creates the two queues of the bulk. One pushes tasks to the receiver, many in a request. Consumers
+// pull the tasks of the other.
 func (l *Load) putBulkQueues(ctx context.Context) error {
 	pushed := client.Queue{
 		Name: l.cfg.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
@@ -88,7 +89,7 @@ func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 	}
 }
 
-// bulkBatch sends a batch, and what of it was not answered for good again, until all is or its time is up.
+// bulkBatch sends a batch, and repeats the lines without a final answer until all have one or the time is up.
 func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkBatches+n))
 	left := l.bulkItems(rng, n)
@@ -103,7 +104,7 @@ func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	}
 }
 
-// bulkItems are the lines of a batch: new tasks, and cancels of some that a batch shortly before made.
+// bulkItems returns the lines of batch n: new tasks, and cancels of tasks of one of the three batches before.
 func (l *Load) bulkItems(rng *rand.Rand, n uint64) []load.Operation {
 	lines := l.bulkLines(n)
 	items := make([]load.Operation, 0, lines+lines*l.cfg.BulkCancelled/100)
@@ -119,7 +120,7 @@ func (l *Load) bulkItems(rng *rand.Rand, n uint64) []load.Operation {
 	return items
 }
 
-// bulkLines is how many tasks batch n makes: about as many as are asked for.
+// bulkLines returns how many tasks batch n makes: from half to one and a half times Config.BulkLines.
 func (l *Load) bulkLines(n uint64) int {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkSizes+n))
 	return max(1, l.cfg.BulkLines/2+rng.IntN(l.cfg.BulkLines))
@@ -129,7 +130,7 @@ func (l *Load) bulkID(batch uint64, i int) string {
 	return fmt.Sprintf("%sbulk-%d-%d", l.cfg.Prefix, batch, i)
 }
 
-// bulkTask is a task that says as little as possible.
+// bulkTask returns the schedule of a task with as few settings as possible.
 func (l *Load) bulkTask(rng *rand.Rand, id string) load.Operation {
 	t := load.Task{FireAt: l.due(rng), Queue: l.cfg.pullQueue()}
 	if rng.IntN(100) < l.cfg.BulkPushed {

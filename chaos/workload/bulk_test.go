@@ -16,7 +16,7 @@ import (
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
-// The same seed makes the same batches, whatever became of those before.
+// TestSeedDecidesTheBulk checks that the same seed makes the same batches.
 func TestSeedDecidesTheBulk(t *testing.T) {
 	plan := func(seed uint64) string {
 		l, _ := newLoad(t, nil, Config{Seed: seed, BulkLines: 50})
@@ -40,7 +40,8 @@ func TestSeedDecidesTheBulk(t *testing.T) {
 	}
 }
 
-// Lines without a final answer are sent again, with the same keys, and the others are not.
+// TestBulkRepeatsWhatWasNotAnswered checks that lines without a final answer are sent again with the same keys, and
+// that the other lines are not.
 func TestBulkRepeatsWhatWasNotAnswered(t *testing.T) {
 	keys := map[string]int{}
 	refuse := true
@@ -78,13 +79,13 @@ func TestBulkRepeatsWhatWasNotAnswered(t *testing.T) {
 	}
 }
 
-// Operations of every kind that a batch of a script has can be lines of one.
+// TestLines checks that operations of every kind in the batches of scripts can be lines.
 func TestLines(t *testing.T) {
 	l, _ := newLoad(t, nil, Config{})
 	for _, op := range []load.Operation{
 		l.player.Schedule("a", load.Task{Delay: time.Second}), l.player.Touch("a", time.Second, nil),
 		l.player.Touch("a", time.Second, &load.Task{Delay: time.Second}), l.player.Cancel("a"), l.player.Fire("a"),
 	} {
-		l.caller.line(op) // panics otherwise
+		l.caller.line(op) // panics on a kind that cannot be a line
 	}
 }

@@ -13,7 +13,7 @@ import (
 
 const bulkLease = 5 * time.Second
 
-// consumeBulk is one consumer of the bulk: it leases hundreds of tasks and acknowledges them together.
+// consumeBulk runs one consumer of the bulk. It leases hundreds of tasks and acknowledges them together.
 func (l *Load) consumeBulk(ctx context.Context, n uint64) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkConsumers+n))
 	for ctx.Err() == nil {
@@ -28,7 +28,7 @@ func (l *Load) consumeBulk(ctx context.Context, n uint64) {
 	}
 }
 
-// ackAll acknowledges leases in one call, and again those that were not answered for good.
+// ackAll acknowledges leases in one call, and repeats those without a final answer until the leases have ended.
 func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) {
 	end := l.cfg.Recorder.Now().Add(bulkLease)
 	first := l.cfg.Recorder.NextOps(len(leases))
@@ -48,13 +48,14 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) 
 	}
 }
 
-// ack is one receipt on its way.
+// ack is the acknowledgement of one lease.
 type ack struct {
 	what    history.Call
 	receipt string
 }
 
-// ack acknowledges leases in one request, records each, and returns those that were not answered for good.
+// ack acknowledges leases in one request, records each as a call, and returns those without a final answer. It reuses
+// the memory of acks.
 func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue string, acks []ack) []ack {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

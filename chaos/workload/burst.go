@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	burstLines   = 1000 // a request, which is a chunk of the client's
+	burstLines   = 1000 // lines of a request: the chunk of the client
 	burstStreams = 4
 	burstTimeout = 30 * time.Second
 )
 
-// Burst schedules n tasks by batch, all due at one instant, through all nodes at once, and returns when all are
-// acknowledged.
+// Burst schedules n tasks by batch, all due at the same instant, in four streams with one node each. It returns when
+// all are acknowledged, or with the errors of the streams that failed.
 func (l *Load) Burst(ctx context.Context, n int, due time.Time) error {
 	chunks := make(chan int)
 	failed := make([]error, burstStreams)

@@ -21,7 +21,7 @@ type caller struct {
 	rec     *history.Recorder
 	nodes   []Node
 	clients []*client.Client
-	run     string // goes into every key, so that two runs on one cluster share none
+	run     string // part of every key, so that two runs on one cluster share no key
 
 	target                        string // of pushed tasks
 	queue, bulkPushed, bulkPulled string
@@ -36,8 +36,8 @@ func newCaller(cfg Config) (*caller, error) {
 	for _, n := range cfg.Nodes {
 		one, err := client.New(client.Config{
 			Addrs: []string{n.URL}, MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport},
-			Timeout: time.Hour, AttemptTimeout: time.Hour, // the context says it
-			FixedAddrs: true, SingleCalls: true, // one request to this very node, which its caller can follow
+			Timeout: time.Hour, AttemptTimeout: time.Hour, // the caller's context sets the timeout
+			FixedAddrs: true, SingleCalls: true, // one request to this node alone, which countSends can follow
 		})
 		if err != nil {
 			return nil, err
@@ -65,21 +65,21 @@ func (c *caller) call(
 	return outcome, answer
 }
 
-// countSends counts how often a request goes out. That can be more than once although the client makes one attempt:
-// net/http sends a request with an idempotency key again by itself when a kept connection breaks under it.
+// countSends returns a context that counts how often a request goes out. The count can exceed one although the client
+// makes one attempt: net/http sends a request with an idempotency key again when a kept connection breaks under it.
 func countSends(ctx context.Context) (context.Context, *atomic.Int32) {
 	sent := new(atomic.Int32)
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { sent.Add(1) }}), sent
 }
 
-// judge tells what an error of the client means, of a request that went out so often. Only what is certain is called
-// failed: a refusal that may be about a second sending says nothing about the first, unless it is one for good, which a
-// call that had happened would not get, for it would be known by its key.
+// judge returns the outcome of a request that went out sent times and ended with err, and completes its answer. Only a
+// certain failure is Failed. A refusal may be about the second sending and say nothing about the first, unless it is
+// final: a call that had happened would be known by its key, and would not get a final refusal.
 func judge(a *history.Answer, err error, sent int) history.Outcome {
 	a.Resent = sent > 1
 	switch {
 	case err == nil && a.Replaced && sent > 1:
-		return history.Unknown // an earlier sending may have settled it before
+		return history.Unknown // an earlier sending may have settled the lease
 	case err == nil && a.Replaced:
 		return history.Failed
 	case err == nil:
@@ -108,10 +108,10 @@ func shorten(text string) string {
 	return text
 }
 
-// maxPause is the longest between two tries.
+// maxPause is the longest pause between two tries.
 const maxPause = 250 * time.Millisecond
 
-// driver makes the calls of scripts and consumers.
+// driver makes the calls of scripts and consumers. It is a load.Driver.
 type driver struct{ *Load }
 
 // Try tries an operation once, through a random node.
@@ -124,14 +124,15 @@ func (d driver) Batch(ctx context.Context, rng *rand.Rand, ops []load.Operation)
 	return d.caller.batch(ctx, d.anyNode(rng), d.timeout(rng), ops)
 }
 
-// Lease asks a random node once.
+// Lease makes one lease call to a random node. The result is false if the call failed.
 func (d driver) Lease(ctx context.Context, rng *rand.Rand) ([]load.Lease, bool) {
 	return d.lease(ctx, rng, d.cfg.Queue, d.demand(rng))
 }
 
 func (l *Load) anyNode(rng *rand.Rand) int { return rng.IntN(len(l.cfg.Nodes)) }
 
-// timeout is mostly the whole one, and sometimes so short that the answer is missed while the call happens.
+// timeout draws the timeout of a request: Config.CallTimeout mostly. One request in 20 gets so little time that the
+// caller misses the answer of a call that happens.
 func (l *Load) timeout(rng *rand.Rand) time.Duration {
 	if rng.IntN(20) == 0 {
 		return time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond)))

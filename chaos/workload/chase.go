@@ -10,11 +10,12 @@ import (
 	"github.com/belfryhq/belfry/chaos/load"
 )
 
-// chasePause keeps those who chase from being a load.
+// chasePause is the pause between two moves, so that chases are no load on the cluster.
 const chasePause = 10 * time.Millisecond
 
-// Chase moves n tasks again and again until stop is closed, and reads each after each move through any node: a read
-// that began after a move was answered must show it, however long it took. No two chases of a load have one name.
+// Chase moves n tasks again and again until stop is closed or ctx ends, and reads each task after each move through
+// any node. A read that began after a move was answered must show the move, however long the read took. Each chase of
+// a load needs a name of its own.
 func (l *Load) Chase(ctx context.Context, name string, n int, stop <-chan struct{}) {
 	var chasers sync.WaitGroup
 	for i := range n {

@@ -7,13 +7,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Node is where calls can go.
+// Node is a node that takes calls.
 type Node struct {
 	Name string
 	URL  string // of its HTTP interface
 }
 
-// Config describes a load. Nodes, Target and Recorder must be given.
+// Config describes a load. Nodes, Target and Recorder are required.
 type Config struct {
 	Nodes    []Node
 	Target   string // the receiver's URL
@@ -21,28 +21,28 @@ type Config struct {
 
 	Seed      uint64
 	Prefix    string        // of all ids; default "t-"
-	Tasks     int           // scripts to play; 0: until the context ends
-	PerSecond int           // scripts begun; default 200
+	Tasks     int           // scripts to play; 0: until stop is closed or the context ends
+	PerSecond int           // scripts begun a second; default 200
 	Workers   int           // scripts at once; default 64
-	Hot       int           // ids that are called by several workers at once; default 4, negative: none
-	MaxDelay  time.Duration // of a task; default 3 s
+	Hot       int           // ids that several workers use at once; default 4, negative: none
+	MaxDelay  time.Duration // longest delay of a task; default 3 s
 
-	Pulled    int           // percent of the scripts' tasks that are pulled, with Consume; default 40, negative: none
-	Queue     string        // from which they are pulled; default: Prefix and "pull"
-	Consumers int           // of that queue; default 6
-	Lease     time.Duration // of a task at most; default 2.8 s
+	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
+	Queue     string        // queue of the pulled tasks; default: Prefix and "pull"
+	Consumers int           // consumers of that queue; default 6
+	Lease     time.Duration // longest lease of a task; default 2.8 s
 
-	// The bulk is many plain tasks by batch, each with an id of its own, beside the scripts: see Bulk.
-	BulkPerSecond int // tasks; default 1000
-	// BulkKept is for how long its finished tasks can be read, to the end of a run at least: 0: as the nodes have it. What
-	// is kept for longer is most of what a node reads at its start.
+	// The bulk is many plain tasks by batch beside the scripts, each with an id of its own. See Load.Bulk.
+	BulkPerSecond int // tasks a second; default 1000
+	// BulkKept is how long finished tasks of the bulk can be read: to the end of a run at least. 0 leaves that to the
+	// nodes. A node that starts reads mostly finished tasks if they are kept for longer.
 	BulkKept      time.Duration
-	BulkLines     int // of a batch, about; default 300
-	BulkPushed    int // percent that go to the receiver, in requests of many; the others are pulled. Default 50
-	BulkCancelled int // percent that are cancelled, by later batches. Default 5
-	BulkConsumers int // default 3
+	BulkLines     int // average tasks of a batch; default 300
+	BulkPushed    int // percent pushed to the receiver, many in a request; the others are pulled. Default 50
+	BulkCancelled int // percent cancelled by later batches. Default 5
+	BulkConsumers int // consumers of pulled bulk tasks. Default 3
 
-	CallTimeout time.Duration // of one request at most; some get less. Default 2 s
+	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
 	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
 }
 

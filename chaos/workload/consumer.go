@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// Consume leases and settles what is pulled, through random nodes, until the context ends. Without it the pulled part
-// of a load stays where it is.
+// Consume leases and settles the pulled tasks, through random nodes, until the context ends. Without Consume these
+// tasks stay in their queues.
 func (l *Load) Consume(ctx context.Context) {
 	var all sync.WaitGroup
 	for n := range l.cfg.Consumers {
@@ -23,7 +23,7 @@ func (l *Load) Consume(ctx context.Context) {
 	all.Wait()
 }
 
-// The streams of random numbers of one seed, each with a part of its own; scripts have the numbers from 0 on.
+// The streams of random numbers of one seed, each with a range of its own. Scripts use the range from 0 on.
 const (
 	consumers uint64 = (iota + 1) << 40
 	bulkConsumers
@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	impatience = 20 // one lease call in that many is cut off, perhaps while its answer is on the way
+	impatience = 20 // one lease call in so many is cut off, perhaps while its answer is on the way
 	leaseWait  = time.Second
 )
 
@@ -40,13 +40,14 @@ func (l *Load) demand(rng *rand.Rand) client.Demand {
 	return client.Demand{Max: 1 + rng.IntN(10), Wait: leaseWait, Lease: l.leaseFor(rng)}
 }
 
-// leaseFor is how long a lease shall last: a quarter of the longest at least.
+// leaseFor draws the length of a lease, from a quarter of Config.Lease to all of it.
 func (l *Load) leaseFor(rng *rand.Rand) time.Duration {
 	quarter := l.cfg.Lease / 4
 	return quarter + time.Duration(rng.Int64N(int64(3*quarter)))
 }
 
-// lease asks a random node once. What comes with an answer that is lost comes again when its leases have ended.
+// lease makes one lease call to a random node. Tasks in an answer that is lost can be leased again when their leases
+// have ended.
 func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want client.Demand) (_ []load.Lease, ok bool) {
 	patience := want.Wait + l.cfg.CallTimeout
 	if rng.IntN(impatience) == 0 {

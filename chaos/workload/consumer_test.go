@@ -16,12 +16,11 @@ import (
 	"github.com/belfryhq/belfry/chaos/load"
 )
 
-// shelf is a service that gives out the tasks it was made with, each again until it is acknowledged, and answers every
-// settle with 200.
+// shelf is a service that leases each of its tasks once and answers every settle with 200.
 type shelf struct {
 	mu      sync.Mutex // guards what follows
 	ids     []string
-	settled []string // id and verb, in order
+	settled []string // id and verb of each settle, in order
 	grants  uint64
 }
 
@@ -78,7 +77,8 @@ func (s *shelf) settle(w io.Writer, body []byte) {
 	_, _ = fmt.Fprintf(w, `{"results":[%s]}`, strings.Join(results, ",")) // the consumer may be gone
 }
 
-// What consumers do with a task depends on the seed and the task, not on who gets it and when.
+// TestSeedDecidesWhatConsumersDo checks that the treatment of a task depends on the seed and the task, not on the
+// consumer or the time.
 func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 	ids := make([]string, 200)
 	for i := range ids {
@@ -89,7 +89,7 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 		for i, id := range ids {
 			l.player.Treat(t.Context(), load.Lease{Arrival: history.Arrival{ID: id, Attempt: 1, Fence: uint64(i)}, Receipt: id})
 		}
-		tried := map[int64]bool{} // how often depends on the machine
+		tried := map[int64]bool{} // the number of tries depends on the machine
 		for _, c := range rec.History().Calls {
 			if !tried[c.Op] {
 				verbs, calls = append(verbs, c.ID+" "+string(c.Kind)), append(calls, c)
@@ -121,7 +121,7 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 	}
 }
 
-// Leases are recorded as arrivals, with what their consumer knows of them.
+// TestLeasesAreRecorded checks that leases are recorded as arrivals, with the data that their consumer has.
 func TestLeasesAreRecorded(t *testing.T) {
 	l, rec := newLoad(t, (&shelf{ids: []string{"a", "b"}}).ServeHTTP, Config{})
 	given, ok := l.lease(t.Context(), newRand(1), l.cfg.Queue, l.demand(newRand(1)))
@@ -136,7 +136,8 @@ func TestLeasesAreRecorded(t *testing.T) {
 	}
 }
 
-// A consumer of the bulk acknowledges all that it has in one call, and each ack is recorded.
+// TestBulkIsAcknowledgedTogether checks that a bulk consumer acknowledges all its leases in one call, and that each
+// ack is recorded.
 func TestBulkIsAcknowledgedTogether(t *testing.T) {
 	s := &shelf{ids: []string{"a", "b", "c"}}
 	l, rec := newLoad(t, s.ServeHTTP, Config{})

@@ -2,14 +2,14 @@ package workload
 
 import "github.com/belfryhq/belfry/chaos/history"
 
-// unexplained are the ids of the load that are worth a read: all whose end the record does not show by itself, and
-// sample of the others.
+// unexplained returns the ids of the load that ReadAll reads: all whose end the record does not show, and up to sample
+// of the others.
 func (l *Load) unexplained(sample int) (ids []string) {
 	l.cfg.Recorder.View(func(h *history.History) { ids = worthReading(h, sample) })
 	return ids
 }
 
-// worthReading are ids in the order of their first calls.
+// worthReading returns these ids of a history, in the order of their first calls.
 func worthReading(h *history.History, sample int) []string {
 	lives := map[string]*life{}
 	var all []string
@@ -41,12 +41,12 @@ func worthReading(h *history.History, sample int) []string {
 	return worth
 }
 
-// life is what the record shows of a task, counted.
+// life counts the calls and arrivals of a task in the record.
 type life struct {
 	schedules, cancels, acks, arrivals uint16
-	taken                              bool // an arrival was
-	pulled                             bool // an arrival was
-	more                               bool // there is something that only a read explains
+	taken                              bool // the receiver accepted an attempt
+	pulled                             bool // a consumer leased the task
+	more                               bool // a call happened whose effect only a read explains
 }
 
 func (l *life) call(c *history.Call) {
@@ -69,7 +69,8 @@ func (l *life) arrive(a *history.Arrival) {
 	l.pulled = l.pulled || a.Pulled
 }
 
-// explained: it was scheduled once, and then either came once and was taken, or was cancelled and never came.
+// explained reports whether the record alone shows the end of a task. Such a task was scheduled once. It then either
+// arrived once and was taken, or was cancelled and never arrived.
 func (l *life) explained() bool {
 	if l.more || l.schedules != 1 {
 		return false

@@ -19,8 +19,8 @@ const (
 	readers      = 16
 )
 
-// Drain waits until every task of the load has come to rest: it is finished, absent, or due later than soon from now;
-// or until the context ends.
+// Drain waits until every task of the load has come to rest, or until the context ends. A task at rest is finished,
+// absent, or due later than soon from now.
 func (l *Load) Drain(ctx context.Context, soon time.Duration) {
 	for node := 0; ; node++ {
 		if !l.isBusy(ctx, node%len(l.cfg.Nodes), soon) || !load.Wait(ctx, finalPoll) {
@@ -29,7 +29,7 @@ func (l *Load) Drain(ctx context.Context, soon time.Duration) {
 	}
 }
 
-// isBusy asks one node whether a task has not come to rest. A node that does not tell leaves it open.
+// isBusy asks one node whether a task of the load has not come to rest. It returns true if the node does not answer.
 func (l *Load) isBusy(ctx context.Context, node int, soon time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
 	defer cancel()
@@ -44,9 +44,9 @@ func (l *Load) isBusy(ctx context.Context, node int, soon time.Duration) bool {
 	return false
 }
 
-// ReadAll is the last thing of a run, when the cluster is whole and at rest: it reads every id once for certain, and
-// up to sample of them from each node's own replica. Of ids whose end the record shows it reads sample only. An error
-// says what could not be read.
+// ReadAll ends a run, when the cluster is whole and at rest. It reads each id once, linearizably, and then up to
+// sample of these ids stale, through every node. It reads all ids whose end the record does not show, and up to sample
+// of the others. An error means that at least one read got no final answer.
 func (l *Load) ReadAll(ctx context.Context, sample int) error {
 	all := l.unexplained(sample)
 	var mu sync.Mutex
@@ -75,7 +75,7 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 	return failed
 }
 
-// each calls do for all ids, several at a time.
+// each calls do for all ids, several at a time, and returns when all calls have returned.
 func (l *Load) each(ids []string, do func(rng *rand.Rand, id string)) {
 	turns := make(chan string)
 	var workers sync.WaitGroup

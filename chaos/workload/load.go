@@ -9,14 +9,15 @@ import (
 	"github.com/belfryhq/belfry/chaos/load"
 )
 
-// Load plays scripts. Its methods may run at the same time.
+// Load plays scripts and the other parts of a load. Its methods are safe for concurrent use.
 type Load struct {
 	player *load.Player
 	cfg    Config
 	caller *caller
 }
 
-// New makes a load; it makes no call yet.
+// New makes a load. It makes no call yet. An error means that cfg lacks a required field, or that a client for a node
+// cannot be made.
 func New(cfg Config) (*Load, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -31,7 +32,7 @@ func New(cfg Config) (*Load, error) {
 	return l, nil
 }
 
-// plan says what the player draws: everything happens within seconds.
+// plan returns the config of the player. Everything in it happens within seconds.
 func (l *Load) plan() load.Config {
 	cfg := load.Config{
 		Driver: driver{l}, Recorder: l.cfg.Recorder, Seed: l.cfg.Seed, Prefix: l.cfg.Prefix, Scripts: scripts,
@@ -54,8 +55,8 @@ const (
 	overdue      = 900 * time.Millisecond
 )
 
-// Run plays scripts until all are played or stop is closed, and returns when those that were begun are over. The
-// context ends them in the middle.
+// Run plays scripts until all are played or stop is closed, and returns when the scripts that were begun are over. The
+// end of ctx cuts them short.
 func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
 	turns := make(chan int)
 	var workers sync.WaitGroup
@@ -71,8 +72,8 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
 	workers.Wait()
 }
 
-// pace hands out the scripts' numbers. When all workers are busy it waits, so that a cluster that stands still is
-// not buried in calls.
+// pace hands out the numbers of the scripts at the rate of Config.PerSecond. It waits while all workers are busy, so
+// that a cluster that stands still is not buried in calls.
 func (l *Load) pace(ctx context.Context, stop <-chan struct{}, turns chan<- int) {
 	tick := time.NewTicker(time.Second / time.Duration(l.cfg.PerSecond))
 	defer tick.Stop()
@@ -94,7 +95,7 @@ func (l *Load) pace(ctx context.Context, stop <-chan struct{}, turns chan<- int)
 	}
 }
 
-// after is how long until a task is due: mostly spread over the whole range, and sometimes next to nothing.
+// after draws how long from now a task is due: mostly anywhere in the whole range, in one case of ten less than 30 ms.
 func (l *Load) after(rng *rand.Rand) time.Duration {
 	if rng.IntN(10) == 0 {
 		return time.Duration(rng.IntN(30)) * time.Millisecond
@@ -102,10 +103,10 @@ func (l *Load) after(rng *rand.Rand) time.Duration {
 	return time.Duration(rng.Int64N(int64(l.cfg.MaxDelay))).Round(time.Millisecond)
 }
 
-// due is an absolute due time, of which the run knows beforehand what the service will make of it.
+// due draws the instant at which a task is due.
 func (l *Load) due(rng *rand.Rand) time.Time { return l.cfg.Recorder.Now().Add(l.after(rng)).Time() }
 
-// queue is the queue of a task: that of the consumers for some, none for the others.
+// queue draws the queue of a task: the consumers' queue for some tasks, none for the others.
 func (l *Load) queue(rng *rand.Rand) string {
 	if rng.IntN(100) < l.cfg.Pulled {
 		return l.cfg.Queue

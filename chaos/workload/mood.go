@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Mood is how a receiver treats everything that comes, beside what payloads ask of it. The zero value is friendly.
+// Mood is how a receiver treats all requests, beside the orders in payloads. The zero value is friendly.
 type Mood struct {
-	Slow       time.Duration // before each answer
-	Answer     int           // in place of any other: a status, or receiver.Reset; 0: none
-	RetryAfter time.Duration // what an answer asks for, in whole seconds; 0: nothing
+	Slow       time.Duration // wait before each answer
+	Answer     int           // answer in place of any other: a status, or receiver.Reset; 0: none
+	RetryAfter time.Duration // Retry-After of each answer, in whole seconds; 0: none
 	Reply      int           // bytes in each answer's body
 }
 
-// Behave puts the receiver into a mood, for what comes from now on.
+// Behave puts the receiver into a mood, for requests from now on.
 func (r *Receiver) Behave(m Mood) { r.mood.Store(&m) }
 
-// moody adds to answers what a mood has beside the status.
+// moody adds the Retry-After and the body of the mood to the answers of next.
 func (r *Receiver) moody(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		m := r.mood.Load()

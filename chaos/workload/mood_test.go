@@ -75,7 +75,7 @@ func TestMoods(t *testing.T) {
 	}
 }
 
-// What comes of a former run's tasks is not taken for the present one's.
+// TestStrangers checks that deliveries of a former run's tasks are not recorded as the present run's.
 func TestStrangers(t *testing.T) {
 	before, now := history.NewRecorder(nil), history.NewRecorder(nil)
 	r := listen(t, before)

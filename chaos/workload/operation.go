@@ -10,13 +10,13 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// Backoffs keep retries within a short run, also after a receiver that was hostile for long.
+// The backoffs keep retries within a short run, also after a receiver was hostile for long.
 const (
 	minBackoff = 200 * time.Millisecond
 	maxBackoff = 2 * time.Second
 )
 
-// send makes one request of an operation.
+// send makes one request of an operation and returns the answer of the node.
 func (c *caller) send(ctx context.Context, to *client.Client, op load.Operation) (history.Answer, error) {
 	id, key := op.What.ID, client.WithKey(c.key(op.What.Op))
 	var kept client.Task
@@ -44,7 +44,7 @@ func (c *caller) send(ctx context.Context, to *client.Client, op load.Operation)
 	return shown(&kept, err)
 }
 
-// line is the line of a batch for an operation, of the kinds that can be one.
+// line returns the line of a batch for an operation. It panics on a kind that cannot be a line.
 func (c *caller) line(op load.Operation) client.Op {
 	id, key := op.What.ID, client.WithKey(c.key(op.What.Op))
 	switch op.What.Kind {
@@ -57,17 +57,17 @@ func (c *caller) line(op load.Operation) client.Op {
 	case history.Cancel:
 		return client.CancelOp(id, key)
 	default:
-		panic(fmt.Sprintf("%s in a batch", op.What.Kind)) // no script does so
+		panic(fmt.Sprintf("%s in a batch", op.What.Kind)) // no script makes such a line
 	}
 }
 
-// task is the task of a schedule, or of a touch that makes one.
+// task returns the task of a schedule, or of a touch that may make one.
 func (c *caller) task(op load.Operation) client.Task {
 	t := op.Task
 	want := client.Task{
 		ID: op.What.ID, FireAt: t.FireAt, Delay: t.Delay, Queue: t.Queue, Payload: op.Body, ExpiresAfter: t.Expires,
 	}
-	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // whose tasks say as little as possible
+	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // bulk tasks have as few settings as possible
 		return want
 	}
 	want.Retry = &client.Retry{MaxAttempts: t.MaxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff}
@@ -97,7 +97,7 @@ func conditions(t *load.Task) []client.Option {
 	return opts
 }
 
-// shown is what a task in an answer shows.
+// shown converts a task in an answer to the answer that the record keeps.
 func shown(t *client.Task, err error) (history.Answer, error) {
 	if err != nil {
 		return history.Answer{}, err

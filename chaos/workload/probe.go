@@ -17,8 +17,9 @@ const (
 	probeTimeout = time.Second
 )
 
-// Probe writes to every one of the shards all the time, until the context ends, so that the record shows when each
-// takes a write. The writes touch tasks that are due long after the run, and that are cancelled in the end.
+// Probe writes to every shard ten times a second until ctx ends, so that the record shows when each shard takes a
+// write. The writes touch tasks that are due long after the run. Probe cancels these tasks in the end. An error means
+// that the tasks could not be placed.
 func (l *Load) Probe(ctx context.Context, shards int) error {
 	ids, tried, err := l.placeProbes(ctx, shards)
 	defer l.removeProbes(context.WithoutCancel(ctx), tried)
@@ -33,12 +34,12 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 	return nil
 }
 
-// probeIDs is how many tasks of a shard take turns, so that none is called too often to be judged.
+// probeIDs is how many tasks of a shard take turns, so that no id has too many calls to be judged.
 const probeIDs = 8
 
-// placeProbes schedules tasks until every shard holds enough: only the answer says where an id went. What a cluster
-// that is being broken does not take is left out. The context's end is no error: there is nobody left to probe for.
-// Those that were tried are told too: a task of which nobody knows may come in an hour.
+// placeProbes schedules tasks until every shard holds enough of them, for only the answer shows the shard of an id.
+// Schedules that a cluster in trouble does not take are left out. The end of ctx is no error: the run is over then.
+// tried holds every id that was tried, because a task that is not cancelled may be delivered an hour later.
 func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]string, tried []string, err error) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, 0))
 	ids = map[uint32][]string{}
@@ -64,8 +65,8 @@ func (l *Load) placeProbes(ctx context.Context, shards int) (ids map[uint32][]st
 	return ids, tried, nil
 }
 
-// removeProbes cancels them, so that they do not come in a later run on the same cluster. One that is dead is not asked
-// for each of them in turn until the time is up.
+// removeProbes cancels the probes, so that they do not arrive during a later run on the same cluster. RetryFor bounds
+// all cancels together, so that a dead cluster does not cost RetryFor for each id.
 func (l *Load) removeProbes(ctx context.Context, ids []string) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.RetryFor)
 	defer cancel()
@@ -75,8 +76,8 @@ func (l *Load) removeProbes(ctx context.Context, ids []string) {
 	}
 }
 
-// probe begins a write at every tick, whether or not those before are still waiting: one that was caught by a dead
-// leader must not hide that the next would pass.
+// probe begins a write at every tick, whether or not earlier writes still wait. A write that is stuck at a dead leader
+// must not hide that the next one would pass.
 func (l *Load) probe(ctx context.Context, rng *rand.Rand, ids []string) {
 	var writes sync.WaitGroup
 	defer writes.Wait()

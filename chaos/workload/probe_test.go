@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Shards that take no write for longer than a call is repeated are probed when they do, and what may have been
-// scheduled meanwhile is cancelled in the end.
+// TestProbesOutlastAnOutage checks that shards are probed once they take a write, even if an outage outlasts the
+// repeats of a call. It also checks that every task that an unanswered call may have scheduled is cancelled.
 func TestProbesOutlastAnOutage(t *testing.T) {
 	var puts atomic.Int64
 	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {

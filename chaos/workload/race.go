@@ -11,11 +11,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/load"
 )
 
-// raceSpread is by how much the cancels of a race may change places with each other.
+// raceSpread is the range over which the cancels of a race are spread around their times, so that they can change
+// places.
 const raceSpread = 80 * time.Millisecond
 
-// Race schedules n tasks, one due after the other from begin on until spread later, and cancels each about so long
-// after it is due: log order decides which came first. No two races of a load have one name.
+// Race schedules n tasks, due one after the other from begin until spread later, and cancels each about after its due
+// time by the given duration. The order in the log decides whether the start of a task or its cancel came first. Each
+// race of a load needs a name of its own.
 func (l *Load) Race(ctx context.Context, name string, n int, begin time.Time, spread, after time.Duration) {
 	ops := make([]load.Operation, n)
 	due := make([]history.Instant, n)

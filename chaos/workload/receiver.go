@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// Receiver takes what is delivered, records it, and only then answers, some of it so slowly that a fault finds attempts
+// Receiver takes deliveries, records them, and only then answers. Some answers are so slow that a fault finds attempts
 // in flight.
 type Receiver struct {
 	URL string
@@ -26,19 +26,19 @@ type Receiver struct {
 	into   atomic.Pointer[ledger]
 
 	mu        sync.Mutex // guards strangers
-	strangers []string   // ids that came and are not of the ledger
+	strangers []string   // ids of deliveries that the ledger does not take
 }
 
-// ledger is where arrivals are recorded, of ids with a prefix.
+// ledger is a recorder of arrivals, for ids with a prefix.
 type ledger struct {
 	rec    *history.Recorder
 	prefix string
 }
 
-// Loopback is the host on which a receiver listens that the nodes reach without a network of their own.
+// Loopback is the host of a receiver for nodes that share this machine's network.
 const Loopback = "127.0.0.1"
 
-// Listen starts a receiver on a free port of a host address of this machine.
+// Listen starts a receiver on a free port of host, an address of this machine.
 func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
@@ -53,18 +53,19 @@ func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver,
 	return r, nil
 }
 
-// Record turns to another recorder, for ids that begin with prefix. Others that come from now on are strangers: tasks
-// of which everything had been settled when the recorder before was closed.
+// Record turns to another recorder, for ids that begin with prefix. From now on all other ids are strangers: their
+// tasks had been settled when the former recorder was closed, so none should arrive.
 func (r *Receiver) Record(rec *history.Recorder, prefix string) { r.into.Store(&ledger{rec, prefix}) }
 
-// Strangers are the ids of strangers that have come.
+// Strangers returns the ids of the strangers that have arrived.
 func (r *Receiver) Strangers() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]string(nil), r.strangers...)
 }
 
-// take records all attempts of a request, and answers them when the slowest is done.
+// take records all attempts of a request and returns their answers after the longest hold among them. It answers
+// strangers with 200 and does not record them.
 func (r *Receiver) take(came []receiver.Arrival) []int {
 	into, mood := r.into.Load(), r.mood.Load()
 	arrivals, statuses := make([]history.Arrival, 0, len(came)), make([]int, len(came))

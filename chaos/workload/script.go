@@ -2,7 +2,7 @@ package workload
 
 import "github.com/belfryhq/belfry/chaos/load"
 
-// scripts are what an id may live through in a cluster of real processes.
+// scripts are the scripts of a real cluster's load.
 var scripts = []load.Script{
 	{Weight: 40, Play: load.Plain},
 	{Weight: 4, Play: load.Batch},

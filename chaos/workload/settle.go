@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// leases makes the record of an answer, which came at one instant.
+// leases records the tasks of one answer as arrivals at the same instant, and returns them as leases.
 func (l *Load) leases(asked history.Instant, length time.Duration, given []client.Leased) []load.Lease {
 	got := l.cfg.Recorder.Now()
 	all := make([]load.Lease, len(given))
@@ -28,7 +28,7 @@ func (l *Load) leases(asked history.Instant, length time.Duration, given []clien
 	return all
 }
 
-// settlementOf is the call that settles a lease.
+// settlementOf returns the client's settlement for an operation that settles a lease.
 func settlementOf(op load.Operation) client.Settlement {
 	receipt := op.Lease.Receipt
 	switch op.What.Kind {

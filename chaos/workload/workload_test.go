@@ -33,7 +33,7 @@ func newLoad(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *histor
 	return l, cfg.Recorder
 }
 
-// silent never answers. It reads the body, without which the server would not notice that the caller is gone.
+// silent never answers. It reads the body, since otherwise the server would not notice that the caller is gone.
 func silent(_ http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
@@ -92,8 +92,9 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 	})
 }
 
-// net/http sends a request with a key again when a kept connection breaks, and the client's error is then about the
-// second sending: the first may have happened.
+// TestHiddenSecondSending checks the outcome of a call that net/http sent twice. net/http sends a request with a key
+// again when a kept connection breaks. The client's error is then about the second sending, and the first may have
+// happened.
 func TestHiddenSecondSending(t *testing.T) {
 	first := true
 	var listener net.Listener
@@ -103,7 +104,7 @@ func TestHiddenSecondSending(t *testing.T) {
 			_, _ = w.Write([]byte(`{"revision":4}`))
 			return
 		}
-		_ = listener.Close() // nobody takes the second sending
+		_ = listener.Close() // no server takes the second sending
 		panic(http.ErrAbortHandler)
 	})
 	server := httptest.NewServer(handler)
@@ -120,7 +121,8 @@ func TestHiddenSecondSending(t *testing.T) {
 	}
 }
 
-// All tries of an operation carry one key and one number; it ends with the first final answer.
+// TestRepeatsShareTheKey checks that all tries of an operation carry one key and one number, and that the first final
+// answer ends them.
 func TestRepeatsShareTheKey(t *testing.T) {
 	keys := make(chan string, 10)
 	l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
@@ -149,7 +151,7 @@ func TestRepeatsShareTheKey(t *testing.T) {
 	}
 }
 
-// The same seed asks for the same things.
+// TestSeedDecides checks that the same seed asks for the same operations.
 func TestSeedDecides(t *testing.T) {
 	plan := func(seed uint64) string {
 		var kinds []string
@@ -157,11 +159,11 @@ func TestSeedDecides(t *testing.T) {
 		for i := range 40 {
 			l.player.Play(t.Context(), i)
 		}
-		made := map[int64]bool{} // how often each is tried depends on the machine
+		made := map[int64]bool{} // the number of tries depends on the machine
 		for _, c := range rec.History().Calls {
 			first := !made[c.Op]
 			made[c.Op] = true
-			if first && !strings.Contains(c.ID, "hot") { // whose calls are made at once, in any order
+			if first && !strings.Contains(c.ID, "hot") { // calls of hot ids are made at once, in any order
 				kinds = append(kinds, c.ID+" "+string(c.Kind)+" "+c.Ask.Delay.String())
 			}
 		}
