@@ -17,8 +17,8 @@
 //   - Draw sets how large the drawn delays are. Script.Weight sets how often a script is played.
 //   - All choices come from the seed. Script i asks for the same operations in every run with a seed, whatever the
 //     timing. A consumer treats a task that is leased for the n-th time in the same way.
-//   - Most ids live a short script, so that their end is beyond doubt. A few hot ids get so many calls that only their
-//     whole history can be judged.
+//   - Most ids live a short script, so that their end is beyond doubt. A few hot ids get many calls at once, and only
+//     their whole history can be judged.
 //   - A payload names the operation that wrote it, so that an arrival shows which call it comes from. It also sets how
 //     often the receiver fails the task.
 package load

@@ -15,7 +15,7 @@ const (
 )
 
 // playHot makes several calls of one hot id at once. i counts the hot scripts. The calls are not repeated: a repeat
-// could come after so many other calls that its key is forgotten, and would then rightly happen a second time.
+// could come when many other calls have made the node forget its key, and would then rightly happen a second time.
 func (p *Player) playHot(ctx context.Context, rng *rand.Rand, i int) {
 	which, most, queue := i%p.cfg.Hot, hotCalls, ""
 	if p.cfg.HotQueue != "" && which%2 == 1 {

@@ -200,6 +200,6 @@ func TestPayload(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if history.Fingerprint(nil) != 0 || history.Fingerprint(p.Encode()) == 0 {
-		t.Error("only no body has no fingerprint")
+		t.Error("a nil body has a fingerprint, or a payload has none")
 	}
 }

@@ -15,7 +15,7 @@ type Script struct {
 	Play   func(ctx context.Context, p *Player, rng *rand.Rand, id string)
 }
 
-// Play plays script i. The seed and i decide which script that is and what it asks for.
+// Play plays script i. The seed and i decide the script and its operations.
 func (p *Player) Play(ctx context.Context, i int) {
 	rng := rand.New(rand.NewPCG(p.cfg.Seed, uint64(i)))
 	if p.cfg.Hot > 0 && i%p.cfg.HotEvery == 0 {

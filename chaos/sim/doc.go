@@ -42,7 +42,7 @@
 //   - A process ends itself only because of its disk, or during an episode and the recovery after it.
 //   - No call is refused because its key belongs to another call.
 //
-// # What it leaves to others
+// # Left to the siege
 //
 // The siege plays gossip, membership, the control group, HTTP, TLS, the webhook code, files and fsync. The simulation
 // itself hands queue policies to the nodes. A true pause is left to the siege too: Host.Freeze keeps a node from
