@@ -18,7 +18,7 @@ type Lease struct {
 	Occurrence uint64 // from a simulated one
 }
 
-// Crashes is the number of answers of which a consumer forgets one on average, as if it had been killed.
+// Crashes sets how often consumers crash: a consumer forgets one lease answer in 25, as if it had been killed.
 const Crashes = 25
 
 // Consume runs one consumer until the context ends. It returns when the consumer has treated all its leases.
@@ -55,8 +55,8 @@ func (s *sights) next(id string) uint64 {
 	return s.seen[id]
 }
 
-// enough is the number of leases of a task after which consumers simply acknowledge it. Otherwise its calls would
-// become too many to be judged.
+// enough bounds how often consumers play with a task. They simply acknowledge a task after that number of leases,
+// since otherwise its calls would become too many to be judged.
 const enough = 15
 
 // Treat settles a lease, well or badly, or forgets it. The choice depends on the seed, the task's id and how often the

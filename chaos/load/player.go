@@ -46,7 +46,7 @@ type Config struct {
 	Draw     Draw
 
 	Hot      int    // ids that several callers use at once; 0: none
-	HotEvery int    // one in so many scripts calls a hot id; used if Hot is not 0
+	HotEvery int    // one script in HotEvery calls a hot id; used if Hot is not 0
 	HotQueue string // queue of every second hot id; empty: none
 
 	RetryFor time.Duration // how long an operation is repeated

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/disk"
 )
 
-// conductor breaks things along a course, and mends all of them after each episode.
+// conductor makes the faults of a course strike, and mends everything after each episode.
 type conductor struct {
 	world *World
 	load  *driver

@@ -22,8 +22,8 @@ func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, fu
 	return f, func() { n.clock.set(0, 0) }
 }
 
-// driftsBy is the largest drift of a clock from true time before the clocks are set right. Clocks that differ by so
-// little need no change of leader.
+// driftsBy is the largest drift of a clock from true time before the clocks are set right. The cluster bears it
+// without a change of leader.
 const driftsBy = 100 * time.Millisecond
 
 // drift lets the clocks run apart slowly, as they do without a time daemon.

@@ -94,8 +94,8 @@ func (l *driver) after(rng *rand.Rand) time.Duration {
 	return load.Between(rng, time.Millisecond, l.world.cfg.pace.maxDelay)
 }
 
-// nextMoment draws the time until about one of the next four strikes and mendings. It returns false if that lies in
-// the past or beyond the longest delay of a task.
+// nextMoment picks one of the next four strikes and mendings, and returns the time until about then. It returns false
+// if that time lies in the past or beyond the longest delay of a task.
 func (l *driver) nextMoment(rng *rand.Rand) (time.Duration, bool) {
 	now := time.Since(l.course.begin)
 	i, _ := slices.BinarySearchFunc(l.course.moments, now, cmp.Compare[time.Duration])

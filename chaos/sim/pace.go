@@ -48,7 +48,7 @@ const (
 	stuckAfter = 40
 )
 
-// timing returns the timing of production (shard.LAN), stretched to the heartbeat of the pace.
+// timing returns the timing of production (shard.LAN) with the heartbeat of the pace.
 func (p pace) timing() shard.Timing {
 	t := shard.LAN()
 	h := p.heartbeat

@@ -115,9 +115,9 @@ func (d deliverer) DeliverBatch(ctx context.Context, batch []task.Attempt) []tas
 	return outcomes
 }
 
-// beginsRightly reports a problem if an attempt begins before its grant is committed, or before its task is due. A
-// task is due when the clock of this node or true time says so. An attempt may go on if its task was due by the clock
-// of the former leader, or by this node's clock before that was set back. It is not early by true time then.
+// beginsRightly reports a problem if an attempt begins before its grant is committed, or before its task is due both
+// by the clock of this node and by true time. An attempt may go on if its task was due by the clock of the former
+// leader, or by this node's clock before that clock was set back. By true time the attempt is not early then.
 func (p *process) beginsRightly(a task.Attempt) {
 	p.isGranted(a)
 	due := time.UnixMilli(a.Task.FireAtMs)

@@ -35,7 +35,7 @@ type Trend struct {
 func (t Trend) Flat() bool { return !t.Judged || t.Growth <= t.Bound }
 
 const (
-	warmUp     = 3                // the warm-up is the first of so many parts of a run
+	warmUp     = 3                // equal parts of a run; the first is the warm-up
 	shortest   = 20 * time.Minute // least time after the warm-up; tombstones make memory grow for 10 minutes
 	fewest     = 20               // fewest points in that time
 	mostPoints = 600              // most points in a trend; the number of slopes grows with its square

@@ -121,8 +121,8 @@ func (w *Watch) add(node, quantity string, value float64) time.Duration {
 	return at
 }
 
-// addProcessor adds the number of cores that a node has used since the last sample. The first sample of a new process
-// is left out: its time begins at zero again.
+// addProcessor adds the number of cores that a node has used since the last sample. It adds no point if the processor
+// time has shrunk: a new process began at zero.
 func (w *Watch) addProcessor(node string, at time.Duration, seconds float64) {
 	w.mu.Lock()
 	last, known := w.spent[node]

@@ -32,7 +32,7 @@ const (
 )
 
 const (
-	impatience = 20 // one lease call in so many is cut off, perhaps while its answer is on the way
+	impatience = 20 // one lease call in 20 is cut off, perhaps while its answer is on the way
 	leaseWait  = time.Second
 )
 

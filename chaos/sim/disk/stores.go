@@ -90,7 +90,7 @@ func (s *Stores) GetLog(index uint64, entry *raft.Log) error {
 // StoreLog appends one entry.
 func (s *Stores) StoreLog(entry *raft.Log) error { return s.StoreLogs([]*raft.Log{entry}) }
 
-// StoreLogs appends entries, of which it keeps copies. It returns an error if they leave a gap.
+// StoreLogs appends copies of entries. It returns an error if the entries leave a gap.
 func (s *Stores) StoreLogs(entries []*raft.Log) error {
 	var last uint64
 	s.read(func(c *content) { last = c.last })

@@ -38,7 +38,8 @@ type Network struct {
 
 type way struct{ from, to string }
 
-// Stats counts messages. Late and Duplicated count requests drawn to be so, Snapshots those that were installed.
+// Stats counts messages. Late and Duplicated count the requests drawn to be late or doubled. Snapshots counts the
+// snapshots installed.
 type Stats struct{ Sent, Lost, Late, Duplicated, Refused, Snapshots uint64 }
 
 // New makes a network. All ways have the quality calm until Set changes one.

@@ -18,7 +18,7 @@ type Stream[In, Out any] struct {
 // streamRoom is how many messages may be under way in each direction.
 const streamRoom = 64
 
-// errBroken is the error of a connection that lost a message, or whose serving end returned.
+// errBroken is the error of a connection that broke at a lost message or ended when serve returned.
 var errBroken = errors.New("the connection is broken")
 
 // Dial opens a connection and runs serve in the other process, on its end of the connection. The connection ends when
