@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	lengthVar = "BELFRY_CHAOS" // long: every shard, for minutes, held to the promised times
+	lengthVar = "BELFRY_CHAOS" // long: plays all shards for minutes and holds them to the promised times
 	long      = "long"
 	seedVar   = "BELFRY_CHAOS_SEED" // a number; default 1
-	keepVar   = "BELFRY_CHAOS_KEEP" // a folder in which data, logs and histories are kept
+	keepVar   = "BELFRY_CHAOS_KEEP" // a folder that keeps data, logs and histories
 )
 
-// Every scenario once, one after the other: each needs the machine for itself.
+// TestScenarios plays the scenarios one after the other, because each needs the machine for itself.
 func TestScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds, runs and kills real nodes")
@@ -52,7 +52,7 @@ func TestScenarios(t *testing.T) {
 	play("burst", short, chaos.KillEverythingAfter(5_000, 2*time.Second))
 }
 
-// limits are the promised ones in a long run, which has the machine for itself.
+// limits returns the promised limits in a long run, which has the machine for itself, and stretched ones otherwise.
 func limits() check.Limits {
 	l := check.DefaultLimits()
 	if os.Getenv(lengthVar) == long {
@@ -79,7 +79,7 @@ func seed(t *testing.T) uint64 {
 	return n
 }
 
-// folder is the run's, and is removed with the test unless it is to be kept.
+// folder returns a folder for the run. The folder is removed with the test unless BELFRY_CHAOS_KEEP is set.
 func folder(t *testing.T, name string) string {
 	t.Helper()
 	keep := os.Getenv(keepVar)

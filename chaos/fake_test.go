@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// bug is something that a fake cluster does wrong, now and then.
+// bug names a mistake that a fake cluster makes, some bugs at each call and some now and then.
 type bug string
 
 const (
@@ -44,15 +44,15 @@ const (
 	leasesLong    bug = "leases for twice as long as was asked"
 )
 
-// fake is a cluster of one shard that keeps the contract, but for its bug, in the memory of the test.
+// fake is a cluster of one shard in the memory of the test. It keeps the contract except for its bug.
 type fake struct {
 	bug bug
 
-	mu    sync.Mutex // guards what follows
-	count uint64     // of changes: revisions and fences
+	mu    sync.Mutex // guards the fields below
+	count uint64     // number of changes: the source of revisions and fences
 	tasks map[string]*fakeTask
-	keys  map[string]reply // what a key was answered
-	ready []*fakeTask      // pulled ones that are due
+	keys  map[string]reply // the first answer to each idempotency key
+	ready []*fakeTask      // due tasks that consumers lease
 }
 
 type fakeTask struct {
@@ -64,17 +64,17 @@ type fakeTask struct {
 	Revision   uint64          `json:"revision"`
 	Shard      uint32          `json:"shard"`
 	Outcome    string          `json:"outcome,omitempty"`
-	Previous   string          `json:"previous,omitempty"` // in the answer to a schedule
+	Previous   string          `json:"previous,omitempty"` // state of the replaced task, in the answer to a schedule
 	Target     fakeTarget      `json:"target"`
 	Retry      fakeRetry       `json:"retry"`
 	Queue      string          `json:"queue"`
 	WebhookID  string          `json:"webhook_id"`
 	occurrence uint64
-	armed      int             // how often it was; only the last of its timers may fire it
-	fence      uint64          // of its lease; 0: no consumer has it
-	leaseEnds  time.Time       // which may be before the timer tells
-	acked      uint64          // the fence under which it was acknowledged
-	carried    json.RawMessage // what it had when it was cancelled
+	armed      int             // number of timers set; only the last one may fire the task
+	fence      uint64          // of the current lease; 0: the task is not leased
+	leaseEnds  time.Time       // may be earlier than the timer of the lease
+	acked      uint64          // fence of the acknowledged lease
+	carried    json.RawMessage // payload at the time of the cancel
 }
 
 type fakeTarget struct {
@@ -85,7 +85,7 @@ type fakeRetry struct {
 	MaxAttempts int `json:"max_attempts"`
 }
 
-// fields are those of a request.
+// fields are the fields of a request.
 type fields struct {
 	Op          string          `json:"op"`
 	ID          string          `json:"id"`
@@ -104,7 +104,7 @@ type fields struct {
 type reply struct {
 	status   int
 	body     any
-	revision uint64 // that a cancel left
+	revision uint64 // left by a cancel
 }
 
 func newFake(b bug) *fake {
@@ -176,7 +176,7 @@ func (f *fake) batch(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// list answers which tasks are in one of the states, and due before an instant.
+// list returns the tasks that are in one of the given states and due before an instant.
 func (f *fake) list(q url.Values) reply {
 	before, err := time.Parse(time.RFC3339Nano, q.Get("due_before"))
 	if err != nil {
@@ -210,7 +210,7 @@ func (f *fake) get(id string, otherReplica bool) reply {
 	return reply{status: http.StatusOK, body: shown}
 }
 
-// change carries an operation out, once for each key.
+// change carries out an operation, once for each idempotency key.
 func (f *fake) change(in fields) reply {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -221,7 +221,7 @@ func (f *fake) change(in fields) reply {
 	if f.bug == liesAbout503 && f.count%10 == 0 {
 		f.apply(in)
 		lie := reply{status: http.StatusServiceUnavailable, body: map[string]string{"committed": "no"}}
-		f.keys[in.Key] = lie // it is stood by: a repeat that is answered truly would mostly hide it
+		f.keys[in.Key] = lie // a repeat gets the same lie: a true answer would mostly hide the bug
 		return lie
 	}
 	r := f.apply(in)
@@ -270,7 +270,7 @@ func (f *fake) apply(in fields) reply {
 	return reply{status: http.StatusOK, body: *t}
 }
 
-// begun: an attempt of the occurrence was.
+// begun reports whether an attempt of the occurrence has begun.
 func (t *fakeTask) begun() bool {
 	return t.State != "scheduled" && (t.State != "ready" || t.Attempts > 0)
 }
@@ -283,7 +283,7 @@ func (in fields) due() time.Time {
 	if in.FireAt != nil {
 		return in.FireAt.Add(time.Millisecond - 1).Truncate(time.Millisecond)
 	}
-	delay, _ := time.ParseDuration(in.Delay) // none: now
+	delay, _ := time.ParseDuration(in.Delay) // empty: due now
 	return time.Now().Add(delay).Truncate(time.Millisecond).Add(time.Millisecond)
 }
 
@@ -339,12 +339,12 @@ func cancelled(outcome string, revision uint64) reply {
 	return reply{status: http.StatusOK, body: map[string]string{"outcome": outcome}, revision: revision}
 }
 
-// arm makes a task due; f.mu is held.
+// arm sets the due time and the timer of a task. The caller holds f.mu.
 func (f *fake) arm(t *fakeTask, due time.Time) {
 	t.FireAt = due
 	in := time.Until(due)
 	if f.bug == firesEarly || f.bug == leasesEarly && t.Target.URL == "" {
-		in /= 2 // by more than a starved machine is late
+		in /= 2 // a larger error than the lateness of a starved machine
 	}
 	t.armed++
 	armed := t.armed
@@ -395,7 +395,7 @@ func (f *fake) settle(t *fakeTask, ok bool) {
 	f.end(t, ok, 10*time.Millisecond)
 }
 
-// end ends an attempt; f.mu is held.
+// end ends an attempt and sets the task's next state. The caller holds f.mu.
 func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 	switch limit := t.Retry.MaxAttempts; {
 	case t.State == "cancelled":
@@ -415,7 +415,7 @@ func (f *fake) end(t *fakeTask, ok bool, retryIn time.Duration) {
 	t.Revision = f.count
 }
 
-// retry attempts a task again after some time; f.mu is held.
+// retry attempts a task again after the given time. The caller holds f.mu.
 func (f *fake) retry(t *fakeTask, in time.Duration) {
 	t.armed++
 	armed := t.armed

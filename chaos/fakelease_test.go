@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// makeReady puts a task where consumers find it; f.mu is held.
+// makeReady puts a task among the ready ones, from which consumers lease. The caller holds f.mu.
 func (f *fake) makeReady(t *fakeTask) {
 	f.count++
 	t.State, t.Revision, t.fence = "ready", f.count, 0
@@ -22,7 +22,7 @@ func (f *fake) unready(t *fakeTask) {
 	f.ready = slices.DeleteFunc(f.ready, func(other *fakeTask) bool { return other == t })
 }
 
-// fakeLeased is a task in the hands of a consumer.
+// fakeLeased is a task in the answer to a lease call.
 type fakeLeased struct {
 	fakeTask
 	Receipt     string    `json:"receipt"`
@@ -31,7 +31,7 @@ type fakeLeased struct {
 	LeaseEndsAt time.Time `json:"lease_ends_at"`
 }
 
-// lease waits for ready tasks of a queue.
+// lease waits for ready tasks of a queue and leases them.
 func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
 	var in struct {
 		Max         int
@@ -40,7 +40,7 @@ func (f *fake) lease(ctx context.Context, queue string, body []byte) reply {
 	if json.Unmarshal(body, &in) != nil {
 		return reply{status: http.StatusBadRequest}
 	}
-	wait, _ := time.ParseDuration(in.Wait) // none: not at all
+	wait, _ := time.ParseDuration(in.Wait) // empty: no wait
 	length, _ := time.ParseDuration(in.Lease)
 	if f.bug == leasesLong {
 		length *= 2
@@ -89,7 +89,8 @@ func (f *fake) grant(t *fakeTask, length time.Duration) fakeLeased {
 	return fakeLeased{*t, fmt.Sprintf("%s/%d", t.ID, t.fence), t.Attempts, t.fence, ends}
 }
 
-// endLater makes the task ready again when its lease ends, if that is still the one of this fence then.
+// endLater makes the task ready again at the given end of its lease, if the lease with this fence is still the current
+// one.
 func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 	t.armed++
 	t.leaseEnds = ends
@@ -104,14 +105,14 @@ func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 			return
 		}
 		f.count++
-		if f.end(t, false, time.Hour); t.State == "retrying" { // not even for a moment
+		if f.end(t, false, time.Hour); t.State == "retrying" { // the task skips the state retrying, even for a moment
 			t.armed++
 			f.makeReady(t)
 		}
 	})
 }
 
-// settleLeases settles what a body says, in the order of its lists.
+// settleLeases settles the receipts of a request, in the order of its lists.
 func (f *fake) settleLeases(body []byte) reply {
 	var in struct {
 		Ack     []string
@@ -173,10 +174,10 @@ func durationOr(text string, other time.Duration) time.Duration {
 	return d
 }
 
-// leaseOf finds what a receipt is about.
+// leaseOf returns the task and the fence of a receipt.
 func (f *fake) leaseOf(receipt string) (*fakeTask, uint64) {
 	id, text, _ := strings.Cut(receipt, "/")
-	fence, _ := strconv.ParseUint(text, 10, 64) // ours
+	fence, _ := strconv.ParseUint(text, 10, 64) // the fake wrote the receipt, so it parses
 	return f.tasks[id], fence
 }
 

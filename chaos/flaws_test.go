@@ -19,27 +19,27 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-const flawsVar = "BELFRY_CHAOS_FLAWS" // all, or the names of some: which mistakes are seeded; default: one that shows soon
+const flawsVar = "BELFRY_CHAOS_FLAWS" // names of the flaws to seed, or all; default: the first one
 
-// seeded is a mistake that a node can be given, what brings it to light, and which invariants it breaks.
+// seeded is a mistake that a node can be given, with the plan that exposes it and the invariants that it breaks.
 type seeded struct {
 	flaw       string
-	invariants []string // one of them is found broken
-	runs       int      // at most until it is: rounds of the plan, one after the other on one cluster
+	invariants []string // at least one is found broken
+	runs       int      // most rounds of the plan, one after the other on one cluster
 	blows      []blow
-	quiet      bool     // nothing is asked of the cluster but races
-	stage      []string // groups of faults that the stage is set for
+	quiet      bool     // no load beside chases and races
+	stage      []string // groups of faults that the stage must support
 	env        []string
 }
 
 type blow struct {
 	kind  string
 	hold  time.Duration
-	chase int // tasks that are moved and read meanwhile, again and again
-	race  int // tasks that become due while it strikes, and are cancelled a moment later
+	chase int // tasks that are moved and read again and again during the fault
+	race  int // tasks that become due during the fault and are cancelled a moment later
 }
 
-// often has shards take snapshots often, and keep next to no log behind them.
+// often makes shards take snapshots often and keep almost no log entries behind them.
 const often = "BELFRY_SNAPSHOTS=16384,4"
 
 func flaws() []seeded {
@@ -61,8 +61,8 @@ func flaws() []seeded {
 	}
 }
 
-// The whole harness finds each of the mistakes in real nodes, and finds nothing wrong with nodes that have none, under
-// the very same blows.
+// TestSeededFlawsAreFound shows that the whole harness finds each of the mistakes in real nodes. It finds nothing wrong
+// with nodes without a mistake under the same faults.
 func TestSeededFlawsAreFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds, runs and kills real nodes")
@@ -106,7 +106,7 @@ func chosenFlaws(t *testing.T) []seeded {
 	return chosen
 }
 
-// withoutFlaw is all blows of some flaws, one after the other.
+// withoutFlaw joins the faults of several flaws into one plan, to play against nodes without a flaw.
 func withoutFlaw(of []seeded) seeded {
 	all := seeded{flaw: "none", runs: 1}
 	for _, s := range of {
@@ -129,14 +129,14 @@ func (s seeded) needs(t *testing.T) {
 	}
 }
 
-// found tells whether a round broke what the flaw is to break.
+// found reports whether a round broke an invariant that the flaw must break.
 func (s seeded) found(round *siege.RoundReport) bool {
 	return slices.ContainsFunc(round.Findings, func(f check.Finding) bool {
 		return f.Broken() && slices.Contains(s.invariants, f.Invariant)
 	})
 }
 
-const calm = time.Second // after each blow, and after a head start without one
+const calm = time.Second // pause before the first fault and after each fault
 
 func (s seeded) play(t *testing.T, binary string, env ...string) *siege.Report {
 	t.Helper()
@@ -156,7 +156,8 @@ func (s seeded) play(t *testing.T, binary string, env ...string) *siege.Report {
 	return report
 }
 
-// drain is enough for what is sound to come to rest. What a flaw leaves lying is not waited for.
+// drain is the time for the tasks of sound nodes to come to rest. With a flaw some tasks never do, so that a short time
+// is enough.
 func (s seeded) drain() time.Duration {
 	if s.flaw == "none" {
 		return time.Minute
@@ -179,11 +180,11 @@ func (s seeded) strike(ctx context.Context, r *siege.Round) error {
 	return nil
 }
 
-// A race begins so long after it is announced, lasts so long, and each of its tasks is cancelled so long after its due
-// time: when those who knew that it was begun may be dead.
+// The load schedules the tasks of a race raceAhead before the first of them is due. They become due within raceFor.
+// Each is cancelled raceAfter after its due time, when the nodes that knew of its begun attempt may be dead.
 const raceAhead, raceFor, raceAfter = 1500 * time.Millisecond, 600 * time.Millisecond, 500 * time.Millisecond
 
-// land strikes one blow, at the beginning of a race and in the middle of a chase if there is one.
+// land strikes one fault: at the beginning of a race, and one calm after the beginning of a chase.
 func (b blow) land(ctx context.Context, r *siege.Round, i int) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()

@@ -2,5 +2,5 @@
 
 package chaos_test
 
-// slowness stretches what depends on the machine: `go test ./...` runs other packages beside this one.
+// slowness stretches the limits that depend on the machine: `go test ./...` runs other packages beside this one.
 const slowness = 2

@@ -2,5 +2,6 @@
 
 package chaos_test
 
-// slowness stretches what depends on the machine: the race detector slows this run, and others share the cores.
+// slowness stretches the limits that depend on the machine: the race detector slows this run, and other packages share
+// the cores.
 const slowness = 5

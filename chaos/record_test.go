@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// command is how a row of README.md says that a bug is found again: settings, tags, test, subtest, package.
+// command matches the command of a row of README.md: settings, tags, test, subtest, package.
 var command = regexp.MustCompile(`\| ` + "`" + `((?:[A-Z_]+=\S+ )*)go test (-tags chaos )?-run '\^(\w+)(/\w+)?\$' \./(\S+)` + "`" + ` \|$`)
 
-// TestTrackRecord holds the tables of README.md to the code: each row names a test that exists and that the gate runs,
-// and each mistake that can be seeded has a row.
+// TestTrackRecord holds the tables of README.md to the code. Each row names a test that exists and that the gate runs.
+// Each mistake that can be seeded has a row.
 func TestTrackRecord(t *testing.T) {
 	gate := read(t, "../.ci/run")
 	rows := tableRows(read(t, "README.md"))
@@ -33,7 +33,7 @@ func TestTrackRecord(t *testing.T) {
 		if !slices.Contains(testsIn(t, dir), test) {
 			t.Errorf("%s has no %s: %s", dir, test, row)
 		}
-		if settings+tags != "" && !strings.Contains(gate, test) { // the others are part of go test ./...
+		if settings+tags != "" && !strings.Contains(gate, test) { // go test ./... runs all other tests
 			t.Errorf(".ci/run does not run %s: %s", test, row)
 		}
 		if subtest != "" {
@@ -56,7 +56,7 @@ func read(t *testing.T, path string) string {
 	return string(data)
 }
 
-// tableRows returns the rows of all tables, without their heads.
+// tableRows returns the rows of all tables in a Markdown text, without their head rows.
 func tableRows(text string) (rows []string) {
 	head := true
 	for line := range strings.SplitSeq(text, "\n") {
@@ -72,7 +72,7 @@ func tableRows(text string) (rows []string) {
 	return rows
 }
 
-// testsIn returns the names of the functions in a folder's test files.
+// testsIn returns the names of all functions in a folder's test files.
 func testsIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
@@ -89,7 +89,7 @@ func testsIn(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// seedable returns the names of the mistakes that fsm/flaw has.
+// seedable returns the names of the mistakes that fsm/flaw defines.
 func seedable(t *testing.T) (names []string) {
 	t.Helper()
 	ast.Inspect(parse(t, "../fsm/flaw/flaw.go"), func(n ast.Node) bool {

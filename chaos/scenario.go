@@ -12,13 +12,13 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// Scenario is what a run breaks, and how.
+// Scenario is the plan of a run: its faults and their order.
 type Scenario siege.Plan
 
 const (
 	deadFor  = 1200 * time.Millisecond // longer than a failover
-	between  = 800 * time.Millisecond  // from the mending of a fault to the next one
-	pauseFor = 2500 * time.Millisecond // longer than a failover, so that the old leader wakes to a new one
+	between  = 800 * time.Millisecond  // pause between the mending of a fault and the next fault
+	pauseFor = 2500 * time.Millisecond // longer than a failover, so that the old leader wakes up to a new one
 )
 
 // KillLeaders kills the leader of each shard in turn, under load.
@@ -26,13 +26,13 @@ func KillLeaders() Scenario {
 	return Scenario{Name: "kill -9 of the leader of each shard in turn", Play: eachShard(0, history.KillLeader, deadFor)}
 }
 
-// PauseLeaders stops the leaders of the first n shards in their tracks, one after the other, for longer than an
-// election takes, under load; n < 1: of all shards.
+// PauseLeaders suspends the leaders of the first n shards with SIGSTOP, one after the other, under load. Each pause
+// lasts longer than an election. It pauses the leaders of all shards if n < 1.
 func PauseLeaders(n int) Scenario {
 	return Scenario{Name: "SIGSTOP and SIGCONT of leaders", Play: eachShard(n, history.PauseLeader, pauseFor)}
 }
 
-// KillEverything kills all nodes at once under load, and starts them again, so many times.
+// KillEverything kills all nodes at once under load and starts them again. It does so the given number of times.
 func KillEverything(times int) Scenario {
 	return Scenario{Name: "kill -9 of all nodes", Play: func(ctx context.Context, r *siege.Round) error {
 		for range times {
@@ -44,7 +44,7 @@ func KillEverything(times int) Scenario {
 	}}
 }
 
-// InTurn plays scenarios one after the other, in one run.
+// InTurn plays scenarios one after the other in one run.
 func InTurn(scenarios ...Scenario) Scenario {
 	var names []string
 	quiet := true
@@ -62,8 +62,8 @@ func InTurn(scenarios ...Scenario) Scenario {
 	}}
 }
 
-// KillEverythingAfter schedules n tasks by batch, all due at one instant some time ahead, kills all nodes with the last
-// acknowledgement, and starts them again when everything is due.
+// KillEverythingAfter schedules n tasks by batch, all due at one instant. It kills all nodes with the last
+// acknowledgement, and starts them again a second after that instant. The instant is ahead from now.
 func KillEverythingAfter(n int, ahead time.Duration) Scenario {
 	return Scenario{
 		Name: "kill -9 of all nodes after the last acknowledgement", Quiet: true,
@@ -77,7 +77,7 @@ func KillEverythingAfter(n int, ahead time.Duration) Scenario {
 	}
 }
 
-// eachShard strikes the leaders of the first n shards once each, all if n < 1.
+// eachShard strikes the leader of each of the first n shards once; of all shards if n < 1.
 func eachShard(n int, kind string, hold time.Duration) func(ctx context.Context, r *siege.Round) error {
 	return func(ctx context.Context, r *siege.Round) error {
 		leaders, err := r.Leaders(ctx)
@@ -97,7 +97,7 @@ func eachShard(n int, kind string, hold time.Duration) func(ctx context.Context,
 	}
 }
 
-// blow strikes, and lets the cluster come to itself a little.
+// blow strikes one fault and then gives the cluster the pause between to recover.
 func blow(ctx context.Context, r *siege.Round, kind string, hold time.Duration, shard uint32) error {
 	if err := r.Strike(ctx, kind, hold, shard); err != nil {
 		return err

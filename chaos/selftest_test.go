@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// The harness is checked: load, receiver, record and checks together find nothing wrong with a sound service, and find
-// each of these bugs, under at least the invariant that stands beside it.
+// TestHarnessFindsBugs checks the harness against a fake service. Load, receiver, record and checks together find
+// nothing wrong with a sound service. They find each bug as a breach of at least the invariant that the table names.
 func TestHarnessFindsBugs(t *testing.T) {
 	tests := map[bug]string{
 		sound: "", losesTasks: "1", firesEarly: "2", forgetsStop: "3", firesTwice: "5", changesID: "4", altersBody: "4",
@@ -25,7 +25,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
 		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
 	}
-	var runs sync.WaitGroup // some at once: they mostly wait
+	var runs sync.WaitGroup // several at once, because runs mostly wait
 	defer runs.Wait()
 	room := make(chan struct{}, 6)
 	for b, invariant := range tests {
@@ -45,11 +45,12 @@ func TestHarnessFindsBugs(t *testing.T) {
 	}
 }
 
-// runsOfFake are enough to find any of the bugs. The first does on most machines; on one that is so busy that tasks are
-// due before they are cancelled or touched, a calmer one does.
+// runsOfFake is enough runs to find any of the bugs. The first run finds the bug on most machines. A busy machine may
+// need a slower one, because tasks are due there before they are cancelled or touched.
 const runsOfFake = 3
 
-// playUntilBroken plays a fake until the invariant is found broken. A sound one has none, and is to hold at every pace.
+// playUntilBroken plays a fake until the invariant is found broken. A sound fake is played at every pace and must hold
+// at each.
 func playUntilBroken(ctx context.Context, b bug, invariant string) (v *verdict.Verdict, err error) {
 	for run := range runsOfFake {
 		v, err = playFake(ctx, b, 1+3*run)
@@ -64,8 +65,9 @@ func broken(v *verdict.Verdict, invariant string) bool {
 	return slices.ContainsFunc(v.Findings, func(f check.Finding) bool { return f.Invariant == invariant && f.Broken() })
 }
 
-// patience is how long what is left when the load ends may take to come to rest. What one with a bug leaves undone stays
-// undone, while a sound one gets there, though on a busy machine leases end before their acknowledgement comes.
+// patience is the time for remaining tasks to come to rest after the load ends. A fake with a bug never completes some
+// of them, so that a short time is enough. A sound fake completes all, though on a busy machine leases end before their
+// acknowledgements arrive.
 func patience(b bug) time.Duration {
 	if b == sound {
 		return 2 * time.Minute
@@ -73,7 +75,7 @@ func patience(b bug) time.Duration {
 	return 6 * time.Second
 }
 
-// playFake stretches all times by the pace.
+// playFake plays a fake for one round. The pace is the factor by which all times are stretched.
 func playFake(ctx context.Context, b bug, pace int) (*verdict.Verdict, error) {
 	stretch := time.Duration(pace)
 	rec := history.NewRecorder(nil)

@@ -13,46 +13,47 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 )
 
-// Config describes a siege. Binary and Dir must be given, and one of For, Rounds and Round; a soak lasts an hour if
-// none is.
+// Config describes a siege. Binary, Dir and one of For, Rounds and Round must be given. A soak with none of these three
+// lasts an hour.
 type Config struct {
-	Binary string   // of belfry
-	Dir    string   // data, logs, records, the report
-	Args   []string // further ones of every node
+	Binary string   // path of the belfry program
+	Dir    string   // folder for data, logs, records and the report
+	Args   []string // further arguments of every node
 	Env    []string // further variables of every node, as NAME=value
 
-	// Snapshots is BELFRY_SNAPSHOTS of every node: after how many bytes of log one is taken, and how many entries are kept
-	// behind it. Default a half MiB and 32, so that followers that were away need one; of a soak 2 MiB and 256.
+	// Snapshots is BELFRY_SNAPSHOTS of every node: the bytes of log after which a node takes a snapshot, and the number of
+	// entries that it keeps behind the snapshot. The default is 512 KiB and 32, so that followers that were away need a
+	// snapshot. The default of a soak is 2 MiB and 256.
 	Snapshots string
 	Nodes     int // default 3
 	Shards    int // default 3
 
 	Seed   uint64
-	For    time.Duration // how long rounds are begun
-	Rounds int           // at most; 0: as many as For allows
+	For    time.Duration // time within which rounds begin
+	Rounds int           // most rounds; 0: as many as For allows
 
-	// Stop is asked after each round whether it was the last one. Nil: others decide.
+	// Stop reports after each round whether the siege ends. Nil: For and Rounds alone end the siege.
 	Stop   func(*RoundReport) bool
-	Round  int      // only this one; 0: all
-	Faults []string // names of groups or kinds that strike, and for which the stage is set; none: all
-	Plan   *Plan    // what each round does in place of strikers; nil: they strike. With none of Faults: a plain stage
+	Round  int      // the only round to play; 0: all
+	Faults []string // groups or kinds of faults that strike and that the stage must support; none: all
+	Plan   *Plan    // replaces the strikers of each round; nil: they strike. Without Faults: a plain stage
 
-	Strikers  int           // faults at once; default 3
-	Strike    time.Duration // how long they strike in a round; default 40 s
-	PerSecond int           // scripts of the load that are begun; default 200
-	Bulk      int           // plain tasks a second beside them; default none
-	MaxDelay  time.Duration // of a task; default 3 s
-	Drain     time.Duration // for everything to come to rest in the end of a round; default 60 s
-	Sample    int           // of plainly delivered tasks, and of tasks on single replicas, how many are read; default 3000
-	Limits    check.Limits  // zero: those for a machine that does nothing else
+	Strikers  int           // number of faults at once; default 3
+	Strike    time.Duration // time of the strikers in each round; default 40 s, of a soak 5 min
+	PerSecond int           // scripts that the load begins each second; default 200
+	Bulk      int           // plain tasks a second beside the scripts; default none
+	MaxDelay  time.Duration // longest delay of a task; default 3 s
+	Drain     time.Duration // time for every task to come to rest at the end of a round; default 60 s
+	Sample    int           // tasks to read, of the plainly delivered ones and of those on single replicas; default 3000
+	Limits    check.Limits  // zero: the limits for a machine without other work
 
-	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip the faults of these, and their stage
+	NoNetwork, NoDisks, NoClocks, NoGossip, NoMemory bool // skip these faults and their stage
 
-	Soak bool // load alone for as long as For says, in long rounds; the nodes' vitals must stay flat
+	Soak bool // load without faults for the time of For, in long rounds; the nodes' vitals must stay flat
 
-	Flags    []string  // of the command that lays this siege, as they belong to the line that replays a round
-	Keep     bool      // also the records of rounds that held
-	Progress io.Writer // told about every round in a line; nil: nobody
+	Flags    []string  // flags of the command that belong to the command line that replays a round
+	Keep     bool      // keep the records of rounds that held, too
+	Progress io.Writer // gets a line about each round; nil: none
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -69,7 +70,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Faults = []string{noFaults}
 		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoGossip, c.NoMemory = true, true, true, true, true
 		setDefault(&c.Strike, 5*time.Minute)
-		setDefault(&c.Snapshots, "2097152,256") // with the usual 40 MiB the disk's curve would be three teeth an hour
+		setDefault(&c.Snapshots, "2097152,256") // with the usual 40 MiB, the disk's curve would have three teeth an hour
 	}
 	setDefault(&c.Snapshots, "524288,32")
 	var err error
@@ -92,13 +93,13 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// lookEvery is how often the nodes' vitals are taken: some hundred times in a run.
+// lookEvery is the interval at which the nodes' vitals are taken. It gives some hundred samples a run.
 func (c Config) lookEvery() time.Duration {
 	return min(max(c.For/400, time.Second), 10*time.Second)
 }
 
-// limits are the usual ones, but for a node's start, which here is part of its coming back: several may start at once,
-// and beside other faults' load.
+// limits returns the usual limits with longer ones for the start of a node. A start here is part of the node's return
+// after a fault: several nodes may start at once, beside the load of other faults.
 func limits() check.Limits {
 	l := check.DefaultLimits()
 	l.Recover, l.FirstFire = 15*time.Second, 10*time.Second
@@ -117,7 +118,7 @@ const (
 	noFaults  = "none"
 )
 
-// chosen are the kinds of faults that the names mean. A name that means none is an error.
+// chosen returns the kinds of faults that the names select. It returns an error for a name that selects none.
 func chosen(names []string) ([]faults.Kind, error) {
 	all := faults.Kinds()
 	if slices.Equal(names, []string{noFaults}) {

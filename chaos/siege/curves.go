@@ -10,10 +10,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
-// curve is the file of a quantity's picture.
+// curve returns the name of the file with the picture of a quantity.
 func curve(quantity string) string { return "curve-" + quantity + ".svg" }
 
-// draw writes the curves of what the nodes took from the machine, a file for each quantity.
+// draw writes the curves of the machine's resources that the nodes took, one file for each quantity.
 func (r *Report) draw(dir string) error {
 	var err error
 	for _, q := range vitals.Quantities() {
@@ -23,7 +23,7 @@ func (r *Report) draw(dir string) error {
 	return err
 }
 
-// notJudged says of what the nodes took in a soak it is not known whether it stayed flat.
+// notJudged lists the quantities of a soak that were not seen long or often enough to call them flat.
 func (r *Report) notJudged() []string {
 	if r.Soak && r.Watched < vitals.Enough {
 		return []string{fmt.Sprintf("too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
@@ -68,7 +68,7 @@ func measured(t vitals.Trend) string {
 	return t.Quantity + ", " + t.Unit
 }
 
-// growth tells of a trend that is not flat.
+// growth describes a trend that is not flat.
 func growth(t vitals.Trend) string {
 	return fmt.Sprintf("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth,
 		t.Median, t.Bound)

@@ -7,20 +7,20 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// death is the end of a node's process that no hand of ours brought about directly.
+// death is the end of a node's process that the harness did not bring about directly.
 type death struct {
 	at   time.Time
 	node string
 	how  string
 }
 
-// deaths watches for them.
+// deaths watches the cluster's events for deaths.
 type deaths struct {
 	stop chan struct{}
 	done chan struct{}
 
 	mu     sync.Mutex // guards untold
-	untold []death    // of which nothing has been said yet
+	untold []death    // deaths that take has not returned yet
 }
 
 func watchDeaths(cluster *local.Cluster) *deaths {

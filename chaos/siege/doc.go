@@ -1,27 +1,40 @@
-// Package siege lays siege to a cluster: load and faults at once, round after round, each judged by itself.
+// Package siege lays siege to a cluster: load and faults at once, round after round. Each round is judged by itself.
 //
-// A siege has one stand, whose nodes and data stay. A round has a seed of its own, made of the siege's and its number,
-// its own record, and its own ids, so that what is kept in memory is bounded by a round, and a siege can count millions
-// of tasks. In a round the load has a head start; then strikers, each with its own sequence of choices, strike one kind
-// of fault after the other, so that as many faults as there are strikers are under way at once; then everything is
-// healed, every shard must take writes again, what is due comes to rest, all is read once more, and the verdict is
-// spoken.
+//	head start   load alone
+//	strikers     each strikes one kind of fault after the other: as many faults at once as there are strikers
+//	heal         everything is mended, and every shard must take writes again
+//	drain        due tasks come to rest
+//	inspect      every task is read once more
+//	verdict      the record is judged
 //
-// A plan takes the place of the strikers where a test wants certain faults in a certain order. From ten minutes on,
-// with all faults, two of eight rounds are drills, which are such plans: leaders killed with nothing else broken, a
-// start of all nodes with overdue tasks, silent gossip, forged gossip, each alone. Faults at random hardly ever come
-// alone, and some invariants can only be broken by a fault that does: without one the report calls them not exercised.
-// Gossip can be forged only where nodes have no keys, which is on loopback: where the stand has a network, this drill
-// has another stand.
+//   - A siege has one stand, whose nodes and data stay from round to round.
+//   - A round has its own seed, made of the siege's seed and the round's number, its own record and its own ids. The
+//     memory of the harness is therefore bounded by a round, and a siege can count millions of tasks.
+//   - Each striker has its own sequence of choices.
+//   - A plan replaces the strikers if a test needs certain faults in a certain order.
+//   - The nodes run on while a round is judged. Their deaths and log lines meanwhile count with the next round, and
+//     after the last round with the siege.
 //
-// What no fault explains is a breach beside the invariants: a node that died by itself, a panic or a data race in a
-// log, an attempt of a task that had been settled in a round before. The nodes run on while a round is judged: what
-// they do then counts with the next one, and after the last one with the siege.
+// # Drills
 //
-// The record of a round that held is deleted. Of one that did not it stays, with the nodes' logs, and the report names
-// the seed and the round with which the same choices are made again. Timing is not repeated: which faults meet which
-// calls differs from run to run, and a choice that finds its nodes taken by another striker is passed over.
+// A siege of ten minutes or more with all faults has drills: plans of faults that each come alone. Random faults hardly
+// ever come alone, and some invariants can only be broken by a fault that does. Without such a fault the report calls
+// these invariants not exercised. Of each eight rounds the first one is a drill: silent gossip, forged gossip, leaders
+// killed with nothing else broken, and a start of all nodes with overdue tasks. Gossip can be forged only if nodes have
+// no keys, and only on loopback they have none. If the stand has a network, forged gossip is a drill of its own, in the
+// second of each eight rounds, on another stand.
 //
-// It leaves to others: what is called (workload), how things are broken (faults), on what stage (stand), and what must
-// hold (check).
+// # Breaches beside the record
+//
+// Some breaches do not show in the record. A node died by itself and no fault explains the death. A log has a panic or
+// a data race. An attempt arrived of a task that had been settled in a round before.
+//
+// # Replay
+//
+// The siege deletes the record of a round that held. It keeps the record of a round that failed, with the nodes' logs,
+// and the report names the seed and the round that make the same choices again. Timing is not repeated: each run pairs
+// faults and calls differently, and a striker passes over a choice if another striker holds its nodes.
+//
+// Other packages decide which calls are made (workload), how things are broken (faults), on which stage (stand), and
+// which invariants must hold (check).
 package siege

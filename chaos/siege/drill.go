@@ -12,20 +12,21 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Thorough is the shortest siege with all faults that puts each invariant to the test: faults at random rarely come
-// alone, as some invariants want them. Of each drillEvery rounds the first two are drills.
+// Thorough is the length of the shortest siege with all faults that puts each invariant to the test. Some invariants
+// need a fault that comes alone, which random faults rarely do. The first of each drillEvery rounds is a drill. On a
+// stand with a network the second one is a drill, too.
 const (
 	Thorough   = 10 * time.Minute
 	drillEvery = 8
 )
 
-// drills reports whether the siege has rounds that are drills.
+// drills reports whether some rounds of the siege are drills.
 func (c Config) drills() bool {
 	all := len(c.Faults) == 0 || slices.Contains(c.Faults, allFaults)
 	return c.For >= Thorough && all && c.Plan == nil && !c.Soak
 }
 
-// drilled is for how long a siege with drills was asked to last.
+// drilled returns the requested length of a siege with drills, and 0 for any other siege.
 func (c Config) drilled() time.Duration {
 	if c.drills() {
 		return c.For
@@ -33,10 +34,10 @@ func (c Config) drilled() time.Duration {
 	return 0
 }
 
-// thorough reports whether the siege is to put each invariant to the test.
+// thorough reports whether the siege must put each invariant to the test.
 func (c Config) thorough() bool { return c.drills() && c.Round == 0 && c.Rounds == 0 }
 
-// planOf is the plan of round n; nil: strikers strike.
+// planOf returns the plan of round n. Nil: strikers strike.
 func (s *siege) planOf(n int) *Plan {
 	switch {
 	case s.cfg.Plan != nil:
@@ -52,16 +53,16 @@ func (s *siege) planOf(n int) *Plan {
 }
 
 const (
-	drillCalm    = 3 * time.Second         // after a fault, until nothing of it shows any more
+	drillCalm    = 3 * time.Second         // after a fault, until its effects are over
 	drillDead    = 2500 * time.Millisecond // longer than a failover
 	drillClock   = 2 * time.Second
 	drillSilence = 10 * time.Second // longer than it takes until a silent node is called dead
 	drillForged  = 40 * time.Second
-	drillKills   = 3 // of leaders, one after the other
+	drillKills   = 3 // leaders killed, one after the other
 )
 
 // drill strikes one fault after the other, each alone. Silent gossip comes first, because calls count for it only long
-// after other faults. The start of all nodes comes last, because its first arrival may come long after it.
+// after other faults. The start of all nodes comes last, because its first arrival may come long after the start.
 func drill(ctx context.Context, r *Round) error {
 	steps := []blow{{history.SilentGossip, drillSilence, 0}, {history.ForgedGossip, drillForged, 0}}
 	for i := range drillKills {
@@ -77,7 +78,7 @@ func drill(ctx context.Context, r *Round) error {
 	return r.Pause(ctx, r.siege.cfg.Limits.FirstFire)
 }
 
-// drillForgery forges gossip for long, and looks on afterwards.
+// drillForgery forges gossip for drillForged and then watches the cluster for a quarter of that time.
 func drillForgery(ctx context.Context, r *Round) error {
 	if back, err := r.alone(ctx, blow{history.ForgedGossip, drillForged, 0}); err != nil || !back {
 		return err
@@ -89,11 +90,11 @@ func drillForgery(ctx context.Context, r *Round) error {
 type blow struct {
 	kind  string
 	hold  time.Duration
-	shard uint32 // whose leader it strikes; 0: any
+	shard uint32 // shard whose leader is struck; 0: any
 }
 
-// alone strikes, if this stage is fit for it, when nothing else is broken and the cluster is whole again. If the
-// cluster does not come back, the drill is over.
+// alone strikes one fault when nothing else is broken and the cluster is whole again. It skips a fault that cannot
+// strike on this stage. It reports whether the cluster came back; if not, the drill is over.
 func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	if !slices.ContainsFunc(r.siege.kinds, func(k faults.Kind) bool { return k.Name == b.kind }) {
 		return true, nil
@@ -114,7 +115,7 @@ func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	return true, r.Strike(ctx, b.kind, b.hold, b.shard)
 }
 
-// playApart plays a round on a stand of its own, on loopback: only there can the nodes' gossip be forged.
+// playApart plays a round on a stand of its own on loopback, because only there can the nodes' gossip be forged.
 func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundReport, err error) {
 	cfg := s.cfg
 	cfg.Dir = filepath.Join(cfg.Dir, "apart-"+strconv.Itoa(n))

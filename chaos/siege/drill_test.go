@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 )
 
-// A siege has drills from ten minutes on, if all faults strike; then it must exercise each invariant, unless it is cut to
-// certain rounds.
+// A siege of ten minutes or more with all faults has drills. It must then exercise each invariant, unless it is limited
+// to certain rounds.
 func TestWhichSiegesAreThorough(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -37,7 +37,8 @@ func TestWhichSiegesAreThorough(t *testing.T) {
 	}
 }
 
-// The first rounds of a siege of ten minutes are drills; gossip is forged on a stand of its own where it has keys.
+// The first rounds of a siege of ten minutes are drills. If the stand has a network, gossip is forged on a stand of its
+// own.
 func TestRoundsThatAreDrills(t *testing.T) {
 	plans := func(cfg Config, network bool) (drills, apart []int) {
 		s := &siege{cfg: cfg, stand: &stand.Stand{}}
@@ -66,7 +67,7 @@ func TestRoundsThatAreDrills(t *testing.T) {
 	}
 }
 
-// A drill names faults that there are.
+// A drill names faults that exist.
 func TestDrilledFaultsExist(t *testing.T) {
 	for _, name := range []string{
 		history.SilentGossip, history.ForgedGossip, history.KillLeader, history.KillAll, faults.LeaderClockAhead, faults.FailedSync,
@@ -77,7 +78,7 @@ func TestDrilledFaultsExist(t *testing.T) {
 	}
 }
 
-// Idle lists the invariants that a thorough siege did not exercise, unless this machine cannot.
+// Idle lists the invariants that a thorough siege did not exercise, except those that this machine cannot.
 func TestIdleInvariants(t *testing.T) {
 	r := newReport(Config{For: Thorough})
 	for _, invariant := range []string{"6", "13d"} {

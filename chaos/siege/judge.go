@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/verdict"
 )
 
-// judge speaks the verdict, and deletes the record if all is well. The nodes run meanwhile: what they log and do from
-// here on is for the next round, or for the siege's end.
+// judge judges the round and deletes its record if every invariant held. The nodes run meanwhile: their later log lines
+// and deaths count with the next round, or with the end of the siege.
 func (r *Round) judge() (*RoundReport, error) {
 	h := r.rec.History()
 	v := verdict.Of(r.title(), h, r.siege.cfg.Limits)
@@ -45,13 +45,13 @@ func (r *Round) title() string {
 	}
 }
 
-// beside returns the findings that need more than the record: on the nodes' deaths and logs, on late arrivals, on the
-// healed cluster, and on nodes whose disks fail.
+// beside returns the findings that need more than the record: about the nodes' deaths and logs, late arrivals, the
+// healed cluster, and nodes with failing disks.
 func (r *Round) beside(h *history.History, alarms stand.Alarms) []check.Finding {
 	return []check.Finding{r.nodes(h, alarms), r.strangers(), r.whole(h), r.ends(h)}
 }
 
-// nodes is the finding about the nodes' processes.
+// nodes returns the finding about the nodes' processes.
 func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	f := check.Finding{Invariant: "+", Promise: "no node dies by itself, panics, or races"}
 	explained, cut := 0, 0
@@ -79,16 +79,16 @@ func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 	return f
 }
 
-// mayHaveDeposed tells whether any fault had struck: one that cost a leader its office may leave entries in its log
-// that were never committed, and the next leader's snapshot contradicts them.
+// mayHaveDeposed reports whether any fault had struck at the given time. A fault that deposes a leader may leave
+// uncommitted entries in the leader's log, which the next leader's snapshot contradicts.
 func mayHaveDeposed(struck []history.Fault, at history.Instant) bool {
 	return slices.ContainsFunc(struck, func(f history.Fault) bool { return f.Struck <= at })
 }
 
-// late is how long after its mending a fault may still explain a death.
+// late is the time after the mending of a fault within which the fault may still explain a death.
 const late = 5 * time.Second
 
-// explains tells whether a node may rightly have died by itself, because of a fault that struck it.
+// explains reports whether a fault that struck the node explains that its process ended by itself.
 func explains(struck []history.Fault, node string, at history.Instant) bool {
 	kinds := faults.Kinds()
 	for _, f := range struck {
@@ -101,7 +101,7 @@ func explains(struck []history.Fault, node string, at history.Instant) bool {
 	return false
 }
 
-// strangers is the finding about what came of tasks of former rounds, which had all come to rest.
+// strangers returns the finding about attempts of tasks of former rounds, which had all come to rest.
 func (r *Round) strangers() check.Finding {
 	f := check.Finding{Invariant: "9b", Promise: "nothing comes of a round before"}
 	came := r.siege.receiver.Strangers()
@@ -114,7 +114,7 @@ func (r *Round) strangers() check.Finding {
 	return f
 }
 
-// whole is the finding about the cluster after everything was healed.
+// whole returns the finding about the cluster after everything was healed.
 func (r *Round) whole(h *history.History) check.Finding {
 	f := check.Finding{
 		Invariant: "13c", Promise: "a healed cluster is whole", Breaches: r.failed,
@@ -128,7 +128,8 @@ func (r *Round) whole(h *history.History) check.Finding {
 	return f
 }
 
-// ends is the finding about nodes that must end by themselves. A node that wrote nothing in such a fault may live on.
+// ends returns the finding about nodes that must end by themselves. A node that wrote nothing during such a fault may
+// live on.
 func (r *Round) ends(h *history.History) check.Finding {
 	kinds, struck := faults.Kinds(), 0
 	for _, f := range h.Faults {
@@ -144,7 +145,7 @@ func (r *Round) ends(h *history.History) check.Finding {
 	return f
 }
 
-// sum is what of a round goes into the report.
+// sum returns the round's part of the report.
 func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
 	report := &RoundReport{
 		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),

@@ -43,7 +43,8 @@ func TestOutcomesBesideTheRecord(t *testing.T) {
 	}
 }
 
-// A cluster of which nothing was struck was not healed, and one that was not waited for neither.
+// The finding about the healed cluster is not exercised if no fault struck, or if the round did not wait for the
+// cluster.
 func TestWholeNeedsFaultsAndAHeal(t *testing.T) {
 	for _, r := range []*Round{{waited: true}, {}} {
 		h := &history.History{}

@@ -28,7 +28,7 @@ func (r *Report) Write(dir string) error {
 	)
 }
 
-// Markdown is the report for people.
+// Markdown returns the report for human readers.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -64,7 +64,7 @@ func (r *Report) word() string {
 	return "held"
 }
 
-// summary is the siege in two sentences.
+// summary returns two sentences about the siege.
 func (r *Report) summary() string {
 	failed := 0
 	for _, round := range r.Rounds {
@@ -107,7 +107,7 @@ func (r *Report) tellInvariants(say teller) {
 	}
 }
 
-// figuresEnd stands between figures that are too many for a cell.
+// figuresEnd separates figures that are too many for a table cell.
 const figuresEnd = " | "
 
 func observed(f *check.Finding) string {
@@ -170,12 +170,12 @@ func (r *Report) replay(round *RoundReport) string {
 		args = append(args, fmt.Sprintf("--faults %q", strings.Join(r.Chosen, ",")))
 	}
 	if r.Drills > 0 {
-		args = append(args, "--for="+r.Drills.String()) // so that the round is the drill that it was
+		args = append(args, "--for="+r.Drills.String()) // with the same length, the round is the same drill again
 	}
 	return strings.Join(append(args, r.Flags...), " ")
 }
 
-// Tell writes the report in short.
+// Tell writes a short form of the report.
 func (r *Report) Tell(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "siege %s: %s\n", r.word(), r.summary())
@@ -203,7 +203,7 @@ func (r *Report) Tell(out io.Writer) error {
 		fmt.Fprintf(&b, "  not judged: %s\n", what)
 	}
 	for _, skipped := range r.Skipped {
-		word := "NOT TESTED" // the machine cannot do it
+		word := "NOT TESTED" // the machine lacks a requirement
 		if skipped.Chosen {
 			word = "left out"
 		}
@@ -227,7 +227,7 @@ func longest(s check.Spread) string {
 	return short(s.Max)
 }
 
-// short is a time with about three digits.
+// short formats a time with about three digits.
 func short(d time.Duration) string {
 	switch {
 	case d >= 10*time.Second:

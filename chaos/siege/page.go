@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Page is the report as a page of the documentation, with the command that lays the same siege.
+// Page returns the report as a page of the documentation, with the command that lays the same siege.
 func (r *Report) Page(command string) string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

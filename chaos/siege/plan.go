@@ -12,19 +12,19 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// Plan is what a round does in place of strikers.
+// Plan replaces the strikers of a round.
 type Plan struct {
 	Name  string
-	Quiet bool // without the load beside it
+	Quiet bool // no load beside the plan
 	Play  func(ctx context.Context, r *Round) error
 
-	apart bool // on a stand of its own
+	apart bool // needs a stand of its own
 }
 
-// Load is the round's load.
+// Load returns the round's load.
 func (r *Round) Load() *workload.Load { return r.load }
 
-// Leaders is the name of each shard's leader, once all shards have one.
+// Leaders waits until all shards have leaders, and returns the name of each shard's leader.
 func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 	for {
 		leaders, err := r.siege.stand.Leaders(ctx)
@@ -39,11 +39,12 @@ func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 
 const (
 	tryAgain  = 100 * time.Millisecond
-	busyLimit = time.Minute // for a planned fault to find what it strikes
+	busyLimit = time.Minute // longest wait for the target of a planned fault to become free
 )
 
-// Strike strikes one fault by its kind's name, of the leader of a shard where the kind strikes leaders (0: any), and
-// returns when it is mended. It waits until all shards have leaders, and what it strikes is not taken.
+// Strike strikes one fault by the name of its kind, and returns when the fault is mended. A kind that strikes leaders
+// strikes the leader of the given shard (0: of any). Strike waits until all shards have leaders and the fault's target
+// is free.
 func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, shard uint32) error {
 	all := faults.Kinds()
 	i := slices.IndexFunc(all, func(k faults.Kind) bool { return k.Name == kind })
@@ -67,7 +68,7 @@ func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, sha
 	}
 }
 
-// Pause lets the round go on for a while without a blow.
+// Pause lets the round go on for a while without a new fault.
 func (r *Round) Pause(ctx context.Context, d time.Duration) error {
 	if !faults.Wait(ctx, d) {
 		return ctx.Err()

@@ -15,15 +15,15 @@ import (
 	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
-// Report is what came of a siege.
+// Report is the outcome of a siege.
 type Report struct {
 	Seed    uint64        `json:"seed"`
 	Nodes   int           `json:"nodes"`
 	Shards  int           `json:"shards"`
-	Chosen  []string      `json:"chosen,omitempty"` // faults that were asked for; none: all
-	Drills  time.Duration `json:"drills,omitempty"` // for how long a siege with drills was asked to last
-	Flags   []string      `json:"flags,omitempty"`  // that a replay must be given besides
-	Version string        `json:"version"`          // of the code under siege
+	Chosen  []string      `json:"chosen,omitempty"` // requested faults; none: all
+	Drills  time.Duration `json:"drills,omitempty"` // requested length of a siege with drills, else 0
+	Flags   []string      `json:"flags,omitempty"`  // further flags of the command, which a replay needs
+	Version string        `json:"version"`          // revision of the code under siege
 	Machine string        `json:"machine"`
 	Began   time.Time     `json:"began"`
 	Took    time.Duration `json:"took"`
@@ -33,23 +33,23 @@ type Report struct {
 	Calls    map[history.Kind]CallCount `json:"calls"`
 	Arrivals int                        `json:"arrivals"`
 	Tolls    []check.Toll               `json:"faults"`
-	Findings []check.Finding            `json:"findings"` // of all rounds together; breaches are told by the rounds
-	Breaches map[string]int             `json:"breaches"` // by invariant
+	Findings []check.Finding            `json:"findings"` // of all rounds together; the rounds list the breaches
+	Breaches map[string]int             `json:"breaches"` // number by invariant
 	Outcomes map[string]check.Outcome   `json:"outcomes"` // by invariant
 	Skipped  []Skipped                  `json:"skipped"`
 	Thorough bool                       `json:"thorough,omitempty"` // long enough to exercise each invariant
 	Soak     bool                       `json:"soak,omitempty"`
-	Trends   []vitals.Trend             `json:"trends"`          // of what the nodes took from the machine
-	Errors   int                        `json:"errors"`          // lines of that level in the nodes' logs
-	After    []string                   `json:"after,omitempty"` // what nodes did after the last verdict that none may do
+	Trends   []vitals.Trend             `json:"trends"`          // of the machine's resources that the nodes took
+	Errors   int                        `json:"errors"`          // lines of level error in the nodes' logs
+	After    []string                   `json:"after,omitempty"` // forbidden events of nodes after the last verdict
 
-	Watched  time.Duration `json:"watched"`            // for which the nodes were
-	Unjudged []string      `json:"unjudged,omitempty"` // what of a long soak was not seen well enough to call it flat
+	Watched  time.Duration `json:"watched"`            // time for which the nodes were watched
+	Unjudged []string      `json:"unjudged,omitempty"` // quantities of a long soak that were seen too rarely to judge
 
 	series []vitals.Series
 }
 
-// RoundReport is what came of one round.
+// RoundReport is the outcome of one round.
 type RoundReport struct {
 	N        int                        `json:"n"`
 	Seed     uint64                     `json:"seed"`
@@ -59,15 +59,15 @@ type RoundReport struct {
 	Struck   int                        `json:"struck"`
 	Arrivals int                        `json:"arrivals"`
 	Tasks    check.Fates                `json:"tasks"`
-	Dir      string                     `json:"dir,omitempty"`     // where its record is, if it is kept
-	Verdict  string                     `json:"verdict,omitempty"` // in full, if it did not hold
+	Dir      string                     `json:"dir,omitempty"`     // folder of the record, if it is kept
+	Verdict  string                     `json:"verdict,omitempty"` // full text, if an invariant was broken
 	Calls    map[history.Kind]CallCount `json:"-"`
 	Tolls    []check.Toll               `json:"-"`
 	Findings []check.Finding            `json:"-"`
 	Errors   int                        `json:"-"`
 }
 
-// CallCount is how the calls of one kind ended.
+// CallCount counts the outcomes of the calls of one kind.
 type CallCount struct {
 	OK      int `json:"ok"`
 	Failed  int `json:"failed"`
@@ -84,7 +84,8 @@ func newReport(cfg Config) *Report {
 	}
 }
 
-// version is the revision that this program was built from, which builds the nodes too unless it is told otherwise.
+// version returns the revision that this program was built from. The nodes are built from it too, unless their program
+// is given.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -108,8 +109,9 @@ func machine() string {
 	return fmt.Sprintf("%s/%s, %d CPUs, %s", runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version())
 }
 
-// OK reports whether no round broke an invariant, no node did anything forbidden after the last one, and in a soak
-// whether the nodes' vitals were seen and stayed flat. A siege without a round has shown nothing.
+// OK reports whether no round broke an invariant and no node did anything forbidden after the last round. In a soak the
+// nodes' vitals must also have been seen and have stayed flat. A siege without a round is not OK, because it has shown
+// nothing.
 func (r *Report) OK() bool {
 	if len(r.swollen()) > 0 || len(r.Unjudged) > 0 || len(r.After) > 0 {
 		return false
@@ -122,7 +124,7 @@ func (r *Report) OK() bool {
 	return len(r.Rounds) > 0
 }
 
-// Struck is how many faults struck.
+// Struck returns how many faults struck.
 func (r *Report) Struck() int {
 	n := 0
 	for _, round := range r.Rounds {
@@ -131,7 +133,7 @@ func (r *Report) Struck() int {
 	return n
 }
 
-// skip reports a kind of fault that cannot strike. Kinds of one group are mostly skipped for one reason.
+// skip reports a kind of fault that cannot strike. Kinds of one group mostly share one reason.
 func (r *Report) skip(k faults.Kind, why error) {
 	for i := range r.Skipped {
 		if s := &r.Skipped[i]; s.Group == k.Group && s.Why == why.Error() {
@@ -145,11 +147,11 @@ func (r *Report) skip(k faults.Kind, why error) {
 	})
 }
 
-// Skipped are faults of a group that could not strike.
+// Skipped lists the faults of a group that could not strike for one reason.
 type Skipped struct {
 	Group  string   `json:"group"`
 	Why    string   `json:"why"`
-	Chosen bool     `json:"chosen,omitempty"` // with the cluster: the machine could do it
+	Chosen bool     `json:"chosen,omitempty"` // by the choice of the cluster: the machine could do it
 	Faults []string `json:"faults"`
 }
 
@@ -157,7 +159,7 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%d faults of group %q (%s): %s", len(s.Faults), s.Group, strings.Join(s.Faults, ", "), s.Why)
 }
 
-// watched takes what a watch on the nodes saw.
+// watched takes the series of a watch on the nodes' vitals.
 func (r *Report) watched(nodes []string, watch *vitals.Watch) {
 	r.series, r.Watched = watch.End()
 	if r.Soak {
@@ -172,7 +174,8 @@ func (r *Report) finish() {
 	}
 }
 
-// swollen is what grew in a soak. In a siege nodes die and come back, and nothing can be said of it.
+// swollen returns the quantities that grew in a soak. It returns none for any other siege, in which nodes die and come
+// back.
 func (r *Report) swollen() []vitals.Trend {
 	if !r.Soak {
 		return nil
@@ -180,7 +183,7 @@ func (r *Report) swollen() []vitals.Trend {
 	return slices.DeleteFunc(slices.Clone(r.Trends), vitals.Trend.Flat)
 }
 
-// add adds a round.
+// add adds a round to the sums.
 func (r *Report) add(round *RoundReport) {
 	r.Rounds = append(r.Rounds, round)
 	r.Tasks = r.Tasks.Plus(round.Tasks)
@@ -220,7 +223,7 @@ func (r *Report) addFinding(f check.Finding) {
 	r.Outcomes[f.Invariant] = r.outcome(&r.Findings[i])
 }
 
-// outcome is that of all rounds together.
+// outcome returns the outcome of an invariant over all rounds.
 func (r *Report) outcome(f *check.Finding) check.Outcome {
 	if r.Breaches[f.Invariant] > 0 {
 		return check.Breached
@@ -228,8 +231,8 @@ func (r *Report) outcome(f *check.Finding) check.Outcome {
 	return f.Outcome()
 }
 
-// Idle are the findings about invariants that a thorough siege did not put to the test, though it could have: none, if
-// the siege was a short one.
+// Idle returns the findings about invariants that a thorough siege could have put to the test and did not. It returns
+// none for a short siege.
 func (r *Report) Idle() []check.Finding {
 	if !r.Thorough {
 		return nil
@@ -239,17 +242,17 @@ func (r *Report) Idle() []check.Finding {
 	})
 }
 
-// groupOf names the group of faults without which an invariant cannot be put to the test.
+// groupOf names the group of faults that an invariant needs to be put to the test.
 var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip"}
 
-// Unexercised are the findings about invariants that no round put to the test.
+// Unexercised returns the findings about invariants that no round put to the test.
 func (r *Report) Unexercised() []check.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool {
 		return r.outcome(&f) != check.NotExercised
 	})
 }
 
-// String is a round in a line.
+// String describes the round in a line.
 func (r *RoundReport) String() string {
 	word := "ok"
 	if !r.OK {

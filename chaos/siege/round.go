@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// Round is a round on its way, as a plan sees it.
+// Round is a round under way. A plan plays through it.
 type Round struct {
 	siege   *siege
 	n       int
@@ -25,15 +25,15 @@ type Round struct {
 	load    *workload.Load
 	began   time.Time
 	plan    *Plan  // nil: strikers strike
-	planned uint64 // faults of a plan
-	waited  bool   // that the healed cluster be whole
+	planned uint64 // number of faults struck by the plan
+	waited  bool   // the round has waited for the healed cluster to be whole
 
-	mu      sync.Mutex     // guards what follows
-	failed  []check.Breach // failures that the record does not show
+	mu      sync.Mutex     // guards the fields below
+	failed  []check.Breach // failures that are not in the record
 	defiant []check.Breach // nodes that did not react to a fault as they must
 }
 
-// golden spreads the rounds' seeds.
+// golden spreads the seeds of the rounds over 64 bits: 2^64 divided by the golden ratio.
 const golden = 0x9e3779b97f4a7c15
 
 func (s *siege) newRound(n int, plan *Plan) (*Round, error) {
@@ -88,8 +88,8 @@ func (s *siege) playPlan(ctx context.Context, n int, plan *Plan) (*RoundReport, 
 	return report, err
 }
 
-// run is all of a round but the verdict. Only what breaks things heeds ctx: an interrupted round is healed, brought to
-// rest and judged like any other.
+// run plays a round up to its verdict. Only the plan and the strikers heed ctx: an interrupted round is healed, drained
+// and judged like any other.
 func (r *Round) run(ctx context.Context) error {
 	whole := context.WithoutCancel(ctx)
 	watching, unwatch := context.WithCancel(whole)
@@ -112,11 +112,11 @@ func (r *Round) run(ctx context.Context) error {
 }
 
 const (
-	headStart = 1500 * time.Millisecond // of the load before the first blow
+	headStart = 1500 * time.Millisecond // of the load before the first fault
 	aftermath = 1500 * time.Millisecond // of the load after everything is healed
 )
 
-// storm is load and faults, until everything is healed.
+// storm runs the load and the faults until everything is healed.
 func (r *Round) storm(ctx, whole context.Context) error {
 	plan := r.plan
 	if plan == nil {
@@ -139,8 +139,8 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	return nil
 }
 
-// startLoad starts the load. Stopping it lets it end what it has begun, unless the cluster is not back, which would be
-// asked again and again in vain.
+// startLoad starts the load. The returned stop waits for the calls under way. If the cluster has not come back, stop
+// cancels them, because they would be repeated in vain.
 func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -163,10 +163,10 @@ func (r *Round) startLoad(ctx context.Context) (stop func()) {
 	}
 }
 
-// healLimit is how long a cluster on a whole stage is waited for. When it is not back by then, what follows shows it.
+// healLimit is the longest wait for a cluster on a mended stage. A cluster that is not back by then fails the round.
 const healLimit = 30 * time.Second
 
-// heal makes the stage whole, starts every node that does not run, and waits until all shards have leaders.
+// heal mends the stage, starts every node that does not run, and waits until all shards have leaders.
 func (r *Round) heal(ctx context.Context) error {
 	r.siege.receiver.Behave(workload.Mood{})
 	if err := r.siege.stand.Heal(); err != nil {
@@ -184,17 +184,17 @@ func (r *Round) heal(ctx context.Context) error {
 	return nil
 }
 
-// soon: what is due after the round is no concern of it.
+// soon is the longest delay that a round waits for: later tasks are left alone.
 const soon = 10 * time.Minute
 
-// drain waits until every task has come to rest. Those that do not are left to the verdict.
+// drain waits until every task has come to rest. The verdict judges the tasks that do not.
 func (r *Round) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
 	defer cancel()
 	r.load.Drain(ctx, soon)
 }
 
-// inspect reads what is left, of a cluster at rest.
+// inspect reads the tasks and replicas of a cluster at rest.
 func (r *Round) inspect(ctx context.Context) {
 	settle, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
 	defer cancel()
@@ -203,7 +203,7 @@ func (r *Round) inspect(ctx context.Context) {
 	}
 	reading := ctx
 	if r.hasFailed() {
-		reading = settle // a cluster that is not back would be asked for every task, in vain
+		reading = settle // a cluster that is not back would be asked for every task in vain
 	}
 	if err := r.load.ReadAll(reading, r.siege.cfg.Sample); err != nil {
 		r.fail("%v", err)
@@ -216,7 +216,7 @@ func (r *Round) hasFailed() bool {
 	return len(r.failed) > 0
 }
 
-// fail notes a breach that the record does not show.
+// fail notes a breach that is not in the record.
 func (r *Round) fail(format string, args ...any) { r.note(&r.failed, fmt.Sprintf(format, args...)) }
 
 func (r *Round) note(to *[]check.Breach, what string) {

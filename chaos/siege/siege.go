@@ -13,21 +13,21 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// siege is a siege on its way.
+// siege is a siege under way.
 type siege struct {
 	cfg      Config
-	kinds    []faults.Kind // that can strike here
+	kinds    []faults.Kind // kinds that can strike on this stage
 	stand    *stand.Stand
 	receiver *workload.Receiver
 	deaths   *deaths
 	report   *Report
 
-	rested    int // tasks of rounds before
-	strangers int // that came until the last verdict
+	rested    int // acknowledged tasks of former rounds
+	strangers int // attempts of former rounds' tasks that came until the last verdict
 }
 
-// Run lays siege. When ctx ends, the round under way is brought to its end, and no other begins. An error says that the
-// stand failed; there is a report nevertheless, of the rounds before, unless nothing was begun.
+// Run lays siege. When ctx ends, Run completes the round under way and begins no other. An error means that the stand
+// failed. The report then covers the rounds before; it is nil only if the siege did not begin.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -49,12 +49,12 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	s.report.watched(s.stand.Names(), watch)
 	s.report.finish()
 	if ctx.Err() != nil {
-		s.report.Thorough = false // it was cut short
+		s.report.Thorough = false // the siege was cut short
 	}
 	return s.report, errors.Join(err, s.close(), s.epilogue())
 }
 
-// epilogue reports what the nodes did after the last verdict, until they were stopped, that no node may do.
+// epilogue adds forbidden events of the nodes to the report: those between the last verdict and the nodes' stop.
 func (s *siege) epilogue() error {
 	for _, d := range s.deaths.take() {
 		s.report.After = append(s.report.After, d.how+"; the end of its log:\n"+s.stand.Logs.Tail(d.node))
@@ -79,7 +79,7 @@ func (s *siege) close() error {
 	return err
 }
 
-// rounds plays them one after the other.
+// rounds plays the rounds one after the other.
 func (s *siege) rounds(ctx context.Context) error {
 	if s.cfg.Round > 0 {
 		return s.next(ctx, s.cfg.Round)
@@ -99,7 +99,7 @@ func (s *siege) rounds(ctx context.Context) error {
 	return nil
 }
 
-// next plays round n, and tells what came of it.
+// next plays round n and adds it to the report.
 func (s *siege) next(ctx context.Context, n int) error {
 	r, err := s.play(ctx, n)
 	if err != nil {

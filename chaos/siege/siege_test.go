@@ -39,7 +39,7 @@ func TestChosenFaults(t *testing.T) {
 	}
 }
 
-// Names tell kinds apart, and groups are what the stage is set by.
+// Kinds have different names, and every kind belongs to a group that the stage knows.
 func TestKindsAreWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, k := range faults.Kinds() {
@@ -78,7 +78,7 @@ func TestChoicesRepeat(t *testing.T) {
 	}
 }
 
-// Of its disk a node may die by itself, from the blow until a while after the mending; of a signal it does not.
+// A disk fault explains a node's death from the blow until a while after the mending. A signal explains none.
 func TestDeathsAreExplained(t *testing.T) {
 	second := history.Instant(time.Second)
 	disk := history.Fault{Kind: faults.PowerLoss, Nodes: []string{"node-1"}, Struck: 10 * second, Mended: 20 * second}
@@ -103,7 +103,7 @@ func TestDeathsAreExplained(t *testing.T) {
 	}
 }
 
-// A log can contradict a snapshot only after something has cost a leader its office.
+// A log can contradict a snapshot only after a fault may have deposed a leader.
 func TestCutLogsAreExplained(t *testing.T) {
 	struck := []history.Fault{{Kind: history.KillLeader, Struck: 10}}
 	if mayHaveDeposed(nil, 20) || mayHaveDeposed(struck, 9) || !mayHaveDeposed(struck, 10) {
@@ -111,7 +111,7 @@ func TestCutLogsAreExplained(t *testing.T) {
 	}
 }
 
-// A disk that fails a node ends it, and so does the system for its memory; of one that is only slow nobody has to die.
+// A node may die of a failing disk and of a lack of memory, but not of a disk that is only slow.
 func TestWhatMayKill(t *testing.T) {
 	mild := map[string]bool{"slow fsync": true, "slow fsync on all nodes": true}
 	for _, k := range faults.Kinds() {
@@ -143,7 +143,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// report is one of two rounds, of which the second broke invariant 1.
+// report returns a report of two rounds, the second of which broke invariant 1.
 func report() *Report {
 	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6, Faults: []string{"process", "disk"},
 		Flags: []string{"--rate=300", "--race"}})
@@ -213,7 +213,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A page for readers shows the command and the findings, and no curves, whose files lie elsewhere.
+// A page of the documentation shows the command and the findings. It shows no curves, because their files are
+// elsewhere.
 func TestPage(t *testing.T) {
 	r := report()
 	r.Took = 11 * time.Minute
@@ -232,7 +233,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What a node does after the last verdict counts too.
+// A forbidden event of a node after the last verdict counts, too.
 func TestAfterTheLastVerdict(t *testing.T) {
 	r := newReport(Config{Seed: 7, Nodes: 3, Shards: 6})
 	r.add(&RoundReport{N: 1, OK: true})
@@ -249,13 +250,13 @@ func TestAfterTheLastVerdict(t *testing.T) {
 	}
 }
 
-// Of a soak that was long enough everything must have been seen; one that was too short says so.
+// A soak that was long enough must have seen everything. A soak that was too short says so.
 func TestSoakMustBeJudged(t *testing.T) {
 	for _, test := range []struct {
 		unjudged []string
 		watched  time.Duration
 		ok       bool
-		want     string // in what is told of it; empty: nothing is
+		want     string // expected part of the short report; empty: no mention
 	}{
 		{nil, time.Hour, true, ""},
 		{[]string{"heap of node-2 was never seen"}, time.Hour, false, "not judged: heap of node-2 was never seen"},
@@ -276,7 +277,7 @@ func TestSoakMustBeJudged(t *testing.T) {
 	}
 }
 
-// A death is told once, whenever it was.
+// take returns each death once, whenever it happened.
 func TestDeathsAreTakenOnce(t *testing.T) {
 	d := &deaths{}
 	d.note(local.Event{Kind: local.Died, Node: "node-1"})

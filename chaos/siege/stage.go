@@ -17,7 +17,7 @@ import (
 
 const dataFolder = "cluster"
 
-// open sets up as much of a stage as the chosen faults want and this machine has.
+// open sets up the part of the stage that the chosen faults need and this machine supports.
 func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	missing := map[string]error{} // by group
 	want := func(group string, off bool, supported func() error) bool {
@@ -53,7 +53,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	return nil
 }
 
-// choose keeps the kinds that can strike on this stage, and reports the others as skipped.
+// choose keeps the kinds that can strike on this stage and reports the others as skipped.
 func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 	for _, k := range kinds {
 		err := missing[k.Group]
@@ -62,7 +62,7 @@ func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 		}
 		switch {
 		case errors.Is(err, faults.ErrKeys) && s.cfg.drills():
-			continue // it strikes apart
+			continue // the kind strikes in a drill on a stand of its own
 		case err != nil:
 			s.report.skip(k, err)
 			continue

@@ -14,16 +14,16 @@ import (
 const (
 	minHold  = 300 * time.Millisecond
 	maxHold  = 5 * time.Second
-	maxPause = 2 * time.Second // of a striker between two blows
+	maxPause = 2 * time.Second // longest pause of a striker between two faults
 	busyWait = 200 * time.Millisecond
 )
 
-// strikeAll lets all strikers strike until the round's time is up, and returns when everything is mended.
+// strikeAll runs all strikers until the round's time is up, and returns when all their faults are mended.
 func (r *Round) strikeAll(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Strike)
 	defer cancel()
 	if len(r.siege.kinds) == 0 {
-		<-ctx.Done() // the load has the time for itself
+		<-ctx.Done() // the load runs alone
 		return nil
 	}
 	failed := make([]error, r.siege.cfg.Strikers)
@@ -36,8 +36,8 @@ func (r *Round) strikeAll(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// strikeOn strikes one fault after the other. A fault has its own source of choices, so that how many of them it makes
-// does not change what comes after it.
+// strikeOn strikes one fault after the other. Each fault has its own source of choices. The number of choices that a
+// fault makes therefore does not change the choices after it.
 func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 	for faults.Wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
 		kind := choose(rng, r.siege.kinds)
@@ -55,7 +55,7 @@ func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
 	return nil
 }
 
-// defied notes what a node should have done in a fault and did not, and returns what else a fault came to.
+// defied notes a node that did not react to a fault as it must. It returns any other error of a fault.
 func (r *Round) defied(kind string, err error) error {
 	var d *faults.Defiance
 	if errors.As(err, &d) {
