@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
-// BenchmarkSyncedWrite is what a log does all the time: 4 KiB written and synced.
+// BenchmarkSyncedWrite measures the usual work of a log: a write of 4 KiB and its sync.
 func BenchmarkSyncedWrite(b *testing.B) {
 	roottest.Need(b, Supported)
 	dir := b.TempDir()

@@ -12,7 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// bbolt reads a mapped file, grows it, and syncs pages before the page that points to them.
+// TestBoltKeepsWhatItAcknowledged runs bbolt, which maps its file, grows it, and syncs pages before the page that
+// points to them.
 func TestBoltKeepsWhatItAcknowledged(t *testing.T) {
 	n := 60
 	if testing.Short() {
@@ -46,7 +47,7 @@ func playBolt(path, acknowledged string) error {
 
 var boltBucket = []byte("b")
 
-// valueOf is different for every number, and now and then large.
+// valueOf returns a different value for every number. Some values are large.
 func valueOf(i int) []byte {
 	r := rand.New(rand.NewPCG(uint64(i), 0))
 	v := make([]byte, 1+r.IntN(100)+r.IntN(2)*r.IntN(10_000))
@@ -63,7 +64,7 @@ func putBolt(tx *bbolt.Tx, i int) error {
 	if err != nil {
 		return err
 	}
-	if i > 100 && i%3 == 0 { // so that pages become free and are used again
+	if i > 100 && i%3 == 0 { // pages become free and are used again
 		if err := b.Delete(keyOf(i - 100)); err != nil {
 			return err
 		}
@@ -71,7 +72,7 @@ func putBolt(tx *bbolt.Tx, i int) error {
 	return b.Put(keyOf(i), valueOf(i))
 }
 
-// checkBolt reads everything, and returns the last number.
+// checkBolt checks all values, and returns the last number.
 func checkBolt(db *bbolt.DB) (last int, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
 		for err := range tx.Check() {

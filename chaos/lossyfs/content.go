@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	pageSize   = 4096 // bytes that survive or are lost together, unless torn
+	pageSize   = 4096 // bytes that survive or are lost together, unless the page is torn
 	sectorSize = 512  // bytes that are never torn
 )
 
-// backing is what content needs of the file that holds what processes see.
+// backing is the part of a real file that content uses. The file holds the bytes that processes see.
 type backing interface {
 	io.ReaderAt
 	io.WriterAt
@@ -25,29 +25,29 @@ type backing interface {
 	Truncate(size int64) error
 }
 
-// content is the bytes of one file: those that processes see are in the backing file, and beside them stands what the
-// disk would have if the power went now and nothing unsynced had got there.
+// content is the bytes of one file. The backing file has the bytes that processes see. The other fields describe the
+// bytes that the disk would have if the power failed now and no unsynced write had got there.
 //
 // Always: low <= durable, low <= size. Every page whose bytes may differ from the durable ones is in dirty.
 type content struct {
 	room *room
-	open func() (backing, error) // when it is first needed
+	open func() (backing, error) // opens the backing file at its first use
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	rand    *rand.Rand
-	file    backing // nil: not needed yet
+	file    backing // nil: not opened yet
 	size    int64   // as processes see it
-	durable int64   // as of the last sync
-	low     int64   // the smallest since then
+	durable int64   // size at the last sync
+	low     int64   // smallest size since the last sync
 	changed time.Time
 	dirty   map[int64]*page
-	held    pageSet // those that take room
+	held    pageSet // pages that take room
 }
 
-// page is one that was written to since the last sync.
+// page is a page that was written to since the last sync.
 type page struct {
 	before   []byte // the durable content, without the zeros at its end
-	forsaken bool   // a sync of it failed: further syncs do not try again, until it is written again
+	forsaken bool   // a sync of the page failed: later syncs skip the page until it is written again
 }
 
 func newContent(room *room, r *rand.Rand, size int64, open func() (backing, error)) *content {
@@ -56,10 +56,10 @@ func newContent(room *room, r *rand.Rand, size int64, open func() (backing, erro
 	return c
 }
 
-// pages is how many pages hold that many bytes.
+// pages returns the number of pages that hold size bytes.
 func pages(size int64) int64 { return (size + pageSize - 1) / pageSize }
 
-// use returns the backing file; c.mu is held.
+// use returns the backing file and opens it at the first call. The caller holds c.mu.
 func (c *content) use() (backing, error) {
 	if c.file != nil {
 		return c.file, nil
@@ -85,14 +85,14 @@ func (c *content) readAt(b []byte, off int64) (int, error) {
 	return n, err
 }
 
-// stat returns the size, the bytes that take room, and when it was written to in this mount.
+// stat returns the size, the bytes that take room, and the time of the last change in this mount.
 func (c *content) stat() (size, held int64, changed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.size, c.held.n * pageSize, c.changed
 }
 
-// writeAt writes as much as there is room for, and says ENOSPC if that is nothing.
+// writeAt writes as many bytes as there is room for. It returns ENOSPC if there is room for none.
 func (c *content) writeAt(b []byte, off int64) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *content) writeAt(b []byte, off int64) (int, error) {
 	return file.WriteAt(b, off)
 }
 
-// fitting takes room for the pages of a range, from its start, and returns how many of its bytes then have some.
+// fitting takes room for the pages of a range, from its start. It returns how many bytes of the range then have room.
 func (c *content) fitting(off, n int64) int64 {
 	first, end := off/pageSize, pages(off+n)
 	for index := first; index < end; index++ {
@@ -129,7 +129,7 @@ func (c *content) fitting(off, n int64) int64 {
 	return n
 }
 
-// allocate takes room for a range, and makes the file as long if grow is set.
+// allocate takes room for a range. If grow is set, it also extends a shorter file to the end of the range.
 func (c *content) allocate(off, n int64, grow bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,10 +167,10 @@ func (c *content) truncate(size int64) error {
 	return nil
 }
 
-// writtenBack is one in how many writes to a dirty page find that the kernel has written it back meanwhile.
+// writtenBack makes one of so many writes to a dirty page find that the kernel has written the page back before.
 const writtenBack = 4
 
-// touch notes the durable content of a page that is about to be changed.
+// touch notes the durable content of a page before the page is changed.
 func (c *content) touch(file backing, index int64) error {
 	p := c.dirty[index]
 	if p == nil {
@@ -182,7 +182,8 @@ func (c *content) touch(file backing, index int64) error {
 		return nil
 	}
 	p.forsaken = false
-	// What was cut off and not synced may come back whole: its pages are not written back one by one.
+	// An unsynced cut may be lost as a whole. Its pages must then come back whole, so they are not written back one by
+	// one.
 	if cut := c.low < c.durable && (index+1)*pageSize > c.low; cut || c.rand.IntN(writtenBack) > 0 {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (c *content) touch(file backing, index int64) error {
 	return err
 }
 
-// pageNow reads a page as processes see it, without the zeros at its end.
+// pageNow returns the content of a page as processes see it, without the zeros at its end.
 func (c *content) pageNow(file backing, index int64) ([]byte, error) {
 	n := min(c.size-index*pageSize, pageSize)
 	if n <= 0 {
@@ -212,7 +213,7 @@ func (c *content) pageNow(file backing, index int64) ([]byte, error) {
 	return b, nil
 }
 
-// sync makes everything durable but what an earlier sync has failed at.
+// sync makes everything durable except the pages whose sync has failed.
 func (c *content) sync() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -220,7 +221,7 @@ func (c *content) sync() {
 	c.durable, c.low = c.size, c.size
 }
 
-// forsake is a sync that fails: what the kernel could not write it takes for written.
+// forsake applies a failed sync: from then on the kernel takes the unwritten pages for written.
 func (c *content) forsake() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,7 +230,7 @@ func (c *content) forsake() {
 	}
 }
 
-// end gives back everything, of a file that is no more.
+// end gives back the room of a file that no longer exists, and closes its backing file.
 func (c *content) end() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -240,5 +241,5 @@ func (c *content) end() error {
 	return c.file.Close()
 }
 
-// unsynced is in order.
+// unsynced returns the numbers of the dirty pages in order.
 func (c *content) unsynced() []int64 { return slices.Sorted(maps.Keys(c.dirty)) }

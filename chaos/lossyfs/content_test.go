@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// memory is a backing file.
+// memory is a backing file in memory.
 type memory struct{ b []byte }
 
 func (m *memory) ReadAt(b []byte, off int64) (int, error) {
@@ -39,7 +39,7 @@ func (m *memory) Truncate(size int64) error {
 
 func (m *memory) Close() error { return nil }
 
-// inMemory is content whose durable bytes are these.
+// inMemory returns a content with the given durable bytes.
 func inMemory(seed uint64, durable []byte) (*content, *memory) {
 	m := &memory{bytes.Clone(durable)}
 	c := newContent(&room{limit: -1}, rand.New(rand.NewPCG(seed, 0)), int64(len(durable)),
@@ -51,7 +51,7 @@ func fill(value byte, n int) []byte { return bytes.Repeat([]byte{value}, n) }
 
 const tries = 300
 
-// What may happen does happen: of an overwritten page, the old one, the new one, and some of both.
+// Every allowed outcome occurs: of an overwritten page the old one, the new one, and a mix of both.
 func TestPagesAreLostKeptAndTorn(t *testing.T) {
 	before, after := fill(1, pageSize), fill(2, pageSize)
 	var old, fresh, both int
@@ -81,7 +81,7 @@ func TestPagesAreLostKeptAndTorn(t *testing.T) {
 	}
 }
 
-// A file that has grown may be as long as it was, as long as it became, or as long as some of its pages.
+// A file that has grown may have its old length, its new length, or the length of some of its pages.
 func TestSizesMayHaveGrown(t *testing.T) {
 	sizes := map[int]int{}
 	for seed := range uint64(tries) {
@@ -101,7 +101,8 @@ func TestSizesMayHaveGrown(t *testing.T) {
 	}
 }
 
-// A file that was cut and written anew is the old one, whole, or cut, or cut with some of the new.
+// A file that was cut and written anew is either the old file, whole, or the cut file, with or without some of the new
+// bytes.
 func TestCutsAreLostWhole(t *testing.T) {
 	before := fill(1, 2*pageSize)
 	var whole, empty, cut int
@@ -126,7 +127,7 @@ func TestCutsAreLostWhole(t *testing.T) {
 	}
 }
 
-// After a sync that failed, a sync that succeeds has not written what the first one could not, as on Linux.
+// A sync that succeeds after a failed one does not write the pages of the failed one, as on Linux.
 func TestFailedSyncIsNotMadeGood(t *testing.T) {
 	for seed := range uint64(tries) {
 		c, m := inMemory(seed, fill(1, 2*pageSize))
@@ -145,7 +146,7 @@ func TestFailedSyncIsNotMadeGood(t *testing.T) {
 func TestRoomIsTakenAndGivenBack(t *testing.T) {
 	c, _ := inMemory(1, fill(1, pageSize+1))
 	c.room.leave(2 * pageSize)
-	check(t, c.truncate(100*pageSize)) // a hole takes none
+	check(t, c.truncate(100*pageSize)) // a hole takes no room
 	if n, err := c.writeAt(fill(2, 4*pageSize), pageSize); n != 3*pageSize || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// direct is a disk that is not mounted: calls go to it as the kernel makes them. It takes no root.
+// direct is a disk that is not mounted. The test makes the calls that the kernel would make. It does not need root.
 type direct struct {
 	disk   *Disk
 	server *server
@@ -104,7 +104,7 @@ func (d *direct) sync(p string) error {
 	return d.with(p, func(h fuse.InHeader) fuse.Status { return d.server.Fsync(nil, &fuse.FsyncIn{InHeader: h}) })
 }
 
-// rename refuses what the kernel refuses before it asks.
+// rename refuses moves that the kernel refuses without a call.
 func (d *direct) rename(from, to string) error {
 	dir, err := d.id(path.Dir(to))
 	if err != nil {

@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// Disk is a mounted file system. It is safe for concurrent use.
+// Disk is a mounted file system. Its methods are safe for concurrent use.
 type Disk struct {
 	mountpoint, backing string
 	room                *room
 	switches            *switches
 	counters            counters
 
-	mu    sync.Mutex // guards what follows; held while it is mounted and unmounted
+	mu    sync.Mutex // guards the fields below; held while the disk is mounted and unmounted
 	rand  *rand.Rand
 	lost  Stats
-	mount *mount // nil: it is closed
+	mount *mount // nil: the disk is closed
 }
 
-// Mount mounts, at a folder that is made if need be, a file system over what is in the backing folder, which is taken
-// for durable. Every choice that it makes comes from the seed. What an earlier run left mounted, there or as a dead
-// mount of this kind anywhere, is unmounted.
+// Mount mounts a file system over the backing folder, whose content counts as durable. It makes the mountpoint if there
+// is none. Every choice of the file system comes from the seed. Mount first unmounts what an earlier run left at the
+// mountpoint, and dead mounts of this kind anywhere.
 func Mount(mountpoint, backing string, seed uint64) (*Disk, error) {
 	if err := Supported(); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func Mount(mountpoint, backing string, seed uint64) (*Disk, error) {
 	return d, nil
 }
 
-// attach loads the backing folder and mounts; d.mu is held or d is new.
+// attach loads the backing folder and mounts the disk. The caller holds d.mu, or d is new.
 func (d *Disk) attach() error {
 	s, err := d.load()
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *Disk) attach() error {
 	return err
 }
 
-// load takes what is in the backing folder for durable.
+// load reads the backing folder as durable.
 func (d *Disk) load() (*server, error) {
 	d.room.empty()
 	t := &names{
@@ -79,9 +79,9 @@ func (d *Disk) contentOf(id uint64, size int64, path func() string, r *rand.Rand
 	})
 }
 
-// PowerLoss forgets what was not synced: of each such page, size and name it decides whether it had got to the disk,
-// and some pages tear. Then it is mounted again, with the switches as they are. All processes that use it must be dead;
-// one that is not has its calls fail from now on, on whatever it has open.
+// PowerLoss forgets unsynced changes and mounts the disk again. It decides for each unsynced page, size and name
+// whether it had got to the disk, and tears some pages. The switches stay as they are. All processes that use the disk
+// must be dead: the calls of any other fail from now on, on every file that it has open.
 func (d *Disk) PowerLoss() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -104,7 +104,8 @@ func (d *Disk) PowerLoss() error {
 
 var errClosed = errors.New("lossyfs: the disk is closed")
 
-// Close unmounts. The backing folder's `tree` then holds what processes saw last. It may be called again.
+// Close unmounts the disk. The `tree` of the backing folder then holds what processes saw last. Close may be called
+// again.
 func (d *Disk) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -116,46 +117,47 @@ func (d *Disk) Close() error {
 	return errors.Join(m.end(), m.server.end())
 }
 
-// FailSync makes every fsync fail from now on, with what it was to write forsaken: a later one does not try it again.
-// 0: no longer.
+// FailSync makes every fsync fail from now on with errno. Pages of a failed fsync are forsaken: a later fsync does not
+// try them again. Zero ends the failures.
 func (d *Disk) FailSync(errno syscall.Errno) {
 	d.switches.set(func(s *settings) { s.failSync = errno })
 }
 
-// SlowSync makes every fsync take that much longer. 0: no longer.
+// SlowSync makes every fsync longer by delay. Zero ends the slowness.
 func (d *Disk) SlowSync(delay time.Duration) {
 	d.switches.set(func(s *settings) { s.slowSync = delay })
 }
 
-// FailWrite makes everything fail that writes file data or makes names. 0: no longer.
+// FailWrite makes every write of file data and every change of names fail with errno. Zero ends the failures.
 func (d *Disk) FailWrite(errno syscall.Errno) {
 	d.switches.set(func(s *settings) { s.failWrite = errno })
 }
 
-// Stall lets no fsync return until Unstall or PowerLoss. No signal wakes who waits, as with a disk that hangs: a
-// process that is killed meanwhile ends when the disk answers.
+// Stall lets no fsync return until Unstall or PowerLoss. No signal interrupts a waiting fsync, as with a disk that
+// hangs: a process that is killed meanwhile ends when the disk answers.
 func (d *Disk) Stall() { d.switches.set(func(s *settings) { s.stalled = true }) }
 
-// Unstall ends Stall. It returns for how long the oldest fsync has waited; 0: none has.
+// Unstall ends Stall. It returns how long the oldest fsync has waited; 0: none waits.
 func (d *Disk) Unstall() (waited time.Duration) {
 	waited = d.switches.waited()
 	d.switches.set(func(s *settings) { s.stalled = false })
 	return waited
 }
 
-// Limit leaves room for that many bytes from now on, as statfs tells too; beyond it is ENOSPC. <0: no limit.
+// Limit leaves room for that many bytes from now on, as statfs then reports. Writes beyond it fail with ENOSPC. A
+// negative number removes the limit.
 func (d *Disk) Limit(bytes int64) { d.room.leave(bytes) }
 
-// Heal sets all switches back.
+// Heal resets all switches and the limit.
 func (d *Disk) Heal() {
 	d.switches.set(func(s *settings) { *s = settings{} })
 	d.Limit(-1)
 }
 
-// Mountpoint is where it is mounted, an absolute path.
+// Mountpoint returns the absolute path of the mountpoint.
 func (d *Disk) Mountpoint() string { return d.mountpoint }
 
-// Stats is what it has done until now.
+// Stats returns the counts until now.
 func (d *Disk) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()

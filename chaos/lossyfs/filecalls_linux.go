@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Open opens a file. All that have it open share one descriptor of the backing file.
+// Open opens a file. All its handles share one descriptor of the backing file.
 func (s *server) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	s.mu.Lock()
 	n := s.names.byID[in.NodeId]
@@ -39,7 +39,7 @@ func (s *server) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 }
 
-// Read reads what was written, synced or not.
+// Read reads the written bytes, synced or not.
 func (s *server) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	c := s.content(in.NodeId)
 	if c == nil {
@@ -52,7 +52,7 @@ func (s *server) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.Read
 	return fuse.ReadResultData(buf[:n]), fuse.OK
 }
 
-// Write writes for everybody to read, and for nobody to keep.
+// Write makes bytes visible to all processes, but not durable.
 func (s *server) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	c := s.content(in.NodeId)
 	if c == nil {
@@ -71,7 +71,7 @@ func (s *server) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32
 	return uint32(n), fuse.OK
 }
 
-// Fallocate takes room ahead, and makes the file longer unless told otherwise.
+// Fallocate takes room for a range, and extends the file unless FALLOC_FL_KEEP_SIZE is set.
 func (s *server) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	c := s.content(in.NodeId)
 	switch {
@@ -101,13 +101,13 @@ func (s *server) truncate(id uint64, size int64) fuse.Status {
 	return statusOf(c.truncate(size))
 }
 
-// Fsync makes what was written to a file durable, through whatever descriptor, and its name.
+// Fsync makes the bytes of a file durable, through whatever descriptor they were written, and the file's name.
 func (s *server) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status { return s.sync(in.NodeId) }
 
 func (s *server) sync(id uint64) fuse.Status {
 	errno, ended := s.disk.switches.sync(s.off)
 	if !ended {
-		return fuse.EIO // to a process that is dead, or soon will be
+		return fuse.EIO // the calling process is dead, or soon will be
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,11 +130,11 @@ func (s *server) sync(id uint64) fuse.Status {
 	return fuse.OK
 }
 
-// Flush is the closing of one descriptor. Told once that there is nothing to do, the kernel no longer asks: no process
-// has to wait for this one when it ends.
+// Flush is the closing of one descriptor. It answers ENOSYS once, and the kernel then calls it no more. No process has
+// to wait for this server when it ends.
 func (s *server) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.ENOSYS }
 
-// Access is left to who asks for the file then.
+// Access leaves the check of permissions to the calls that follow.
 func (s *server) Access(<-chan struct{}, *fuse.AccessIn) fuse.Status { return fuse.ENOSYS }
 
 func (s *server) failedWrite(errno syscall.Errno) fuse.Status {

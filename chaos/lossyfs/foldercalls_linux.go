@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lookup finds a name.
+// Lookup finds a name in a folder.
 func (s *server) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -20,14 +20,14 @@ func (s *server) Lookup(_ <-chan struct{}, in *fuse.InHeader, name string, out *
 	}
 	n := dir.entries[name]
 	if n == nil {
-		out.EntryValid = cached // and so may the kernel remember that there is none
+		out.EntryValid = cached // the kernel may remember that there is no such name
 		return fuse.OK
 	}
 	s.entry(n, out)
 	return fuse.OK
 }
 
-// dir finds a folder; s.mu is held.
+// dir finds a folder. The caller holds s.mu.
 func (s *server) dir(id uint64) (*inode, fuse.Status) {
 	n := s.names.byID[id]
 	switch {
@@ -64,7 +64,7 @@ func (s *server) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *
 	return fuse.OK
 }
 
-// create makes a file or folder without a name, and gives it one.
+// create makes a file or folder without a name, and then gives it the name.
 func (s *server) create(dirID uint64, name string, mode uint32, owner fuse.Owner) (*inode, fuse.Status) {
 	dir, status := s.dir(dirID)
 	if status != fuse.OK {
@@ -128,7 +128,7 @@ func (s *server) remove(dirID uint64, name string, allowed func(n *inode) fuse.S
 	return statusOf(s.names.do(change{dir: dir, name: name, old: n}))
 }
 
-// Rename moves, over what has the new name, or exchanges the two.
+// Rename moves a file or folder over the one that has the new name, or exchanges the two.
 func (s *server) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName string) fuse.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,7 +163,7 @@ func (s *server) Rename(_ <-chan struct{}, in *fuse.RenameIn, oldName, newName s
 	return statusOf(s.names.do(first, second))
 }
 
-// OpenDir takes down what is in a folder now.
+// OpenDir notes the names in a folder now.
 func (s *server) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,7 +182,7 @@ func (s *server) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	return fuse.OK
 }
 
-// ReadDir reads what was in the folder when it was opened.
+// ReadDir returns the names that were in the folder when it was opened.
 func (s *server) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -2,21 +2,21 @@ package lossyfs
 
 import "math/rand/v2"
 
-// journal holds the steps that changed names and are not durable, oldest first.
+// journal holds the steps that changed names and are not durable yet, oldest first.
 type journal struct {
 	steps []*step
 }
 
-// step is what survives a power loss as a whole or not at all.
+// step is a set of changes that survives a power loss as a whole or not at all.
 type step struct {
 	changes []change
 }
 
-// longest is how many steps wait for a sync. Beyond that the older half becomes durable by itself, as it would in time
-// on any real file system.
+// longest is the largest number of steps that wait for a sync. Beyond it the older half becomes durable by itself, as
+// it would in time on any real file system.
 const longest = 512
 
-// append adds a step, and returns those that have become durable for want of place.
+// append adds a step. It returns the steps that became durable because the journal was full.
 func (j *journal) append(changes []change) (durable []*step) {
 	for _, c := range changes {
 		for _, n := range []*inode{c.old, c.new} {
@@ -33,7 +33,7 @@ func (j *journal) append(changes []change) (durable []*step) {
 	return durable
 }
 
-// commit takes out what a sync of n makes durable, with all that it rests on.
+// commit removes and returns the steps that a sync of n makes durable, with all the steps that they rest on.
 func (j *journal) commit(n *inode) (durable []*step) {
 	if !n.folder() && n.pending == 0 {
 		return nil
@@ -48,10 +48,10 @@ func (j *journal) commit(n *inode) (durable []*step) {
 	return j.take(wanted)
 }
 
-// lose takes out everything: what a power loss undoes, and what it does not. What rests on something that is undone is
-// undone.
+// lose empties the journal. It returns the steps that a power loss undoes and those that it keeps. A step that rests on
+// an undone one is undone, too.
 func (j *journal) lose(r *rand.Rand) (undone, kept []*step) {
-	chance := r.IntN(5) // of four, that a step has got to the disk
+	chance := r.IntN(5) // of 4, that a step has got to the disk
 	gone := make([]bool, len(j.steps))
 	for i := range j.steps {
 		gone[i] = r.IntN(4) >= chance
@@ -84,7 +84,8 @@ func (j *journal) eachBase(i int, f func(base int)) {
 	}
 }
 
-// concerns tells whether a sync of n makes the step durable: it is in that folder, or it gave n its name.
+// concerns reports whether a sync of n makes the step durable: it changed a name in the folder n, or it gave n its
+// name.
 func (s *step) concerns(n *inode) bool {
 	for _, c := range s.changes {
 		if c.dir == n || c.new == n {
@@ -94,8 +95,8 @@ func (s *step) concerns(n *inode) bool {
 	return false
 }
 
-// restsOn tells whether s cannot be without the earlier step b. Moves of folders keep their order, so that no two of
-// them can come to put folders into each other.
+// restsOn reports whether s cannot happen without the earlier step b. Moves of folders keep their order, because two of
+// them could otherwise put folders into each other.
 func (s *step) restsOn(b *step) bool {
 	if s.movesFolder() && b.movesFolder() {
 		return true

@@ -10,8 +10,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/roottest"
 )
 
-// The nodes' own log store, in both kinds: preallocated segments, a database, files that are replaced, all with syncs of
-// files and folders. It is the test program of its package, because nothing here imports what is inside a node.
+// TestLogStoreKeepsWhatItAcknowledged runs the nodes' own log store in both kinds: preallocated segments, a database
+// and replaced files, with syncs of files and folders. It runs the test program of the store's package, because this
+// package does not import the parts of a node.
 func TestLogStoreKeepsWhatItAcknowledged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

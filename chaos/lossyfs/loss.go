@@ -2,10 +2,10 @@ package lossyfs
 
 import "math/rand/v2"
 
-// tornOne is one in how many unsynced pages that is torn.
+// tornOne makes one of so many kept unsynced pages torn.
 const tornOne = 8
 
-// lose makes of the file what a power loss leaves of it, and forgets what processes saw. Nobody uses it meanwhile.
+// lose turns the file into one that a power loss leaves, and forgets the rest. No process uses the file meanwhile.
 func (c *content) lose() (lost Stats, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -20,7 +20,7 @@ func (c *content) lose() (lost Stats, err error) {
 	if err := file.Truncate(size); err != nil {
 		return lost, err
 	}
-	chance := c.rand.IntN(5) // of four, that a page has got to the disk
+	chance := c.rand.IntN(5) // of 4, that a page has got to the disk
 	for _, index := range c.unsynced() {
 		p := c.dirty[index]
 		fate := survived
@@ -40,8 +40,8 @@ func (c *content) lose() (lost Stats, err error) {
 	return lost, nil
 }
 
-// sizeLeft decides how long the file is, and whether a truncation was lost as a whole, and then with it all that was
-// written where it had cut. If it was not, there is nothing durable left there.
+// sizeLeft decides the length of the file, and whether an unsynced cut was lost as a whole. A lost cut takes all later
+// writes behind the cut with it. A cut that was kept leaves nothing durable behind it.
 func (c *content) sizeLeft() (size int64, cutLost bool) {
 	if c.low < c.durable {
 		if c.rand.IntN(2) == 0 {
@@ -57,7 +57,7 @@ func (c *content) sizeLeft() (size int64, cutLost bool) {
 	return [...]int64{c.durable, between, c.size}[c.rand.IntN(3)], false
 }
 
-// forgetFrom cuts the durable content.
+// forgetFrom cuts the durable content to a size.
 func (c *content) forgetFrom(size int64) {
 	for index, p := range c.dirty {
 		if keep := max(size-index*pageSize, 0); keep < int64(len(p.before)) {
@@ -66,7 +66,7 @@ func (c *content) forgetFrom(size int64) {
 	}
 }
 
-// fate is what becomes of one unsynced page.
+// fate is the outcome of a power loss for one unsynced page.
 type fate int
 
 const (
@@ -75,7 +75,7 @@ const (
 	dropped
 )
 
-// restore gives a page, or some of its sectors, its durable content back.
+// restore puts the durable content back into a page, or into some of its sectors if the page is torn.
 func restore(file backing, index, size int64, before []byte, f fate, r *rand.Rand) error {
 	var old [pageSize]byte
 	copy(old[:], before)

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// The model says what must survive a power loss, and what may. It knows nothing of how the disk decides: of a file it
-// keeps every content that it has had since its last sync, and of names every subset of the unsynced steps that could
-// have been made without the others.
+// The model knows which changes must survive a power loss and which may. It does not know how the disk decides. It
+// keeps every content that a file has had since its last sync. For names it allows every subset of the unsynced steps
+// in which each step is possible without the others.
 
-// modelNode is a file or a folder. Its number is known from outside too: it is in the permissions.
+// modelNode is a file or a folder. The file's permissions carry its number, so that a test finds it again on the disk.
 type modelNode struct {
 	number   int
 	folder   bool
-	versions [][]byte // of a file: the content at its last sync, and all since then
+	versions [][]byte // of a file: the content at its last sync, and all contents since then
 }
 
 func (n *modelNode) now() []byte { return n.versions[len(n.versions)-1] }
 
-// allows tells whether a power loss may leave that content: each sector is one that the file has had.
+// allows returns an error if a power loss cannot leave the content got: each sector must be one that the file has had.
 func (n *modelNode) allows(got []byte) error {
 	least, most := len(n.versions[0]), 0
 	for _, v := range n.versions {
@@ -39,7 +39,7 @@ func (n *modelNode) allows(got []byte) error {
 	return nil
 }
 
-// padded is a part of v, with zeros behind its end.
+// padded returns a part of v, with zeros behind its end.
 func padded(v []byte, at, end int) []byte {
 	part := make([]byte, end-at)
 	if at < len(v) {
@@ -50,19 +50,19 @@ func padded(v []byte, at, end int) []byte {
 
 // place is a name in a folder.
 type place struct {
-	folder int // number
+	folder int // number of the folder
 	name   string
 }
 
 type modelTree map[place]*modelNode
 
-// modelStep takes the old ones away and brings the new ones.
+// modelStep removes the old names and adds the new ones.
 type modelStep struct {
 	old, new modelTree
-	must     bool // a sync has made it durable
+	must     bool // a sync has made the step durable
 }
 
-// possible makes a step, or says that it cannot be made here.
+// possible makes the step if it can be made on this tree, and reports whether it did.
 func (t modelTree) possible(s *modelStep) bool {
 	for at, n := range s.old {
 		if t[at] != n {
@@ -87,7 +87,7 @@ func (t modelTree) possible(s *modelStep) bool {
 	return true
 }
 
-// sound: every folder in which there is something hangs at the top, and nothing has two names.
+// sound reports whether every non-empty folder hangs below the top and no node has two names.
 func (t modelTree) sound() bool {
 	above := map[int]int{}
 	for at, n := range t {
@@ -109,13 +109,13 @@ func (t modelTree) sound() bool {
 	return true
 }
 
-// model is the tree as processes see it, and what is durable of it.
+// model is the tree as processes see it, and its durable part.
 type model struct {
 	durable modelTree
 	steps   []*modelStep
 	now     modelTree
 	root    *modelNode
-	given   int // numbers
+	given   int // numbers given to nodes so far
 }
 
 func newModel() *model {
@@ -130,8 +130,8 @@ func (m *model) step(old, new modelTree) {
 	m.steps = append(m.steps, s)
 }
 
-// sync of a file or folder: the steps in that folder, those that gave it its name, and what those rest on, which is
-// every step without which they would not be possible.
+// sync syncs a file or folder. It makes durable the steps in that folder, the steps that gave it its name, and the
+// steps that those rest on: every step without which they would not be possible.
 func (m *model) sync(n *modelNode) {
 	for _, s := range m.steps {
 		for at := range s.old {
@@ -146,7 +146,7 @@ func (m *model) sync(n *modelNode) {
 	}
 }
 
-// paths are the files and folders as processes see them, by path.
+// paths returns the files and folders that processes see, by path.
 func (t modelTree) paths(root *modelNode) map[string]*modelNode {
 	all := map[string]*modelNode{".": root}
 	for grown := true; grown; {
@@ -162,14 +162,14 @@ func (t modelTree) paths(root *modelNode) map[string]*modelNode {
 	return all
 }
 
-// found is what is there after a power loss.
+// found is a file or folder on the disk after a power loss.
 type found struct {
 	number  int
 	folder  bool
 	content []byte
 }
 
-// judge says whether a power loss may leave what was found, and takes it for durable.
+// judge returns an error if a power loss cannot leave the found files, and takes them for durable otherwise.
 func (m *model) judge(got map[string]found) error {
 	outcome, err := m.outcome(got)
 	if err != nil {
@@ -189,7 +189,7 @@ func (m *model) judge(got map[string]found) error {
 	return nil
 }
 
-// outcome finds steps that explain the names.
+// outcome finds a set of steps that explains the found names.
 func (m *model) outcome(got map[string]found) (modelTree, error) {
 	want := summary(got, func(f found) (int, bool) { return f.number, f.folder })
 	for subset := range 1 << len(m.steps) {

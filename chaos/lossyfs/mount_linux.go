@@ -20,11 +20,11 @@ const (
 	maxWrite = 256 << 10
 )
 
-// mount is one time that a disk is mounted.
+// mount is one mounting of a disk.
 type mount struct {
 	point  string
 	server *server
-	served chan struct{} // closed when no request is under way, nor will be
+	served chan struct{} // closed when no request is under way and none can come
 }
 
 func newMount(point string, s *server) (*mount, error) {
@@ -32,8 +32,8 @@ func newMount(point string, s *server) (*mount, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The server takes the descriptor over, and is not told where it is mounted: to mount and unmount by itself it would
-	// open the device for every child process as well, and one of those could keep a dead mount alive.
+	// The server takes the descriptor over and does not know the mountpoint. To mount and unmount by itself, it would open
+	// the device for every child process as well, and a child could then keep a dead mount alive.
 	served, err := fuse.NewServer(s, fmt.Sprintf("/dev/fd/%d", dev), &fuse.MountOptions{
 		MaxWrite: maxWrite, DisableXAttrs: true, DisableReadDirPlus: true, DisabledCapabilities: fuse.CAP_AUTO_INVAL_DATA,
 		Logger: log.New(io.Discard, "", 0),
@@ -52,7 +52,7 @@ func newMount(point string, s *server) (*mount, error) {
 	return m, nil
 }
 
-// attach mounts the device. Nobody serves it yet.
+// attach mounts the device, which no server reads yet.
 func attach(point string) (dev int, err error) {
 	dev, err = unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -66,15 +66,15 @@ func attach(point string) (dev int, err error) {
 	return dev, nil
 }
 
-// detach unmounts, whoever uses it, and ends all calls that are under way.
+// detach unmounts, even while processes use the mount, and ends all calls that are under way.
 func detach(point string) error {
 	return unix.Unmount(point, unix.MNT_FORCE|unix.MNT_DETACH)
 }
 
-// forgoPolling makes the kernel ask once whether files can be polled, and be told no. Go's runtime polls what it opens,
-// and could otherwise come to wait for an answer of its own with its last thread.
+// forgoPolling makes the kernel ask once whether files can be polled, and learn that they cannot. Go's runtime polls
+// every file that it opens. Without forgoPolling its last thread could wait for an answer of this process.
 func forgoPolling(point string) error {
-	fd, err := unix.Open(filepath.Join(point, ".go-fuse-epoll-hack"), unix.O_RDONLY|unix.O_CLOEXEC, 0) // go-fuse knows it
+	fd, err := unix.Open(filepath.Join(point, ".go-fuse-epoll-hack"), unix.O_RDONLY|unix.O_CLOEXEC, 0) // go-fuse answers it
 	if err != nil {
 		return err
 	}
@@ -92,10 +92,10 @@ func (m *mount) end() error {
 	return nil
 }
 
-// source is what a mount says it is of: whose it is.
+// source returns the source of a mount, which names the process that serves it.
 func source(pid int) string { return "lossyfs-" + strconv.Itoa(pid) }
 
-// sweep unmounts what is mounted at a point, and all file systems of this kind whose process is no more.
+// sweep unmounts the file system at a point, and all file systems of this kind whose process is gone.
 func sweep(point string) error {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -114,14 +114,15 @@ func sweep(point string) error {
 		return err
 	}
 	for _, at := range dead {
-		if err := detach(at); err != nil && !errors.Is(err, unix.EINVAL) { // another sweep has been quicker
+		if err := detach(at); err != nil && !errors.Is(err, unix.EINVAL) { // another sweep was quicker
 			return fmt.Errorf("%s: %w", at, err)
 		}
 	}
 	return nil
 }
 
-// parseMount reads a line of mountinfo: where it is mounted, and by which process if it is of this kind.
+// parseMount reads a line of mountinfo. It returns the mountpoint and the process that serves it; ours is false for a
+// mount of another kind.
 func parseMount(line string) (at string, owner int, ours bool) {
 	front, back, _ := strings.Cut(line, " - ")
 	place, what := strings.Fields(front), strings.Fields(back)
@@ -132,7 +133,7 @@ func parseMount(line string) (at string, owner int, ours bool) {
 	if err != nil {
 		return "", 0, false
 	}
-	// Spaces and the like come as octal numbers.
+	// Spaces and similar characters come as octal numbers.
 	unquoted, err := strconv.Unquote(`"` + strings.ReplaceAll(place[4], `"`, `\"`) + `"`)
 	if err != nil {
 		return "", 0, false
@@ -140,7 +141,7 @@ func parseMount(line string) (at string, owner int, ours bool) {
 	return unquoted, owner, true
 }
 
-// Supported says what is missing here; nil: nothing.
+// Supported returns an error about a missing requirement, and nil if a disk can be mounted here.
 func Supported() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("lossyfs: the kernel's FUSE device is missing (modprobe fuse, or --device /dev/fuse): %w", err)

@@ -11,41 +11,42 @@ import (
 	"time"
 )
 
-// rootID is the number of the top folder, as FUSE wants it.
+// rootID is the number that FUSE requires for the top folder.
 const rootID = 1
 
-// inode is a file or a folder. Numbers are never used twice in one mount.
+// inode is a file or a folder. Its number is never used again in one mount.
 type inode struct {
 	id      uint64
 	mode    uint32            // kind and permissions
-	content *content          // nil: it is a folder
+	content *content          // nil for a folder
 	entries map[string]*inode // of a folder
 	uid     uint32
 	gid     uint32
 	changed time.Time
 
-	parent  *inode // nil: it has no name now, or is the top
+	parent  *inode // nil: it has no name now, or is the top folder
 	name    string
-	handles int // that are open
-	pending int // changes in the journal that concern it
+	handles int // open handles
+	pending int // changes in the journal that concern the inode
 }
 
 func (n *inode) folder() bool { return n.content == nil }
 
-// change is one name that meant one thing, or nothing, and then another.
+// change is the replacement of the inode behind one name, from old to new.
 type change struct {
 	dir      *inode
 	name     string
 	old, new *inode // nil: none
 }
 
-// names is the tree of folders as processes see it, mirrored in a folder of the real file system, and the journal of
-// what in it is not durable. What has no name but may need one again lies in the attic. Its owner has the lock.
+// names is the tree of folders as processes see it. A folder of the real file system mirrors the tree. The journal
+// lists the changes of names that are not durable. The attic holds inodes without a name that may need one again. The
+// owner of names has the lock.
 type names struct {
-	tree, attic string // real folders
+	tree, attic string // paths of real folders
 	root        *inode
 	byID        map[uint64]*inode
-	last        uint64 // number given
+	last        uint64 // largest inode number so far
 	journal     journal
 	rand        *rand.Rand
 	contentOf   func(id uint64, size int64, path func() string, r *rand.Rand) *content
@@ -115,7 +116,7 @@ func (t *names) newInode(mode uint32, size int64) *inode {
 	return n
 }
 
-// make makes what an inode stands for in the real file system.
+// make creates the real file or folder of an inode.
 func (t *names) make(n *inode) error {
 	if n.folder() {
 		return errors.Join(os.Mkdir(t.path(n), 0o700), t.dress(n))
@@ -123,7 +124,8 @@ func (t *names) make(n *inode) error {
 	return errors.Join(os.WriteFile(t.path(n), nil, 0o600), t.dress(n))
 }
 
-// dress gives the real file or folder the owner and permissions that it has here. Others than root keep theirs.
+// dress gives the real file or folder the owner and permissions of its inode. Without root, the owner stays, and this
+// process keeps access.
 func (t *names) dress(n *inode) error {
 	path, mode := t.path(n), os.FileMode(n.mode&0o777)
 	if os.Geteuid() != 0 {
@@ -132,7 +134,7 @@ func (t *names) dress(n *inode) error {
 	return errors.Join(os.Chmod(path, mode), os.Chown(path, int(n.uid), int(n.gid)))
 }
 
-// path is where something is in the real file system.
+// path returns the path of an inode in the real file system.
 func (t *names) path(n *inode) string {
 	switch {
 	case n == t.root:
@@ -143,7 +145,7 @@ func (t *names) path(n *inode) string {
 	return filepath.Join(t.path(n.parent), n.name)
 }
 
-// apply makes changes: first it takes away what they take away, and then it puts where it belongs what they bring.
+// apply makes changes: first it removes all old names, and then it sets all new ones.
 func (t *names) apply(changes []change) error {
 	for _, c := range changes {
 		if c.old == nil {
@@ -171,7 +173,7 @@ func (t *names) apply(changes []change) error {
 	return nil
 }
 
-// do makes changes that are one step to whoever makes them, and journals them.
+// do makes changes that are one step for the caller, and journals them.
 func (t *names) do(changes ...change) error {
 	if err := t.apply(changes); err != nil {
 		return err
@@ -180,10 +182,10 @@ func (t *names) do(changes ...change) error {
 	return nil
 }
 
-// sync makes durable what names have come and gone in a folder, or how a file got its name.
+// sync makes durable the changes of names in a folder, or the steps that gave a file its name.
 func (t *names) sync(n *inode) { t.settle(t.journal.commit(n)) }
 
-// settle is done with steps that have become durable.
+// settle forgets steps that have become durable.
 func (t *names) settle(steps []*step) {
 	for _, s := range steps {
 		for _, c := range s.changes {
@@ -197,7 +199,8 @@ func (t *names) settle(steps []*step) {
 	}
 }
 
-// bury forgets what has no name, will not get one again, and is not open. An error concerns the real file system only.
+// bury forgets an inode that has no name, cannot get one again, and is not open. It ignores errors, which concern the
+// real file system only.
 func (t *names) bury(n *inode) {
 	if n.parent != nil || n == t.root || n.pending > 0 || n.handles > 0 || t.byID[n.id] == nil {
 		return
@@ -209,7 +212,7 @@ func (t *names) bury(n *inode) {
 	_ = os.RemoveAll(t.path(n)) // load empties the attic, too
 }
 
-// lose undoes steps that a power loss undoes.
+// lose undoes the steps that a power loss undoes.
 func (t *names) lose() (lost Stats, err error) {
 	undone, kept := t.journal.lose(t.rand)
 	lost.DroppedNames, lost.KeptNames = int64(len(undone)), int64(len(kept))

@@ -10,44 +10,44 @@ import (
 
 var errLinux = errors.New("lossyfs: only on Linux")
 
-// Supported says what is missing here.
+// Supported returns an error, because disks need Linux.
 func Supported() error { return errLinux }
 
 // Disk is a mounted file system, on Linux.
 type Disk struct{}
 
-// Mount says what is missing here.
+// Mount returns an error, because disks need Linux.
 func Mount(string, string, uint64) (*Disk, error) { return nil, errLinux }
 
-// PowerLoss is not to be had here.
+// PowerLoss is not supported here.
 func (*Disk) PowerLoss() error { return errLinux }
 
-// Close is not to be had here.
+// Close is not supported here.
 func (*Disk) Close() error { return errLinux }
 
-// FailSync is not to be had here.
+// FailSync is not supported here.
 func (*Disk) FailSync(syscall.Errno) {}
 
-// SlowSync is not to be had here.
+// SlowSync is not supported here.
 func (*Disk) SlowSync(time.Duration) {}
 
-// FailWrite is not to be had here.
+// FailWrite is not supported here.
 func (*Disk) FailWrite(syscall.Errno) {}
 
-// Stall is not to be had here.
+// Stall is not supported here.
 func (*Disk) Stall() {}
 
-// Unstall is not to be had here.
+// Unstall is not supported here.
 func (*Disk) Unstall() time.Duration { return 0 }
 
-// Limit is not to be had here.
+// Limit is not supported here.
 func (*Disk) Limit(int64) {}
 
-// Heal is not to be had here.
+// Heal is not supported here.
 func (*Disk) Heal() {}
 
-// Mountpoint is not to be had here.
+// Mountpoint is not supported here.
 func (*Disk) Mountpoint() string { return "" }
 
-// Stats is not to be had here.
+// Stats is not supported here.
 func (*Disk) Stats() Stats { return Stats{} }

@@ -3,7 +3,7 @@ package lossyfs
 // pageSet is a set of a file's pages. Its zero value is empty.
 type pageSet struct {
 	bits []uint64
-	n    int64 // of pages in it
+	n    int64 // number of pages in the set
 }
 
 func (s *pageSet) has(index int64) bool {
@@ -11,7 +11,7 @@ func (s *pageSet) has(index int64) bool {
 	return word < int64(len(s.bits)) && s.bits[word]&(1<<(index%64)) != 0
 }
 
-// add returns how many pages from first to before end are new in the set.
+// add adds the pages from first to before end, and returns how many of them were not in the set before.
 func (s *pageSet) add(first, end int64) int64 {
 	before := s.n
 	for index := first; index < end; index++ {
@@ -27,7 +27,7 @@ func (s *pageSet) add(first, end int64) int64 {
 	return s.n - before
 }
 
-// cut takes out all pages from first on, and returns how many that were.
+// cut removes all pages from first on, and returns how many it removed.
 func (s *pageSet) cut(first int64) int64 {
 	before := s.n
 	for index := first; index < int64(len(s.bits))*64; index++ {

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Programs that use a disk are processes of their own: they can be killed, and a page of a mapped file that this process
-// touched would have to come from this process, which a stop of its world may keep from giving it.
+// Each program that uses a disk is a process of its own, because the test kills it. This process must not touch a page
+// of a mapped file: it would have to serve the page itself, and a stop of its world may prevent that.
 const playVar = "LOSSYFS_TEST_PLAYS"
 
 func TestMain(m *testing.M) {
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	os.Exit(1)
 }
 
-// player is a process that writes to a disk, and says the number of each write that it has made durable.
+// player is a process that writes to a disk. It prints the number of each write that it has made durable.
 type player struct {
 	cmd  *exec.Cmd
 	said *bufio.Scanner
@@ -59,7 +59,7 @@ func self(role string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// next is the number that the process says next, -1 if it says nothing more.
+// next returns the next number that the process prints, and -1 if it prints no more.
 func (p *player) next() int {
 	if !p.said.Scan() {
 		return -1
@@ -71,9 +71,9 @@ func (p *player) next() int {
 	return n
 }
 
-// rounds lets a program write to a disk, and cuts the power, again and again. Each time the program is told what it has
-// said that is durable, and checks that before it goes on. At most times the disk hangs when the power goes, so that
-// there is something to lose. If failing is set, some rounds have syncs fail in place of the power, and the program end.
+// rounds lets a program write to a disk and cuts the power, n times. The program gets the last number that it printed
+// and checks that all writes up to it are there, before it goes on. Before most cuts the disk hangs, so that there are
+// unsynced writes to lose. If failing is set, in some rounds syncs fail instead of the power, and the program ends.
 func rounds(t *testing.T, n int, failing bool, program func(path string, durable int) *exec.Cmd) {
 	t.Helper()
 	d := mounted(t, 1)
@@ -103,10 +103,10 @@ func rounds(t *testing.T, n int, failing bool, program func(path string, durable
 	}
 }
 
-// exitFailedDisk is how a program ends that its disk has failed.
+// exitFailedDisk is the exit status of a program whose disk has failed.
 const exitFailedDisk = 3
 
-// cut cuts the power under a program, and returns what it had said last.
+// cut cuts the power under a program, and returns the last number that the program printed.
 func cut(t *testing.T, d *Disk, p *player, r *rand.Rand) (durable int) {
 	t.Helper()
 	if r.IntN(4) > 0 {
@@ -118,11 +118,11 @@ func cut(t *testing.T, d *Disk, p *player, r *rand.Rand) (durable int) {
 	check(t, p.cmd.Process.Kill(), d.PowerLoss())
 	d.Unstall()
 	durable = <-said
-	_ = p.cmd.Wait() // it was killed
+	_ = p.cmd.Wait() // the process was killed
 	return durable
 }
 
-// rest is the last number that the process says, -1 if it says nothing more.
+// rest returns the last number that the process prints, and -1 if it prints no more.
 func (p *player) rest() (last int) {
 	last = -1
 	for next := p.next(); next >= 0; next = p.next() {
@@ -131,5 +131,5 @@ func (p *player) rest() (last int) {
 	return last
 }
 
-// killed tells whether a signal has ended it.
+// killed reports whether a signal ended the process.
 func (p *player) killed() bool { return p.cmd.ProcessState.ExitCode() < 0 }

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tested is a disk, as its users have it.
+// tested is the set of calls that the test makes to a disk.
 type tested interface {
 	mkdir(path string, mode os.FileMode) error
 	create(path string, mode os.FileMode) error
@@ -30,8 +30,8 @@ type tested interface {
 }
 
 const (
-	numbers  = 64 // files and folders that one test can tell apart, the top among them
-	mostLost = 9  // steps that may be lost at once: the model tries all subsets
+	numbers  = 64 // files and folders that one test can distinguish, with the top folder
+	mostLost = 9  // most steps that can be lost at once: the model tries all subsets
 )
 
 func TestModel(t *testing.T) {
@@ -40,7 +40,7 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// The same through the kernel.
+// TestModelMounted plays the same calls through the kernel.
 func TestModelMounted(t *testing.T) {
 	d := mounted(t, 1)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -58,7 +58,7 @@ func need(t *rapid.T, errs ...error) {
 	}
 }
 
-// play does random things to a disk and to the model, and compares what is there after each power loss.
+// play makes random calls to a disk and to the model, and compares the two after each power loss.
 func play(t *rapid.T, disk tested) {
 	g := &game{t: t, disk: disk, model: newModel()}
 	t.Repeat(map[string]func(*rapid.T){
@@ -83,7 +83,7 @@ type game struct {
 	model *model
 }
 
-// choose draws one of the paths that there are, of the kind that is wanted.
+// choose draws one of the existing paths that are wanted.
 func (g *game) choose(t *rapid.T, what string, wanted func(p string, n *modelNode) bool) (string, *modelNode) {
 	all := g.model.now.paths(g.model.root)
 	maps.DeleteFunc(all, func(p string, n *modelNode) bool { return !wanted(p, n) })
@@ -104,7 +104,7 @@ func (g *game) newPlace(t *rapid.T) (string, place) {
 	return path.Join(p, name), place{dir.number, name}
 }
 
-// begin makes sure that one more step can be lost.
+// begin makes room for one more step that can be lost.
 func (g *game) begin(t *rapid.T) {
 	if len(g.model.steps) >= mostLost {
 		g.powerLoss(t)
@@ -151,7 +151,7 @@ func (g *game) truncate(t *rapid.T) {
 		t.Skip("enough versions")
 	}
 	need(t, g.disk.truncate(p, size))
-	// What is cut need not be what was written last: that may be lost, and the cut survive.
+	// The cut bytes need not be the last written ones: those may be lost while the cut survives.
 	next := make([]byte, size)
 	copy(next, n.now())
 	for _, v := range n.versions {
@@ -206,7 +206,7 @@ func (g *game) where(n *modelNode) place {
 	panic("it has no name")
 }
 
-// below tells whether a folder is n, or in it.
+// below reports whether a folder is n or is in it.
 func (g *game) below(n *modelNode, folder int) bool {
 	for p, other := range g.model.now.paths(g.model.root) {
 		if !other.folder || other.number != folder {
@@ -243,7 +243,7 @@ func (g *game) powerLoss(t *rapid.T) {
 	need(t, err, g.model.judge(got))
 }
 
-// onMount is a folder of a mounted disk.
+// onMount makes calls in a folder of a mounted disk.
 type onMount struct {
 	disk *Disk
 	dir  string

@@ -2,14 +2,14 @@ package lossyfs
 
 import "sync"
 
-// room counts the pages that files take, and says when there are no more.
+// room counts the pages that files take, up to a limit.
 type room struct {
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	used  int64      // pages
-	limit int64      // pages; <0: none
+	limit int64      // pages; negative: none
 }
 
-// take takes n pages if there are as many.
+// take takes n pages and reports whether there was room for all of them. It takes none otherwise.
 func (r *room) take(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -26,7 +26,7 @@ func (r *room) give(n int64) {
 	r.used -= n
 }
 
-// leave leaves that many bytes from now on; <0: any number.
+// leave leaves room for that many more bytes from now on. A negative number removes the limit.
 func (r *room) leave(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,14 +36,14 @@ func (r *room) leave(bytes int64) {
 	}
 }
 
-// left is how many pages are free and used; false: there is no limit.
+// left returns the numbers of free and used pages. Without a limit, limited is false and free means nothing.
 func (r *room) left() (free, used int64, limited bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return max(r.limit-r.used, 0), r.used, r.limit >= 0
 }
 
-// empty forgets what is used. A limit stays.
+// empty forgets the used pages. The limit stays.
 func (r *room) empty() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// cached is how long the kernel may believe what it was told. Nobody but it changes anything.
+// cached is how long the kernel may keep an answer. Changes come through the kernel alone, so answers do not get stale.
 const cached = 3600 // seconds
 
-// server answers the kernel, for one mount.
+// server answers the kernel's calls for one mount.
 type server struct {
-	fuse.RawFileSystem // refuses what is not here: links, devices, extended attributes
+	fuse.RawFileSystem // refuses all other calls: links, devices, extended attributes
 	disk               *Disk
 	off                chan struct{} // closed when the power goes
 	turnOff            func()
 
-	mu      sync.RWMutex // guards what follows; a file's content has a lock of its own, taken after this one
+	mu      sync.RWMutex // guards the fields below; a file's content has its own lock, taken after this one
 	names   *names
 	handles map[uint64][]fuse.DirEntry // open folders
-	opened  uint64                     // folders, ever
+	opened  uint64                     // number of folders opened so far
 }
 
 func newServer(d *Disk, t *names) *server {
@@ -38,7 +38,7 @@ func newServer(d *Disk, t *names) *server {
 
 func (s *server) String() string { return "lossyfs" }
 
-// lose makes of all that is there what a power loss leaves. No call is under way any more.
+// lose reduces all names and files to their state after a power loss. No call may be under way.
 func (s *server) lose() (Stats, error) {
 	lost, err := s.names.lose()
 	for _, n := range s.inodes() {
@@ -73,7 +73,7 @@ func (s *server) inodes() []*inode {
 	return all
 }
 
-// inode finds a file or folder; nil: it is no more.
+// inode finds a file or folder by its number. It returns nil if the inode is gone.
 func (s *server) inode(id uint64) *inode {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -87,7 +87,7 @@ func (s *server) content(id uint64) *content {
 	return nil
 }
 
-// attr tells what is known of a file or folder; s.mu is held.
+// attr fills in the attributes of a file or folder. The caller holds s.mu.
 func (s *server) attr(n *inode, out *fuse.Attr) {
 	*out = fuse.Attr{
 		Ino: n.id, Mode: n.mode, Nlink: 1, Owner: fuse.Owner{Uid: n.uid, Gid: n.gid}, Blksize: pageSize,
@@ -113,7 +113,7 @@ func (s *server) entry(n *inode, out *fuse.EntryOut) {
 	s.attr(n, &out.Attr)
 }
 
-// GetAttr tells of a file or folder.
+// GetAttr returns the attributes of a file or folder.
 func (s *server) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -126,7 +126,7 @@ func (s *server) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOu
 	return fuse.OK
 }
 
-// SetAttr changes size, permissions, owner or time. Only the size is worth a journal here.
+// SetAttr changes size, permissions, owner or time. A power loss can undo only the size.
 func (s *server) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if size, ok := in.GetSize(); ok {
 		if status := s.truncate(in.NodeId, int64(size)); status != fuse.OK {
@@ -168,7 +168,7 @@ func (s *server) dress(n *inode, in *fuse.SetAttrIn) error {
 	return s.names.dress(n)
 }
 
-// StatFs tells how much room is left. Without a limit that is a large number, whatever the real disk has.
+// StatFs reports the room that is left. Without a limit it reports a large number, whatever the real disk has.
 func (s *server) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	const plenty = 1 << 28 // pages: a terabyte
 	free, used, limited := s.disk.room.left()

@@ -2,18 +2,18 @@ package lossyfs
 
 import "sync/atomic"
 
-// Stats counts what a disk has done since it was mounted first.
+// Stats counts the calls and losses of a disk since Mount.
 type Stats struct {
 	Writes       int64 // of file data
 	WrittenBytes int64
-	Syncs        int64 // of files and folders, that succeeded
+	Syncs        int64 // successful syncs of files and folders
 	FailedSyncs  int64
-	FailedWrites int64 // also for want of room
+	FailedWrites int64 // for want of room, too
 
 	PowerLosses  int64
 	DroppedPages int64 // unsynced pages that were lost
-	TornPages    int64 // that were half lost
-	KeptPages    int64 // that were not
+	TornPages    int64 // unsynced pages that were half lost
+	KeptPages    int64 // unsynced pages that survived
 	DroppedNames int64 // unsynced creations, renames and removals that were lost
 	KeptNames    int64
 }
@@ -37,7 +37,7 @@ func (s *Stats) add(o Stats) {
 	s.KeptNames += o.KeptNames
 }
 
-// counters are those of the calls, which come all at once.
+// counters count calls, which come concurrently.
 type counters struct {
 	writes, writtenBytes, syncs, failedSyncs, failedWrites atomic.Int64
 }

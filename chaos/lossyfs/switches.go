@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// settings is what is wrong with a disk.
+// settings are the current flaws of a disk.
 type settings struct {
 	failSync, failWrite syscall.Errno
 	slowSync            time.Duration
@@ -15,10 +15,10 @@ type settings struct {
 
 // switches change the settings while calls are under way.
 type switches struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	now     settings
-	changed chan struct{}       // closed when the settings are no longer these
-	syncs   map[*time.Time]bool // when those began that are under way
+	changed chan struct{}       // closed at the next change of the settings
+	syncs   map[*time.Time]bool // start times of the syncs under way
 }
 
 func newSwitches() *switches {
@@ -39,7 +39,7 @@ func (s *switches) get() (settings, <-chan struct{}) {
 	return s.now, s.changed
 }
 
-// sync waits as long as a sync takes, and says how it ends; false: off was closed meanwhile, and it has not ended.
+// sync waits as long as a sync takes, and returns its error. If off was closed meanwhile, ended is false.
 func (s *switches) sync(off <-chan struct{}) (errno syscall.Errno, ended bool) {
 	now, _ := s.get()
 	if now.stalled || now.slowSync > 0 {
@@ -52,7 +52,7 @@ func (s *switches) sync(off <-chan struct{}) (errno syscall.Errno, ended bool) {
 	return now.failSync, true
 }
 
-// note notes that a sync is under way, until what it returns is called.
+// note notes that a sync is under way until ended is called.
 func (s *switches) note() (ended func()) {
 	began := time.Now()
 	s.mu.Lock()
@@ -65,7 +65,7 @@ func (s *switches) note() (ended func()) {
 	}
 }
 
-// waited is for how long the oldest sync has been under way; 0: none is.
+// waited returns how long the oldest sync has been under way; 0: none is.
 func (s *switches) waited() (longest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *switches) waited() (longest time.Duration) {
 	return longest
 }
 
-// awaitTurn waits while syncs stall, and for the delay that they have; false: off was closed meanwhile.
+// awaitTurn waits while syncs stall, and for their delay. It returns false if off was closed meanwhile.
 func (s *switches) awaitTurn(off <-chan struct{}) bool {
 	began := time.Now()
 	for {

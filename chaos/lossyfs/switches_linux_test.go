@@ -79,7 +79,7 @@ func TestSyncsAreSlow(t *testing.T) {
 	}
 }
 
-// A sync that hangs returns when the disk answers, not when a signal comes; or fails when the power goes.
+// A hanging sync returns when the disk answers, not when a signal comes. It fails when the power goes.
 func TestSyncsHang(t *testing.T) {
 	d := mounted(t, 1)
 	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, 1), true)
@@ -107,7 +107,7 @@ func TestSyncsHang(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a sync that hung when the power went has succeeded")
 	}
-	_ = f.Close() // of a disk that is no more
+	_ = f.Close() // the file's disk is gone
 }
 
 func awaitWaiting(t *testing.T, d *Disk) {
@@ -123,7 +123,7 @@ func awaitWaiting(t *testing.T, d *Disk) {
 	}
 }
 
-// A process that is killed while a sync hangs ends when the disk answers, and then at once.
+// A process that is killed while a sync hangs ends as soon as the disk answers.
 func TestKilledWhileSyncsHang(t *testing.T) {
 	d := mounted(t, 1)
 	d.Stall()
@@ -150,12 +150,12 @@ func TestLocks(t *testing.T) {
 	check(t, unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 }
 
-// playCrash mounts a disk, and is killed with it.
+// playCrash mounts a disk and waits to be killed with it.
 func playCrash(mountpoint, backing string) error {
 	if _, err := Mount(mountpoint, backing, 1); err != nil {
 		return err
 	}
-	child := exec.Command("sleep", "60") // which is not to keep the dead disk alive
+	child := exec.Command("sleep", "60") // the child must not keep the dead disk alive
 	if err := child.Start(); err != nil {
 		return err
 	}
@@ -163,7 +163,7 @@ func playCrash(mountpoint, backing string) error {
 	select {}
 }
 
-// A mount whose process was killed is swept away by the next one, wherever it was.
+// The next Mount sweeps a dead mount of a killed process away, wherever it was.
 func TestDeadMountIsSwept(t *testing.T) {
 	d := mounted(t, 1)
 	dir := t.TempDir()
@@ -184,5 +184,5 @@ func TestDeadMountIsSwept(t *testing.T) {
 	if mounts := string(must[[]byte](t)(os.ReadFile("/proc/self/mountinfo"))); strings.Contains(mounts, point) {
 		t.Error("the dead mount is still there")
 	}
-	must[os.FileInfo](t)(os.Stat(d.Mountpoint())) // and the living one, too
+	must[os.FileInfo](t)(os.Stat(d.Mountpoint())) // the living mount stays, too
 }

@@ -19,10 +19,13 @@
 //
 // A siege of ten minutes or more with all faults has drills: plans of faults that each come alone. Random faults hardly
 // ever come alone, and some invariants can only be broken by a fault that does. Without such a fault the report calls
-// these invariants not exercised. Of each eight rounds the first one is a drill: silent gossip, forged gossip, leaders
-// killed with nothing else broken, and a start of all nodes with overdue tasks. Gossip can be forged only if nodes have
-// no keys, and only on loopback they have none. If the stand has a network, forged gossip is a drill of its own, in the
-// second of each eight rounds, on another stand.
+// these invariants not exercised.
+//
+//	round 1 of 8   silent gossip, forged gossip, leaders killed, a leader's clock ahead,
+//	               a failed sync, a start of all nodes with overdue tasks
+//	round 2 of 8   forged gossip on another stand, if the siege's stand has a network
+//
+// Gossip can be forged only if the nodes have no keys, which is on loopback.
 //
 // # Breaches beside the record
 //
