@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 )
 
-// The kinds of group "clock" that others ask for by name.
+// The names of the kinds of group "clock". The exported ones are used by other packages.
 const (
 	LeaderClockAhead = "leader's clock set ahead"
 	LeaderClockBack  = "leader's clock set back"
@@ -20,8 +20,9 @@ const (
 	clockSetInPause  = "clock set during a pause"
 )
 
-// clockKinds set the wall clock of one node, and set it right in the end. One at a time: of three clocks two must be
-// right for anybody to know what time it is. They touch no process, and combine with all other faults.
+// clockKinds returns kinds that set the wall clock of one node and set it right in the end. Only one clock is wrong at
+// a time: two of three clocks must be right for the nodes to know the time. These faults touch no process, and combine
+// with all other faults.
 func clockKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *clockStrike) error) Kind {
 		return Kind{Name: name, Group: "clock", Weight: weight, Needs: needsClocks,
@@ -49,8 +50,9 @@ func clockKinds() []Kind {
 	}
 }
 
-// Nodes must live with clocks that are off by 250 ms, and are held to that. What is meant to be within the bound is
-// well within, and what is meant to be beyond it well beyond.
+// slightly is the least error of a slightly wrong clock; its largest is twice that. Nodes must tolerate clocks that are
+// off by 250 ms, and the checks hold them to that. Errors within that bound stay well within it, and errors beyond it
+// are well beyond.
 const slightly = 100 * time.Millisecond
 
 var far = []time.Duration{500 * time.Millisecond, 2 * time.Second, 10 * time.Second, time.Hour}
@@ -62,7 +64,7 @@ func needsClocks(s *stand.Stand) error {
 	return nil
 }
 
-// clockStrike is one fault of this group on its way.
+// clockStrike is a clock fault under way.
 type clockStrike struct{ striking }
 
 func (s *clockStrike) either(d time.Duration) time.Duration {
@@ -72,10 +74,10 @@ func (s *clockStrike) either(d time.Duration) time.Duration {
 	return d
 }
 
-// theClocks is what faults of this group claim: all clocks at once.
+// theClocks is the claim of each clock fault, so that only one such fault strikes at a time.
 const theClocks = "all clocks"
 
-// begin takes the clocks, and records the fault; end sets the clock right, and records that.
+// begin claims the clocks and records the fault. The returned end sets the clock right, and records that.
 func (s *clockStrike) begin(
 	ctx context.Context, nodes []string, skew time.Duration, detail string,
 ) (clock *stand.Clock, end func(), err error) {
@@ -114,10 +116,10 @@ func (s *clockStrike) set(ctx context.Context, nodes []string, by time.Duration)
 const (
 	driftStep  = 10 * time.Millisecond
 	driftFrom  = 150 * time.Millisecond
-	driftRates = 20 // parts in a thousand, at most: a clock that drifts so fast is broken
+	driftRates = 20 // largest rate, in parts in a thousand: a clock that drifts so fast is broken
 )
 
-// drift sets a clock near the bound, and lets it go wrong little by little, on over the bound if there is time.
+// drift sets a clock near the bound and lets its error grow little by little, over the bound if there is time.
 func (s *clockStrike) drift(ctx context.Context, nodes []string) error {
 	sign, rate := s.either(1), time.Duration(1+s.Rand.IntN(driftRates))
 	hold := s.stretched()
@@ -143,7 +145,7 @@ func (s *clockStrike) drift(ctx context.Context, nodes []string) error {
 	}
 }
 
-// setInPause sets a node's clock while the node is stopped.
+// setInPause sets a node's clock while the node is paused.
 func (s *clockStrike) setInPause(ctx context.Context, nodes []string, by time.Duration) (err error) {
 	release, err := s.claim(nodes)
 	if err != nil {

@@ -12,31 +12,32 @@ import (
 	"github.com/belfryhq/belfry/chaos/netlab"
 )
 
-// damage is what a fault does to a network.
+// damage is the effect of one fault on the network.
 type damage struct {
-	nodes   []string // those that it strikes
+	nodes   []string // nodes that it strikes
 	detail  string
 	links   []link
 	outside []cut
 }
 
-// link is one direction between two nodes.
+// link is one direction between two nodes, with its quality.
 type link struct {
 	from, to string
 	quality  netlab.Quality
 }
 
-// cut takes a node's callers and receivers away from it.
+// cut separates a node from its callers and receivers.
 type cut struct {
 	node     string
 	to, from bool
 }
 
-// deafens: its nodes do not hear what receivers answer, and yet go on leading, so that they make attempts again. A node
-// that the others do not hear either is succeeded, and the new term tells why an attempt comes again.
+// deafens reports whether the nodes do not hear their receivers' answers and yet go on leading, so that they repeat
+// attempts. A node that the other nodes do not hear either loses its leaderships, and the new term explains a repeated
+// attempt.
 func (d damage) deafens() bool { return len(d.outside) > 0 && len(d.links) == 0 }
 
-// do damages the network, until lift is called.
+// do damages the network until lift is called.
 func (d damage) do(n *netlab.Network) (lift func() error, err error) {
 	var lifts []func() error
 	for _, l := range d.links {
@@ -57,14 +58,14 @@ func (d damage) do(n *netlab.Network) (lift func() error, err error) {
 	}, errors.Join(failed...)
 }
 
-// scene is what damage is chosen from.
+// scene is the cluster that damage is chosen for.
 type scene struct {
 	rand   *rand.Rand
 	names  []string // of all nodes
-	leader string   // of some shard; empty: none is known
+	leader string   // leader of some shard; empty: none is known
 }
 
-// node is the leader, mostly, or any node.
+// node returns mostly the leader, and sometimes any node.
 func (s scene) node() string {
 	node := pick(s.rand, s.names)
 	if s.rand.IntN(4) > 0 && s.leader != "" {
@@ -83,14 +84,14 @@ func (s scene) shuffled() []string {
 	return names
 }
 
-// between is a number from low to high, each order of magnitude as likely as the others.
+// between returns a random number from low to high. Each order of magnitude is equally likely.
 func (s scene) between(low, high float64) float64 { return low * math.Pow(high/low, s.rand.Float64()) }
 
 func (s scene) time(low, high time.Duration) time.Duration {
 	return time.Duration(s.between(float64(low), float64(high))).Round(time.Millisecond)
 }
 
-// oneWay makes links from all of some nodes to all of others.
+// oneWay returns links from each node of from to each node of to.
 func oneWay(from, to []string, q netlab.Quality) (links []link) {
 	for _, f := range from {
 		for _, t := range to {
@@ -128,14 +129,14 @@ func (s scene) partitionOf(node string) damage {
 	return damage{nodes: []string{node}, detail: tell([]string{node}, rest), links: apart([]string{node}, rest)}
 }
 
-// split leaves a majority, with the leader on either side.
+// split leaves a majority together. The leader may be on either side.
 func (s scene) split() damage {
 	names := s.shuffled()
 	minority, majority := names[:(len(names)-1)/2], names[(len(names)-1)/2:]
 	return damage{nodes: minority, detail: tell(minority, majority), links: apart(minority, majority)}
 }
 
-// shatter leaves no majority.
+// shatter leaves no majority together.
 func (s scene) shatter() damage {
 	names := s.shuffled()
 	var groups [][]string
@@ -163,13 +164,13 @@ func (s scene) deaf() damage {
 	}
 }
 
-// pair are two nodes, the first of them mostly a leader.
+// pair returns two nodes. The first is mostly a leader.
 func (s scene) pair() (a, b string) {
 	a = s.node()
 	return a, pick(s.rand, s.others(a))
 }
 
-// bridge cuts two nodes off from each other. Both see all others.
+// bridge cuts two nodes off from each other. Both still see all others.
 func (s scene) bridge() damage {
 	a, b := s.pair()
 	return damage{nodes: []string{a, b}, detail: a + " and " + b + " apart, both see the others",
@@ -189,7 +190,7 @@ func (s scene) uncalled() damage {
 	return damage{nodes: []string{c.node}, outside: []cut{c}, detail: fmt.Sprintf("%s, %s", c.node, how)}
 }
 
-// isolate cuts a node off from everybody.
+// isolate cuts a node off from all nodes, callers and receivers.
 func (s scene) isolate() damage {
 	d := s.partition()
 	d.outside = []cut{{d.nodes[0], true, true}}
@@ -197,7 +198,7 @@ func (s scene) isolate() damage {
 	return d
 }
 
-// worsen makes the links of all nodes, or of one with all others, worse.
+// worsen worsens the links between all nodes, or those between one node and all others.
 func (s scene) worsen(q netlab.Quality) damage {
 	if s.rand.IntN(2) == 0 {
 		return damage{nodes: s.names, detail: q.String() + ", between all", links: oneWay(s.names, s.names, q)}
@@ -222,7 +223,7 @@ func (s scene) jumble() damage {
 	})
 }
 
-// flap is what flaps: a node, or only its link with another.
+// flap returns the damage that comes and goes: a node's partition, or a cut between two nodes.
 func (s scene) flap() damage {
 	if s.rand.IntN(2) == 0 {
 		return s.partition()

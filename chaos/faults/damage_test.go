@@ -24,7 +24,7 @@ func scenes(nodes, n int, do func(name string, s scene)) {
 	}
 }
 
-// sees are the directions between nodes that are not cut, as "from>to".
+// sees returns the directions between nodes that are not cut, as "from>to".
 func sees(s scene, d damage) (all []string) {
 	for _, from := range s.names {
 		for _, to := range s.names {
@@ -37,7 +37,7 @@ func sees(s scene, d damage) (all []string) {
 	return all
 }
 
-// largest is the size of the largest group of which each sees each other, by way of one of it.
+// largest returns the size of the largest group in which one node sees all others in both directions.
 func largest(s scene, d damage) int {
 	most := 1
 	for _, center := range s.names {
@@ -53,12 +53,12 @@ func largest(s scene, d damage) int {
 	return most
 }
 
-// What each kind of damage leaves of the links among three and five nodes.
+// TestWhatIsCut checks how many links each kind of damage cuts among three and five nodes.
 func TestWhatIsCut(t *testing.T) {
 	tests := map[string]struct {
 		choose  func(scene) damage
-		cut     func(nodes int) []int // directions that it may cut
-		largest func(nodes int) int   // group that is left at least and at most
+		cut     func(nodes int) []int // numbers of directions that it may cut
+		largest func(nodes int) int   // size of the largest group that is left
 	}{
 		"partition": {scene.partition, func(n int) []int { return []int{2 * (n - 1)} }, func(n int) int { return n - 1 }},
 		"mute":      {scene.mute, func(n int) []int { return []int{n - 1} }, func(n int) int { return n - 1 }},
@@ -86,7 +86,7 @@ func TestWhatIsCut(t *testing.T) {
 	}
 }
 
-// Only who cannot hear receivers, and is not succeeded for it, is excused for attempts that it makes again.
+// Only damage that keeps a leader from hearing its receivers without deposing it excuses repeated attempts.
 func TestWhatDeafens(t *testing.T) {
 	scenes(3, 50, func(at string, s scene) {
 		if d := s.uncalled(); !d.deafens() {
@@ -115,7 +115,7 @@ func TestNoMajorityIsLeft(t *testing.T) {
 	}
 }
 
-// complain checks what holds for all damage: it strikes nodes that are there, and says what it does.
+// complain checks the common rules of damage: it strikes existing nodes, and its detail describes it.
 func complain(t *testing.T, at string, s scene, d damage) {
 	t.Helper()
 	if len(d.nodes) == 0 || d.detail == "" || len(d.links)+len(d.outside) == 0 {
@@ -139,7 +139,7 @@ func complain(t *testing.T, at string, s scene, d damage) {
 	}
 }
 
-// The leader is struck more often than chance would, and others are, too.
+// The leader is struck more often than by chance, and other nodes are struck, too.
 func TestLeadersArePreferred(t *testing.T) {
 	struck := map[bool]int{}
 	scenes(5, 1000, func(_ string, s scene) {

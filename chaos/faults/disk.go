@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 )
 
-// The kinds of group "disk" that others ask for by name.
+// The names of the kinds of group "disk". The exported ones are used by other packages.
 const (
 	PowerLoss    = "power loss of a node"
 	PowerLossAll = "power loss of all nodes"
@@ -27,7 +27,8 @@ const (
 	fullDisk       = "full disk"
 )
 
-// diskKinds strike the disks under nodes. What a node has not synced is lost, and a node that cannot write must end.
+// diskKinds returns kinds that strike the disks under nodes. A power loss drops unsynced writes. A node whose disk
+// refuses writes must end.
 func diskKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
 		deadly := name != slowSync && name != slowSyncs
@@ -65,8 +66,8 @@ func needDisks(s *stand.Stand) error {
 
 type diskStrike struct{ striking }
 
-// lose cuts the power of nodes: they are dead at once, and of what they had not synced some is gone. Often their disks
-// get stuck a moment before, since otherwise there is next to nothing that is written and not synced.
+// lose cuts the power of nodes: the nodes are dead at once, and some of their unsynced writes are gone. Often their
+// disks hang a moment before, because otherwise there is next to no unsynced write.
 func (s *diskStrike) lose(nodes []string) error {
 	if s.Rand.IntN(3) > 0 {
 		for _, n := range nodes {
@@ -81,15 +82,15 @@ func (s *diskStrike) lose(nodes []string) error {
 		select {
 		case err := <-killed:
 			return errors.Join(err, s.Stand.Disks[n].PowerLoss())
-		case <-time.After(struckDead): // it ends when its disk lets go of it
+		case <-time.After(struckDead): // the process ends when its disk answers
 			return errors.Join(s.Stand.Disks[n].PowerLoss(), <-killed)
 		}
 	})
 }
 
 const (
-	maxStuck   = 100 * time.Millisecond // before the power goes
-	struckDead = 100 * time.Millisecond // from a kill until nothing is done any more but by the kernel
+	maxStuck   = 100 * time.Millisecond // hang before the power goes
+	struckDead = 100 * time.Millisecond // time from a kill until only the kernel acts for the process
 )
 
 // powerLoss cuts the power of nodes, and starts them again after a while.
@@ -108,7 +109,7 @@ func (s *diskStrike) powerLoss(ctx context.Context, nodes []string) error {
 	return s.start(fault, nodes)
 }
 
-// powerLossAgain cuts the power of nodes, and cuts it again some times while they recover from the cut before.
+// powerLossAgain cuts the power of nodes, and cuts it again several times while they recover from the cut before.
 func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -140,7 +141,7 @@ func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
 	return s.start(fault, nodes)
 }
 
-// slow makes every fsync slower. Nobody has to die of it.
+// slow makes every fsync slower. No node has to die of that.
 func (s *diskStrike) slow(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -163,12 +164,11 @@ func (s *diskStrike) slow(ctx context.Context, nodes []string) error {
 const (
 	minSlow, maxSlow = 50 * time.Millisecond, 500 * time.Millisecond
 
-	// dying is how long a node may live on after its disk has failed it: as long as it takes to write something again,
-	// and to end.
+	// dying is how long a node may live on with a failing disk: time enough to write again, and to end.
 	dying = 15 * time.Second
-	// hangs is how long no fsync returns, and tooLong how long a node waits for one at most.
+	// hangs is how long no fsync returns. tooLong is the longest time that a node waits for one.
 	hangs, tooLong = 12 * time.Second, 11 * time.Second
-	// readyFor is how long it takes to hear that a node is ready.
+	// readyFor is how long a node may take to report that it is ready.
 	readyFor = 300 * time.Millisecond
 )
 
@@ -198,7 +198,7 @@ func (s *diskStrike) failing(ctx context.Context, nodes []string, how string, fa
 	return errors.Join(err, s.start(fault, s.dead(nodes)))
 }
 
-// failures is what each node's disk has refused until now.
+// failures returns the number of calls that each node's disk has refused so far.
 func (s *diskStrike) failures(nodes []string) map[string]int64 {
 	all := map[string]int64{}
 	for _, n := range nodes {
@@ -208,13 +208,13 @@ func (s *diskStrike) failures(nodes []string) map[string]int64 {
 	return all
 }
 
-// fewFailures may not have been of the log or the votes: a snapshot that cannot be written is no reason to end.
+// fewFailures is how many failures a node may survive: they may concern a snapshot, which is no reason to end.
 const fewFailures = 2
 
-// unmoved is an error if a node lives on though its disk has failed it. One that wrote nothing meanwhile may.
+// unmoved returns an error if a node lives on with a failing disk. A node that wrote nothing meanwhile may.
 func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes []string) error {
 	if ctx.Err() != nil {
-		return nil // it had no time
+		return nil // the nodes had no time to end
 	}
 	now := s.failures(nodes)
 	for _, n := range nodes {
@@ -225,8 +225,9 @@ func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes
 	return nil
 }
 
-// hung lets no fsync return for longer than a node waits for one. It ends then, as far as a process can while the disk
-// hangs, and wholly when the disk answers. One that is still starting waits: nobody relies on it yet.
+// hung lets no fsync return for longer than a node waits for one. The node then ends, as far as a process can while the
+// disk hangs, and wholly when the disk answers. A node that is still starting waits, because no caller relies on it
+// yet.
 func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -254,8 +255,8 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 	return errors.Join(err, s.start(fault, s.dead(nodes)))
 }
 
-// full leaves nodes little room. They end at the first write that finds none, if they come to that. Some are started
-// again without room, which must harm nothing, and all are with it.
+// full leaves nodes little room. A node ends at its first write without room, if it makes one. Half the time the dead
+// nodes are started again without room, which must do no harm. All are started when there is room again.
 func (s *diskStrike) full(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -278,7 +279,7 @@ func (s *diskStrike) full(ctx context.Context, nodes []string) error {
 	return errors.Join(err, s.start(fault, s.dead(nodes)))
 }
 
-// mostRoom is so little that a node comes to its end soon: one segment of a log is larger.
+// mostRoom is so little that a node soon runs out: one segment of a log is larger.
 const mostRoom = 2 << 20
 
 func (s *diskStrike) heal(nodes []string) {
@@ -293,10 +294,10 @@ func (s *diskStrike) dead(nodes []string) []string {
 
 const deathPoll = 20 * time.Millisecond
 
-// lastMoment is how long a node may take to end that its disk has failed when the strikes were over.
+// lastMoment is how long a node may still take to end after the round's strikes are over.
 const lastMoment = time.Second
 
-// awaitDeath waits until nodes have ended by themselves, for a while at most, and returns those that have not.
+// awaitDeath waits until nodes have ended by themselves, at most for the given time, and returns those still alive.
 func (s *diskStrike) awaitDeath(round context.Context, nodes []string, most time.Duration) (alive []string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(round), most)
 	defer cancel()

@@ -24,8 +24,8 @@ func TestDiskKindsNeedDisks(t *testing.T) {
 	}
 }
 
-// Every kind strikes a real cluster that is written to, one after the other. After each all nodes run again, the disks
-// are sound, and nothing that was acknowledged is gone.
+// Every kind strikes a real cluster under writes, one after the other. After each kind all nodes run again, the disks
+// are sound, and every acknowledged task is still there.
 func TestDisksAreSoundAfterFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -77,11 +77,11 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	}
 }
 
-// writer schedules tasks that are not due for long, until it is stopped.
+// writer schedules tasks with a long delay until it is stopped.
 type writer struct {
 	cancel       context.CancelFunc
 	done         sync.WaitGroup
-	acknowledged []string // to be read after stop
+	acknowledged []string // may be read after stop
 }
 
 func writing(t *testing.T, c *client.Client) *writer {

@@ -1,12 +1,21 @@
-// Package faults breaks a cluster of real processes and mends it, and watches who leads what meanwhile.
+// Package faults breaks a cluster of real processes and mends it. Meanwhile it records the leader of each shard.
 //
-// A kind of fault is a row of a table: a name, a group by which it is selected, a weight, what it needs of the stand,
-// and a function that strikes, holds for a while, mends, and records all of it. Several may strike at once: each claims
-// the nodes whose processes or disks it touches, and passes if another has them. A fault is mended when its node's
-// process runs again, or its network or disk is whole. It waits for no readiness, for another fault may hold that up;
-// how long the cluster took to be of use again is judged afterwards, by the writes that its shards took.
+//	process   kills, pauses and restarts of nodes
+//	network   partitions, cut directions, lost, late and disordered packets
+//	disk      power loss, failing, slow and hung fsyncs, failing writes, a full disk
+//	clock     wall clocks that are set or drift
+//	gossip    lost or forged gossip
+//	memory    a node without memory
+//	receiver  a slow or hostile receiver of deliveries
 //
-// Who leads is asked of the nodes themselves, over their public interface.
+//   - A kind of fault is a row of a table: its name, the group that selects it, its weight, its requirements of the
+//     stand, and a function that strikes, holds for a while, mends, and records all of that.
+//   - Several faults may strike at once. Each claims the nodes whose processes or disks it touches, and passes if
+//     another fault has claimed them.
+//   - A fault is mended when its node's process runs again, or its network or disk is whole. It does not wait until the
+//     node is ready, because another fault may delay that. The check of the history judges how long the shards took to
+//     accept writes again.
+//   - The nodes themselves report the leaders, over their public interface.
 //
-// It leaves to others: load, so that there is something to break (workload), and whether the cluster stood it (check).
+// Package workload makes the load that the faults disturb, and check decides whether the cluster withstood them.
 package faults

@@ -37,7 +37,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// A replica that a node says has diverged is recorded once.
+// A diverged replica is recorded once.
 func TestDivergedIsSeen(t *testing.T) {
 	rec := history.NewRecorder(nil)
 	w := &watch{rec: rec, diverged: map[replica]bool{}}
@@ -55,14 +55,14 @@ func TestDivergedIsSeen(t *testing.T) {
 	}
 }
 
-// Each new term is recorded once, with the last sight of the one before.
+// Each new term is recorded once, with the time at which the term before was last seen.
 func TestTermsAreSeen(t *testing.T) {
 	rec := history.NewRecorder(nil)
 	w := &watch{rec: rec, shards: map[uint32]*leadership{}}
 	w.see(1, 2, "node-1")
 	w.see(1, 2, "node-1")
 	w.see(1, 4, "node-2")
-	w.see(1, 2, "node-1") // of a node that does not know yet
+	w.see(1, 2, "node-1") // answer of a node that does not know the new term yet
 	w.see(1, 4, "node-2")
 	terms := rec.History().Terms
 	if len(terms) != 2 || terms[0].Before != 0 || terms[1].Leader != "node-2" ||

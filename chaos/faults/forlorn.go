@@ -6,14 +6,16 @@ import (
 	"time"
 )
 
-// KillForlorn is the kind of fault that parts what a leader has proposed from what is committed.
+// KillForlorn is the kind of fault that separates a leader's proposals from committed entries.
 const KillForlorn = "kill -9 of a leader whose followers are dead"
 
-// forlorn is how long the leader has: less than a lease, in which it still believes that all is well.
+// forlorn is how long the leader lives on without followers: less than a lease, so that it still believes that it
+// leads.
 const forlorn = 250 * time.Millisecond
 
-// killForlorn kills all nodes but the leader of a shard, then that one, and starts the others again: what it had
-// proposed in between, nobody knows of. (Of nodes that are only stopped, the system takes what is sent to them.)
+// killForlorn kills all nodes but the leader of a shard, then the leader, and starts the others again. No other node
+// knows the leader's proposals from between. Pausing the followers would not do: the system would still receive the
+// proposals for them.
 func (s *striking) killForlorn(ctx context.Context) error {
 	leader := s.leader(ctx)
 	if len(leader) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/stranger"
 )
 
-// gossipKinds break gossip alone: it is lost, or a stranger forges it. Gossip is a hint, so nothing may come of either
-// but time that is lost. They touch no process, and combine with all other faults.
+// gossipKinds returns kinds that break gossip alone: gossip is lost, or a stranger forges it. Gossip is a hint, so
+// either may only cost time. These faults touch no process, and combine with all other faults.
 func gossipKinds() []Kind {
 	return []Kind{
 		{Name: history.SilentGossip, Group: "gossip", Weight: 3, Needs: needsMutes,
@@ -32,7 +32,7 @@ func needsMutes(s *stand.Stand) error {
 	return nil
 }
 
-// ErrKeys says that the nodes' gossip has a key, as it must beyond loopback, so that it cannot be forged.
+// ErrKeys means that the nodes' gossip has a key, as it must beyond loopback, and so cannot be forged.
 var ErrKeys = errors.New("gossip without a key, on loopback alone; a siege of ten minutes has a drill of it")
 
 func needsOpenGossip(s *stand.Stand) error {
@@ -42,12 +42,12 @@ func needsOpenGossip(s *stand.Stand) error {
 	return nil
 }
 
-// theGossip is what faults of this group claim.
+// theGossip is the claim of each gossip fault, so that only one such fault strikes at a time.
 const theGossip = "gossip"
 
 type gossipStrike struct{ striking }
 
-// silence loses the gossip of a node, or of all, in both directions.
+// silence loses the gossip of one node or of all nodes, in both directions.
 func (s *gossipStrike) silence(ctx context.Context) error {
 	nodes := s.some(1)
 	if s.Rand.IntN(2) == 0 {

@@ -22,8 +22,8 @@ func TestGossipKindsNeedTheirStand(t *testing.T) {
 	}
 }
 
-// Both kinds strike real nodes, one after the other: two at once would end each other. All of it is recorded, and all
-// nodes are alive to each other again afterwards.
+// Both kinds strike real nodes, one after the other, because two at once would end each other. Both are recorded, and
+// all nodes see each other as alive afterwards.
 func TestGossipIsWholeAfterFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

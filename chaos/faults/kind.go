@@ -12,48 +12,50 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// ErrBusy says that a fault cannot strike at the moment: another one holds what it would touch, or there is nothing to
-// strike. Nothing was done and nothing recorded.
+// ErrBusy means that a fault cannot strike at the moment: another fault holds its target, or there is no target. The
+// fault did nothing and recorded nothing.
 var ErrBusy = errors.New("another fault holds what this one would strike")
 
-// Defiance says that a node did not do what a fault must make it do: a breach of Belfry's, not a failure of the stand.
+// Defiance means that a node did not react to a fault as it must. That is a breach of Belfry, not a failure of the
+// stand.
 type Defiance struct{ What string }
 
 func (d *Defiance) Error() string { return d.What }
 
-// Kinds are all kinds of faults, in a fixed order, whether or not a stand is fit for them.
+// Kinds returns all kinds of faults in a fixed order, whether or not a stand supports them.
 func Kinds() []Kind {
 	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), gossipKinds(), memoryKinds(),
 		receiverKinds())
 }
 
-// Kind is a way of breaking things.
+// Kind is a kind of fault.
 type Kind struct {
-	Name   string // as it stands in histories and reports
-	Group  string // what selects it: process, network, disk, clock, gossip, memory, receiver
-	Weight int    // how often it is chosen beside the others
+	Name   string // name in histories and reports
+	Group  string // group that selects the kind: process, network, disk, clock, gossip, memory, receiver
+	Weight int    // how often it is chosen relative to the others
 	Deadly bool   // a node that it strikes may rightly end by itself
 	Ends   bool   // a node that it strikes must end by itself
 
-	// Needs says what it needs that the stand does not have; nil: it can strike there. A nil Needs needs nothing.
+	// Needs returns an error about a requirement that the stand does not meet; nil: the kind can strike. A nil Needs
+	// requires nothing.
 	Needs func(s *stand.Stand) error
-	// Strike strikes, holds for a while, mends, and records all of it. It mends also when ctx ends meanwhile. Its error
-	// says that the stand itself failed; a node that cannot be had at the moment is ErrBusy, and one that did not do what
-	// it must a Defiance.
+	// Strike strikes, holds for a while, mends, and records all of that. It also mends if ctx ends meanwhile. It returns
+	// ErrBusy if a node is not available at the moment, a Defiance if a node did not react as it must, and any other error
+	// if the stand itself failed.
 	Strike func(ctx context.Context, on Target) error
 }
 
-// Target is what a fault works on. Every choice comes from Rand, so that a seed makes the same ones again.
+// Target is the target of a fault. Every choice comes from Rand, so that a seed makes the same choices again.
 type Target struct {
 	Stand    *stand.Stand
 	Recorder *history.Recorder
 	Rand     *rand.Rand
-	Hold     time.Duration // how long it lasts, about
+	Hold     time.Duration // approximate duration of the fault
 	Receiver *workload.Receiver
-	Shard    uint32 // whose leader is meant, by kinds that strike leaders; 0: Rand chooses
+	Shard    uint32 // shard whose leader is struck, for kinds that strike leaders; 0: Rand chooses
 }
 
-// Wait returns after d, with false if the context ended first.
+// Wait returns true after d, or false as soon as the context ends.
 func Wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(max(d, 0))
 	defer timer.Stop()

@@ -10,7 +10,7 @@ import (
 
 const outOfMemory = "out of memory"
 
-// memoryKinds take memory from nodes, until the kernel kills them for it.
+// memoryKinds returns the kind that takes memory from nodes until the kernel kills them.
 func memoryKinds() []Kind {
 	return []Kind{{
 		Name: outOfMemory, Group: "memory", Weight: 3, Deadly: true, Needs: needsMemory,
@@ -28,10 +28,10 @@ func needsMemory(s *stand.Stand) error {
 	return nil
 }
 
-// mostMemory is what is left to a node at most: little more than what it takes and gives back all the time.
+// mostMemory is the most memory that is left to a node: little more than it takes and gives back all the time.
 const mostMemory = 4 << 20
 
-// squeeze leaves nodes so little memory that they are killed, sooner or later, and in the midst of whatever they do.
+// squeeze leaves nodes so little memory that the kernel kills them sooner or later, in the middle of any work.
 func (s *striking) squeeze(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {

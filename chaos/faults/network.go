@@ -9,11 +9,11 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 )
 
-// noCallers is the one kind after which attempts are made again without a change of leader.
+// noCallers is the only kind after which attempts are repeated without a change of leader.
 const noCallers = "node cut off from callers"
 
-// networkKinds break what joins the nodes with each other and with their callers. None of them touches a process, so
-// they claim nothing, and combine with every other fault and with each other.
+// networkKinds returns kinds that break the connections between the nodes and with their callers. They touch no
+// process, so they claim no nodes, and combine with every other fault and with each other.
 func networkKinds() []Kind {
 	kind := func(name string, weight, nodes int, choose func(scene) damage,
 		strike func(context.Context, *striking, damage) error) Kind {
@@ -46,7 +46,7 @@ func networkKinds() []Kind {
 	}
 }
 
-// ErrFewNodes says that a fault is for larger clusters than the one chosen.
+// ErrFewNodes means that a fault needs a larger cluster.
 var ErrFewNodes = errors.New("more nodes")
 
 func needsNetwork(nodes int) func(*stand.Stand) error {
@@ -69,7 +69,8 @@ func (s *striking) scene(ctx context.Context) scene {
 	return sc
 }
 
-// maxStretch: a partition shows other weaknesses when connections and leases have ended in it.
+// maxStretch is the largest factor by which a fault is prolonged. A longer partition shows other weaknesses, because
+// connections and leases end in it.
 const maxStretch = 3
 
 func (s *striking) stretched() time.Duration {
@@ -90,10 +91,10 @@ func (s *striking) damage(ctx context.Context, d damage) error {
 	return err
 }
 
-// How long a link that flaps is cut, and how long it is whole then.
+// minFlap and maxFlap bound the time that a flapping link is cut, and the time that it is whole between two cuts.
 const minFlap, maxFlap = 20 * time.Millisecond, 900 * time.Millisecond
 
-// flap damages the network and lifts that, again and again.
+// flap damages the network and lifts the damage, again and again.
 func (s *striking) flap(ctx context.Context, d damage) error {
 	type span struct{ cut, whole time.Duration }
 	draw := func() time.Duration { return minFlap + time.Duration(s.Rand.Int64N(int64(maxFlap-minFlap))) }

@@ -22,8 +22,8 @@ func TestNetworkKindsNeedNetwork(t *testing.T) {
 	}
 }
 
-// Every kind strikes a real cluster, several at a time. Afterwards the network is sound, all of it is recorded, and every
-// shard has a leader again.
+// Every kind strikes a real cluster, several at a time. Afterwards the network is sound, all faults are recorded, and
+// every shard has a leader again.
 func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -79,7 +79,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	}
 }
 
-// strikeAll strikes those kinds that this stand is fit for, three at a time, and returns how many that are.
+// strikeAll strikes the kinds that this stand supports, three at a time, and returns how many struck.
 func strikeAll(t *testing.T, s *stand.Stand, rec *history.Recorder, kinds []Kind) (struck int) {
 	t.Helper()
 	var strikes sync.WaitGroup

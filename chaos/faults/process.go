@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// The kinds of group "process" that others ask for by name.
+// The names of the kinds of group "process", except those of package history and KillForlorn.
 const (
 	killAny        = "kill -9 of a node"
 	killTwo        = "kill -9 of two nodes"
@@ -22,8 +22,8 @@ const (
 	rollingRestart = "rolling restart"
 )
 
-// processKinds strike nodes' processes with signals. Whoever is killed is gone without a word, whoever is paused wakes
-// believing what it believed, whoever is asked to stop gives its leaderships away.
+// processKinds returns kinds that strike nodes' processes with signals. A killed node vanishes without a message. A
+// paused node wakes up with its old beliefs. A node that is asked to stop gives its leaderships away.
 func processKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
 		return Kind{Name: name, Group: "process", Weight: weight, Strike: func(ctx context.Context, on Target) error {
@@ -50,21 +50,21 @@ func processKinds() []Kind {
 }
 
 const (
-	longPause  = 2500 * time.Millisecond // longer than an election: the old leader wakes to a new one
-	shortPause = 600 * time.Millisecond  // shorter than one: it goes on leading
+	longPause  = 2500 * time.Millisecond // longer than an election: the old leader wakes up to a new one
+	shortPause = 600 * time.Millisecond  // shorter than an election: the leader goes on leading
 )
 
-// striking is one fault of this group on its way.
+// striking is a fault under way.
 type striking struct {
 	Target
 	kind string
 }
 
-// leader is the node that leads the shard that is meant, or that of any shard; none if no leader is known.
+// leader returns the leader of the target's shard, or that of a random shard. It returns none if no leader is known.
 func (s *striking) leader(ctx context.Context) []string {
 	leaders, err := s.Stand.Leaders(ctx)
 	if err != nil {
-		return nil // nobody can be asked at the moment
+		return nil // no node answers at the moment
 	}
 	shards := make([]uint32, 0, len(leaders))
 	for shard := range leaders {
@@ -81,7 +81,7 @@ func (s *striking) leader(ctx context.Context) []string {
 	return nil
 }
 
-// some are n nodes.
+// some returns n random nodes, or all if there are fewer.
 func (s *striking) some(n int) []string {
 	names := s.Stand.Names()
 	s.Rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
@@ -112,7 +112,7 @@ func (s *striking) strike(ctx context.Context, nodes []string, format string, ar
 	return s.Recorder.Strike(s.fault(ctx, nodes, format, args...))
 }
 
-// strikeDead records a fault that ends the processes of its nodes, which are started again in the end.
+// strikeDead records a fault that ends the processes of its nodes and starts them again in the end.
 func (s *striking) strikeDead(ctx context.Context, nodes []string, format string, args ...any) int {
 	f := s.fault(ctx, nodes, format, args...)
 	f.Restarted = true
@@ -141,8 +141,8 @@ func (s *striking) kill(ctx context.Context, nodes []string) error {
 	return s.start(fault, nodes)
 }
 
-// start starts nodes. They are up when their processes are: whether they are of use again is judged by the writes that
-// their shards take.
+// start starts nodes and records the fault as mended as soon as their processes run. The writes that their shards
+// accept later show whether the nodes are ready.
 func (s *striking) start(fault int, nodes []string) error {
 	if err := s.Stand.Start(nodes...); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (s *striking) start(fault int, nodes []string) error {
 
 const maxCrashes = 5
 
-// crashLoop kills a node, and kills it again some times while it recovers from the kill before.
+// crashLoop kills a node, and kills it again several times while it recovers from the kill before.
 func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -185,7 +185,7 @@ func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
 	return s.start(fault, nodes)
 }
 
-// pause stops nodes in their tracks, and lets them go on after a while, when they still believe what they believed.
+// pause suspends nodes and resumes them after a while. They then still hold their old beliefs.
 func (s *striking) pause(ctx context.Context, nodes []string, hold time.Duration) error {
 	release, err := s.claim(nodes)
 	if err != nil {
@@ -206,14 +206,13 @@ func (s *striking) pause(ctx context.Context, nodes []string, hold time.Duration
 }
 
 const (
-	// upFor is how long a rolling restart waits for a node that is up again to be ready. It may never be while another
-	// fault holds on.
+	// upFor is how long a rolling restart waits for a started node to be ready. Another fault may prevent that for longer.
 	upFor = 10 * time.Second
-	// maxDown is how long a node that was asked to stop stays down at most.
+	// maxDown is the longest time that a restarted node stays down.
 	maxDown = time.Second
 )
 
-// restart asks nodes to stop with SIGTERM, one after the other, and starts each again before it goes on to the next.
+// restart asks nodes to stop with SIGTERM, one after the other, and starts each again before the next one.
 func (s *striking) restart(ctx context.Context, nodes []string) error {
 	release, err := s.claim(nodes)
 	if err != nil {

@@ -15,8 +15,8 @@ const (
 	hugeReply  = 8 << 20
 )
 
-// receiverKinds make the receiver of all deliveries hostile for a while. Whatever it does, only deliveries suffer:
-// calls go on, and nothing is lost.
+// receiverKinds returns kinds that make the receiver of all deliveries hostile for a while. Only deliveries may suffer:
+// calls go on, and no task is lost.
 func receiverKinds() []Kind {
 	kind := func(name string, mood func(hold time.Duration) workload.Mood) Kind {
 		name = "receiver " + name
@@ -39,7 +39,7 @@ func receiverKinds() []Kind {
 	}
 }
 
-// theReceiver is claimed like a node: it has one mood at a time.
+// theReceiver is the claim of each receiver fault, because the receiver has one mood at a time.
 const theReceiver = "receiver"
 
 func misbehave(ctx context.Context, on Target, kind string, mood workload.Mood) error {

@@ -19,8 +19,8 @@ const (
 	pollTimeout = time.Second
 )
 
-// Watch asks every node all the time who leads what, and records each new term, until the context ends, and each
-// replica that a node says has diverged; and then, of each shard, until when its last term was seen.
+// Watch polls every node for the leaders until the context ends. It records each new term, and each replica that a node
+// reports as diverged. In the end it records when the last term of each shard was last seen.
 func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) error {
 	w := &watch{rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}}
 	clients, err := each(cluster)
@@ -36,7 +36,7 @@ func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) e
 	return nil
 }
 
-// each makes a client for every single node.
+// each returns a client for each single node.
 func each(cluster *local.Cluster) ([]*client.Client, error) {
 	var all []*client.Client
 	for _, url := range cluster.URLs() {
@@ -52,9 +52,9 @@ func each(cluster *local.Cluster) ([]*client.Client, error) {
 type watch struct {
 	rec *history.Recorder
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	shards   map[uint32]*leadership
-	diverged map[replica]bool // recorded
+	diverged map[replica]bool // diverged replicas that are recorded
 }
 
 type replica struct {
@@ -62,18 +62,18 @@ type replica struct {
 	node  string
 }
 
-// leadership is the highest term that was seen of a shard.
+// leadership is the highest term of a shard that was seen.
 type leadership struct {
 	term   uint64
 	leader string          // a node's name
-	seen   history.Instant // the last time
+	seen   history.Instant // last time that the term was seen
 }
 
 func (w *watch) poll(ctx context.Context, c *client.Client) {
 	for Wait(ctx, pollEvery) {
 		view, err := c.Cluster(ctx)
 		if err != nil {
-			continue // it is down, or stopped: others are asked too
+			continue // the node is down or paused; the other pollers go on
 		}
 		for _, s := range view.Shards {
 			if node := view.Node(s.Leader); node != nil {
@@ -114,7 +114,7 @@ func (w *watch) seeDiverged(r history.Replica) {
 	}
 }
 
-// last records the last sight of each shard's term.
+// last records when each shard's term was last seen.
 func (w *watch) last() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,8 +124,8 @@ func (w *watch) last() {
 	}
 }
 
-// RecordReplicas waits until all replicas of each shard have applied equally much, each by its own node's word and with
-// the hash of its state, and records how far they are then, or when the context ends.
+// RecordReplicas waits until all replicas of each shard have applied equally many entries, as their own nodes report,
+// and have a hash of their state. It then records their positions. It also records them if the context ends before.
 func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder) error {
 	var before []history.Replica
 	for {

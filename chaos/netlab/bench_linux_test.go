@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// Between two hosts through the switch, and between a host and this process through the kernel alone. Processor time
-// is that of this process with both ends of the connection in it; an idle network costs nothing.
+// BenchmarkStream measures a stream between two hosts through the switch, and between a host and this process through
+// the kernel alone. The processor time is that of this process, which has both ends of the connection. An idle network
+// costs nothing.
 func BenchmarkStream(b *testing.B) {
 	b.Run("switch", func(b *testing.B) { stream(b, true) })
 	b.Run("kernel", func(b *testing.B) { stream(b, false) })
@@ -20,7 +21,7 @@ func BenchmarkPing(b *testing.B) {
 	b.Run("kernel", func(b *testing.B) { ping(b, false) })
 }
 
-// connect connects host a with host b through the switch, or this process with host b.
+// connect connects host b with host a through the switch, or with this process.
 func connect(b *testing.B, through bool) (here, there net.Conn) {
 	b.Helper()
 	n := open(b, "a", "b")
@@ -85,7 +86,7 @@ func ping(b *testing.B, through bool) {
 	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
 }
 
-// processorTime is what this process has used.
+// processorTime returns the processor time that this process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

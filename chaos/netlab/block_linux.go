@@ -12,18 +12,19 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Addresses are those that RFC 2544 keeps for laboratories, 198.18.0.0/15: the lower half in blocks of 256, one for
-// each network towards its process, and the upper half inside of networks, the same in all of them.
+// blocks is the number of address blocks. RFC 2544 reserves 198.18.0.0/15 for laboratories. The lower half has a block
+// of 256 addresses for each network, for the cables to its process. All networks use the same upper half between their
+// hosts.
 const blocks = 256
 
-// block is the part of the addresses, and of the interfaces' names, that one network on this machine has for itself.
+// block is one network's share of this machine's addresses and interface names.
 type block struct {
 	number int
 	claim  net.Listener
 }
 
-// claimBlock takes a free block. The claim is an abstract socket, which the kernel frees with its process, however that
-// ends. A block is also not free while interfaces are left in it, whose process died a moment ago.
+// claimBlock claims a free block. The claim is an abstract socket, which the kernel frees when the process ends,
+// however it ends. A block is not free while it has interfaces of a process that died a moment ago.
 func claimBlock() (*block, error) {
 	var lc net.ListenConfig
 	for number := range blocks {
@@ -52,7 +53,7 @@ func (b *block) inUse() bool {
 
 func (b *block) close() error { return b.claim.Close() }
 
-// interfaceOf is the name of this process's end of the cable to the i-th host.
+// interfaceOf returns the name of this process's end of the cable to the i-th host.
 func (b *block) interfaceOf(i int) string { return fmt.Sprintf("bnl%d-%d", b.number, i) }
 
 func (b *block) outside() netip.Addr { return netip.AddrFrom4([4]byte{198, 18, byte(b.number), 1}) }

@@ -15,19 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names of a host's interfaces, inside.
+// The names of the interfaces inside a host.
 const (
 	outsideInterface = "outside"
 	peerInterface    = "peers"
 )
 
-// peerMTU is the largest that the kernel allows a TAP: the fewer frames, the less there is to do for the switch.
+// peerMTU is the largest MTU that the kernel allows for a TAP. Fewer frames mean less work for the switch.
 const peerMTU = 65521
 
-// host is a network namespace that has no name: it lives as long as a process in it, or this one, has it open.
+// host is a network namespace without a name. It lives as long as a process runs in it or this process has it open.
 type host struct {
 	Host
-	port    *os.File // a frame a read, a frame a write
+	port    *os.File // one frame for each read and each write
 	outside cable
 
 	ns      netns.NsHandle
@@ -64,8 +64,8 @@ func newHost(b *block, i, hosts int) (*host, error) {
 	return h, nil
 }
 
-// openNamespace makes a network namespace with a TAP in it. A thread has to be inside for that; it is never used for
-// anything else, and ends with its goroutine.
+// openNamespace makes a network namespace with a TAP in it. It needs a thread inside the namespace. That thread serves
+// no other goroutine, and ends with its own.
 func openNamespace() (ns netns.NsHandle, port *os.File, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -109,7 +109,7 @@ func (h *host) up(name string) error {
 	return h.inside.LinkSetUp(link)
 }
 
-// joinPeers makes the TAP the way to the other hosts, whose Ethernet addresses are known beforehand.
+// joinPeers makes the TAP the route to the other hosts, whose Ethernet addresses are known beforehand.
 func (h *host) joinPeers(hosts int) error {
 	link, err := h.inside.LinkByName(peerInterface)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *host) joinPeers(hosts int) error {
 	return nil
 }
 
-// joinOutside lays a cable to this process's own namespace.
+// joinOutside connects the host with this process's own namespace by a cable.
 func (h *host) joinOutside() error {
 	name := h.block.interfaceOf(h.index)
 	err := netlink.LinkAdd(&netlink.Veth{
@@ -162,11 +162,11 @@ func (h *host) joinOutside() error {
 	)
 }
 
-// nowhere is an Ethernet address that nobody has: what is sent to it vanishes.
+// nowhere is an Ethernet address without an owner: frames to it vanish.
 var nowhere = mac{0x02, 0xbe, 0x1f, 0xff, 0xff, 0xff}
 
-// cutOutside cuts by making one end believe in a wrong address of the other. Unlike an interface that is taken down it
-// is silent, as a broken network is, and works in one direction alone.
+// cutOutside cuts the cable: it gives one end a wrong address of the other. A cut cable is silent like a broken
+// network, unlike an interface that is down, and it can be cut in one direction alone.
 func (h *host) cutOutside(toHost, fromHost bool) error {
 	near, far := h.nearMAC, h.farMAC
 	if toHost {
@@ -200,7 +200,7 @@ func network(addr netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(bits, 32)}
 }
 
-// close takes the host down. Its namespace goes with the last process in it.
+// close takes the host down. Its namespace vanishes with the last process in it.
 func (h *host) close() error {
 	failed := []error{h.port.Close()}
 	if h.near != nil {
@@ -212,7 +212,8 @@ func (h *host) close() error {
 	return errors.Join(append(failed, h.ns.Close())...)
 }
 
-// Supported says what is missing here, nil if nothing is: it makes a network and takes it down again.
+// Supported returns an error about a missing requirement, and nil if networks can be made here. It makes a network and
+// takes it down again.
 func Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("netlab: network namespaces and interfaces need root; this is user " + strconv.Itoa(os.Geteuid()))

@@ -10,7 +10,7 @@ import (
 
 var errUnsupported = errors.New("netlab: network namespaces are Linux's")
 
-// Supported says what is missing here, nil if nothing is.
+// Supported returns an error, because networks need Linux.
 func Supported() error { return errUnsupported }
 
 type block struct{}

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Stats count what became of the frames of one direction.
+// Stats counts the frames of one direction by their fate.
 type Stats struct {
-	Forwarded  int64 // written at the other end, copies too
-	Lost       int64 // cut off, lost by chance, or crowded out
+	Forwarded  int64 // written at the other end, with copies
+	Lost       int64 // cut off, lost by chance, or dropped because the queue was full
 	Duplicated int64
 	Reordered  int64
 }
 
 const (
-	// maxQueued bounds the bytes under way in one direction, as a router's memory does: what comes on top is lost.
+	// maxQueued bounds the bytes under way in one direction, like a router's memory. Frames beyond it are lost.
 	maxQueued = 16 << 20
-	// A frame that shall be overtaken is held back for this long, in place of any order.
+	// A frame that others may overtake is held back for a time between these two, and keeps no order.
 	minHeldBack, maxHeldBack = time.Millisecond, 20 * time.Millisecond
 )
 
@@ -28,14 +28,14 @@ const (
 type line struct {
 	to io.Writer
 
-	mu      sync.Mutex // guards what follows, and keeps writes in order
+	mu      sync.Mutex // guards the fields below, and keeps writes in order
 	rand    *rand.Rand
 	imposed []*Quality
-	quality Quality // all that is imposed, together
+	quality Quality // sum of all imposed qualities
 	queue   queue
 	queued  int       // bytes in the queue
-	last    time.Time // when the last frame is due of those that keep their order; never earlier than one before it
-	count   uint64    // of frames that were queued
+	last    time.Time // largest due time of the frames that keep their order; it never decreases, except at a cut
+	count   uint64    // number of frames queued so far
 	timer   *time.Timer
 	stats   Stats
 }
@@ -44,8 +44,8 @@ func newLine(to io.Writer, rng *rand.Rand) *line {
 	return &line{to: to, rand: rng}
 }
 
-// impose adds to what happens to frames from now on, until lift is called. Those under way arrive as they would have,
-// unless the line is cut.
+// impose adds q to the quality of later frames until lift is called. Frames under way arrive as before, unless the line
+// is cut.
 func (l *line) impose(q Quality) (lift func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -59,7 +59,7 @@ func (l *line) impose(q Quality) (lift func()) {
 	}
 }
 
-// heal lifts everything that is imposed.
+// heal lifts all imposed qualities.
 func (l *line) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *line) counts() Stats {
 	return l.stats
 }
 
-// forward takes a frame, which the caller may overwrite afterwards.
+// forward takes a frame. The caller may overwrite the frame afterwards.
 func (l *line) forward(frame []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +145,7 @@ func (l *line) hold(frame []byte, due time.Time) {
 	l.arm()
 }
 
-// arm makes the timer go off when the first frame is due. It may go off too early, never too late.
+// arm sets the timer to the due time of the first frame. The timer may go off too early, but never too late.
 func (l *line) arm() {
 	if len(l.queue) == 0 {
 		return
@@ -165,7 +165,7 @@ func (l *line) goOff() {
 	l.arm()
 }
 
-// release writes what is due.
+// release writes the frames that are due.
 func (l *line) release(now time.Time) {
 	for len(l.queue) > 0 && !l.queue[0].due.After(now) {
 		h := heap.Pop(&l.queue).(held)
@@ -174,7 +174,7 @@ func (l *line) release(now time.Time) {
 	}
 }
 
-// write hands a frame to the other end. One that does not take it has lost it, as on any cable.
+// write hands a frame to the other end. A frame that the other end does not take is lost, as on any cable.
 func (l *line) write(frame []byte) {
 	if _, err := l.to.Write(frame); err != nil {
 		l.stats.Lost++
@@ -190,7 +190,7 @@ type held struct {
 	frame  []byte
 }
 
-// queue is a heap: the first is due first, and came first among those due at once.
+// queue is a heap of frames, ordered by due time and then by arrival.
 type queue []held
 
 func (q queue) Len() int { return len(q) }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// far is the other end of a line, which notes which frames came, and when.
+// far is the other end of a line. It notes the number and the time of each frame.
 type far struct {
 	began time.Time
 
@@ -32,7 +32,7 @@ func (f *far) Write(frame []byte) (int, error) {
 	return len(frame), nil
 }
 
-// got is which frames have come, and when each did.
+// got returns the numbers of the frames that have come, and the time of each since the beginning.
 func (f *far) got() (came []int, after []time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,7 +44,7 @@ func testLine(seed uint64) (*line, *far) {
 	return newLine(f, rand.New(rand.NewPCG(seed, 0))), f
 }
 
-// send sends n numbered frames, with a pause after each, from one buffer, as the fabric does.
+// send sends n numbered frames, with a pause after each. It reuses one buffer, as the fabric does.
 func send(l *line, n int, pause time.Duration) {
 	frame := make([]byte, 100)
 	for i := range n {
@@ -95,7 +95,7 @@ func TestDelay(t *testing.T) {
 	})
 }
 
-// Whatever the jitter, and however the quality changes meanwhile, no frame overtakes another.
+// No frame overtakes another, whatever the jitter and however the quality changes meanwhile.
 func TestOrderIsKept(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
@@ -208,7 +208,7 @@ func TestCutLosesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// What is imposed by several adds up, and what one lifts is what it has imposed.
+// Imposed qualities add up, and each lift removes its own.
 func TestImpairmentsAddUp(t *testing.T) {
 	l, _ := testLine(1)
 	slow := l.impose(Quality{Delay: time.Second, Loss: 0.5})
@@ -234,7 +234,7 @@ func TestImpairmentsAddUp(t *testing.T) {
 	}
 }
 
-// same compares shares by the digits that are shown.
+// same compares two qualities by their printed digits.
 func same(a, b Quality) bool {
 	cut := a.Cut == b.Cut
 	a.Cut, b.Cut = false, false

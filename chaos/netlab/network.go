@@ -10,8 +10,8 @@ import (
 
 // Config describes a network. Hosts must be given.
 type Config struct {
-	Hosts []string // their names
-	Seed  uint64   // of all that happens by chance
+	Hosts []string // names of the hosts
+	Seed  uint64   // of all random choices
 }
 
 const maxHosts = 200
@@ -28,14 +28,14 @@ func (c Config) validate() error {
 	return nil
 }
 
-// Host is where a process can run.
+// Host is a place where a process can run.
 type Host struct {
-	Addr     netip.Addr // towards this process: HTTP and webhooks
-	PeerAddr netip.Addr // among the hosts
-	Command  []string   // runs the command that is appended to it on this host, by exec: the process is the same one
+	Addr     netip.Addr // address for this process: HTTP and webhooks
+	PeerAddr netip.Addr // address for the other hosts
+	Command  []string   // prefix that runs a command on this host; exec keeps the process
 }
 
-// Network is a set of hosts and what joins them. It is safe for concurrent use.
+// Network is a set of hosts and the cables between them. Its methods are safe for concurrent use.
 type Network struct {
 	names   []string
 	block   *block
@@ -44,7 +44,7 @@ type Network struct {
 	outside netip.Addr
 }
 
-// New makes the hosts and joins them.
+// New makes the hosts and connects them.
 func New(cfg Config) (*Network, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("netlab: %w", err)
@@ -68,20 +68,19 @@ func New(cfg Config) (*Network, error) {
 	return n, nil
 }
 
-// Outside is this process's address as the hosts see it, the same on all of them.
+// Outside returns this process's address for the hosts, the same on all of them.
 func (n *Network) Outside() netip.Addr { return n.outside }
 
-// Host is the one with that name, which must be there.
+// Host returns the host with that name. It panics if there is none.
 func (n *Network) Host(name string) Host { return n.hosts[n.index(name)].Host }
 
-// Impair lets something happen to the packets from one host to another, on top of what happens to them already, until
-// lift is called or the network is healed.
+// Impair adds q to the quality of the direction between two hosts, until lift is called or the network is healed.
 func (n *Network) Impair(from, to string, q Quality) (lift func()) { return n.line(from, to).impose(q) }
 
-// Quality is what happens to the packets from one host to another now.
+// Quality returns the current quality of the direction between two hosts.
 func (n *Network) Quality(from, to string) Quality { return n.line(from, to).now() }
 
-// Stats counts the frames from one host to another since the beginning.
+// Stats returns the counts of the frames from one host to another since the network was made.
 func (n *Network) Stats(from, to string) Stats { return n.line(from, to).counts() }
 
 func (n *Network) line(from, to string) *line {
@@ -100,13 +99,13 @@ func (n *Network) index(name string) int {
 	return i
 }
 
-// CutOutside cuts a host off from this process, in one direction or both, until lift is called as often as it was cut,
-// or the network is healed. Nothing is answered then, and nothing refused.
+// CutOutside cuts a host off from this process, in one direction or both. The cut lasts until every cut of the
+// direction is lifted, or the network is healed. A host that is cut off is silent: no packet is answered or refused.
 func (n *Network) CutOutside(name string, toHost, fromHost bool) (lift func() error, err error) {
 	return n.hosts[n.index(name)].outside.cut(toHost, fromHost)
 }
 
-// Heal makes everything sound.
+// Heal lifts all impairments and cuts.
 func (n *Network) Heal() error {
 	n.fabric.heal()
 	var failed []error
@@ -116,7 +115,7 @@ func (n *Network) Heal() error {
 	return errors.Join(failed...)
 }
 
-// Close takes everything down. The processes on the hosts should have ended.
+// Close takes the network down. The processes on the hosts should have ended.
 func (n *Network) Close() error {
 	var failed []error
 	for _, h := range n.hosts {

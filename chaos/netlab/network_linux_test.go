@@ -39,14 +39,14 @@ func open(t testing.TB, hosts ...string) *Network {
 	return n
 }
 
-// on runs code on a host. The sockets that it makes stay there.
+// on runs code on a host. The sockets that the code makes stay on that host.
 func on[T any](t testing.TB, n *Network, name string, do func() (T, error)) (result T) {
 	t.Helper()
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+		runtime.LockOSThread() // stays locked: the thread ends with its goroutine
 		if err = netns.Set(n.hosts[n.index(name)].ns); err == nil {
 			result, err = do()
 		}
@@ -73,7 +73,7 @@ func packets(t testing.TB, n *Network, name string) *net.UDPConn {
 	return c
 }
 
-// echo answers everything with itself.
+// echo sends all bytes of each connection back.
 func echo(l net.Listener) {
 	for {
 		c, err := l.Accept()
@@ -87,7 +87,7 @@ func echo(l net.Listener) {
 	}
 }
 
-// heard tells whether a packet comes soon.
+// heard reports whether a packet comes soon.
 func heard(t *testing.T, c *net.UDPConn, want string) bool {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
@@ -144,7 +144,7 @@ func TestOneWay(t *testing.T) {
 	expect("healed, b to a", b, a, true)
 }
 
-// TCP brings everything through a network that loses, delays, doubles and reorders packets.
+// TCP delivers all bytes through a network that loses, delays, doubles and reorders packets.
 func TestStreamSurvivesBadNetwork(t *testing.T) {
 	n := open(t, "a", "b")
 	for _, way := range [][2]string{{"a", "b"}, {"b", "a"}} {
@@ -175,7 +175,7 @@ func TestStreamSurvivesBadNetwork(t *testing.T) {
 	}
 }
 
-// A host that is cut off from outside does not refuse, it is silent, whichever direction is cut.
+// A host that is cut off from outside does not refuse; it is silent, whichever direction is cut.
 func TestCutOffFromOutside(t *testing.T) {
 	n := open(t, "a", "b")
 	l := listen(t, n, "a", n.Host("a").Addr)
@@ -222,7 +222,7 @@ func TestHostsReachOutside(t *testing.T) {
 	}
 }
 
-// A command on a host is the very process that was started: signals reach it.
+// A command on a host keeps the process that was started, so signals reach the command.
 func TestCommandKeepsItsProcess(t *testing.T) {
 	n := open(t, "a")
 	command := slices.Concat(n.Host("a").Command, []string{"sh", "-c", "echo $$; cat /proc/net/dev"})
@@ -259,7 +259,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-const helperVar = "BELFRY_NETLAB_HELPER" // set: open a network, say so, and wait to be killed
+const helperVar = "BELFRY_NETLAB_HELPER" // set: open a network, print its interface, and wait to be killed
 
 // The kernel cleans up after a harness that is killed.
 func TestKilledHarnessLeavesNothing(t *testing.T) {

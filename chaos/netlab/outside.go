@@ -2,17 +2,17 @@ package netlab
 
 import "sync"
 
-// cable leads from a host to this process. It has no quality but to be cut, in each direction.
+// cable connects a host with this process. It can only be cut, in each direction.
 type cable struct {
 	set func(cutToHost, cutFromHost bool) error
 
-	mu       sync.Mutex // guards what follows
-	toHost   int        // how often it is cut
+	mu       sync.Mutex // guards the fields below
+	toHost   int        // number of cuts that are not lifted
 	fromHost int
-	healed   int // how often it was: lifting what was cut before that is too late
+	healed   int // number of heals: a lift of an earlier cut does nothing
 }
 
-// cut cuts once more, until lift is called.
+// cut adds a cut until lift is called.
 func (c *cable) cut(toHost, fromHost bool) (lift func() error, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

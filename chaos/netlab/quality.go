@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Quality is what happens to packets in one direction between two hosts. Its zero value is a sound cable.
+// Quality describes the treatment of packets in one direction between two hosts. Its zero value is a sound cable.
 type Quality struct {
-	Cut       bool          // nothing gets through, and what is under way is lost
+	Cut       bool          // no packet gets through, and packets under way are lost
 	Delay     time.Duration // of each packet
-	Jitter    time.Duration // on top of the delay, evenly up to so much
-	Loss      float64       // the share of packets that vanish
-	Duplicate float64       // the share that come twice
-	Reorder   float64       // the share that later ones overtake; without it packets keep their order, whatever the jitter
+	Jitter    time.Duration // evenly distributed addition to the delay, at most this long
+	Loss      float64       // share of packets that are lost
+	Duplicate float64       // share of packets that arrive twice
+	Reorder   float64       // share that later packets overtake; the others keep their order, whatever the jitter
 }
 
-// with is what happens to packets to which both happen.
+// with returns the quality of a direction that has both q and p.
 func (q Quality) with(p Quality) Quality {
 	either := func(a, b float64) float64 { return 1 - (1-a)*(1-b) }
 	return Quality{

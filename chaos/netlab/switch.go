@@ -9,10 +9,10 @@ import (
 // mac is an Ethernet address.
 type mac [6]byte
 
-// hostMAC is the address of the i-th host among its peers: one of those that anybody may give out.
+// hostMAC returns the address of the i-th host for its peers. It is a locally administered address.
 func hostMAC(i int) mac { return mac{0x02, 0xbe, 0x1f, 0, byte(i >> 8), byte(i)} }
 
-// hostOf is which host has that address; -1: none.
+// hostOf returns the number of the host with that address; -1: none.
 func hostOf(m mac, hosts int) int {
 	i := int(m[4])<<8 | int(m[5])
 	if i >= hosts || m != hostMAC(i) {
@@ -21,10 +21,10 @@ func hostOf(m mac, hosts int) int {
 	return i
 }
 
-// fabric joins ports, each of a host that knows the others' addresses beforehand: it forwards by destination, asks
-// nobody and floods nothing.
+// fabric connects the ports of the hosts. It forwards frames by destination. Each host knows the addresses of all
+// others beforehand, so that the fabric need not learn addresses or flood frames.
 type fabric struct {
-	ports []io.ReadWriter // a read takes one frame, a write gives one
+	ports []io.ReadWriter // a read takes one frame, a write gives one frame
 	lines [][]*line       // from, to; nil from a host to itself
 	run   sync.WaitGroup
 }
@@ -42,7 +42,7 @@ func newFabric(ports []io.ReadWriter, seed uint64) *fabric {
 	return f
 }
 
-// start forwards until the ports end.
+// start forwards frames until the ports end.
 func (f *fabric) start() {
 	for from := range f.ports {
 		f.run.Go(func() { f.serve(from) })
@@ -68,7 +68,7 @@ func (f *fabric) forward(from int, frame []byte) {
 	}
 	to := hostOf(mac(frame[:len(mac{})]), len(f.ports))
 	if to < 0 || to == from {
-		return // what is meant for all: nobody here needs it
+		return // no host needs frames to all or to unknown addresses
 	}
 	f.lines[from][to].forward(frame)
 }

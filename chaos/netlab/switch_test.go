@@ -8,8 +8,8 @@ import (
 
 // socket is a port in memory.
 type socket struct {
-	out chan []byte // what the host sends; closed: it is down
-	in  [][]byte    // what it got
+	out chan []byte // frames from the host; closed: the host is down
+	in  [][]byte    // frames to the host
 }
 
 func (s *socket) Read(frame []byte) (int, error) {
@@ -29,7 +29,7 @@ func frame(to mac, body string) []byte {
 	return slices.Concat(to[:], []byte("from..\x08\x00"), []byte(body))
 }
 
-// play sends frames from the first of three hosts, and returns what each got.
+// play sends frames from the first of three hosts, and returns the sockets with the frames that each host got.
 func play(prepare func(*fabric), frames ...[]byte) (sockets [3]*socket) {
 	ports := make([]io.ReadWriter, len(sockets))
 	for i := range sockets {
@@ -59,7 +59,7 @@ func TestFramesGoWhereTheyAreSent(t *testing.T) {
 	}
 }
 
-// What is for nobody here, for all, or no frame at all is dropped.
+// Frames to unknown addresses, to all hosts or to their own sender are dropped, and so are bytes that are no frame.
 func TestStrayFrames(t *testing.T) {
 	got := play(func(*fabric) {},
 		frame(hostMAC(0), "to itself"), frame(hostMAC(3), "to nobody"), frame(mac{2, 2, 2, 2, 0, 1}, "to a stranger"),

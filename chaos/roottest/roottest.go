@@ -1,6 +1,5 @@
-// Package roottest decides whether tests run that need root and the kernel's help. They run only when they are asked
-// for by BELFRY_CHAOS_ROOT, as make chaos-root does: they make networks and mounts, and want the machine for
-// themselves.
+// Package roottest skips tests that need root and the kernel's help, unless BELFRY_CHAOS_ROOT is set. The command
+// make chaos-root sets it. The tests make networks and mounts, and need the machine for themselves.
 package roottest
 
 import (
@@ -10,7 +9,7 @@ import (
 
 const variable = "BELFRY_CHAOS_ROOT"
 
-// Need skips a test, loudly, that was not asked for, or that cannot run here for the reason that supported gives.
+// Need skips a test, with a clear message, if BELFRY_CHAOS_ROOT is not set or supported returns an error.
 func Need(t testing.TB, supported func() error) {
 	t.Helper()
 	if os.Getenv(variable) == "" {

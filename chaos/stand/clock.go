@@ -9,13 +9,13 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Clock is how far a node's wall clock is off. Its monotonic clock goes on as it does.
+// Clock is the error of a node's wall clock. The node's monotonic clock stays right.
 type Clock struct{ *shared } // nanoseconds
 
-// Set puts the node's clock that far ahead of this machine's; behind, if it is negative.
+// Set puts the node's clock ahead of this machine's by offset. A negative offset puts it behind.
 func (c *Clock) Set(offset time.Duration) { c.number.Store(int64(offset)) }
 
-// Offset is how far the clock is ahead.
+// Offset returns how far the clock is ahead.
 func (c *Clock) Offset() time.Duration { return time.Duration(c.number.Load()) }
 
 // openClocks gives every node a clock.

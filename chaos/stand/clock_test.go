@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// What is set is in the file at once, for the node of that name alone.
+// An offset is in the file at once, and only in the file of that node.
 func TestClocks(t *testing.T) {
 	dir := t.TempDir()
 	env := slices.Grow([]string{"A=b"}, 8)

@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// A leader's clock is set, ahead and back. Nothing is early, a node with a right clock takes over at once, and what is
-// asked of the node meanwhile still means the others' time.
+// A leader's clock is set ahead and back. No task is early, and a node with a right clock takes over at once. Delays in
+// calls to the node meanwhile still count from the time of the other nodes.
 func TestLeaderClockIsSet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -38,7 +38,8 @@ func TestLeaderClockIsSet(t *testing.T) {
 const (
 	rowEvery = 20 * time.Millisecond
 	rowTasks = 300
-	// handover is far over what it takes, about 0.2 s, for machines that have other things to do, and far under 10 s.
+	// handover is the longest time for another node to take over. It usually takes 0.2 s; a busy machine may take longer,
+	// but 10 s would be a mistake.
 	handover = 4 * time.Second
 )
 
@@ -72,7 +73,7 @@ func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
 	t.Logf("a clock set by %v: another node led after %v; nothing early, at most %v late", by, took, late)
 }
 
-// delayThrough schedules a task with a delay through a node, and looks at the instant that comes of it.
+// delayThrough schedules a task with a delay through a node, and checks the resulting due time.
 func delayThrough(t *testing.T, s *Stand, node, url string) {
 	t.Helper()
 	c, err := nodeClient(s, node, 15*time.Second)
@@ -93,13 +94,13 @@ func delayThrough(t *testing.T, s *Stand, node, url string) {
 	}
 }
 
-// row is tasks in a row, one each so often, and when they came.
+// row is a series of tasks at equal distances, with the due time and the arrival of each.
 type row struct {
 	url string
 
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the fields below
 	due map[string]time.Time
-	at  map[string]time.Time // of the first attempt
+	at  map[string]time.Time // times of the first attempts
 }
 
 func newRow(t *testing.T) *row {
@@ -144,7 +145,7 @@ func (r *row) schedule(t *testing.T, s *Stand, begin time.Time, prefix string) {
 	}
 }
 
-// await waits until so many have come.
+// await waits until n tasks have arrived.
 func (r *row) await(t *testing.T, n int) {
 	t.Helper()
 	until(t, fmt.Sprintf("%d tasks of the row", n), func() error {
@@ -157,7 +158,7 @@ func (r *row) await(t *testing.T, n int) {
 	})
 }
 
-// off is how early and how late the first attempts came, at most.
+// off returns the largest earliness and the largest lateness of the first attempts.
 func (r *row) off() (early, late time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

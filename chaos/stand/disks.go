@@ -8,8 +8,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// openDisks mounts a disk for each node, and moves the nodes' data to them. What is on the disks stays, for a stand
-// that is opened again in the same folder.
+// openDisks mounts a disk for each node, and moves the nodes' data to the disks. The content of the disks stays for a
+// later stand in the same folder.
 func openDisks(cfg Config, places []local.Place) (map[string]*lossyfs.Disk, error) {
 	disks := map[string]*lossyfs.Disk{}
 	for i, name := range names(len(places)) {

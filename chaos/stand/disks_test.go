@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// All nodes lose their power at once, again and again. Whatever was acknowledged is there afterwards.
+// All nodes lose their power at once, again and again. Every acknowledged task is there afterwards.
 func TestPowerLossOfAllNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

@@ -1,7 +1,13 @@
-// Package stand is the cluster under test and the stage that it stands on: real processes, and, as far as this machine
-// allows, networks, disks and clocks that can be broken from outside.
+// Package stand is the cluster under test and its stage: real processes, and, as far as this machine allows, networks,
+// disks and clocks that can be broken from outside.
 //
-// It knows how to reach and to start things, and who holds which node at the moment: two faults that strike at once
-// must not both believe to be the one that starts a node again. What to break and when is faults' and siege's concern;
-// how a network or a disk is broken is that of netlab and lossyfs.
+//	processes  killed, paused, stopped and started     Stand's own methods
+//	network    a host for each node                    netlab
+//	disks      a disk for each node                    lossyfs
+//	clocks     an offset of each node's wall clock     Clock
+//	gossip     a switch for each node                  Gossip
+//	memory     a control group for each node           Memory
+//
+// Package stand reaches and starts the nodes. It also records which fault holds which node: two faults that strike at
+// once must not both start the same node again. Packages faults and siege decide which parts to break and when.
 package stand

@@ -11,7 +11,7 @@ import (
 // Gossip switches a node's gossip off and on, in both directions.
 type Gossip struct{ *shared }
 
-// Mute drops all of the node's gossip from now on, or no more of it.
+// Mute drops all of the node's gossip from now on. Mute(false) ends that.
 func (g *Gossip) Mute(on bool) {
 	if on {
 		g.number.Store(1)
@@ -20,7 +20,7 @@ func (g *Gossip) Mute(on bool) {
 	g.number.Store(0)
 }
 
-// openGossip makes every node's gossip one that can be lost.
+// openGossip gives every node gossip that can be switched off.
 func openGossip(cfg Config, places []local.Place) (map[string]*Gossip, error) {
 	all := make(map[string]*Gossip, len(places))
 	for i, name := range names(len(places)) {
@@ -42,7 +42,8 @@ func (s *Stand) closeGossip() error {
 	return errors.Join(errs...)
 }
 
-// GossipPorts are the nodes' peer addresses if gossip has no key there; none if it has one, as it must beyond loopback.
+// GossipPorts returns the nodes' peer addresses if gossip has no key, which is on loopback. Beyond loopback gossip must
+// have a key, and GossipPorts returns none.
 func (s *Stand) GossipPorts() []string {
 	if s.Network != nil {
 		return nil

@@ -16,20 +16,20 @@ import (
 	"time"
 )
 
-// nodeSuffix ends the DNS name by which a certificate names a node.
+// nodeSuffix ends the DNS name of a node in its certificate.
 const nodeSuffix = ".node.belfry"
 
-// validity is longer than any run, also one that is looked at again a while later.
+// validity is the validity of certificates. It is longer than any run, also one that is examined a while later.
 const validity = 90 * 24 * time.Hour
 
-// keyring is a folder with what nodes know each other by. Beyond loopback they open their peer port only with keys.
+// keyring is a folder with the nodes' certificates and keys. Beyond loopback nodes open their peer port only with keys.
 type keyring struct {
 	dir  string
 	ca   *x509.Certificate
 	sign *ecdsa.PrivateKey
 }
 
-// newKeyring makes an authority and a gossip key. Those of an earlier run in the folder are replaced.
+// newKeyring makes an authority and a gossip key. It replaces those of an earlier run in the folder.
 func newKeyring(dir string) (*keyring, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func newKeyring(dir string) (*keyring, error) {
 		os.WriteFile(k.path("gossip.key"), []byte(base64.StdEncoding.EncodeToString(gossip)+"\n"), 0o600))
 }
 
-// args makes a node's certificate, and returns what tells the node about all of its keys.
+// args makes a node's certificate, and returns the node's arguments for all of its keys.
 func (k *keyring) args(node string) ([]string, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -80,7 +80,7 @@ func template(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-validity), NotAfter: now.Add(validity), // before: a node's clock may be set back
+		NotBefore: now.Add(-validity), NotAfter: now.Add(validity), // in the past, too: a node's clock may be set back
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Logs are the nodes' logs. They are never cut: the nodes write on while a round is judged and the next one begins, and
-// what was cut off then nobody would ever see. One goroutine uses them.
+// Logs reads the nodes' logs. The logs are never cut, because the nodes write on while a round is judged and the next
+// one begins: lines that were cut off meanwhile would be lost. Only one goroutine may use Logs.
 type Logs struct {
 	nodes []string
-	paths map[string]string // by node, as all that follows
-	read  map[string]int64  // what Alarms has read, to the end of a line
-	from  map[string]int64  // where what Save saves begins
+	paths map[string]string // by node, as the fields below
+	read  map[string]int64  // bytes that Alarms has read, to the end of a line
+	from  map[string]int64  // beginning of the part that Save copies
 }
 
 func newLogs(nodes []local.Node) *Logs {
@@ -31,10 +31,10 @@ func newLogs(nodes []local.Node) *Logs {
 	return l
 }
 
-// Begin has Save begin with what Alarms has not read.
+// Begin makes Save begin at the first line that Alarms has not read.
 func (l *Logs) Begin() { l.from = maps.Clone(l.read) }
 
-// Save copies what the nodes have logged since Begin to a folder.
+// Save copies the nodes' log lines since Begin to a folder.
 func (l *Logs) Save(dir string) error {
 	for _, n := range l.nodes {
 		if err := copyFrom(filepath.Join(dir, n+".log"), l.paths[n], l.from[n]); err != nil {
@@ -49,7 +49,7 @@ func copyFrom(to, path string, from int64) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // it was only read
+	defer func() { _ = in.Close() }() // the file was only read
 	out, err := os.Create(to)
 	if err != nil {
 		return err
@@ -69,26 +69,26 @@ func openAt(path string, offset int64) (*os.File, error) {
 	return f, nil
 }
 
-// Alarms are what in the logs of all nodes must not pass unseen.
+// Alarms are the events in the logs of all nodes that the verdict must consider.
 type Alarms struct {
-	Lines  int            // that were read
+	Lines  int            // number of lines read
 	Errors int            // lines of level error
-	Worse  []string       // what no fault explains: panics, data races, fatal errors of the runtime; with what follows
-	Cut    map[string]int // by node, how often it ended since a log contradicted a leader's snapshot: see package install
+	Worse  []string       // panics, data races, fatal errors of the runtime, with the lines after them: no fault explains them
+	Cut    map[string]int // deaths by node after a log contradicted a leader's snapshot: see package install
 }
 
 var worse = regexp.MustCompile(`^panic: |^fatal error: |panic serving|WARNING: DATA RACE`)
 
-// cut is the last that such a node says.
+// cut matches the last line of a node whose log contradicted the leader's snapshot.
 var cut = regexp.MustCompile(`this node cannot go on.*the log contradicted the leader's snapshot`)
 
 const (
-	linesAfter  = 30   // what is worse, which are shown
-	longestLine = 1000 // that is shown whole
-	mostWorse   = 20   // that are kept
+	linesAfter  = 30   // lines shown after a line that matches worse
+	longestLine = 1000 // bytes of a line that are shown
+	mostWorse   = 20   // entries of Worse that are kept
 )
 
-// Alarms reads what the nodes have logged since it was called last. A line that is not whole yet is for the next time.
+// Alarms reads the nodes' log lines since the last call. It leaves an incomplete last line for the next call.
 func (l *Logs) Alarms() (Alarms, error) {
 	found := Alarms{Cut: map[string]int{}}
 	for _, n := range l.nodes {
@@ -105,10 +105,10 @@ func (l *Logs) Alarms() (Alarms, error) {
 	return found, nil
 }
 
-// read takes whole lines, and returns how many bytes these are.
+// read reads complete lines, and returns their number of bytes.
 func (a *Alarms) read(node string, log io.Reader) (whole int64, err error) {
 	in := bufio.NewReader(log)
-	left := 0 // lines that belong to what is worse
+	left := 0 // remaining lines of the last entry of Worse
 	for {
 		line, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) {
@@ -139,7 +139,7 @@ func (a *Alarms) read(node string, log io.Reader) (whole int64, err error) {
 
 const tailBytes = 4 << 10
 
-// Tail is the end of a node's log.
+// Tail returns the end of a node's log.
 func (l *Logs) Tail(node string) string {
 	text, err := tail(l.paths[node])
 	if err != nil {

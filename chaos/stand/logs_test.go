@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Whatever a node logs, and whenever, is seen once.
+// Alarms reports each line of a node once, whenever the node logs it.
 func TestAlarms(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "belfry.log")
@@ -26,7 +26,7 @@ func TestAlarms(t *testing.T) {
 	for i, round := range []struct {
 		text   string
 		errors int
-		worse  string // empty: nothing
+		worse  string // empty: no entry
 		cut    int
 	}{
 		{"level=INFO a\nlevel=ERROR b\nlevel=ER", 1, "", 0},
@@ -56,7 +56,7 @@ func TestAlarms(t *testing.T) {
 	}
 }
 
-// What is saved is what was logged since the last round was judged, with what came between.
+// Save copies the lines since the last judged round, with those between the two rounds.
 func TestLogsAreSaved(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	path := filepath.Join(dir, "belfry.log")

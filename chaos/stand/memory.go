@@ -16,23 +16,23 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Memory is a control group of the kernel, of either version, in which one node's process lives whenever it runs.
+// Memory is a control group of the kernel, of version 1 or 2. Each process of one node runs in it.
 type Memory struct {
 	dir      string
-	limit    string // the file that bounds it
-	stat     string // the line of memory.stat that counts what cannot be reclaimed
-	no       string // what is written for no limit
-	killFile string // of how often it ran out
-	kills    string // the line in it
+	limit    string // file with the bound
+	stat     string // line of memory.stat that counts memory that cannot be reclaimed
+	no       string // value without a bound
+	killFile string // file with the number of kills for lack of memory
+	kills    string // line with that number
 }
 
-// Where the memory controller is, in the two versions.
+// The folders of the memory controller in the two versions of control groups.
 const (
 	cgroupV1 = "/sys/fs/cgroup/memory"
 	cgroupV2 = "/sys/fs/cgroup"
 )
 
-// MemorySupported is nil if nodes' memory can be bounded here, or says what is missing.
+// MemorySupported returns an error about a missing requirement, and nil if nodes' memory can be bounded here.
 func MemorySupported() error {
 	dir := filepath.Join(memoryRoot(), groupPrefix+strconv.Itoa(os.Getpid())+"-probe")
 	m, err := newMemory(dir)
@@ -72,12 +72,12 @@ func newMemory(dir string) (*Memory, error) {
 	return m, nil
 }
 
-// command becomes the command that is appended to it, inside the group.
+// command returns a prefix that moves its process into the group and then becomes the appended command.
 func (m *Memory) command() []string {
 	return []string{"/bin/sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(m.dir, "cgroup.procs")}
 }
 
-// Squeeze leaves the node that much room above what it now holds and cannot give back.
+// Squeeze bounds the node's memory to the current unreclaimable part plus room bytes.
 func (m *Memory) Squeeze(room int64) error {
 	held, err := m.count("memory.stat", m.stat)
 	if err != nil {
@@ -91,27 +91,28 @@ func (m *Memory) Squeeze(room int64) error {
 	}
 }
 
-// Version 1 refuses a bound below what it cannot reclaim at the moment, which is more than what the node holds itself.
+// Version 1 refuses a bound below the memory that it cannot reclaim at the moment, which is more than the node's own
+// part. Squeeze raises the bound until it is accepted.
 const (
 	squeezeStep  = 1 << 20
 	mostSqueezed = 1 << 30
 )
 
-// Release lets the node take what it wants.
+// Release removes the bound.
 func (m *Memory) Release() error { return m.bound(m.no) }
 
-// Kills is how often the kernel has killed the node because it had run out.
+// Kills returns how often the kernel has killed the node for lack of memory.
 func (m *Memory) Kills() (int64, error) { return m.count(m.killFile, m.kills) }
 
 func (m *Memory) bound(value string) error { return write(filepath.Join(m.dir, m.limit), value) }
 
-// count reads the number that stands after a name in a file.
+// count returns the number behind a name in a file.
 func (m *Memory) count(file, name string) (int64, error) {
 	f, err := os.Open(filepath.Join(m.dir, file))
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = f.Close() }() // it is only read
+	defer func() { _ = f.Close() }() // the file was only read
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), name); ok {
@@ -121,7 +122,7 @@ func (m *Memory) count(file, name string) (int64, error) {
 	return 0, errors.Join(lines.Err(), fmt.Errorf("%s has no line %q", file, name))
 }
 
-// write writes to a file that exists, which the kernel may refuse.
+// write writes to an existing file. The kernel may refuse the value.
 func write(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -132,7 +133,7 @@ func write(path, value string) error {
 }
 
 const (
-	goneAfter = 2 * time.Second // a process that has ended may stay in its group for a moment
+	goneAfter = 2 * time.Second // an ended process may stay in its group for a moment
 	gonePoll  = 20 * time.Millisecond
 )
 
@@ -150,16 +151,16 @@ func (m *Memory) close() error {
 	}
 }
 
-// sweep removes the groups that a program left which was killed. Those that still hold a process stay.
+// sweep removes the groups of programs that were killed. Groups that still hold a process stay.
 func sweep() error {
 	left, err := filepath.Glob(filepath.Join(memoryRoot(), groupPrefix+"*"))
 	for _, dir := range left {
 		var pid int
 		if _, scanned := fmt.Sscanf(filepath.Base(dir), groupPrefix+"%d-", &pid); scanned != nil {
-			continue // not ours
+			continue // a group of another program
 		}
 		if _, gone := os.Stat(filepath.Join("/proc", strconv.Itoa(pid))); errors.Is(gone, fs.ErrNotExist) {
-			_ = os.Remove(dir) // a later run will do it
+			_ = os.Remove(dir) // if it fails, a later run removes the group
 		}
 	}
 	return err
@@ -167,7 +168,7 @@ func sweep() error {
 
 const groupPrefix = "belfry-"
 
-// openMemories gives every node a group, and moves the nodes' processes to them.
+// openMemories gives every node a group, and moves the nodes' processes to the groups.
 func openMemories(places []local.Place) (map[string]*Memory, error) {
 	if err := sweep(); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A process that takes more than it is left is killed, and one that is left alone is not.
+// A process that takes more memory than it is left is killed. A process without a bound is not.
 func TestMemory(t *testing.T) {
 	if err := MemorySupported(); err != nil {
 		t.Skipf("NOT TESTED: %v", err)
@@ -23,7 +23,7 @@ func TestMemory(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	hungry := func() error { // tail keeps what it may have to show
+	hungry := func() error { // tail holds its input in memory
 		args := append(m.command(), "/bin/sh", "-c", "head -c 64000000 /dev/zero | tail -c 60000000 >/dev/null")
 		return exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
 	}

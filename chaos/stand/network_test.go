@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// The leader of a shard is cut off from the other nodes, both ways. The others go on without it, it refuses what it
-// cannot commit, and when the network is whole again it catches up.
+// The leader of a shard is cut off from the other nodes in both directions. The others go on without it. It refuses
+// calls that it cannot commit, and catches up when the network is whole again.
 func TestLeaderIsCutOff(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -64,11 +64,11 @@ func TestLeaderIsCutOff(t *testing.T) {
 	awaitEqualReplicas(t, s)
 }
 
-// underWay is how long a call may take that is on its way to a leader when that is cut off: until its connection is
-// given up, which takes two seconds. A call that nobody gives up waits for ten.
+// underWay is the longest time of a call on its way to a leader that is cut off. The leader's connection is given up
+// after two seconds. Without that the call would wait for ten.
 const underWay = 6 * time.Second
 
-// refused tells whether an error is a 503 or a 504.
+// refused reports whether an error is a 503 or a 504.
 func refused(err error) bool {
 	var problem *client.Error
 	return errors.As(err, &problem) &&
@@ -85,7 +85,7 @@ func nodeClient(s *Stand, node string, timeout time.Duration) (*client.Client, e
 	return nil, fmt.Errorf("there is no node %q", node)
 }
 
-// schedule schedules a task that is due at once, through that node.
+// schedule schedules a task that is due at once, through one node.
 func schedule(ctx context.Context, s *Stand, node, id, url string) error {
 	c, err := nodeClient(s, node, 15*time.Second)
 	if err != nil {
@@ -104,7 +104,7 @@ func scheduleAt(t *testing.T, s *Stand, node, id, url string) {
 
 const patience = time.Minute
 
-// until polls until done, or fails with what is missing.
+// until polls until done returns no error. It fails the test with the last error after patience.
 func until(t *testing.T, what string, done func() error) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
@@ -162,7 +162,7 @@ func awaitEqualReplicas(t *testing.T, s *Stand) {
 	})
 }
 
-// arrivals is a receiver that says what came.
+// arrivals is a receiver that reports the ids of the tasks that arrive.
 type arrivals struct {
 	url string
 	ids chan string

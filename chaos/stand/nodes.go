@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A node may die by itself at any instant, so what is done to a node that does not run is nothing, and no error.
+// A node may die by itself at any instant, so these methods skip a node that does not run and return no error for it.
 
-// Runs tells whether a node's process is there, be it paused.
+// Runs reports whether a node's process exists, even if it is paused.
 func (s *Stand) Runs(name string) bool {
 	for _, n := range s.Cluster.Nodes() {
 		if n.Name == name {
@@ -20,7 +20,7 @@ func (s *Stand) Runs(name string) bool {
 	return false
 }
 
-// Down are the nodes that do not run.
+// Down returns the nodes that do not run.
 func (s *Stand) Down() []string {
 	return slices.DeleteFunc(s.Names(), s.Runs)
 }
@@ -28,16 +28,16 @@ func (s *Stand) Down() []string {
 // Kill kills nodes with SIGKILL, all at once, and returns when they are gone.
 func (s *Stand) Kill(names ...string) error { return s.running(names, s.Cluster.Kill) }
 
-// Terminate asks nodes with SIGTERM to stop, all at once, and returns when they have.
+// Terminate asks nodes with SIGTERM to stop, all at once, and returns when they have stopped.
 func (s *Stand) Terminate(names ...string) error { return s.running(names, s.Cluster.Terminate) }
 
-// Pause stops nodes in their tracks.
+// Pause suspends nodes with SIGSTOP.
 func (s *Stand) Pause(names ...string) error { return s.running(names, s.Cluster.Pause) }
 
 // Resume lets paused nodes go on.
 func (s *Stand) Resume(names ...string) error { return s.running(names, s.Cluster.Resume) }
 
-// running does something to those of the nodes that run.
+// running calls do for those of the nodes that run.
 func (s *Stand) running(names []string, do func(name string) error) error {
 	return Together(names, func(name string) error {
 		err := do(name)
@@ -48,8 +48,8 @@ func (s *Stand) running(names []string, do func(name string) error) error {
 	})
 }
 
-// Start starts those of the nodes that do not run, and waits for nothing: while a fault holds on they may never be
-// ready.
+// Start starts those of the nodes that do not run. It does not wait until they are ready, because a fault may prevent
+// that.
 func (s *Stand) Start(names ...string) error {
 	return Together(names, func(name string) error {
 		if s.Runs(name) {
@@ -59,14 +59,14 @@ func (s *Stand) Start(names ...string) error {
 	})
 }
 
-// AwaitReady waits until nodes are ready, for a while at most. The error says which are not.
+// AwaitReady waits until nodes are ready, at most for the given time. The error names the nodes that are not.
 func (s *Stand) AwaitReady(ctx context.Context, most time.Duration, names ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return Together(names, func(name string) error { return s.Cluster.AwaitReady(ctx, name) })
 }
 
-// Together does something to all nodes at once.
+// Together calls do for all nodes at once, and joins the errors.
 func Together(names []string, do func(name string) error) error {
 	failed := make([]error, len(names))
 	var all sync.WaitGroup
@@ -77,7 +77,7 @@ func Together(names []string, do func(name string) error) error {
 	return errors.Join(failed...)
 }
 
-// Heal makes the stage whole again and starts the nodes that do not run. It waits for nothing.
+// Heal makes the stage whole again and starts the nodes that do not run. It does not wait until they are ready.
 func (s *Stand) Heal() error {
 	var errs []error
 	if s.Network != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Each node has a host of its own in a network, so the ports are the same on all.
+// Each node has its own host in a network, so the ports are the same on all hosts.
 const (
 	httpPort = "8080"
 	peerPort = "7070"
 )
 
-// names are those that a local cluster gives its nodes.
+// names returns the names that a local cluster gives its nodes.
 func names(nodes int) []string {
 	all := make([]string, nodes)
 	for i := range all {
@@ -26,7 +26,8 @@ func names(nodes int) []string {
 	return all
 }
 
-// openNetwork makes a host for each node, and the keys that the nodes need there, and moves their places to them.
+// openNetwork makes a host for each node and the keys that the nodes need there. It moves the nodes' places to the
+// hosts.
 func openNetwork(cfg Config, places []local.Place) (*netlab.Network, error) {
 	keys, err := newKeyring(filepath.Join(cfg.Dir, "keys"))
 	if err != nil {
@@ -55,7 +56,7 @@ func openNetwork(cfg Config, places []local.Place) (*netlab.Network, error) {
 	return n, nil
 }
 
-// ReceiverHost is the address on which receivers must listen so that the nodes reach them.
+// ReceiverHost returns the address that receivers must listen on for the nodes to reach them.
 func (s *Stand) ReceiverHost() string {
 	if s.Network != nil {
 		return s.Network.Outside().String()

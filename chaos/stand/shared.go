@@ -13,8 +13,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// shared is a number in a file that a node of a build with the tag chaos maps too, so that the node sees each change at
-// once.
+// shared is a number in a file that a node maps, too, so that the node sees each change at once. The node's build needs
+// the tag chaos.
 type shared struct {
 	mapped []byte
 	number *atomic.Int64
@@ -22,7 +22,7 @@ type shared struct {
 
 const sharedBytes = 8
 
-// share makes the file, with a zero in it, and names it to a node by a variable.
+// share makes the file with a zero in it. It gives the node the file's path in an environment variable.
 func share(with *local.Place, variable, path string) (_ *shared, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

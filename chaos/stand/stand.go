@@ -17,18 +17,18 @@ import (
 
 // Config describes a stand. Binary and Dir must be given.
 type Config struct {
-	Binary string // of belfry
-	Dir    string // of the nodes' data and logs
+	Binary string // path of the belfry program
+	Dir    string // folder of the nodes' data and logs
 	Nodes  int    // default 3
 	Shards int    // default 3
 	Args   []string
 	Env    []string // of every node, as NAME=value
-	Seed   uint64   // of what happens by chance on the stage
+	Seed   uint64   // of random choices on the stage
 
-	Network bool // each node on a host of its own; see netlab.Supported
-	Disks   bool // each node on a disk of its own that can fail; see lossyfs.Supported
-	Clocks  bool // each node with a wall clock that can be set; Binary is built with the tag chaos
-	Gossip  bool // each node with gossip that can be lost; Binary is built with the tag chaos
+	Network bool // each node on its own host; see netlab.Supported
+	Disks   bool // each node on its own disk, which can fail; see lossyfs.Supported
+	Clocks  bool // each node with a wall clock that can be set; needs a Binary with the tag chaos
+	Gossip  bool // each node with gossip that can be lost; needs a Binary with the tag chaos
 	Memory  bool // each node in a control group that can bound its memory; see MemorySupported
 }
 
@@ -50,15 +50,15 @@ type Stand struct {
 	Cluster  *local.Cluster
 	Network  *netlab.Network          // nil: the nodes are on loopback
 	Disks    map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
-	Clocks   map[string]*Clock        // by node; nil: they have this machine's
-	Gossip   map[string]*Gossip       // by node; nil: it cannot be lost
-	Memories map[string]*Memory       // by node; nil: they take what they want
+	Clocks   map[string]*Clock        // by node; nil: they have this machine's clock
+	Gossip   map[string]*Gossip       // by node; nil: gossip cannot be lost
+	Memories map[string]*Memory       // by node; nil: memory is not bounded
 	Logs     *Logs
 
 	client *client.Client
 
 	mu      sync.Mutex // guards claimed
-	claimed []string   // nodes
+	claimed []string   // nodes and other targets that a fault holds
 }
 
 const viewTimeout = 5 * time.Second
@@ -122,10 +122,10 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 func (s *Stand) Close() error {
 	var errs []error
 	for _, d := range s.Disks {
-		d.Heal() // or a node may not be able to stop
+		d.Heal() // a bad disk could keep a node from stopping
 	}
 	if s.Network != nil {
-		errs = append(errs, s.Network.Heal()) // or it may take its time
+		errs = append(errs, s.Network.Heal()) // a bad network could slow the stop
 	}
 	if s.Cluster != nil {
 		s.Cluster.Stop()
@@ -140,7 +140,7 @@ func (s *Stand) Close() error {
 	return errors.Join(errs...)
 }
 
-// Names are those of all nodes.
+// Names returns the names of all nodes.
 func (s *Stand) Names() []string {
 	var names []string
 	for _, n := range s.Cluster.Nodes() {
@@ -149,7 +149,8 @@ func (s *Stand) Names() []string {
 	return names
 }
 
-// Claim takes nodes for one fault, so that no other starts or stops them meanwhile; none, if one of them is taken.
+// Claim takes nodes for one fault, so that no other fault starts or stops them meanwhile. It takes none if one of them
+// is taken.
 func (s *Stand) Claim(nodes ...string) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +167,7 @@ func (s *Stand) release(nodes []string) {
 	s.claimed = slices.DeleteFunc(s.claimed, func(n string) bool { return slices.Contains(nodes, n) })
 }
 
-// View is the cluster as some node sees it.
+// View returns the cluster's state as one of the nodes sees it.
 func (s *Stand) View(ctx context.Context) (*client.Cluster, error) {
 	view, err := s.client.Cluster(ctx)
 	if err != nil {
@@ -175,7 +176,7 @@ func (s *Stand) View(ctx context.Context) (*client.Cluster, error) {
 	return view, nil
 }
 
-// Leaders is the name of each shard's leader, as far as shards have one that is known.
+// Leaders returns the name of each shard's leader. It leaves out shards without a known leader.
 func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
 	view, err := s.View(ctx)
 	if err != nil {
@@ -190,7 +191,7 @@ func (s *Stand) Leaders(ctx context.Context) (map[uint32]string, error) {
 	return leaders, nil
 }
 
-// LedBy are the shards that the nodes lead now, in order; none if that cannot be found out.
+// LedBy returns the shards that the nodes lead now, in order. It returns none if no node answers.
 func (s *Stand) LedBy(ctx context.Context, nodes ...string) []uint32 {
 	leaders, err := s.Leaders(ctx)
 	if err != nil {

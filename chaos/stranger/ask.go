@@ -19,7 +19,7 @@ const (
 	mostMembers = 1 << 20
 )
 
-// ask asks a node for the members that it knows, as a node that joins does.
+// ask asks a node for the members that it knows, as a joining node does.
 func ask(ctx context.Context, addr string) ([]state, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -49,7 +49,7 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	deadline, _ := ctx.Deadline() // none: none
+	deadline, _ := ctx.Deadline() // without one the zero time, which sets none
 	err = conn.SetDeadline(deadline)
 	if err == nil {
 		_, err = conn.Write(append([]byte{streamByte}, label...))
@@ -60,7 +60,7 @@ func dial(ctx context.Context, addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// readStates reads the answer to a push-pull, which mostly is compressed.
+// readStates reads the answer to a push-pull. The answer is usually compressed.
 func readStates(from io.Reader) ([]state, error) {
 	in := bufio.NewReader(from)
 	k, err := in.ReadByte()

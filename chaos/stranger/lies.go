@@ -7,12 +7,12 @@ import (
 
 const (
 	mostNoise     = 1200 // bytes
-	fakesAtOnce   = 6    // in a packet
+	fakesAtOnce   = 6    // in one packet
 	fakesInStream = 500
 	nowherePort   = 9
 )
 
-// packed is a packet: of noise, of accusations, of news about members, mostly of fakes.
+// packed returns a random packet: noise, an accusation, a moved member, or, most often, several fakes.
 func (s *Stranger) packed() ([]byte, error) {
 	switch s.Rand.IntN(8) {
 	case 0:
@@ -43,7 +43,7 @@ func (s *Stranger) about(k kind, body any) ([]byte, error) {
 	return packet(message), err
 }
 
-// streamed is the content of a stream: noise, or a whole state.
+// streamed returns the content of a stream: noise, or a whole state.
 func (s *Stranger) streamed() ([]byte, error) {
 	if s.Rand.IntN(4) == 0 {
 		return s.noise(), nil
@@ -68,7 +68,7 @@ func (s *Stranger) noise() []byte {
 	return noise
 }
 
-// incarnation is one that a member can top, or one that none can.
+// incarnation returns an incarnation that the member can exceed, or one that it cannot.
 func (s *Stranger) incarnation() uint32 {
 	if s.Rand.IntN(2) == 0 {
 		return math.MaxUint32
@@ -82,7 +82,8 @@ func (s *Stranger) accusation() *accusation {
 	return &accusation{Incarnation: s.incarnation(), Node: s.member().Name, From: s.member().Name}
 }
 
-// moved says that a member lives at an address where nothing is. Half the time it is a later start of the member.
+// moved returns a claim that a member lives at an address without a process. Half the time it claims a later start of
+// the member, too.
 func (s *Stranger) moved() *alive {
 	m := s.member()
 	said := meta{id: m.Name, addr: nowhere(int(s.Rand.Uint32N(1 << 16)))}
@@ -100,9 +101,9 @@ func (s *Stranger) moved() *alive {
 	}
 }
 
-// fake makes members that do not exist, of the cluster of one that does.
+// fake returns members that do not exist, in the cluster of an existing member.
 func (s *Stranger) fake(like state) []state {
-	known, _ := parseMeta(like.Meta) // without it they are of no cluster
+	known, _ := parseMeta(like.Meta) // without a description the fakes are in no cluster
 	fakes := make([]state, Fakes)
 	for i := range fakes {
 		m := meta{

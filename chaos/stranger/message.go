@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/go-msgpack/v2/codec"
 )
 
-// The beginning of a gossip stream on a peer port, and what every packet and stream of the mesh begins with: a type
-// byte, the length of the label, the label.
+// streamByte begins a gossip stream on a peer port. label begins every packet and stream of the mesh: a type byte, the
+// length of the label, and the label.
 const (
 	streamByte = 0x02
 	label      = "\xf4\x08belfry-1"
@@ -72,10 +72,10 @@ type compressed struct {
 	Buf  []byte
 }
 
-// versions are those of the protocol and of the delegate's that members of today speak: least, most, current.
+// versions are the versions of today's members, of the protocol and of the delegate: least, most, current.
 var versions = []uint8{1, 5, 2, 0, 0, 0}
 
-// encode writes a message.
+// encode encodes a message of kind k.
 func encode(k kind, bodies ...any) ([]byte, error) {
 	out := bytes.NewBuffer([]byte{byte(k)})
 	enc := codec.NewEncoder(out, &codec.MsgpackHandle{})

@@ -2,14 +2,14 @@ package stranger
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// meta is the description that a node gives of itself: the fields of GossipMeta that matter here.
+// meta is a node's description of itself: the fields of GossipMeta that lies change.
 type meta struct {
 	id      string
 	boot    uint64
 	cluster string
 	name    string
 	addr    string
-	rest    []byte // other fields, as they came
+	rest    []byte // other fields, unchanged
 }
 
 // The numbers of the fields.
@@ -33,7 +33,7 @@ func (m meta) encode() []byte {
 	return append(b, m.rest...)
 }
 
-// parseMeta reads the description that a member gives of itself; false: it cannot be read.
+// parseMeta parses a member's description of itself. It returns false if the description is malformed.
 func parseMeta(b []byte) (m meta, ok bool) {
 	for len(b) > 0 {
 		n, kind, tag := protowire.ConsumeTag(b)
@@ -52,7 +52,7 @@ func parseMeta(b []byte) (m meta, ok bool) {
 	return m, m.id != ""
 }
 
-// take takes one field; false: it is another one.
+// take sets one of the known fields. It returns false for any other field.
 func (m *meta) take(n protowire.Number, kind protowire.Type, value []byte) bool {
 	if kind == protowire.VarintType && n == bootField {
 		m.boot, _ = protowire.ConsumeVarint(value)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Stranger lies to the nodes at Addrs, their peer addresses. Every choice comes from Rand.
+// Stranger lies to the nodes at Addrs, which are their peer addresses. Every choice comes from Rand.
 type Stranger struct {
 	Addrs []string
 	Rand  *rand.Rand
@@ -18,10 +18,10 @@ type Stranger struct {
 	fakes   []state
 }
 
-// Fakes is how many members that do not exist a stranger tells of.
+// Fakes is the number of nonexistent members in a stranger's lies.
 const Fakes = 3000
 
-// Learn asks the nodes for the members, until one answers. It must come before Lie.
+// Learn asks the nodes for the members until one answers. Lie needs a successful Learn before.
 func (s *Stranger) Learn(ctx context.Context) error {
 	var failed []error
 	for _, addr := range s.Addrs {
@@ -35,11 +35,11 @@ func (s *Stranger) Learn(ctx context.Context) error {
 	return fmt.Errorf("no node tells the members: %w", errors.Join(failed...))
 }
 
-// lieEvery is how often a lie is told to one of the nodes: mostly a packet, sometimes a stream.
+// lieEvery is the time between two lies. Each goes to one node, mostly as a packet and sometimes as a stream.
 const lieEvery = 5 * time.Millisecond
 
-// Lie sends lies until ctx ends, and returns how many packets and streams went out. A node that takes none is no error:
-// the node may be down.
+// Lie sends lies until ctx ends, and returns the numbers of packets and streams sent. A node that accepts none is no
+// error, because the node may be down.
 func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
 	var lc net.ListenConfig
 	conn, err := lc.ListenPacket(ctx, "udp", "")
@@ -82,7 +82,7 @@ func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
 
 const sayTimeout = 300 * time.Millisecond
 
-// say says something on a stream of its own.
+// say sends bytes on a new stream.
 func say(ctx context.Context, addr string, what []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
 	defer cancel()

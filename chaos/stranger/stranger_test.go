@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// asPeer gives memberlist's own transport the byte that begins a gossip stream on a peer port.
+// asPeer adds to memberlist's own transport the byte that begins a gossip stream on a peer port.
 type asPeer struct {
 	*memberlist.NetTransport
 	streams chan net.Conn
@@ -48,7 +48,7 @@ func (d describes) GetBroadcasts(int, int) [][]byte { return nil }
 func (d describes) LocalState(bool) []byte          { return []byte("hints") }
 func (d describes) MergeRemoteState([]byte, bool)   {}
 
-// mesh is a member that is alone, and its address.
+// mesh returns a mesh of one member, and the member's address.
 func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	t.Helper()
 	logger := log.New(io.Discard, "", 0)
@@ -76,7 +76,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	return list, net.JoinHostPort("127.0.0.1", strconv.Itoa(nt.GetAutoBindPort()))
 }
 
-// A plain mesh without a key believes the stranger: it takes up fakes and forged starts of its members.
+// A plain mesh without a key believes the stranger: it accepts fakes and forged starts of its members.
 func TestMeshBelievesTheStranger(t *testing.T) {
 	list, addr := mesh(t)
 	s := &Stranger{Addrs: []string{addr}, Rand: rand.New(rand.NewPCG(1, 1))}

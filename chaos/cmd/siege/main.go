@@ -1,6 +1,10 @@
-// Command siege lays siege to a cluster of real processes on this machine, and reports what came of it. Its exit status
-// is 1 when an invariant was broken, 2 when the stand failed, so that nothing was shown, and 3 when nothing was broken
-// and a siege of ten minutes or more did not put an invariant to the test.
+// Command siege lays siege to a cluster of real processes on this machine, and reports the outcome.
+//
+//	exit status 0   no invariant was broken
+//	exit status 1   an invariant was broken
+//	exit status 2   the stand failed, so that the siege has shown nothing
+//	exit status 3   no invariant was broken, but a siege of ten minutes or more with all faults
+//	                did not put an invariant to the test that it could have
 package main
 
 import (
@@ -23,7 +27,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// The findings of a siege that decide the exit status. The report has told the details.
+// The findings that decide the exit status. The report has the details.
 var (
 	errBroken = errors.New("an invariant was broken")
 	errIdle   = errors.New("an invariant was not exercised")
@@ -32,14 +36,14 @@ var (
 // The exit statuses.
 const (
 	statusBroken = 1
-	statusFailed = 2 // the stand
+	statusFailed = 2 // the stand failed
 	statusIdle   = 3
 )
 
 func main() {
 	debug.SetGCPercent(relaxed)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second interrupt ends the program at once, and the nodes with it; but one from timeout(1) comes twice.
+	// A second interrupt ends the program and its nodes at once. An interrupt from timeout(1) comes twice and counts once.
 	context.AfterFunc(ctx, func() { time.AfterFunc(twice, stop) })
 	err := command().ExecuteContext(ctx)
 	status := statusOf(err)
@@ -61,11 +65,11 @@ func statusOf(err error) int {
 	return statusFailed
 }
 
-// relaxed is how far this program's heap may grow between two collections, in percent: the record of a round is large
-// and lives until its end, and what is spent on going through it again and again is taken from the nodes.
+// relaxed is the growth of this program's heap between two collections, in percent. The record of a round is large and
+// lives until the round ends. Each collection of it takes processor time from the nodes.
 const relaxed = 400
 
-// twice is the time in which two interrupts are one.
+// twice is the time within which two interrupts count as one.
 const twice = time.Second
 
 func command() *cobra.Command {
@@ -128,8 +132,8 @@ was broken, and a siege with drills did not exercise an invariant that it could 
 	return cmd
 }
 
-// again are the flags that were given and that a round must be given again to make the same choices under the same
-// load: all but those that the report names itself, and those that only say how long a siege lasts and what is kept.
+// again returns the given flags that a replay needs for the same choices under the same load. It leaves out the flags
+// that the report names itself, and those that only set the length of a siege or the files to keep.
 func again(given *pflag.FlagSet) (flags []string) {
 	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep", "page"}
 	given.Visit(func(f *pflag.Flag) {
@@ -144,7 +148,7 @@ func again(given *pflag.FlagSet) (flags []string) {
 	return flags
 }
 
-// line is the command line of a siege, without what only says where its files are.
+// line returns the command line of a siege without the flags for its files.
 func line(given *pflag.FlagSet) string {
 	words := []string{"go run ./chaos/cmd/siege"}
 	given.Visit(func(f *pflag.Flag) {
@@ -153,7 +157,7 @@ func line(given *pflag.FlagSet) string {
 		case f.Value.Type() == "bool" && f.Value.String() == "true":
 			words = append(words, "--"+f.Name)
 		case f.Name == "faults":
-			kinds, _ := given.GetStringSlice(f.Name) // it is one
+			kinds, _ := given.GetStringSlice(f.Name) // the flag is a string slice
 			words = append(words, fmt.Sprintf("--faults %q", strings.Join(kinds, ",")))
 		default:
 			words = append(words, "--"+f.Name+" "+f.Value.String())
@@ -206,7 +210,7 @@ func found(report *siege.Report) error {
 
 const program = "github.com/belfryhq/belfry/cmd/belfry"
 
-// build builds the nodes' program for tests: with a clock that can be moved, and mistakes that can be seeded.
+// build builds the nodes' program with the tag chaos: its clock can be set, and mistakes can be seeded.
 func build(ctx context.Context, dir string, race bool) (string, error) {
 	binary := filepath.Join(dir, "belfry")
 	args := []string{"build", "-tags", "chaos", "-o", binary}

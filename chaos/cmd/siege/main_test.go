@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 )
 
-// What a round is replayed with: all that was given and decides what it does.
+// A replay gets all given flags that change its choices or its load.
 func TestFlagsOfAReplay(t *testing.T) {
 	given := []string{
 		"--for=1h", "--rounds=9", "--seed=7", "--nodes=5", "--shards=12", "--faults=disk", "--dir=/tmp/x", "--keep", "--page=/tmp/p",
@@ -41,7 +41,7 @@ func TestFlagsOfAReplay(t *testing.T) {
 	}
 }
 
-// A page names the line that made it, but not where its files were.
+// A page shows the command line of its siege, without the places of its files.
 func TestLineOfAPage(t *testing.T) {
 	c := command()
 	err := c.ParseFlags([]string{"--for=10m", "--faults=disk,kill -9 of a node", "--dir=/tmp/x", "--page=p", "--race"})
@@ -54,7 +54,7 @@ func TestLineOfAPage(t *testing.T) {
 	}
 }
 
-// The findings decide the exit status: a breach before an invariant that was not exercised.
+// The findings decide the exit status. A breach outranks an invariant that was not exercised.
 func TestExitStatus(t *testing.T) {
 	var idle, seen check.Finding
 	idle.Invariant, seen.Invariant = "6", "1"
