@@ -105,7 +105,7 @@ func (f *fake) endLater(t *fakeTask, fence uint64, ends time.Time) {
 			return
 		}
 		f.count++
-		if f.end(t, false, time.Hour); t.State == "retrying" { // the task skips the state retrying, even for a moment
+		if f.end(t, false, time.Hour); t.State == "retrying" { // no call ever sees the state retrying
 			t.armed++
 			f.makeReady(t)
 		}

@@ -124,7 +124,7 @@ func (s seeded) needs(t *testing.T) {
 	t.Helper()
 	if slices.Contains(s.stage, "disk") {
 		if err := lossyfs.Supported(); err != nil {
-			t.Skipf("NOT TESTED: %s shows only when the power fails, and disks that lose it cannot be had here: %v", s.flaw, err)
+			t.Skipf("NOT TESTED: %s shows only after a power loss, which disks here cannot simulate: %v", s.flaw, err)
 		}
 	}
 }
@@ -184,7 +184,7 @@ func (s seeded) strike(ctx context.Context, r *siege.Round) error {
 // Each is cancelled raceAfter after its due time, when the nodes that knew of its begun attempt may be dead.
 const raceAhead, raceFor, raceAfter = 1500 * time.Millisecond, 600 * time.Millisecond, 500 * time.Millisecond
 
-// land strikes one fault: at the beginning of a race, and one calm after the beginning of a chase.
+// land strikes one fault: as a race begins, or calm after the start of a chase.
 func (b blow) land(ctx context.Context, r *siege.Round, i int) error {
 	var beside sync.WaitGroup
 	defer beside.Wait()

@@ -21,12 +21,12 @@ func TestTrackRecord(t *testing.T) {
 	gate := read(t, "../.ci/run")
 	rows := tableRows(read(t, "README.md"))
 	if len(rows) < 20 {
-		t.Fatalf("%d rows", len(rows))
+		t.Fatalf("README.md has only %d rows", len(rows))
 	}
 	for _, row := range rows {
 		m := command.FindStringSubmatch(row)
 		if m == nil {
-			t.Errorf("no command that finds it again: %s", row)
+			t.Errorf("the row has no command that finds the bug again: %s", row)
 			continue
 		}
 		settings, tags, test, subtest, dir := m[1], m[2], m[3], m[4], filepath.Join("..", m[5])
@@ -103,7 +103,7 @@ func seedable(t *testing.T) (names []string) {
 		return true
 	})
 	if len(names) < 9 {
-		t.Fatalf("only %v", names)
+		t.Fatalf("only the mistakes %v", names)
 	}
 	return names
 }

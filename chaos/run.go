@@ -11,7 +11,7 @@ import (
 // Config describes a run. Binary and Dir must be given.
 type Config struct {
 	Binary string // path of the belfry program
-	Dir    string // for the cluster's data and logs, and for the record if the run fails
+	Dir    string // for the cluster's data and logs, and for the run's record
 	Nodes  int    // default 3
 	Shards int    // default 3
 	Seed   uint64

@@ -63,7 +63,7 @@ func InTurn(scenarios ...Scenario) Scenario {
 }
 
 // KillEverythingAfter schedules n tasks by batch, all due at one instant. It kills all nodes with the last
-// acknowledgement, and starts them again a second after that instant. The instant is ahead from now.
+// acknowledgement, and starts them again a second after that instant. The time from now to that instant is ahead.
 func KillEverythingAfter(n int, ahead time.Duration) Scenario {
 	return Scenario{
 		Name: "kill -9 of all nodes after the last acknowledgement", Quiet: true,

@@ -8,6 +8,8 @@
 //	memory    a node without memory
 //	receiver  a slow or hostile receiver of deliveries
 //
+// These are the groups of faults. All faults follow the same rules:
+//
 //   - A kind of fault is a row of a table: its name, the group that selects it, its weight, its requirements of the
 //     stand, and a function that strikes, holds for a while, mends, and records all of that.
 //   - Several faults may strike at once. Each claims the nodes whose processes or disks it touches, and passes if

@@ -33,7 +33,7 @@ func TestReplicas(t *testing.T) {
 	behind := []history.Replica{got[0], got[1]}
 	behind[1].Applied = 6
 	if !equal(got[:2]) || equal(behind) || equal(got) {
-		t.Error("equal replicas are those that have applied equally much, and tell a hash")
+		t.Error("equal is wrong: equal replicas have applied equally many entries and have a hash")
 	}
 }
 
@@ -80,10 +80,10 @@ func TestTermsAreSeen(t *testing.T) {
 func TestWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	if !Wait(ctx, 0) {
-		t.Error("no time passed, and yet it did not come back in time")
+		t.Error("Wait returns false for a wait of 0")
 	}
 	cancel()
 	if Wait(ctx, time.Hour) {
-		t.Error("it waited")
+		t.Error("Wait returns true after its context has ended")
 	}
 }

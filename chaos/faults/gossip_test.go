@@ -17,7 +17,7 @@ import (
 func TestGossipKindsNeedTheirStand(t *testing.T) {
 	for _, k := range gossipKinds() {
 		if err := k.Needs(&stand.Stand{Network: &netlab.Network{}}); err == nil {
-			t.Errorf("%s would strike gossip that has a key and cannot be lost", k.Name)
+			t.Errorf("%s would strike gossip with a key and without a switch", k.Name)
 		}
 	}
 }
@@ -50,10 +50,10 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 		}
 		release, ok := s.Claim(theGossip)
 		if !ok {
-			t.Fatalf("%s holds the gossip although it is mended", k.Name)
+			t.Fatalf("%s still claims the gossip after it was mended", k.Name)
 		}
 		if err := k.Strike(t.Context(), on); !errors.Is(err, ErrBusy) {
-			t.Errorf("%s beside another one: %v", k.Name, err)
+			t.Errorf("%s beside another gossip fault: %v", k.Name, err)
 		}
 		release()
 	}

@@ -35,7 +35,7 @@ func playBolt(path, acknowledged string) error {
 	}
 	last, err := checkBolt(db)
 	if err != nil || last < durable {
-		return fmt.Errorf("%d writes were acknowledged, and there are %d: %w", durable, last, err)
+		return fmt.Errorf("%d writes were acknowledged, but only %d are there: %w", durable, last, err)
 	}
 	for i := last + 1; ; i++ {
 		if err := db.Update(func(tx *bbolt.Tx) error { return putBolt(tx, i) }); err != nil {
@@ -85,7 +85,7 @@ func checkBolt(db *bbolt.DB) (last int, err error) {
 		return b.ForEach(func(k, v []byte) error {
 			last = int(binary.BigEndian.Uint64(k))
 			if string(v) != string(valueOf(last)) {
-				return fmt.Errorf("the value of %d is another one", last)
+				return fmt.Errorf("the value of key %d is wrong", last)
 			}
 			return nil
 		})

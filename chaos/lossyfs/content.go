@@ -167,7 +167,7 @@ func (c *content) truncate(size int64) error {
 	return nil
 }
 
-// writtenBack makes one of so many writes to a dirty page find that the kernel has written the page back before.
+// writtenBack: one in this many writes to a dirty page, on average, finds that the kernel has written the page back.
 const writtenBack = 4
 
 // touch notes the durable content of a page before the page is changed.

@@ -77,7 +77,7 @@ func TestPagesAreLostKeptAndTorn(t *testing.T) {
 		}
 	}
 	if old < tries/4 || fresh < tries/4 || both < tries/50 {
-		t.Errorf("%d old, %d new, %d torn", old, fresh, both)
+		t.Errorf("pages after power losses: %d old, %d new, %d torn", old, fresh, both)
 	}
 }
 
@@ -92,12 +92,12 @@ func TestSizesMayHaveGrown(t *testing.T) {
 	}
 	for _, size := range []int{100, pageSize, 2 * pageSize, 3 * pageSize, 3*pageSize + 100} {
 		if sizes[size] == 0 {
-			t.Errorf("never %d bytes: %v", size, sizes)
+			t.Errorf("no file has %d bytes; sizes left: %v", size, sizes)
 		}
 		delete(sizes, size)
 	}
 	if len(sizes) > 0 {
-		t.Errorf("and %v", sizes)
+		t.Errorf("unexpected sizes: %v", sizes)
 	}
 }
 

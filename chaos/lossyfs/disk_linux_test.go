@@ -82,7 +82,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d bytes written, %v", n, err)
 	}
 	if _, err := f.WriteAt([]byte{1}, 4*pageSize); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a page too many: %v", err)
+		t.Errorf("a write beyond the limit: %v", err)
 	}
 	must[int](t)(f.WriteAt(bytes.Repeat([]byte{2}, 4*pageSize), 0))
 	var st syscall.Statfs_t

@@ -2,7 +2,7 @@ package lossyfs
 
 import "math/rand/v2"
 
-// tornOne makes one of so many kept unsynced pages torn.
+// tornOne: one in this many unsynced pages that a power loss keeps is torn, on average.
 const tornOne = 8
 
 // lose turns the file into one that a power loss leaves, and forgets the rest. No process uses the file meanwhile.

@@ -28,12 +28,12 @@ func (n *modelNode) allows(got []byte) error {
 		least, most = min(least, len(v)), max(most, len(v))
 	}
 	if len(got) < least || len(got) > most {
-		return fmt.Errorf("%d bytes are left, it had from %d to %d", len(got), least, most)
+		return fmt.Errorf("%d bytes are left, but the file had %d to %d", len(got), least, most)
 	}
 	for at := 0; at < len(got); at += sectorSize {
 		end := min(at+sectorSize, len(got))
 		if !slices.ContainsFunc(n.versions, func(v []byte) bool { return string(padded(v, at, end)) == string(got[at:end]) }) {
-			return fmt.Errorf("bytes %d to %d are none that it has had in %d versions", at, end, len(n.versions))
+			return fmt.Errorf("bytes %d to %d are in none of the file's %d versions", at, end, len(n.versions))
 		}
 	}
 	return nil

@@ -99,7 +99,7 @@ func rounds(t *testing.T, n int, failing bool, program func(path string, durable
 	}
 	t.Logf("%d writes were durable, %+v", durable, d.Stats())
 	if s := d.Stats(); durable < n || s.DroppedPages < int64(n)/4 || s.KeptPages == 0 {
-		t.Errorf("that is little: %d, %+v", durable, s)
+		t.Errorf("too few writes were durable or lost: %d, %+v", durable, s)
 	}
 }
 

@@ -88,7 +88,7 @@ func (g *game) choose(t *rapid.T, what string, wanted func(p string, n *modelNod
 	all := g.model.now.paths(g.model.root)
 	maps.DeleteFunc(all, func(p string, n *modelNode) bool { return !wanted(p, n) })
 	if len(all) == 0 {
-		t.Skip("there is none")
+		t.Skip("no such path exists")
 	}
 	p := rapid.SampledFrom(slices.Sorted(maps.Keys(all))).Draw(t, what)
 	return p, all[p]

@@ -33,11 +33,11 @@ func TestSyncsFail(t *testing.T) {
 	d.FailSync(0)
 	check(t, f.Sync(), f.Close())
 	if got := must[[]byte](t)(os.ReadFile(path)); !bytes.Equal(got, fill(2, pageSize)) {
-		t.Error("what could not be synced is not even seen")
+		t.Error("bytes that could not be synced cannot be read")
 	}
 	check(t, d.PowerLoss())
 	if got := must[[]byte](t)(os.ReadFile(path)); !bytes.Equal(got, fill(1, pageSize)) {
-		t.Error("a second fsync has made good what the first one could not write")
+		t.Error("a second fsync wrote pages that the first one could not write")
 	}
 	if s := d.Stats(); s.FailedSyncs != 3 || s.Syncs != 2 || s.DroppedPages != 1 || s.PowerLosses != 1 {
 		t.Errorf("%+v", s)
@@ -61,7 +61,7 @@ func TestWritesFail(t *testing.T) {
 	}
 	d.Heal()
 	if got := must[[]byte](t)(os.ReadFile(f.Name())); !bytes.Equal(got, fill(1, pageSize)) {
-		t.Error("a write that failed has written")
+		t.Error("a failed write changed the file")
 	}
 	must[int](t)(f.WriteAt([]byte{2}, 0))
 }
@@ -93,11 +93,11 @@ func TestSyncsHang(t *testing.T) {
 	done := hang()
 	select {
 	case err := <-done:
-		t.Fatalf("it returned: %v", err)
+		t.Fatalf("a sync returned during the stall: %v", err)
 	default:
 	}
 	if waited := d.Unstall(); waited <= 0 {
-		t.Errorf("it waited %v", waited)
+		t.Errorf("the stalled sync waited %v", waited)
 	}
 	check(t, <-done)
 
@@ -105,7 +105,7 @@ func TestSyncsHang(t *testing.T) {
 	done = hang()
 	check(t, d.PowerLoss())
 	if err := <-done; err == nil {
-		t.Error("a sync that hung when the power went has succeeded")
+		t.Error("a hanging sync succeeded at the power loss")
 	}
 	_ = f.Close() // the file's disk is gone
 }
@@ -133,7 +133,7 @@ func TestKilledWhileSyncsHang(t *testing.T) {
 	d.Unstall()
 	_ = p.cmd.Wait()
 	if !p.killed() {
-		t.Errorf("it ended with %v", p.cmd.ProcessState)
+		t.Errorf("the killed process ended with %v", p.cmd.ProcessState)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestLocks(t *testing.T) {
 	defer second.Close()
 	check(t, unix.Flock(int(first.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if err := unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
-		t.Errorf("locked twice: %v", err)
+		t.Errorf("a second lock: %v", err)
 	}
 	check(t, first.Close())
 	check(t, unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB))

@@ -4,6 +4,8 @@
 //	Host.Addr      host <- veth -> this process           callers and receivers live here
 //	Host.PeerAddr  host <- TAP -> switch <- TAP -> host   a Quality for each direction of each pair
 //
+// Hosts, cables and packets follow these rules:
+//
 //   - A host is a Linux network namespace with two interfaces.
 //   - The kernel forwards the veth between a host and this process. CutOutside cuts it in each direction alone. A host
 //     that is cut off is silent; it refuses nothing.

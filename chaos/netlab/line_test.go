@@ -149,17 +149,17 @@ func TestShares(t *testing.T) {
 				stats := l.counts()
 				struck := test.count(stats)
 				if off := float64(struck)/frames - test.share; off < -0.02 || off > 0.02 {
-					t.Errorf("%d of %d frames", struck, frames)
+					t.Errorf("the quality struck %d of %d frames", struck, frames)
 				}
 				if want := frames + test.come*int(struck); len(came) != want || stats.Forwarded != int64(want) {
 					t.Errorf("%d frames came, %+v", len(came), stats)
 				}
 				sorted := slices.Compact(slices.Sorted(slices.Values(came)))
 				if test.come >= 0 && !slices.Equal(sorted, count(frames)) {
-					t.Errorf("only %d different ones came", len(sorted))
+					t.Errorf("only %d different frames came", len(sorted))
 				}
 				if inOrder := slices.IsSorted(came); inOrder != (test.quality.Reorder == 0) {
-					t.Errorf("in order: %t", inOrder)
+					t.Errorf("frames came in order: %t", inOrder)
 				}
 			})
 		})
@@ -179,10 +179,10 @@ func TestSeedRepeats(t *testing.T) {
 	}
 	first := play(3)
 	if !slices.Equal(first, play(3)) {
-		t.Error("one seed, two runs")
+		t.Error("the same seed makes different runs")
 	}
 	if slices.Equal(first, play(4)) {
-		t.Error("two seeds, one run")
+		t.Error("two seeds make the same run")
 	}
 }
 
@@ -195,12 +195,12 @@ func TestCutLosesWhatIsUnderWay(t *testing.T) {
 		send(l, 10, 0)
 		<-time.After(time.Minute)
 		if came, _ := f.got(); len(came) > 0 {
-			t.Errorf("%v came", came)
+			t.Errorf("frames %v came", came)
 		}
 		l.heal()
 		send(l, 2, 0)
 		if came, _ := f.got(); !slices.Equal(came, count(2)) {
-			t.Errorf("%v came", came)
+			t.Errorf("frames %v came", came)
 		}
 		if stats := l.counts(); stats != (Stats{Forwarded: 2, Lost: 20}) {
 			t.Errorf("%+v", stats)

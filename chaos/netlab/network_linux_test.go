@@ -132,7 +132,7 @@ func TestOneWay(t *testing.T) {
 	expect("cut, a to c", a, c, true)
 	expect("cut, c to b", c, b, true)
 	if lost := n.Stats("a", "b").Lost; lost == 0 {
-		t.Error("nothing is counted as lost")
+		t.Error("Stats counts no lost frame")
 	}
 	lift()
 	expect("lifted, a to b", a, b, true)
@@ -236,7 +236,7 @@ func TestCommandKeepsItsProcess(t *testing.T) {
 		t.Errorf("process %d runs process %s", cmd.Process.Pid, pid)
 	}
 	if !strings.Contains(devices, peerInterface+":") {
-		t.Errorf("it runs elsewhere: %s", devices)
+		t.Errorf("the command runs elsewhere: %s", devices)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 		t.Errorf("%s is left: %v", gone, err)
 	}
 	if _, err := netlink.LinkByName(near); err != nil {
-		t.Errorf("that of another network is gone: %v", err)
+		t.Errorf("the interface of another network is gone: %v", err)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := helper.Wait(); err == nil {
-		t.Error("it was not killed")
+		t.Error("the helper was not killed")
 	}
 	deadline := time.After(20 * time.Second)
 	for tick := time.NewTicker(20 * time.Millisecond); ; {

@@ -93,10 +93,10 @@ func TestDirectionsAreApart(t *testing.T) {
 func TestHostsByAddress(t *testing.T) {
 	for _, i := range []int{0, 1, 199, 300} {
 		if got := hostOf(hostMAC(i), 301); got != i {
-			t.Errorf("%d is taken for %d", i, got)
+			t.Errorf("the address of host %d is taken for host %d", i, got)
 		}
 	}
 	if got := hostOf(hostMAC(301), 301); got != -1 {
-		t.Errorf("one too many is taken for %d", got)
+		t.Errorf("the address of an unknown host is taken for host %d", got)
 	}
 }

@@ -1,11 +1,13 @@
 // Package siege lays siege to a cluster: load and faults at once, round after round. Each round is judged by itself.
 //
-//	head start   load alone
-//	strikers     each strikes one kind of fault after the other: as many faults at once as there are strikers
+//	head start   the load runs alone
+//	faults       each striker strikes one kind of fault after the other, all strikers at once
 //	heal         everything is mended, and every shard must take writes again
 //	drain        due tasks come to rest
 //	inspect      every task is read once more
 //	verdict      the record is judged
+//
+// Siege, round, striker and plan mean:
 //
 //   - A siege has one stand, whose nodes and data stay from round to round.
 //   - A round has its own seed, made of the siege's seed and the round's number, its own record and its own ids. The
@@ -34,9 +36,10 @@
 //
 // # Replay
 //
-// The siege deletes the record of a round that held. It keeps the record of a round that failed, with the nodes' logs,
-// and the report names the seed and the round that make the same choices again. Timing is not repeated: each run pairs
-// faults and calls differently, and a striker passes over a choice if another striker holds its nodes.
+// The siege deletes the record of a round that held, unless Config.Keep is set. It keeps the record of a round that
+// failed, with the nodes' logs, and the report names the seed and the round that make the same choices again. Timing
+// is not repeated: each run pairs faults and calls differently, and a striker passes over a choice if another striker
+// holds its nodes.
 //
 // Other packages decide which calls are made (workload), how things are broken (faults), on which stage (stand), and
 // which invariants must hold (check).

@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/chaos/verdict"
 )
 
-// judge judges the round and deletes its record if every invariant held. The nodes run meanwhile: their later log lines
-// and deaths count with the next round, or with the end of the siege.
+// judge judges the round. It deletes the round's record if every invariant held, unless Config.Keep is set. The nodes
+// run meanwhile: their later log lines and deaths count with the next round, or with the end of the siege.
 func (r *Round) judge() (*RoundReport, error) {
 	h := r.rec.History()
 	v := verdict.Of(r.title(), h, r.siege.cfg.Limits)

@@ -28,16 +28,16 @@ func TestOutcomesBesideTheRecord(t *testing.T) {
 	}
 	for _, f := range findings(func(*Round, *history.History, *stand.Alarms) {}) {
 		if f.Outcome() != check.NotExercised {
-			t.Errorf("invariant %s, by nothing: %s", f.Invariant, f.Outcome())
+			t.Errorf("invariant %s without an observed case: outcome %s", f.Invariant, f.Outcome())
 		}
 		observe := cases[f.Invariant]
 		if observe == nil {
-			t.Errorf("invariant %s: no case by which it is held", f.Invariant)
+			t.Errorf("invariant %s: the test has no case that exercises it", f.Invariant)
 			continue
 		}
 		for _, g := range findings(observe) {
 			if want := map[bool]check.Outcome{true: check.Held, false: check.NotExercised}[g.Invariant == f.Invariant]; g.Outcome() != want {
-				t.Errorf("invariant %s, by a case of %s: %s", g.Invariant, f.Invariant, g.Outcome())
+				t.Errorf("invariant %s after a case of %s: outcome %s", g.Invariant, f.Invariant, g.Outcome())
 			}
 		}
 	}

@@ -18,7 +18,7 @@ type Plan struct {
 	Quiet bool // no load beside the plan
 	Play  func(ctx context.Context, r *Round) error
 
-	apart bool // needs a stand of its own
+	apart bool // on a stand of its own
 }
 
 // Load returns the round's load.

@@ -39,7 +39,7 @@ type Report struct {
 	Skipped  []Skipped                  `json:"skipped"`
 	Thorough bool                       `json:"thorough,omitempty"` // long enough to exercise each invariant
 	Soak     bool                       `json:"soak,omitempty"`
-	Trends   []vitals.Trend             `json:"trends"`          // of the machine's resources that the nodes took
+	Trends   []vitals.Trend             `json:"trends"`          // of the resources that the nodes took
 	Errors   int                        `json:"errors"`          // lines of level error in the nodes' logs
 	After    []string                   `json:"after,omitempty"` // forbidden events of nodes after the last verdict
 
@@ -151,7 +151,7 @@ func (r *Report) skip(k faults.Kind, why error) {
 type Skipped struct {
 	Group  string   `json:"group"`
 	Why    string   `json:"why"`
-	Chosen bool     `json:"chosen,omitempty"` // by the choice of the cluster: the machine could do it
+	Chosen bool     `json:"chosen,omitempty"` // because of the chosen cluster; the machine could run them
 	Faults []string `json:"faults"`
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
-// Round is a round under way. A plan plays through it.
+// Round is a round under way. A plan acts on the cluster through its methods.
 type Round struct {
 	siege   *siege
 	n       int
@@ -187,7 +187,7 @@ func (r *Round) heal(ctx context.Context) error {
 // soon is the longest delay that a round waits for: later tasks are left alone.
 const soon = 10 * time.Minute
 
-// drain waits until every task has come to rest. The verdict judges the tasks that do not.
+// drain waits until every task has come to rest, at most for Config.Drain. The verdict judges the tasks that have not.
 func (r *Round) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Drain)
 	defer cancel()

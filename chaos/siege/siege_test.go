@@ -65,7 +65,7 @@ func TestChoicesRepeat(t *testing.T) {
 	}
 	first := draw()
 	if !slices.Equal(first, draw()) {
-		t.Error("another choice")
+		t.Error("the same seed makes different choices")
 	}
 	b := 0
 	for _, name := range first {
@@ -74,7 +74,7 @@ func TestChoicesRepeat(t *testing.T) {
 		}
 	}
 	if b < 700 || b > 800 {
-		t.Errorf("of weight 3 in 4, %d of 1000", b)
+		t.Errorf("a kind with 3/4 of the weight is chosen %d times in 1000", b)
 	}
 }
 
@@ -107,7 +107,7 @@ func TestDeathsAreExplained(t *testing.T) {
 func TestCutLogsAreExplained(t *testing.T) {
 	struck := []history.Fault{{Kind: history.KillLeader, Struck: 10}}
 	if mayHaveDeposed(nil, 20) || mayHaveDeposed(struck, 9) || !mayHaveDeposed(struck, 10) {
-		t.Error("deaths are explained by what had not come yet, or not by what had")
+		t.Error("a fault explains a death before it struck, or does not explain one after it")
 	}
 }
 
@@ -122,16 +122,16 @@ func TestWhatMayKill(t *testing.T) {
 		delete(mild, k.Name)
 	}
 	if len(mild) > 0 {
-		t.Errorf("there are no such faults: %v", mild)
+		t.Errorf("unknown kinds of faults: %v", mild)
 	}
 }
 
 func TestConfig(t *testing.T) {
 	if _, err := (Config{Binary: "b", Dir: "d"}).withDefaults(); err == nil {
-		t.Error("a siege without an end")
+		t.Error("a siege without For, Rounds and Round is accepted")
 	}
 	if _, err := (Config{Rounds: 1}).withDefaults(); err == nil {
-		t.Error("a siege without nodes")
+		t.Error("a siege without Binary and Dir is accepted")
 	}
 	cfg, err := (Config{Binary: "b", Dir: "d", Rounds: 1, Plan: &Plan{}}).withDefaults()
 	if err != nil || !slices.Equal(cfg.Faults, []string{noFaults}) || cfg.Nodes != 3 {
@@ -194,7 +194,7 @@ func TestReport(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "Round 1 failed") || r.OK() || (&Report{}).OK() {
-		t.Error("what held is called failed, or the other way round")
+		t.Error("the report calls a held round failed, or a failed siege held")
 	}
 	var short bytes.Buffer
 	if err := r.Tell(&short); err != nil || !strings.Contains(short.String(), "  NOT TESTED: 2 faults") ||
@@ -239,7 +239,7 @@ func TestAfterTheLastVerdict(t *testing.T) {
 	r.add(&RoundReport{N: 1, OK: true})
 	r.finish()
 	if !r.OK() {
-		t.Error("a siege that held")
+		t.Error("a siege that held is not OK")
 	}
 	r.After = []string{"node-2: WARNING: DATA RACE"}
 	var short bytes.Buffer

@@ -54,7 +54,7 @@ func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
 	struck := time.Now()
 	until(t, fmt.Sprintf("%s, off by %v, hands over", leader, by), func() error {
 		if now := awaitLeader(t, s); now == leader {
-			return errors.New("it still leads")
+			return errors.New("the node still leads")
 		}
 		return nil
 	})
@@ -89,7 +89,7 @@ func delayThrough(t *testing.T, s *Stand, node, url string) {
 	const bound = 250 * time.Millisecond
 	least, most := asked.Add(time.Hour-bound), time.Now().Add(time.Hour+bound)
 	if got.FireAt.Before(least) || got.FireAt.After(most) {
-		t.Errorf("in an hour through %s, whose clock is off by %v, is %v after the call",
+		t.Errorf("a delay of an hour through %s, whose clock is off by %v, ends %v after the call",
 			node, s.Clocks[node].Offset(), got.FireAt.Sub(asked))
 	}
 }
@@ -152,7 +152,7 @@ func (r *row) await(t *testing.T, n int) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if len(r.at) < n {
-			return fmt.Errorf("%d came", len(r.at))
+			return fmt.Errorf("only %d came", len(r.at))
 		}
 		return nil
 	})

@@ -73,7 +73,7 @@ func openAt(path string, offset int64) (*os.File, error) {
 type Alarms struct {
 	Lines  int            // number of lines read
 	Errors int            // lines of level error
-	Worse  []string       // panics, data races, fatal errors of the runtime, with the lines after them: no fault explains them
+	Worse  []string       // panics, data races and fatal errors, each with the lines after it; no fault explains them
 	Cut    map[string]int // deaths by node after a log contradicted a leader's snapshot: see package install
 }
 

@@ -52,7 +52,7 @@ func TestAlarms(t *testing.T) {
 		t.Error(got)
 	}
 	if got := logs.Tail("node-2"); got == "" {
-		t.Error("a log that there is not")
+		t.Error("Tail of a missing log is empty")
 	}
 }
 

@@ -28,14 +28,14 @@ func TestMemory(t *testing.T) {
 		return exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
 	}
 	if err := hungry(); err != nil {
-		t.Errorf("with all memory: %v", err)
+		t.Errorf("without a bound: %v", err)
 	}
 	if err := m.Squeeze(16 << 20); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
 	if err := hungry(); !errors.As(err, &exit) {
-		t.Errorf("with 16 MiB: %v", err)
+		t.Errorf("with room for 16 MiB: %v", err)
 	}
 	if n, err := m.Kills(); err != nil || n == 0 {
 		t.Errorf("%d kills, %v", n, err)
@@ -44,6 +44,6 @@ func TestMemory(t *testing.T) {
 		t.Error(err)
 	}
 	if err := hungry(); err != nil {
-		t.Errorf("with all memory again: %v", err)
+		t.Errorf("after Release: %v", err)
 	}
 }

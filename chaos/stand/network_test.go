@@ -45,10 +45,10 @@ func TestLeaderIsCutOff(t *testing.T) {
 	}
 	began := time.Now()
 	if err := schedule(t.Context(), s, others[0], "under-way", came.url); err != nil && !refused(err) {
-		t.Errorf("what was on its way to the leader was answered with %v", err)
+		t.Errorf("a call on its way to the leader was answered with %v", err)
 	}
 	if took := time.Since(began); took > underWay {
-		t.Errorf("what was on its way to the leader was answered after %v", took)
+		t.Errorf("a call on its way to the leader was answered after %v", took)
 	}
 	awaitWrite(t, s, others[0], "meanwhile", came.url)
 	came.await(t, "meanwhile")

@@ -84,7 +84,7 @@ func TestMeshBelievesTheStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.members) != 1 || s.members[0].Name != "abc.7" || len(s.fakes) != Fakes {
-		t.Fatalf("it learned of %+v, and made up %d", s.members, len(s.fakes))
+		t.Fatalf("the stranger learned of %+v, and made up %d", s.members, len(s.fakes))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -147,7 +147,7 @@ func TestLiesRepeat(t *testing.T) {
 		return all
 	}
 	if !bytes.Equal(tell(), tell()) {
-		t.Error("other lies")
+		t.Error("the same seed makes different lies")
 	}
 }
 
