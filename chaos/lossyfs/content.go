@@ -167,7 +167,7 @@ func (c *content) truncate(size int64) error {
 	return nil
 }
 
-// writtenBack: one in this many writes to a dirty page, on average, finds that the kernel has written the page back.
+// writtenBack is the average number of writes to a dirty page for each time that the kernel writes the page back.
 const writtenBack = 4
 
 // touch notes the durable content of a page before the page is changed.

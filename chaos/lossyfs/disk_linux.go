@@ -104,8 +104,8 @@ func (d *Disk) PowerLoss() error {
 
 var errClosed = errors.New("lossyfs: the disk is closed")
 
-// Close unmounts the disk. The `tree` of the backing folder then holds what processes saw last. Close may be called
-// again.
+// Close unmounts the disk. The `tree` of the backing folder then holds the files as processes saw them last. Close
+// may be called again.
 func (d *Disk) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

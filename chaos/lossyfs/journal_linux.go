@@ -51,7 +51,7 @@ func (j *journal) commit(n *inode) (durable []*step) {
 // lose empties the journal. It returns the steps that a power loss undoes and those that it keeps. A step that rests on
 // an undone one is undone, too.
 func (j *journal) lose(r *rand.Rand) (undone, kept []*step) {
-	chance := r.IntN(5) // of 4, that a step has got to the disk
+	chance := r.IntN(5) // out of 4, that a step has got to the disk
 	gone := make([]bool, len(j.steps))
 	for i := range j.steps {
 		gone[i] = r.IntN(4) >= chance

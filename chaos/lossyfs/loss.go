@@ -2,7 +2,7 @@ package lossyfs
 
 import "math/rand/v2"
 
-// tornOne: one in this many unsynced pages that a power loss keeps is torn, on average.
+// tornOne is the average number of unsynced pages that got to the disk for each torn one among them.
 const tornOne = 8
 
 // lose turns the file into one that a power loss leaves, and forgets the rest. No process uses the file meanwhile.
@@ -20,7 +20,7 @@ func (c *content) lose() (lost Stats, err error) {
 	if err := file.Truncate(size); err != nil {
 		return lost, err
 	}
-	chance := c.rand.IntN(5) // of 4, that a page has got to the disk
+	chance := c.rand.IntN(5) // out of 4, that a page has got to the disk
 	for _, index := range c.unsynced() {
 		p := c.dirty[index]
 		fate := survived

@@ -72,7 +72,7 @@ func detach(point string) error {
 }
 
 // forgoPolling makes the kernel ask once whether files can be polled, and learn that they cannot. Go's runtime polls
-// every file that it opens. Without forgoPolling its last thread could wait for an answer of this process.
+// every file that it opens. Without forgoPolling its last thread could wait for an answer from this same process.
 func forgoPolling(point string) error {
 	fd, err := unix.Open(filepath.Join(point, ".go-fuse-epoll-hack"), unix.O_RDONLY|unix.O_CLOEXEC, 0) // known to go-fuse
 	if err != nil {

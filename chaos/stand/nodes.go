@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A node may die by itself at any instant, so these methods skip a node that does not run and return no error for it.
+// A node may die by itself at any instant. The methods below therefore skip a node that does not run, without an error.
 
 // Runs reports whether a node's process exists, even if it is paused.
 func (s *Stand) Runs(name string) bool {
