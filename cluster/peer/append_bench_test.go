@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/witness"
 )
 
-// cpuTime is what this process has used, both sides of every exchange.
+// cpuTime returns the processor time of this process, for both sides of every exchange.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -25,7 +25,7 @@ func cpuTime(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// ownConns is a group's transport as it would be without the shared streams.
+// ownConns opens a group's transport without the shared streams.
 func ownConns(b *testing.B, e *Endpoint, number uint32) raft.Transport {
 	g := &group{room: newRoom(nodeAddr(e.cfg.NodeID), e.cfg.MaxConns), endpoint: e, number: number, cluster: cluster}
 	g.leave = func() { e.removeGroup(g) }
@@ -65,7 +65,7 @@ func table(b *testing.B, n int) *witness.Table {
 	return t
 }
 
-// pairs opens groups on two nodes; the second answers.
+// pairs opens groups on two nodes; the second node answers.
 func pairs(b *testing.B, groups int, open func(*testing.B, *Endpoint, uint32) raft.Transport) []raft.Transport {
 	book := newBook()
 	one := listen(b, book, 1, func(c *Config) { c.Seen = table(b, 1).Saw })
@@ -94,7 +94,7 @@ func header(n int) raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: 3, ID: []byte(nodeID(n)), Addr: []byte(nodeID(n))}
 }
 
-// BenchmarkReplication sends an entry a time and group by a pipeline, as a shard does that commits one after the other.
+// BenchmarkReplication sends one entry at a time for each group by a pipeline, as a shard that commits one by one does.
 func BenchmarkReplication(b *testing.B) {
 	for _, groups := range []int{1, 12} {
 		for _, size := range []int{300, 64 << 10} {
@@ -116,7 +116,7 @@ func replication(b *testing.B, from []raft.Transport, size int) {
 		if pipelines[i], err = tr.AppendEntriesPipeline(raft.ServerID(id), raft.ServerAddress(id)); err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { _ = pipelines[i].Close() }) // there is nothing to lose
+		b.Cleanup(func() { _ = pipelines[i].Close() }) // no data can be lost
 	}
 	b.ReportAllocs()
 	b.SetBytes(int64(size))
@@ -152,7 +152,7 @@ func push(b *testing.B, p raft.AppendPipeline, n int, data []byte) {
 	}
 }
 
-// BenchmarkHeartbeats sends one of each group at the same moment, and then all are quiet: what an idle node does.
+// BenchmarkHeartbeats sends one heartbeat for each group at the same moment and then pauses, as an idle node does.
 func BenchmarkHeartbeats(b *testing.B) {
 	for _, groups := range []int{1, 4, 12} {
 		for _, tr := range transports {

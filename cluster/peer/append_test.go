@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// acknowledge answers every request with entries, or heartbeat, of a transport.
+// acknowledge answers every heartbeat and every request with entries on a transport.
 func acknowledge(tr *RaftTransport, term uint64, done <-chan struct{}) {
 	for {
 		select {
@@ -24,7 +24,7 @@ func acknowledge(tr *RaftTransport, term uint64, done <-chan struct{}) {
 	}
 }
 
-// appendTo sends one entry of a size to a node.
+// appendTo sends one entry of size bytes to node n.
 func appendTo(tr *RaftTransport, n, size int) (uint64, error) {
 	req := &raft.AppendEntriesRequest{Term: 1, PrevLogEntry: 1, Entries: []*raft.Log{
 		{Index: 2, Term: 1, Data: bytes.Repeat([]byte("x"), size)},
@@ -34,7 +34,7 @@ func appendTo(tr *RaftTransport, n, size int) (uint64, error) {
 	return resp.Term, err
 }
 
-// Whoever sits at a stale address must not acknowledge entries for the node that was meant.
+// A node at a stale address must not acknowledge entries that are meant for another node.
 func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 	b := newBook()
 	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
@@ -49,7 +49,7 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 	if _, err := appendTo(from, 3, 10); err == nil {
 		t.Error("node 2 acknowledged as node 3")
 	}
-	expectMisled(t, two, 1)   // at its hello
+	expectMisled(t, two, 1)   // by the hello
 	expectMisled(t, three, 1) // by the header of its stream
 	if term, err := appendTo(from, 2, 10); err != nil || term != 2 {
 		t.Errorf("term %d, %v", term, err)
@@ -76,8 +76,8 @@ func TestEntriesAmongNodesWithKeys(t *testing.T) {
 	}
 }
 
-// Streams are bounded like every kind of connection. A caller that finds no room for one is told so, and the streams
-// that are open stay.
+// Streams are bounded like every kind of connection. A caller whose stream does not fit is told the reason, and the
+// open streams stay.
 func TestStreamsHaveABound(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
@@ -93,14 +93,14 @@ func TestStreamsHaveABound(t *testing.T) {
 		t.Errorf("a heartbeat: %v, not %v", err, wire.NoRoom)
 	}
 	if n := testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)); n != 1 {
-		t.Errorf("%v streams too many were turned away", n)
+		t.Errorf("%v streams were refused", n)
 	}
 	if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
 		t.Errorf("term %d, %v", term, err)
 	}
 }
 
-// A peer that comes back, even elsewhere, takes the first entry that it is sent.
+// A peer that returns, even at another address, takes the first entry that is sent to it.
 func TestEntriesReachWhoeverIsBack(t *testing.T) {
 	b := newBook()
 	from := transport(t, listen(t, b, 1), 1, cluster)
@@ -117,7 +117,7 @@ func TestEntriesReachWhoeverIsBack(t *testing.T) {
 	}
 }
 
-// waitForDead waits until the transport has heard that its peer is gone.
+// waitForDead waits until the transport has noticed that its peer is gone.
 func waitForDead(t *testing.T, from *RaftTransport) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; {
@@ -125,7 +125,7 @@ func waitForDead(t *testing.T, from *RaftTransport) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the dead take entries")
+			t.Fatal("a stopped peer takes entries")
 		}
 	}
 }

@@ -13,43 +13,44 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 )
 
-// Target is where a node may be reached.
+// Target is an address at which a node may be reached.
 type Target struct {
 	Addr string // host:port
-	Name string // what its certificate must name; empty: any node of the cluster
+	Name string // node name that its certificate must have; empty: any node of the cluster
 }
 
-// Config says how to open the port.
+// Config holds the settings of an Endpoint.
 type Config struct {
 	NodeID        string
-	NodeName      string // what this node's certificate names
+	NodeName      string // node name in this node's certificate
 	BindAddr      string // host:port; port 0 picks one
-	AdvertiseAddr string // host:port that others dial; empty: where it is bound. Port 0 there: the bound one
+	AdvertiseAddr string // host:port that others dial, with port 0 for the bound one; empty: the bound address
 
-	// Lookup returns where a node may be, best first; none: not known. It is called at each dial.
+	// Lookup returns the addresses at which a node may be, best first, or none if no address is known. Every dial calls
+	// it.
 	Lookup func(nodeID string) []Target
-	// Reached is told where a dial has found a node: the one it looked for, or another one. It must not block. nil: it is
-	// not told.
+	// Reached receives the id of a node and the address at which a dial found it, also if the dial looked for another
+	// node. It must not block. nil: dials report nothing.
 	Reached func(nodeID, addr string)
-	// Member tells whether a node of the cluster has this name; only members reach the Raft groups. nil: do not ask.
-	// Without keys nobody is asked for a name.
+	// Member reports whether a node of the cluster has this name. Only members reach the Raft groups. nil: every name
+	// passes. Connections without keys have no name and are not checked.
 	Member func(name string) bool
 
-	// TakesPart reports whether this node takes part in its groups. One that does not yet is dialled only where no other
-	// process says that it is the node. nil: it does.
+	// TakesPart reports whether this node takes part in its groups. Until it does, callers use this node's connection
+	// only if no other process proves to be the node. nil: the node takes part.
 	TakesPart func() bool
-	// Seen is told of each position of a group that another node is known to hold durably: its term, and an entry of its
-	// log in that term by index and the entry's own term, zeros if none is known. It is called for every answer and
-	// request, and must not block. nil: nothing.
+	// Seen receives each position of a group that another node is known to hold durably: the node's term, and an entry
+	// of its log in that term by its index and its own term, or zeros if no entry is known. Every answer and every
+	// request calls it, and it must not block. nil: positions are ignored.
 	Seen func(node string, group uint32, term, index, entryTerm uint64)
 
-	Keys *Keys // nil: everything in the clear, and on loopback only
+	Keys *Keys // nil: connections are not encrypted, and the port opens on loopback only
 
-	HeaderTimeout time.Duration // how long a connection may take to say what it is, TLS included; 0: 5 s
-	DialTimeout   time.Duration // also Raft's timeout for one exchange; 0: 5 s
-	Silence       time.Duration // how long what was sent may go unacknowledged before a connection is dead; 0: 2 s
-	MaxSilent     int           // connections that have not yet said what they are; 0: 1024
-	MaxConns      int           // of one kind: gRPC, gossip, each Raft group; 0: 512
+	HeaderTimeout time.Duration // time in which a connection must tell its purpose, TLS included; 0: 5 s
+	DialTimeout   time.Duration // also the timeout of one Raft exchange; 0: 5 s
+	Silence       time.Duration // time without acknowledgement of sent bytes after which a connection is dead; 0: 2 s
+	MaxSilent     int           // connections that have not yet told their purpose; 0: 1024
+	MaxConns      int           // connections of one kind (gRPC, gossip, each Raft group); 0: 512
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
@@ -124,7 +125,7 @@ func isLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// advertised is what others dial, given the port that was bound.
+// advertised returns the address that others dial, given the address that the port was bound to.
 func (c Config) advertised(bound *net.TCPAddr) string {
 	if c.AdvertiseAddr == "" {
 		return bound.String()

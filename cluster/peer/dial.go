@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// headStart is how long an address has to itself before the next one is dialled too.
+// headStart is the time that an address has alone before the next one is dialled beside it.
 const headStart = 250 * time.Millisecond
 
-// standPatience is how long a node that does not take part is passed over for one with its id that does.
+// standPatience is how long race waits for a node that takes part after it began, before it accepts one that stands by.
 const standPatience = 2 * headStart
 
-// maxTargets bounds how many addresses of a node one dial tries.
+// maxTargets is the greatest number of addresses that one dial tries.
 const maxTargets = 16
 
-// attempt is how the dial of one address has ended.
+// attempt is the outcome of the dial of one address.
 type attempt struct {
 	target   Target
 	conn     net.Conn
-	standsBy bool // the node is there and does not take part: perhaps it is a copy
+	standsBy bool // the node answered and does not take part: its folder may be a copy
 	err      error
 }
 
-// DialNode connects to a node wherever it is now: at the first of its addresses where a node proves to have the id.
-// The addresses are tried in order. The next one is dialled when the last has failed, and beside it when it has said
-// nothing for headStart. So an address that is wrong, stale or silent costs a moment. A node that does not take part is
-// connected to if none does that has the id.
+// DialNode connects to a node at the first of its addresses where a node proves to have the id. It tries the addresses
+// in order. It dials the next one when the last has failed, and beside the last when that has been silent for
+// headStart. So a wrong, stale or silent address costs a moment. DialNode connects to a node that does not take part
+// only if no other node with the id does.
 func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error) {
 	targets := e.cfg.Lookup(nodeID)
 	if len(targets) == 0 {
@@ -46,15 +46,15 @@ func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error
 	return won.conn, nil
 }
 
-// race dials the targets until one is the node and takes part. If one is the node and does not, the others have
-// standPatience.
+// race dials the targets until one of them is the node and takes part. If one is the node and does not take part, the
+// others have until standPatience after the start.
 func (e *Endpoint) race(ctx context.Context, nodeID string, targets []Target) (attempt, error) {
 	ended := make(chan attempt, len(targets))
 	next, late := time.NewTimer(0), time.NewTimer(standPatience)
 	defer next.Stop()
 	defer late.Stop()
 	var failed []error
-	var standing attempt // the first that stands by
+	var standing attempt // the first attempt whose node stands by
 	started, over, hurried := 0, 0, false
 	for over < len(targets) && (!hurried || standing.conn == nil) {
 		select {
@@ -95,11 +95,11 @@ func (e *Endpoint) race(ctx context.Context, nodeID string, targets []Target) (a
 
 func (a attempt) hangUp() {
 	if a.conn != nil {
-		_ = a.conn.Close() // nothing was said on it
+		_ = a.conn.Close() // nothing was sent on it
 	}
 }
 
-// closeRest hangs up where a slower attempt has found the node, too.
+// closeRest closes the connections of the slower attempts.
 func closeRest(ended <-chan attempt, running int) {
 	for range running {
 		a := <-ended
@@ -107,7 +107,7 @@ func closeRest(ended <-chan attempt, running int) {
 	}
 }
 
-// try dials one address, and finds out whether the node is there.
+// try dials one address and checks that the node with the id is there.
 func (e *Endpoint) try(ctx context.Context, nodeID string, t Target) attempt {
 	conn, err := e.dial(ctx, t)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e *Endpoint) try(ctx context.Context, nodeID string, t Target) attempt {
 	return attempt{target: t, err: errors.Join(err, conn.Close())}
 }
 
-// DialAddr connects for gRPC to whatever node listens at the address.
+// DialAddr connects to an address for gRPC, whichever node listens there.
 func (e *Endpoint) DialAddr(ctx context.Context, addr string) (net.Conn, error) {
 	return e.dial(ctx, Target{Addr: addr})
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// silentAddr accepts connections and says nothing on them.
+// silentAddr accepts connections and sends nothing on them.
 func silentAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,16 +32,16 @@ func silentAddr(t *testing.T) string {
 		}
 	}()
 	t.Cleanup(func() {
-		_ = l.Close() // nothing was promised there
+		_ = l.Close() // no connection was promised
 		<-accepting
 		for _, conn := range held {
-			_ = conn.Close() // nor here
+			_ = conn.Close() // nor data
 		}
 	})
 	return l.Addr().String()
 }
 
-// closedAddr refuses connections.
+// closedAddr returns an address that refuses connections.
 func closedAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func closedAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// visits remembers where dials found nodes.
+// visits records the addresses at which dials found nodes.
 type visits struct {
 	mu sync.Mutex
 	at map[string]string
@@ -69,7 +69,7 @@ func (v *visits) reached(id, addr string) {
 	v.at[id] = addr
 }
 
-// Of several addresses the one wins where the node is. Stale, silent and foreign ones cost moments.
+// A dial of several addresses finds the node. Stale, silent and foreign addresses cost moments.
 func TestDialTriesEveryAddress(t *testing.T) {
 	b := newBook()
 	two, three := listen(t, b, 2), listen(t, b, 3)
@@ -101,7 +101,7 @@ func TestDialTriesEveryAddress(t *testing.T) {
 	}
 }
 
-// A vote, and entries, get through beside an address that accepts and says nothing.
+// A vote and entries get through despite an address that accepts and stays silent.
 func TestRaftIsNotHeldUpByASilentAddress(t *testing.T) {
 	b := newBook()
 	two := listen(t, b, 2)
@@ -139,7 +139,7 @@ func TestDialSaysWhyEachAddressFailed(t *testing.T) {
 	}
 }
 
-// With keys, a node that is certified under another name is not the one, whatever id it says.
+// With keys, a node whose certificate has another name is refused, whatever id it sends.
 func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 	a, b := newAuthority(t), newBook()
 	two := listen(t, b, 2, named("n2", a.keys("n2", "n2"+NameSuffix)))
@@ -152,13 +152,13 @@ func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 			t.Errorf("as %s: %v", name, err)
 		}
 		if err == nil {
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close() // nothing was sent on it
 		}
 	}
 }
 
-// A process that says it is the node and does not take part, as a copy of its folder does, is passed over for the one
-// that takes part, and is connected to if there is none. It is not remembered as the node's place.
+// A dial passes over a process that proves to be the node but does not take part, as a copy of its folder does, for one
+// that takes part. It connects to the process if there is no other, and does not report the address to Reached.
 func TestCopyIsPassedOver(t *testing.T) {
 	b := newBook()
 	var reached []string
@@ -179,7 +179,7 @@ func TestCopyIsPassedOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = conn.Close() // nothing was said on it
+	_ = conn.Close() // nothing was sent on it
 	if len(reached) != 0 {
 		t.Errorf("remembered: %v", reached)
 	}

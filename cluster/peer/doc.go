@@ -1,27 +1,39 @@
 // Package peer is the one port of a node for other nodes: it carries every Raft group, gossip and gRPC.
 //
-// The first byte of a connection tells its purpose: wireByte and a fixed header for the streams by which all Raft
-// groups append entries, groupByte and another header for all other messages of one group, gossipByte for a gossip
-// stream, helloByte for a connection that tells its purpose after its hello, and 'P', with which every HTTP/2 preface
-// begins, for gRPC. Gossip packets use the UDP port of the same number. One port is one rule in a firewall, one address
-// in the control group's state, and one place where TLS wraps every connection (secure and dial, in tls.go): no package
-// above this one knows whether TLS is on.
+//	first byte   connection
+//	wireByte     a stream by which all Raft groups append entries; a header follows
+//	groupByte    all other messages of one Raft group; another header follows
+//	gossipByte   a gossip stream
+//	helloByte    a hello, and then one of the other bytes
+//	'P'          gRPC: every HTTP/2 preface begins with it
 //
-// Nodes dial each other by node id. Every dial looks the id's addresses up anew, so an address may change without a
-// change of membership. Any of the addresses may be stale, forged or silent. A dial tries one after the other, the next
-// one beside the last after a quarter of a second, and the first node that proves to be the right one wins.
+// Gossip packets use the UDP port of the same number. One port is one rule in a firewall, one address in the control
+// group's state, and one place where TLS wraps every connection (secure and dial, in tls.go): no package above this one
+// knows whether TLS is on.
 //
-// The proof is a hello before the first byte: the caller names the node that it looks for, and the node answers with
-// its id. Without keys the caller trusts that answer, on loopback; with keys the certificate must name the node too.
-// Every kind of connection to a node begins so, since none of them would notice a wrong node in time by itself. An
-// address that accepts and says nothing would hold up Raft's exchanges and gRPC's calls until their deadlines. A gRPC
-// connection to the wrong node would last, and refuse each call. The headers name the intended node and its cluster
-// once more: an acknowledgement from the wrong node would count as the right one's.
+// # Dials
+//
+//   - Nodes dial each other by node id. Every dial looks the id's addresses up anew, so an address may change without a
+//     change of membership.
+//   - Any of the addresses may be stale, forged or silent. A dial tries one after the other, the next one beside the
+//     last after a quarter of a second, and the first node that proves to be the right one wins.
+//   - The proof is a hello before the first byte: the caller names the node that it looks for, and the node answers
+//     with its id. Without keys the caller trusts that answer, on loopback; with keys the certificate must name the
+//     node too.
+//   - Every kind of connection to a node begins with a hello, since none of them would notice a wrong node in time by
+//     itself. A silent address would hold up Raft's exchanges and gRPC's calls until their deadlines. A gRPC connection
+//     to the wrong node would last, and refuse each call.
+//   - The headers name the intended node and its cluster once more: an acknowledgement from the wrong node would count
+//     as the right one's.
+//
+// # Strangers
 //
 // Any host that can reach the port can open connections. So a connection that has not yet told its purpose costs little
 // and is dropped soon; each kind of connection has a bound of its own; and without keys the port opens on loopback
 // only.
 //
-// Heartbeats take no fast path: handled on the transport's goroutine, a heartbeat can raise the term of a node in the
-// middle of writing as its leader (hashicorp/raft issue 695). So SetHeartbeatHandler does nothing here.
+// # Why not a fast path for heartbeats
+//
+// A heartbeat that the transport's goroutine handles can raise the term of a node in the middle of writing as its
+// leader (hashicorp/raft issue 695). So SetHeartbeatHandler does nothing here.
 package peer

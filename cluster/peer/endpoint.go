@@ -11,10 +11,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// Endpoint is the opened port.
+// Endpoint is an open peer port.
 type Endpoint struct {
 	cfg     Config
-	tls     *tlsConfigs // nil: in the clear
+	tls     *tlsConfigs // nil: connections are not encrypted
 	tcp     *net.TCPListener
 	udp     *net.UDPConn
 	addr    string // advertised
@@ -32,7 +32,7 @@ type Endpoint struct {
 	groups map[uint32]*group
 }
 
-// Listen opens the port, TCP and UDP of one number.
+// Listen opens the TCP and the UDP port of one number.
 func Listen(cfg Config) (*Endpoint, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -70,7 +70,7 @@ func Listen(cfg Config) (*Endpoint, error) {
 	return e, nil
 }
 
-// bind opens both protocols. With port 0 the system picks the TCP port, whose number may be taken in UDP: then again.
+// bind opens both protocols. With port 0 the system picks the TCP port; bind tries again if its number is taken in UDP.
 func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
 	const attempts = 16
 	want, err := net.ResolveTCPAddr("tcp", addr)
@@ -78,7 +78,7 @@ func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
 		return nil, nil, fmt.Errorf("peer address to bind: %w", err)
 	}
 	var plain net.ListenConfig
-	plain.SetMultipathTCP(false) // which nodes never dial, and endSilence cannot be had with
+	plain.SetMultipathTCP(false) // nodes never dial it, and it does not support endSilence
 	for attempt := 1; ; attempt++ {
 		listener, err := plain.Listen(context.Background(), "tcp", want.String())
 		if err != nil {
@@ -97,16 +97,16 @@ func bind(addr string) (*net.TCPListener, *net.UDPConn, error) {
 	}
 }
 
-// Addr is the address that other nodes dial.
+// Addr returns the address that other nodes dial.
 func (e *Endpoint) Addr() string { return e.addr }
 
-// GRPC accepts the gRPC connections of other nodes.
+// GRPC returns the listener for the gRPC connections of other nodes.
 func (e *Endpoint) GRPC() net.Listener { return e.grpc }
 
-// Gossip is memberlist's way over this port.
+// Gossip returns memberlist's transport over this port.
 func (e *Endpoint) Gossip() *Gossip { return e.gossip }
 
-// Close hangs up on everybody and gives the port free.
+// Close closes every connection and frees the port.
 func (e *Endpoint) Close() error {
 	var err error
 	e.once.Do(func() {
@@ -133,7 +133,8 @@ func (e *Endpoint) openGroups() []*group {
 	return groups
 }
 
-// accept survives whatever the system says short of the listener's end, waiting a little longer each time.
+// accept accepts connections until the listener is closed. After any other error it waits before the next attempt,
+// twice as long each time, up to a second.
 func (e *Endpoint) accept() {
 	const first, most = 5 * time.Millisecond, time.Second
 	wait := first

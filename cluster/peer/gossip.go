@@ -21,7 +21,8 @@ type Gossip struct {
 
 var _ memberlist.NodeAwareTransport = (*Gossip)(nil)
 
-// The largest packet is far below what UDP could carry; memberlist sends 1400 bytes unless told otherwise.
+// maxPacket is the size of the receive buffer in bytes. Packets are far smaller: memberlist sends 1400 bytes by
+// default.
 const maxPacket = 64 << 10
 
 func newGossip(e *Endpoint) *Gossip {
@@ -44,13 +45,13 @@ func (g *Gossip) accept() {
 		select {
 		case g.streams <- conn:
 		case <-g.room.done:
-			_ = conn.Close() // nobody is left to read it
+			_ = conn.Close() // no reader is left
 			return
 		}
 	}
 }
 
-// receive reads packets into one buffer and hands on copies of their own size.
+// receive reads packets into one buffer and passes on copies of their own size.
 func (g *Gossip) receive() {
 	buf := make([]byte, maxPacket)
 	for {
@@ -59,7 +60,7 @@ func (g *Gossip) receive() {
 			return
 		}
 		if err != nil || n == 0 {
-			continue // an ICMP error of an earlier packet, or nothing
+			continue // an ICMP error of an earlier packet, or an empty packet
 		}
 		g.endpoint.metrics.packets.Inc()
 		packet := &memberlist.Packet{Buf: append([]byte(nil), buf[:n]...), From: from, Timestamp: time.Now()}
@@ -71,7 +72,8 @@ func (g *Gossip) receive() {
 	}
 }
 
-// FinalAdvertiseAddr says where others send packets. It ignores its arguments: the endpoint knows.
+// FinalAdvertiseAddr returns the address to which others send packets. It ignores its arguments and uses the
+// endpoint's.
 func (g *Gossip) FinalAdvertiseAddr(string, int) (net.IP, int, error) {
 	host, service, err := net.SplitHostPort(g.endpoint.addr)
 	if err != nil {
@@ -101,18 +103,18 @@ func (g *Gossip) WriteTo(b []byte, addr string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// WriteToAddress is WriteTo; names are not needed.
+// WriteToAddress is WriteTo; the transport does not need the name in addr.
 func (g *Gossip) WriteToAddress(b []byte, addr memberlist.Address) (time.Time, error) {
 	return g.WriteTo(b, addr.Addr)
 }
 
-// PacketCh gives the packets that arrive.
+// PacketCh returns the channel of arriving packets.
 func (g *Gossip) PacketCh() <-chan *memberlist.Packet { return g.packets }
 
-// StreamCh gives the streams that arrive.
+// StreamCh returns the channel of arriving streams.
 func (g *Gossip) StreamCh() <-chan net.Conn { return g.streams }
 
-// DialTimeout opens a stream.
+// DialTimeout opens a gossip stream to an address.
 func (g *Gossip) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -129,10 +131,10 @@ func (g *Gossip) DialTimeout(addr string, timeout time.Duration) (net.Conn, erro
 	return conn, conn.SetWriteDeadline(time.Time{})
 }
 
-// DialAddressTimeout is DialTimeout; names are not needed.
+// DialAddressTimeout is DialTimeout; the transport does not need the name in addr.
 func (g *Gossip) DialAddressTimeout(addr memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return g.DialTimeout(addr.Addr, timeout)
 }
 
-// Shutdown ends gossip on this port; the port itself stays open for the rest.
+// Shutdown ends gossip on this port and leaves the port open for everything else.
 func (g *Gossip) Shutdown() error { return g.room.Close() }

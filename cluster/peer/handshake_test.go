@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// firstFlight is what a client without a certificate says first.
+// firstFlight returns the first bytes that a client without a certificate sends.
 func firstFlight(t testing.TB) []byte {
 	here, there := net.Pipe()
 	defer here.Close()
@@ -23,7 +23,7 @@ func firstFlight(t testing.TB) []byte {
 	return buf[:n]
 }
 
-// FuzzHandshake: whatever a stranger says to a node with keys, it is let in nowhere.
+// FuzzHandshake checks that a node with keys refuses a stranger, whatever bytes it sends.
 func FuzzHandshake(f *testing.F) {
 	hello := firstFlight(f)
 	for _, seed := range [][]byte{nil, {0x16}, hello, hello[:len(hello)/2], append(hello, hello...), {groupByte}, {gossipByte}} {

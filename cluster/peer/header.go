@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// The first byte of every connection; of one that began with a hello, also the first byte after that.
+// The first byte of a connection, and again the first byte after a hello.
 const (
 	groupByte  = 0x01
 	gossipByte = 0x02
@@ -15,10 +15,10 @@ const (
 	grpcByte   = 'P' // "PRI * HTTP/2.0"
 )
 
-// idBytes is the length of node and cluster ids; the header is of fixed size because they are.
+// idBytes is the length of node ids and cluster ids. The header has a fixed size because they have.
 const idBytes = 16
 
-// groupHeader follows groupByte: whose connection it is. 36 bytes on the wire.
+// groupHeader follows groupByte and names the connection's group, node and cluster. It takes 36 bytes on the wire.
 type groupHeader struct {
 	group   uint32
 	to      string // node id
@@ -27,7 +27,7 @@ type groupHeader struct {
 
 var errHeader = errors.New("peer: not a valid id")
 
-// encode includes the first byte.
+// encode returns groupByte and the header.
 func (h groupHeader) encode() ([]byte, error) {
 	if len(h.to) != idBytes || len(h.cluster) != idBytes {
 		return nil, errHeader
@@ -39,7 +39,7 @@ func (h groupHeader) encode() ([]byte, error) {
 	return append(buf, h.cluster...), nil
 }
 
-// readGroupHeader reads what follows the first byte.
+// readGroupHeader reads the header that follows groupByte.
 func readGroupHeader(r io.Reader) (groupHeader, error) {
 	var buf [4 + 2*idBytes]byte
 	if _, err := io.ReadFull(r, buf[:]); err != nil {

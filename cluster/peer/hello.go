@@ -13,18 +13,18 @@ import (
 // follows.
 const (
 	takesPart = 1
-	standsBy  = 0 // its data folder is being checked or was refused: it may be a copy of the node's that is meant
+	standsBy  = 0 // the node's data folder is being checked or was refused: it may be a copy
 )
 
-// errMisled is a dial that found another node.
+// errMisled is the error of a dial that found another node.
 type errMisled struct{ addr, found, want string }
 
 func (e errMisled) Error() string {
 	return fmt.Sprintf("peer: at %s is node %q, not %q", e.addr, e.found, e.want)
 }
 
-// greet makes sure that the node at the other end has the id, and reports whether it takes part. It ends with the
-// context, and leaves no deadline behind.
+// greet sends a hello and reports whether the node at the other end, which must have the id, takes part. It ends with
+// the context, and leaves no deadline on the connection.
 func greet(ctx context.Context, conn net.Conn, addr, id string) (takesPartNow bool, err error) {
 	if len(id) != idBytes {
 		return false, fmt.Errorf("peer: node %q: %w", id, errHeader)
@@ -47,7 +47,7 @@ func greet(ctx context.Context, conn net.Conn, addr, id string) (takesPartNow bo
 	return answer[idBytes] == takesPart, nil
 }
 
-// answerHello reads which node the caller looks for, and says which one this is.
+// answerHello reads the id that the caller looks for, and answers with this node's id.
 func (e *Endpoint) answerHello(conn net.Conn) (reason string, err error) {
 	var sought [idBytes]byte
 	if _, err := io.ReadFull(conn, sought[:]); err != nil {

@@ -10,19 +10,19 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// Why a connection was dropped before it was anybody's.
+// The reasons for which a connection is dropped before it is delivered.
 const (
-	droppedCrowd   = "crowd"    // too many have not yet said what they are
-	droppedSilent  = "silent"   // it has not said in time, or hung up
-	droppedUnknown = "unknown"  // it said something that is not ours
-	droppedKeys    = "keys"     // TLS, or its certificate
-	droppedGroup   = "group"    // a Raft group that is not here
-	droppedMisled  = "misled"   // for another node or another cluster
-	droppedFull    = "full"     // too many of its kind
-	droppedForeign = "stranger" // a Raft connection of a node that is not in the cluster
+	droppedCrowd   = "crowd"    // too many connections have not yet told their purpose
+	droppedSilent  = "silent"   // it did not tell its purpose in time, or hung up
+	droppedUnknown = "unknown"  // its first byte is unknown
+	droppedKeys    = "keys"     // TLS failed, or the certificate was refused
+	droppedGroup   = "group"    // its Raft group is not on this node
+	droppedMisled  = "misled"   // it is meant for another node or another cluster
+	droppedFull    = "full"     // there are too many connections of its kind
+	droppedForeign = "stranger" // it is a Raft connection of a node that is not in the cluster
 )
 
-// admit finds out what a new connection is for and takes it there, or drops it.
+// admit reads the purpose of a new connection and delivers it there, or drops it.
 func (e *Endpoint) admit(raw net.Conn) {
 	waiting, ok := e.silent.add(raw)
 	if !ok {
@@ -47,13 +47,14 @@ func (e *Endpoint) admit(raw net.Conn) {
 	}
 }
 
-// acceptor takes over connections.
+// acceptor takes over connections of one kind.
 type acceptor interface {
-	// deliver takes it over; false: it is full or closed, and the connection stays the caller's.
+	// deliver takes the connection over. It returns false if the acceptor is full or closed: the caller keeps the
+	// connection.
 	deliver(net.Conn) bool
 }
 
-// receive reads how a connection begins and says where it belongs, or why nowhere.
+// receive reads the first bytes of a connection and returns its acceptor, or the reason to drop it.
 func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, acceptor, string, error) {
 	var first [1]byte
 	if _, err := io.ReadFull(conn, first[:]); err != nil {
@@ -70,7 +71,7 @@ func (e *Endpoint) receive(conn net.Conn, name string) (net.Conn, acceptor, stri
 	return e.sort(conn, first, name)
 }
 
-// sort goes by the first byte, and by the header that follows it.
+// sort chooses the acceptor by the first byte and the header that follows it.
 func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, acceptor, string, error) {
 	switch first[0] {
 	case grpcByte:
@@ -108,7 +109,7 @@ func (e *Endpoint) sortGroup(conn net.Conn, name string) (acceptor, string, erro
 	return g.room, "", nil
 }
 
-// checkPair tells why two nodes should not speak Raft: one that takes another for somebody else, or is a stranger.
+// checkPair returns a reason to drop a Raft connection that is meant for another node, or whose caller is not a member.
 func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
 	if to != e.cfg.NodeID {
 		return droppedMisled, fmt.Errorf("it is meant for node %q", to)
@@ -119,13 +120,13 @@ func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
 	return "", nil
 }
 
-// stream is what arrives for all groups together.
+// stream is an accepted connection that carries the requests of all groups.
 type stream struct {
 	endpoint *Endpoint
 	header   wire.Header
 }
 
-// refusals are what the caller of a stream is told that is dropped for these reasons.
+// refusals maps the reason for which a stream is dropped to the refusal that its caller receives.
 var refusals = map[string]wire.Refusal{
 	droppedMisled: wire.WrongNode, droppedForeign: wire.Stranger, droppedFull: wire.NoRoom,
 }
@@ -141,7 +142,7 @@ func (e *Endpoint) sortWire(conn net.Conn, name string) (acceptor, string, error
 	return stream{e, h}, "", nil
 }
 
-// checkStream returns the reason for which a stream must not be taken, if there is one.
+// checkStream returns the reason to refuse a stream, or "".
 func (e *Endpoint) checkStream(h wire.Header, name string) (reason string, err error) {
 	if reason, err := e.checkPair(h.To, name); err != nil {
 		return reason, err
@@ -158,7 +159,7 @@ func (e *Endpoint) refuse(conn net.Conn, reason string) error {
 	return wire.Refuse(conn, refusals[reason], e.cfg.HeaderTimeout)
 }
 
-// deliver serves the connection to its end.
+// deliver serves the stream until it ends.
 func (s stream) deliver(conn net.Conn) bool {
 	e := s.endpoint
 	t, ok := e.streams.add(conn)
@@ -175,16 +176,16 @@ func (s stream) deliver(conn net.Conn) bool {
 func (e *Endpoint) drop(conn net.Conn, reason string, err error) {
 	e.metrics.dropped(reason)
 	e.cfg.Logger.Debug("dropped a connection", "from", conn.RemoteAddr(), "reason", reason, "err", err)
-	_ = conn.Close() // nothing was promised on it
+	_ = conn.Close() // no data was accepted on it
 }
 
-// Addr is the remote address of an accepted gRPC connection, with the name its certificate gives.
+// Addr is the remote address of an accepted gRPC connection, with the node name in its certificate.
 type Addr struct {
 	net.Addr
 	Name string // empty without keys
 }
 
-// prefixed gives back the byte that was read to find out what the connection is.
+// prefixed is a connection that first returns the byte that receive has read already.
 type prefixed struct {
 	net.Conn
 	name   string

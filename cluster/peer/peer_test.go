@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// book is an address book that tests write in.
+// book is an address book that tests write to.
 type book struct {
 	mu    sync.Mutex
 	nodes map[string]Target
@@ -72,7 +72,7 @@ func transport(t *testing.T, e *Endpoint, group uint32, clusterID string) *RaftT
 	return tr
 }
 
-// answer replies to every RPC of the transport with the term.
+// answer answers every RPC of the transport with the term.
 func answer(tr raft.Transport, term uint64, done <-chan struct{}) {
 	for {
 		select {
@@ -154,7 +154,7 @@ func expect(t *testing.T, conn net.Conn, want string) {
 	}
 }
 
-// Whoever sits at a stale address must not answer for the node that was meant.
+// A node at a stale address must not answer for the node that was meant.
 func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 	b := newBook()
 	one, two, three := listen(t, b, 1), listen(t, b, 2), listen(t, b, 3)
@@ -172,7 +172,7 @@ func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 	expectMisled(t, two, 1)
 }
 
-// expectMisled waits until the number of connections meant for another node or cluster is want.
+// expectMisled waits until want connections meant for another node or cluster have been dropped.
 func expectMisled(t *testing.T, e *Endpoint, want float64) {
 	t.Helper()
 	for n := 0.0; n != want; n = testutil.ToFloat64(e.metrics.drops.WithLabelValues(droppedMisled)) {
@@ -182,7 +182,7 @@ func expectMisled(t *testing.T, e *Endpoint, want float64) {
 	}
 }
 
-// A peer that comes back, even elsewhere, is reached by the first exchange, though the pooled connection is dead.
+// The first exchange reaches a peer that returns, even at another address, although the pooled connection is dead.
 func TestPooledConnectionIsDialledAgain(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
@@ -208,7 +208,7 @@ func TestPooledConnectionIsDialledAgain(t *testing.T) {
 	}
 }
 
-// restPooled makes every connection of the group look as if it had been idle for long.
+// restPooled makes every connection of the group look idle for longer than rest.
 func restPooled(e *Endpoint, group uint32) {
 	e.mu.Lock()
 	g := e.groups[group]
@@ -241,7 +241,7 @@ func TestHeartbeatsTakeNoFastPath(t *testing.T) {
 	}
 }
 
-// Two thousand connections that say nothing are neither kept beyond the bound nor in anybody's way for long.
+// Two thousand silent connections are not kept beyond the bound, and do not disturb other connections for long.
 func TestSilentConnectionsDoNoHarm(t *testing.T) {
 	b := newBook()
 	one := listen(t, b, 1)
@@ -293,13 +293,13 @@ func TestEachKindHasABound(t *testing.T) {
 		if _, err := c.Write(header); err != nil {
 			t.Fatal(err)
 		}
-		if i == 3 { // the last of them is one too many, whichever that is
+		if i == 3 { // the last one is one too many, whichever kind it is
 			break
 		}
 	}
 	for testutil.ToFloat64(two.metrics.drops.WithLabelValues(droppedFull)) != 1 {
 		if t.Context().Err() != nil {
-			t.Fatal("nobody was turned away")
+			t.Fatal("no connection was refused")
 		}
 	}
 }
@@ -361,7 +361,8 @@ func TestAdvertised(t *testing.T) {
 	}
 }
 
-// FuzzFirstBytes: whatever a stranger says, the endpoint lives on and nobody gets a connection that was not meant so.
+// FuzzFirstBytes checks that the endpoint survives any bytes of a stranger, and delivers only connections that begin as
+// their kind must.
 func FuzzFirstBytes(f *testing.F) {
 	valid, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
 	if err != nil {
@@ -379,7 +380,8 @@ func FuzzFirstBytes(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	// The endpoint refuses a stream while the stranger still writes. Both waited for the other to read.
+	// The endpoint refuses a stream while the stranger still writes. In this case each once waited for the other to
+	// read.
 	f.Add(append(bytes.Clone(other), "more"...))
 	b := newBook()
 	e := listen(f, b, 2)

@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pooled is a connection that Raft keeps between exchanges. A peer that has restarted meanwhile has hung up on it,
-// which Raft would find out by losing one exchange: if that is a request for a vote, an election, and with it some
-// hundred milliseconds. So before it is used after a rest, it is looked at, and dialled again if it is dead.
+// pooled is a connection that Raft keeps between exchanges. If the peer has restarted, the connection is dead, and Raft
+// would lose one exchange on it before it noticed: a lost request for a vote costs an election and some hundred
+// milliseconds. So pooled checks a rested connection before a write, and replaces a dead one.
 type pooled struct {
 	again func() (net.Conn, error)
 
 	mu       sync.Mutex
 	conn     net.Conn
-	used     time.Time // of the last Read or Write
-	reading  int       // Reads that are under way
-	awaited  bool      // something was written and nothing read since: an answer is still to come
+	used     time.Time // time of the last Read or Write
+	reading  int       // Reads in progress
+	awaited  bool      // bytes were written and none read since: an answer is due
 	deadline func(net.Conn) error
 	closed   bool
 }
 
-// rest is how long a connection must have been idle to be looked at: while it is busy, Raft notices by itself.
+// rest is the idle time after which a connection is checked. Raft itself notices the death of a busy connection.
 const rest = 200 * time.Millisecond
 
 func (p *pooled) Write(b []byte) (int, error) {
@@ -49,7 +49,7 @@ func (p *pooled) forWriting() (net.Conn, error) {
 	return p.conn, nil
 }
 
-// replace dials anew. It holds the lock: nobody can use the connection meanwhile, and Close waits for the dial.
+// replace dials anew. It holds the lock, so the connection cannot be used meanwhile, and Close waits for the dial.
 func (p *pooled) replace() error {
 	conn, err := p.again()
 	if err != nil {
@@ -114,8 +114,8 @@ func (p *pooled) current() net.Conn {
 	return p.conn
 }
 
-// isDead peeks at a connection on which nothing is expected: an end, an error, or bytes out of turn (TLS says goodbye
-// with some) mean that it is of no more use. It never waits.
+// isDead reports whether a connection that expects no bytes is of no more use. It peeks without waiting: an end, an
+// error, or unexpected bytes (TLS closes with some) mean that the connection is dead.
 func isDead(conn net.Conn) bool {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()

@@ -13,9 +13,9 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/wire"
 )
 
-// RaftTransport is one Raft group's way over the port. Its addresses are node ids. Heartbeats and entries, nearly all
-// of the traffic, go by the streams that all groups share. Votes, snapshots and leadership transfers go by connections
-// of the group's own.
+// RaftTransport is the transport of one Raft group over the port. Its addresses are node ids. Heartbeats and entries,
+// nearly all of the traffic, use the streams that all groups share. Votes, snapshots and leadership transfers use
+// connections of the group's own.
 type RaftTransport struct {
 	*raft.NetworkTransport
 	wire *wire.Group
@@ -27,24 +27,25 @@ func (t RaftTransport) AppendEntries(_ raft.ServerID, node raft.ServerAddress,
 	return t.wire.AppendEntries(string(node), req, resp)
 }
 
-// AppendEntriesPipeline begins to send entries without waiting for each answer. It lasts until a connection fails.
+// AppendEntriesPipeline opens a pipeline that sends entries without waiting for each answer. It lasts until a
+// connection fails.
 func (t RaftTransport) AppendEntriesPipeline(_ raft.ServerID, node raft.ServerAddress) (raft.AppendPipeline, error) {
 	p, err := t.wire.Pipeline(string(node))
 	if err != nil {
-		return nil, err // and not a nil pipeline in an interface
+		return nil, err // a nil *Pipeline would be a non-nil interface
 	}
 	return p, nil
 }
 
-// Consumer gives what arrives either way.
+// Consumer returns the channel of requests from the shared streams and from the group's own connections.
 func (t RaftTransport) Consumer() <-chan raft.RPC { return t.wire.Consumer() }
 
-// Close takes the group off the port.
+// Close removes the group from the port.
 func (t RaftTransport) Close() error {
 	return errors.Join(t.NetworkTransport.Close(), t.wire.Close())
 }
 
-// forward passes on what comes by the group's own connections.
+// forward passes on the requests of the group's own connections.
 func (t RaftTransport) forward() {
 	for {
 		select {
@@ -59,10 +60,10 @@ func (t RaftTransport) forward() {
 	}
 }
 
-// SetHeartbeatHandler does nothing, so that every heartbeat goes through Raft's main loop: see the package's comment.
+// SetHeartbeatHandler does nothing, so every heartbeat goes through Raft's main loop: see the package comment.
 func (RaftTransport) SetHeartbeatHandler(func(raft.RPC)) {}
 
-// Raft opens the transport of one group of one cluster. Close it to take the group off the port.
+// Raft opens the transport of one group of one cluster. Closing the transport removes the group from the port.
 func (e *Endpoint) Raft(number uint32, clusterID string, logger hclog.Logger) (*RaftTransport, error) {
 	if len(clusterID) != idBytes {
 		return nil, fmt.Errorf("peer: group %d without a cluster id", number)
@@ -102,7 +103,7 @@ func (e *Endpoint) removeGroup(g *group) {
 	}
 }
 
-// group is a raft.StreamLayer: the room where a group's connections arrive, and the way to dial its peers.
+// group is a raft.StreamLayer: it accepts a group's connections and dials the group's peers.
 type group struct {
 	*room
 	endpoint *Endpoint
@@ -110,13 +111,13 @@ type group struct {
 	cluster  string
 }
 
-// nodeAddr makes the transport call itself by its node id.
+// nodeAddr is a node id as a net.Addr, so the transport names itself by its node id.
 type nodeAddr string
 
 func (nodeAddr) Network() string  { return "node" }
 func (a nodeAddr) String() string { return string(a) }
 
-// Dial connects to the group's replica on a node, wherever that node is now.
+// Dial connects to the group's replica on a node, at the node's present address.
 func (g *group) Dial(node raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	conn, err := g.connect(node, timeout)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// connSet bounds and remembers open connections, so that all can be closed at once.
+// connSet is a bounded set of open connections, which can be closed together.
 type connSet struct {
 	limit int
 
@@ -17,7 +17,7 @@ type connSet struct {
 	closed bool
 }
 
-// tracked leaves its set when it is closed.
+// tracked is a connection that leaves its set when it is closed.
 type tracked struct {
 	net.Conn
 	set  *connSet
@@ -28,7 +28,7 @@ func newConnSet(limit int) *connSet {
 	return &connSet{limit: limit, conns: make(map[*tracked]struct{})}
 }
 
-// add takes the connection in, or says no: the set is full or closed. Then the connection stays the caller's.
+// add puts the connection into the set. It returns false if the set is full or closed: the caller keeps the connection.
 func (s *connSet) add(conn net.Conn) (*tracked, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +40,7 @@ func (s *connSet) add(conn net.Conn) (*tracked, bool) {
 	return t, true
 }
 
-// release forgets the connection without closing it.
+// release removes the connection from the set without closing it.
 func (s *connSet) release(t *tracked) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,7 @@ func (s *connSet) closeAll() {
 	s.conns = make(map[*tracked]struct{})
 	s.mu.Unlock()
 	for t := range conns {
-		_ = t.Close() // it is being abandoned
+		_ = t.Close() // its set is closing
 	}
 }
 
@@ -63,8 +63,8 @@ func (t *tracked) Close() error {
 	return t.Conn.Close()
 }
 
-// Read says of every way in which a connection can be hung up on, here or there, that it is at its end: readers log
-// what they do not expect, and this is daily bread.
+// Read returns io.EOF for every way in which either end can close a connection. Readers log unexpected errors, and
+// these are common.
 func (t *tracked) Read(b []byte) (int, error) {
 	n, err := t.Conn.Read(b)
 	if errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNRESET) {
@@ -73,21 +73,21 @@ func (t *tracked) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// room is where connections of one kind arrive. It is a net.Listener.
+// room is a net.Listener for connections of one kind.
 type room struct {
 	addr  net.Addr
 	queue chan net.Conn
 	conns *connSet
 	done  chan struct{}
 	once  sync.Once
-	leave func() // takes the room off the mux; may be nil
+	leave func() // removes the room from the mux; may be nil
 }
 
 func newRoom(addr net.Addr, limit int) *room {
 	return &room{addr: addr, queue: make(chan net.Conn), conns: newConnSet(limit), done: make(chan struct{})}
 }
 
-// deliver hands the connection to whoever accepts, and waits for that; false: the room is full or closed.
+// deliver waits until Accept takes the connection. It returns false if the room is full or closed.
 func (r *room) deliver(conn net.Conn) bool {
 	t, ok := r.conns.add(conn)
 	if !ok {
@@ -111,7 +111,7 @@ func (r *room) Accept() (net.Conn, error) {
 	}
 }
 
-// Close also closes every connection that arrived here.
+// Close closes the room and every connection that arrived in it.
 func (r *room) Close() error {
 	r.once.Do(func() {
 		close(r.done)

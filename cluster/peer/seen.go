@@ -6,7 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// RequestVote asks for a vote. RequestPreVote is the inner transport's: the terms in a pre-vote are on no disk.
+// RequestVote asks a node for its vote. RequestPreVote stays the inner transport's: the terms in a pre-vote are on no
+// disk.
 func (t RaftTransport) RequestVote(id raft.ServerID, node raft.ServerAddress,
 	req *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	err := t.NetworkTransport.RequestVote(id, node, req, resp)
@@ -16,7 +17,7 @@ func (t RaftTransport) RequestVote(id raft.ServerID, node raft.ServerAddress,
 	return err
 }
 
-// InstallSnapshot sends a snapshot, and returns when it is installed.
+// InstallSnapshot sends a snapshot and returns when the receiver has installed it.
 func (t RaftTransport) InstallSnapshot(id raft.ServerID, node raft.ServerAddress,
 	req *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, content io.Reader) error {
 	err := t.NetworkTransport.InstallSnapshot(id, node, req, resp, content)

@@ -9,10 +9,10 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// sightings are what an endpoint saw of others in one group.
+// sightings records the positions of others that an endpoint saw in one group.
 type sightings struct {
 	mu  sync.Mutex
-	all map[[3]uint64]string // by term, index and entry term: which node
+	all map[[3]uint64]string // the node, by term, index and entry term
 }
 
 func (s *sightings) add(node string, group uint32, term, index, entryTerm uint64) {
@@ -33,7 +33,7 @@ func (s *sightings) are(t *testing.T, who string, want map[[3]uint64]string) {
 	clear(s.all)
 }
 
-// answerAll answers every kind of request in a term; refuse: without success.
+// answerAll answers every kind of request in a term, without success if refuse is set.
 func answerAll(tr *RaftTransport, term uint64, refuse bool, done <-chan struct{}) {
 	for {
 		select {
@@ -54,7 +54,7 @@ func answerAll(tr *RaftTransport, term uint64, refuse bool, done <-chan struct{}
 	}
 }
 
-// Both ends note the positions that the other one holds on disk, and no position that is on no disk.
+// Both ends note the positions that the other end holds on disk, and no position that is on no disk.
 func TestPositionsAreSeen(t *testing.T) {
 	b := newBook()
 	here, there := &sightings{all: map[[3]uint64]string{}}, &sightings{all: map[[3]uint64]string{}}
@@ -79,7 +79,7 @@ func TestPositionsAreSeen(t *testing.T) {
 	must(from.AppendEntries(id, addr, entries(3, 4, 5), &raft.AppendEntriesResponse{}))
 	must(from.AppendEntries(id, addr, entries(3, 4, 0), &raft.AppendEntriesResponse{}))
 	must(from.AppendEntries(id, addr, entries(3, 0, 0), &raft.AppendEntriesResponse{}))
-	must(from.AppendEntries(id, addr, entries(2, 8, 9), &raft.AppendEntriesResponse{})) // of another term than the answer
+	must(from.AppendEntries(id, addr, entries(2, 8, 9), &raft.AppendEntriesResponse{})) // the answer has another term
 	pipeline, err := from.AppendEntriesPipeline(id, addr)
 	must(err)
 	_, err = pipeline.AppendEntries(entries(3, 5, 6), &raft.AppendEntriesResponse{})

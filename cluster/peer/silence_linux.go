@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endSilence makes the system give up a connection when what was sent has gone unacknowledged for so long; on a
-// listener, those that it accepts. Without it, what is sent to a node that was cut off is repeated at longer and longer
-// intervals: calls that are under way wait for their deadline, and when the node is back, a connection may go on
-// waiting for as long as the node was away, although a new one would work at once. A node that is paused or busy
-// acknowledges, for that is done by its system.
+// endSilence makes the system close a connection whose sent bytes stay unacknowledged for after. On a listener it
+// applies to every accepted connection. Without it, TCP repeats its packets to an unreachable node at longer and longer
+// intervals: calls in progress wait for their deadline, and after the node is back an old connection may stay stuck for
+// as long as the node was away, although a new one would work at once. The system of a paused or busy node still
+// acknowledges.
 func endSilence(socket syscall.Conn, after time.Duration) error {
 	raw, err := socket.SyscallConn()
 	if err != nil {

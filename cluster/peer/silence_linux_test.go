@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A connection to a node that has fallen silent dies soon, at either end.
+// A connection to a silent node dies soon, at either end.
 func TestSilentPeersAreGivenUp(t *testing.T) {
 	b := newBook()
 	one, two := listen(t, b, 1), listen(t, b, 2)

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// endSilence does nothing where the system has no such setting.
+// endSilence does nothing: the system has no such setting.
 func endSilence(syscall.Conn, time.Duration) error { return nil }

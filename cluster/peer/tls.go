@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// NameSuffix ends the DNS name by which a certificate names a node: "n1" + NameSuffix. An authority may certify much
-// else for a company; only names that end so are nodes.
+// NameSuffix ends the DNS name by which a certificate names a node: "n1" + NameSuffix. An authority may issue other
+// certificates for a company; only names with this suffix are nodes.
 const NameSuffix = ".node.belfry"
 
-// Keys are the files that nodes know each other by, in PEM, and the key of their gossip packets.
+// Keys holds the PEM files by which nodes authenticate each other, and the key of their gossip packets.
 type Keys struct {
-	CertFile, KeyFile string // this node's, for clients and servers both
-	CAFile            string // whose certificates are believed
+	CertFile, KeyFile string // this node's certificate, as client and as server
+	CAFile            string // the authority that signs all nodes' certificates
 	Gossip            []byte // 32 bytes
 }
 
-// tlsConfigs are for both directions; each believes only the cluster's own authority.
+// tlsConfigs holds the certificate and authority for both directions; each trusts only the cluster's own authority.
 type tlsConfigs struct {
 	cert  tls.Certificate
 	roots *x509.CertPool
@@ -52,7 +52,7 @@ func (k *Keys) load(nodeName string) (*tlsConfigs, error) {
 	return &tlsConfigs{cert: cert, roots: roots}, nil
 }
 
-// secure is where every accepted connection gets its TLS. It returns the name of the node at the other end.
+// secure wraps every accepted connection in TLS. It returns the name of the node at the other end, "" without keys.
 func (e *Endpoint) secure(conn net.Conn) (net.Conn, string, error) {
 	if e.tls == nil {
 		return conn, "", nil
@@ -72,11 +72,11 @@ func (e *Endpoint) secure(conn net.Conn) (net.Conn, string, error) {
 	return secured, name, err
 }
 
-// connectTimeout has room for one packet that is lost. A packet that is sent to a node which cannot be reached is
-// repeated later and later, so it is better to begin anew: the node may be back.
+// connectTimeout is the limit of a TCP connect: long enough for one lost packet. TCP repeats its packets to an
+// unreachable node at longer and longer intervals, so a new attempt finds a returning node sooner.
 const connectTimeout = 1500 * time.Millisecond
 
-// dial is where every connection to another node gets its TLS.
+// dial connects to an address and wraps the connection in TLS.
 func (e *Endpoint) dial(ctx context.Context, target Target) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.DialTimeout)
 	defer cancel()
@@ -97,13 +97,13 @@ func (e *Endpoint) dial(ctx context.Context, target Target) (net.Conn, error) {
 	return secured, nil
 }
 
-// client verifies by itself, in place of crypto/tls: when a cluster is joined by address, any of its nodes may answer,
-// so there is no one name to compare with.
+// client returns the configuration of a dialling connection. It verifies certificates in place of crypto/tls: any node
+// may answer when a cluster is joined by address, so there is no single name to compare with.
 func (c *tlsConfigs) client(name string) *tls.Config {
 	return &tls.Config{
 		MinVersion:         tls.VersionTLS13,
 		Certificates:       []tls.Certificate{c.cert},
-		InsecureSkipVerify: true, // VerifyConnection does it
+		InsecureSkipVerify: true, // VerifyConnection verifies the certificate
 		VerifyConnection:   func(s tls.ConnectionState) error { return c.verifyServer(s, name) },
 	}
 }
@@ -128,7 +128,7 @@ func (c *tlsConfigs) verifyServer(s tls.ConnectionState, want string) error {
 	return err
 }
 
-// nodeName is the one node that a certificate names.
+// nodeName returns the name of the node that a certificate names. A certificate that names none or several is an error.
 func nodeName(cert *x509.Certificate) (string, error) {
 	found := ""
 	for _, dns := range cert.DNSNames {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/peertest"
 )
 
-// authority gives keys as this package wants them.
+// authority issues keys in this package's format.
 type authority struct{ *peertest.Authority }
 
 func newAuthority(t testing.TB) authority { return authority{peertest.NewAuthority(t)} }

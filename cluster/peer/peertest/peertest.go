@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates into a folder of the test.
+// Authority is a certificate authority that writes its certificates into a folder of the test.
 type Authority struct {
 	CAFile string
 
@@ -25,7 +25,7 @@ type Authority struct {
 	key  *ecdsa.PrivateKey
 }
 
-// NewAuthority makes one that nobody else believes.
+// NewAuthority makes an authority that only its own tests trust.
 func NewAuthority(t testing.TB) *Authority {
 	a := &Authority{t: t, dir: t.TempDir()}
 	a.key = a.newKey()
@@ -68,7 +68,7 @@ func (a *Authority) write(name, kind string, der []byte) {
 	}
 }
 
-// Sign makes a certificate with these DNS names, and returns the paths of it and its key.
+// Sign makes a certificate with these DNS names, and returns the paths of the certificate and its key.
 func (a *Authority) Sign(file string, dns ...string) (certFile, keyFile string) {
 	key := a.newKey()
 	der, err := x509.MarshalECPrivateKey(key)

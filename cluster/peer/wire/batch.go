@@ -3,25 +3,25 @@ package wire
 import "net"
 
 const (
-	byReference = 16 << 10 // data from this size on is written from where it lies; copying less costs nothing to speak of
-	keptBuffer  = 64 << 10 // a buffer that grew beyond is not kept for the next batch
+	byReference = 16 << 10 // bytes from which on data is not copied into the buffer; smaller copies cost hardly anything
+	keptBuffer  = 64 << 10 // size in bytes beyond which a buffer is not kept for the next batch
 )
 
-// batch is what leaves with one write: bytes, and data of others that goes in between.
+// batch is the content of one write: its own bytes, with the data of entries in between.
 type batch struct {
 	buf        []byte
 	cuts       []cut
-	referenced int         // bytes of all cuts
-	parts      net.Buffers // kept for its memory only
+	referenced int         // bytes of data in all cuts
+	parts      net.Buffers // kept only to reuse its memory
 }
 
-// cut is data that goes before buf[at:].
+// cut is data that is written before buf[at:].
 type cut struct {
 	at   int
 	data []byte
 }
 
-// add takes in data that does not change.
+// add appends data, which must not change until reset.
 func (b *batch) add(data []byte) {
 	if len(data) < byReference {
 		b.buf = append(b.buf, data...)
@@ -54,7 +54,7 @@ func (b *batch) writeTo(conn net.Conn) error {
 	return err
 }
 
-// reset lets go of all data.
+// reset empties the batch and drops its references to data.
 func (b *batch) reset() {
 	if b.buf = b.buf[:0]; cap(b.buf) > keptBuffer {
 		b.buf = nil

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// What one stream holds at most that is not written or not answered yet.
+// The bounds of requests on one stream that are not written or not answered yet.
 const (
 	maxWaiting = 4 << 20 // bytes from which on senders wait
 	maxPending = 8192    // requests
@@ -30,32 +30,32 @@ type exchange struct {
 	done   completer
 	client atomic.Pointer[client] // nil: not sent yet
 	number uint64                 // guarded by the client
-	began  time.Time              // so is this
+	began  time.Time              // guarded by the client, too
 }
 
-// completer is told once how an exchange has ended. It must not block.
+// completer receives the outcome of an exchange, once. complete must not block.
 type completer interface{ complete(err error) }
 
-// cancel ends an exchange that has not ended.
+// cancel completes an exchange with err unless it has ended already.
 func (c *exchange) cancel(err error) {
 	if cl := c.client.Load(); cl != nil && cl.forget(c) {
 		c.done.complete(err)
 	}
 }
 
-// client is the sending end of a stream: requests leave, answers are matched with them.
+// client is the sending end of a stream: it sends requests and matches answers with them.
 type client struct {
 	outbox
 	self    string // node id
-	peer    []byte // node id, which all answers share
+	peer    []byte // node id; all answers share this memory
 	timeout time.Duration
 	onEnd   func(*client)
 
 	pending map[uint64]*exchange // by number; nil after the end
-	last    uint64               // number
-	heard   time.Time            // the last answer
+	last    uint64               // number of the last exchange
+	heard   time.Time            // time of the last answer
 	alarm   *time.Timer
-	armed   bool // the alarm is set; so it is while anything is pending
+	armed   bool // the alarm is set, as it must be while an exchange is pending
 }
 
 func newClient(conn net.Conn, self, peer string, timeout time.Duration, m *metrics, onEnd func(*client)) *client {
@@ -68,7 +68,7 @@ func newClient(conn net.Conn, self, peer string, timeout time.Duration, m *metri
 	return cl
 }
 
-// send returns an error if the exchange was not begun and will not be completed.
+// send begins an exchange. If it returns an error, the exchange was not begun and will not be completed.
 func (cl *client) send(c *exchange, r *raft.AppendEntriesRequest) error {
 	cl.mu.Lock()
 	if cl.err != nil {
@@ -85,7 +85,7 @@ func (cl *client) send(c *exchange, r *raft.AppendEntriesRequest) error {
 	}
 	if cl.pending[c.number] != c {
 		cl.mu.Unlock()
-		return nil // it has been completed meanwhile
+		return nil // another goroutine has completed it meanwhile
 	}
 	if err := appendRequest(cl.waiting, c.group.number, c.number, cl.self, r); err != nil {
 		delete(cl.pending, c.number)
@@ -97,13 +97,13 @@ func (cl *client) send(c *exchange, r *raft.AppendEntriesRequest) error {
 	return nil
 }
 
-// brokenError: the stream had ended before anything was sent on it.
+// brokenError reports that the stream ended; from send, that it had ended before the request was sent.
 type brokenError struct{ cause error }
 
 func (e brokenError) Error() string { return fmt.Sprintf("the stream has ended: %v", e.cause) }
 func (e brokenError) Unwrap() error { return e.cause }
 
-// enter makes an exchange pending; with the lock.
+// enter makes an exchange pending. The caller holds the lock.
 func (cl *client) enter(c *exchange) {
 	cl.last++
 	c.number, c.began = cl.last, time.Now()
@@ -127,7 +127,7 @@ func (cl *client) forget(c *exchange) bool {
 	return true
 }
 
-// forgetGroup cancels all calls of a group.
+// forgetGroup completes all exchanges of a group with err.
 func (cl *client) forgetGroup(g *Group, err error) {
 	var exchanges []*exchange
 	cl.mu.Lock()
@@ -173,14 +173,14 @@ func (cl *client) take(a answer) {
 	cl.heard = time.Now()
 	cl.mu.Unlock()
 	if c == nil {
-		return // it was given up
+		return // the exchange was given up
 	}
 	*c.resp = a.resp
 	c.done.complete(a.err)
 }
 
-// watch ends calls that have waited too long, and the stream with them if it is silent: then it leads nowhere, and a
-// new one may.
+// watch completes exchanges that have timed out. It also ends the stream if no answer arrived since such an exchange
+// began: a new stream may reach the node.
 func (cl *client) watch() {
 	cl.mu.Lock()
 	now, next, silent := time.Now(), cl.timeout, false
@@ -219,7 +219,7 @@ func (cl *client) fail(err error) {
 	cl.pending = nil
 	cl.alarm.Stop()
 	cl.mu.Unlock()
-	cl.onEnd(cl) // before anybody tries again
+	cl.onEnd(cl) // before an exchange is tried again
 	completeAll(exchanges, brokenError{err})
-	_ = cl.conn.Close() // it is of no more use
+	_ = cl.conn.Close() // the stream has ended
 }

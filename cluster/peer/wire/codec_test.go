@@ -27,7 +27,7 @@ func idOf(t *rapid.T, label string) []byte {
 	return bytesOf(t, label, 20)
 }
 
-// bytesOf is never empty: that is the same as nil on the wire.
+// bytesOf returns nil or bytes, never an empty slice: the wire does not distinguish the two.
 func bytesOf(t *rapid.T, label string, most int) []byte {
 	if b := rapid.SliceOfN(rapid.Byte(), 0, most).Draw(t, label); len(b) > 0 {
 		return b
@@ -67,7 +67,7 @@ func requestOf(t *rapid.T) *raft.AppendEntriesRequest {
 	return r
 }
 
-// written is what a batch puts on a connection.
+// written returns the bytes that a batch writes to a connection.
 func written(t testing.TB, b *batch) []byte {
 	t.Helper()
 	here, there := net.Pipe()
@@ -82,7 +82,7 @@ func written(t testing.TB, b *batch) []byte {
 	return got
 }
 
-// Several requests that leave with one write arrive as they were.
+// Several requests that leave with one write arrive unchanged.
 func TestRequestsArriveAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		sent := rapid.SliceOfN(rapid.Custom(requestOf), 1, 3).Draw(rt, "requests")
@@ -143,7 +143,7 @@ func TestAnswersArriveAsTheyWere(t *testing.T) {
 	})
 }
 
-// A reset batch must not hold on to what it has sent.
+// A reset batch keeps no reference to the data that it has sent.
 func TestResetBatchIsEmpty(t *testing.T) {
 	var b batch
 	for range 3 {
@@ -195,7 +195,7 @@ func TestRequestsOverTheLimitsAreNotSent(t *testing.T) {
 	}
 }
 
-// Another build's additions are passed over.
+// Fields of another build are skipped.
 func TestUnknownFieldsAreSkipped(t *testing.T) {
 	head := appendUint(nil, termField, 5)
 	head = appendUint(head, 1000, 5)
@@ -253,7 +253,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// FuzzRequests: whatever arrives on a stream, reading it ends, and takes no more memory than what arrived is worth.
+// FuzzRequests checks that the reader of a stream ends for any bytes, and allocates no more than the bytes are worth.
 func FuzzRequests(f *testing.F) {
 	var b batch
 	for _, r := range []*raft.AppendEntriesRequest{
@@ -300,7 +300,7 @@ func FuzzRequests(f *testing.F) {
 			}
 			var again batch
 			if err := appendRequest(&again, req.group, req.number, self, req.rpc); err != nil {
-				t.Fatalf("what was read cannot be written: %v", err)
+				t.Fatalf("a request that was read cannot be written: %v", err)
 			}
 		}
 	})
@@ -311,7 +311,7 @@ func framed(head []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(head))), head...)
 }
 
-// FuzzAnswers: whatever arrives as an answer is one or an error.
+// FuzzAnswers checks that any bytes parse as an answer or fail with an error.
 func FuzzAnswers(f *testing.F) {
 	var b batch
 	appendAnswer(&b, 4, self, &raft.AppendEntriesResponse{Term: 5, LastLog: 6, Success: true}, nil)

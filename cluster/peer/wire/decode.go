@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// fields walks over the fields of a message.
+// fields iterates over the fields of a protobuf message.
 type fields struct {
 	rest  []byte
 	field protowire.Number
-	value uint64 // of a number
-	bytes []byte // of anything that has a length; points into rest
+	value uint64 // of a varint field
+	bytes []byte // of a field with a length; points into rest
 	err   error
 }
 
@@ -50,7 +50,7 @@ func (f *fields) skip(n int) bool {
 	return true
 }
 
-// sender takes in the field if it says who says it, as requests and answers do.
+// sender decodes the current field into the header if it describes the sender, in requests and answers alike.
 func (f *fields) sender(h *raft.RPCHeader, from []byte) {
 	switch f.field {
 	case protoField:
@@ -64,18 +64,19 @@ func (f *fields) sender(h *raft.RPCHeader, from []byte) {
 	}
 }
 
-// request is one that is being received.
+// request is a received request.
 type request struct {
 	group  uint32
 	number uint64
-	rpc    *raft.AppendEntriesRequest // its entries without their data
+	rpc    *raft.AppendEntriesRequest // entries lack their data
 	sizes  []size                     // of each entry
-	data   int                        // bytes of all of them
+	data   int                        // bytes of data and extensions of all entries
 }
 
 type size struct{ data, extensions int }
 
-// parseRequest decodes a head. What it returns keeps nothing of it, and the ids it keeps of self are not to be changed.
+// parseRequest decodes a request's head. The result keeps no part of head; its ids may share from, which must not
+// change.
 func parseRequest(head []byte, from []byte, sizes []size) (request, error) {
 	r := request{rpc: &raft.AppendEntriesRequest{}, sizes: sizes[:0]}
 	f := fields{rest: head}
@@ -152,14 +153,14 @@ func (r *request) addEntry(encoded []byte) error {
 	return nil
 }
 
-// answer is one that was received.
+// answer is a received answer.
 type answer struct {
 	number uint64
 	resp   raft.AppendEntriesResponse
 	err    error
 }
 
-// errPeer is an error that the peer answered with.
+// errPeer is the text of an error that the peer sent as its answer.
 type errPeer string
 
 func (e errPeer) Error() string { return string(e) }

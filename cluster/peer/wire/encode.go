@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// appendRequest encodes a request; the batch is as it was if there is an error.
+// appendRequest encodes a request. It leaves the batch unchanged if it returns an error.
 func appendRequest(b *batch, group uint32, number uint64, self string, r *raft.AppendEntriesRequest) error {
 	if err := checkRequest(r); err != nil {
 		return err
@@ -57,13 +57,13 @@ func dataBytes(r *raft.AppendEntriesRequest) int {
 	return n
 }
 
-// yearOne makes the zero time zero.
+// yearOne is the number of seconds from the year 1 to 1970. It makes the zero time encode as zero.
 const yearOne = 62135596800
 
 func appendEntry(buf []byte, e *raft.Log) []byte {
 	buf = protowire.AppendTag(buf, entriesField, protowire.BytesType)
 	at := len(buf)
-	buf = append(buf, 0) // its length: less than 128
+	buf = append(buf, 0) // length, always less than 128
 	buf = appendUint(buf, entryIndexField, e.Index)
 	buf = appendUint(buf, entryTermField, e.Term)
 	buf = appendUint(buf, entryTypeField, uint64(e.Type))
@@ -75,7 +75,7 @@ func appendEntry(buf []byte, e *raft.Log) []byte {
 	return buf
 }
 
-// appendAnswer encodes an answer, or the error that there is instead.
+// appendAnswer encodes an answer, or err if it is not nil.
 func appendAnswer(b *batch, number uint64, self string, r *raft.AppendEntriesResponse, err error) {
 	start := len(b.buf)
 	buf := append(b.buf, 0, 0, 0, 0)
@@ -93,7 +93,7 @@ func appendAnswer(b *batch, number uint64, self string, r *raft.AppendEntriesRes
 	b.buf = buf
 }
 
-// appendSender encodes who says it, in a request as in an answer.
+// appendSender encodes the header that names the sender of a request or answer.
 func appendSender(buf []byte, self string, h *raft.RPCHeader) []byte {
 	buf = appendUint(buf, protoField, uint64(h.ProtocolVersion))
 	if string(h.ID) == self && string(h.Addr) == self {

@@ -3,8 +3,8 @@ package wire
 import "errors"
 
 // A frame is the length of its head in four bytes, big-endian, the head, and the data of the entries that the head
-// lists. A head is a protobuf message; zeros are left out, and a field of an unexpected type counts as absent.
-// Raft's field Leader is not sent: it is the addr once more, for builds of Raft before there was one.
+// lists. A head is a protobuf message; zeros are left out, and a field of an unexpected type counts as absent. Raft's
+// field Leader is not sent: it repeats the field addr, for builds of Raft before addr existed.
 //
 //	message Request {
 //	  uint32 group = 1;
@@ -13,7 +13,7 @@ import "errors"
 //	  uint64 prev_entry = 4;
 //	  uint64 prev_term = 5;
 //	  uint64 commit = 6;
-//	  int64 protocol = 7;           // Raft's version of it
+//	  int64 protocol = 7;           // Raft's protocol version
 //	  bool own = 8;                 // id and addr are the stream's sender
 //	  bytes id = 9;
 //	  bytes addr = 10;
@@ -23,8 +23,8 @@ import "errors"
 //	  uint64 index = 1;
 //	  uint64 term = 2;
 //	  uint32 type = 3;
-//	  uint64 data = 4;              // bytes that follow the head, and then
-//	  uint64 extensions = 5;        // these
+//	  uint64 data = 4;              // bytes of data that follow the head
+//	  uint64 extensions = 5;        // bytes of extensions that follow the data
 //	  uint64 appended_s = 6;        // since the year 1, UTC
 //	  uint64 appended_ns = 7;
 //	}
@@ -38,10 +38,10 @@ import "errors"
 //	  bool own = 8;                 // id and addr are the stream's receiver
 //	  bytes id = 9;
 //	  bytes addr = 10;
-//	  string error = 12;            // not empty: there is no answer but this
+//	  string error = 12;            // if not empty, the other fields are absent, except number
 //	}
 const (
-	numberField = 2 // these are the same in both
+	numberField = 2 // the fields up to addrField are the same in requests and answers
 	termField   = 3
 	protoField  = 7
 	ownField    = 8
@@ -68,14 +68,14 @@ const (
 	entryNanosField      = 7
 )
 
-// What one frame holds at most.
+// The bounds of one frame, in bytes unless noted.
 const (
 	lengthBytes = 4
-	maxEntries  = 1024     // Raft's own bound for one request
-	maxHead     = 64 << 10 // room for so many entries
+	maxEntries  = 1024     // entries; Raft's own bound for one request
+	maxHead     = 64 << 10 // a head of maxEntries entries
 	maxBeat     = 1 << 10  // a head without entries
 	maxAnswer   = 2 << 10
-	maxError    = 1 << 10  // of its text; the rest is cut off
+	maxError    = 1 << 10  // of an error's text; the rest is cut off
 	maxData     = 64 << 20 // far more than 32 entries of the largest task
 )
 

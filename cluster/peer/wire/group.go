@@ -8,13 +8,13 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/heartbeat"
 )
 
-// Group is one Raft group's part in the streams: its requests to other nodes, and the inbox of theirs.
+// Group is one Raft group's part in the streams: it sends requests to other nodes, and holds the inbox of theirs.
 type Group struct {
 	mux     *Mux
 	number  uint32
 	cluster string
-	rpcs    chan raft.RPC // room for all of the inbox, and all that is offered
-	offered chan struct{} // holds one for each that is
+	rpcs    chan raft.RPC // has room for a full inbox and all offered requests
+	offered chan struct{} // holds one element for each offered request
 	done    chan struct{}
 	once    sync.Once
 	inbox   inbox
@@ -28,15 +28,16 @@ func newGroup(m *Mux, number uint32, cluster string) *Group {
 	return g
 }
 
-// Consumer gives Raft what arrives, by streams and through Offer.
+// Consumer returns the channel from which Raft takes requests, of the streams and of Offer.
 func (g *Group) Consumer() <-chan raft.RPC { return g.rpcs }
 
-// maxOffered is how many requests that came another way may be without an answer. Each has a connection of its own,
-// and at most two or three nodes at a time believe that they have something to ask.
+// maxOffered is the greatest number of unanswered requests from connections of the group's own. Each has its own
+// connection, and at most two or three nodes at a time believe that they have something to ask.
 const maxOffered = 16
 
-// Offer gives Raft a request that has come another way, and does not wait for the answer: a snapshot that is read and
-// not installed takes its time, and nobody is to wait for that. False: the group is closed.
+// Offer passes to Raft a request from a connection of the group's own. It does not wait for the answer, since the
+// installation of a snapshot may take long and must not delay other requests. It waits for room while maxOffered
+// requests are unanswered. It returns false if the group is closed.
 func (g *Group) Offer(rpc raft.RPC) bool {
 	if g.isClosed() {
 		return false
@@ -59,7 +60,7 @@ func (g *Group) Offer(rpc raft.RPC) bool {
 	return true
 }
 
-// Done is closed with the group.
+// Done returns a channel that is closed when the group is.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
 func (g *Group) isClosed() bool {
@@ -71,7 +72,7 @@ func (g *Group) isClosed() bool {
 	}
 }
 
-// Close ends the group's calls, and takes no more for it.
+// Close ends the group's exchanges, and refuses further requests of it.
 func (g *Group) Close() error {
 	g.once.Do(func() {
 		close(g.done)
@@ -80,7 +81,7 @@ func (g *Group) Close() error {
 	return nil
 }
 
-// waiting is an exchange that its sender waits for.
+// waiting is an exchange whose sender waits for the answer.
 type waiting struct {
 	exchange
 	ended chan error
@@ -113,6 +114,6 @@ func (g *Group) AppendEntries(node string, req *raft.AppendEntriesRequest, resp 
 	}
 	w.group, w.resp = nil, nil
 	w.client.Store(nil)
-	g.mux.exchanges.Put(w) // it is over: nobody else knows it
+	g.mux.exchanges.Put(w) // the exchange is over and not referenced elsewhere
 	return err
 }

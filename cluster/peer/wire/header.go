@@ -10,18 +10,18 @@ import (
 type traffic byte
 
 const (
-	beats   traffic = iota // heartbeats: requests that say nothing but that there is a leader
+	beats   traffic = iota // heartbeats: requests without entries that only assert the leader
 	entries                // everything else
 )
 
 const (
-	version = 1  // the newest that this build speaks
-	idBytes = 16 // the length of node and cluster ids
+	version = 1  // newest version that this build speaks
+	idBytes = 16 // length of node and cluster ids
 )
 
-// Header begins a stream, after the byte that tells a stream from other connections. 50 bytes on the wire: the newest
-// version that the sender speaks, traffic, and the ids. The node answers with one byte: the newest version that both
-// speak if it takes the stream, a Refusal if it does not.
+// Header begins a stream, after the byte that distinguishes a stream from other connections. It takes 50 bytes on the
+// wire: the newest version that the sender speaks, traffic, and the ids. The receiver answers with one byte: the newest
+// version that both speak if it takes the stream, or a Refusal.
 type Header struct {
 	From, To string // node ids
 	Cluster  string
@@ -46,7 +46,7 @@ func (h Header) append(buf []byte) ([]byte, error) {
 	return append(buf, h.Cluster...), nil
 }
 
-// ReadHeader reads what follows the first byte.
+// ReadHeader reads the header that follows the first byte.
 func ReadHeader(r io.Reader) (Header, error) {
 	var buf [2 + 3*idBytes]byte
 	if _, err := io.ReadFull(r, buf[:]); err != nil {

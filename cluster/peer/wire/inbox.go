@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// What one group's inbox holds at most, and all together. A leader has four requests under way for a group, of four
-// megabytes at the very most; more are there only of leaders that have given older ones up.
+// The bounds of one group's inbox, and of all inboxes together. A leader has four requests in flight for a group, of
+// four megabytes at the very most. More arrive only from leaders that have given up older ones.
 const (
 	inboxRequests = 64
 	inboxBytes    = 8 << 20
@@ -21,22 +21,21 @@ var (
 	errNoAnswer = errors.New("no answer to AppendEntries")
 )
 
-// inbox remembers which requests of a group are with Raft, in the order in which Raft got them. It answers in this
-// order, and each request has a channel of its own: an answer that belongs to another request would be a lie about what
-// is on disk.
+// inbox holds the requests of a group that Raft has taken, in the order in which Raft took them. It answers in this
+// order. Each request has a channel of its own: an answer to another request would be a false statement about the disk.
 type inbox struct {
-	answers [inboxRequests]chan raft.RPCResponse // of request i at i%inboxRequests
+	answers [inboxRequests]chan raft.RPCResponse // request i uses channel i%inboxRequests
 
 	mu      sync.Mutex
-	tickets [inboxRequests]ticket // [oldest, next) are with Raft
+	tickets [inboxRequests]ticket // Raft has the requests of [oldest, next)
 	oldest  uint64                // <= next <= oldest+inboxRequests
 	next    uint64
 	bytes   int
-	refused []ticket // to be told so when there is room; empty if there are no tickets
+	refused []ticket // refused requests, answered when there is room; empty if there are no tickets
 	closed  bool
 }
 
-// ticket says whom to answer.
+// ticket names the stream and request that an answer goes to.
 type ticket struct {
 	server *server
 	number uint64
@@ -49,7 +48,8 @@ func (b *inbox) init() {
 	}
 }
 
-// take gives Raft a request, if there is room; it never waits. False: the group is closed.
+// take passes a request to Raft, or refuses it for lack of room. It never waits. It returns false if the group is
+// closed.
 func (g *Group) take(t ticket, rpc *raft.AppendEntriesRequest) bool {
 	b := &g.inbox
 	b.mu.Lock()
@@ -70,7 +70,8 @@ func (g *Group) take(t ticket, rpc *raft.AppendEntriesRequest) bool {
 	return true
 }
 
-// hasRoom is asked with the lock. There is always room for one.
+// hasRoom reports whether the inbox has room for a request of so many bytes. An empty inbox takes any request. The
+// caller holds the lock.
 func (g *Group) hasRoom(bytes int) bool {
 	b := &g.inbox
 	switch n := b.next - b.oldest; {
@@ -82,7 +83,8 @@ func (g *Group) hasRoom(bytes int) bool {
 	return b.bytes+bytes <= inboxBytes && g.mux.waiting.Load()+int64(bytes) <= allBytes
 }
 
-// refuse remembers a request without an answer; with the lock. Those beyond the bound are never answered.
+// refuse records a request that will be refused later. The caller holds the lock. Requests beyond the bound are never
+// answered.
 func (g *Group) refuse(t ticket) {
 	g.mux.metrics.refused.Inc()
 	if b := &g.inbox; len(b.refused) < inboxRefused {
@@ -90,7 +92,7 @@ func (g *Group) refuse(t ticket) {
 	}
 }
 
-// answer sends what Raft answers, until the group is closed. It relies on Raft's answering every request that it takes.
+// answer sends Raft's answers until the group is closed. It relies on Raft to answer every request that it takes.
 func (g *Group) answer() {
 	for i := uint64(0); ; i++ {
 		select {
@@ -115,7 +117,7 @@ func answerAll(tickets []ticket, err error) {
 	}
 }
 
-// remove takes the oldest request out, and what is to be told that it was refused.
+// remove takes the oldest request out of the inbox. It also returns the refused requests, which can be answered now.
 func (g *Group) remove() (ticket, []ticket) {
 	b := &g.inbox
 	b.mu.Lock()
@@ -130,7 +132,7 @@ func (g *Group) remove() (ticket, []ticket) {
 	return t, refused
 }
 
-// removeAll empties the inbox for good.
+// removeAll closes the inbox and returns all its requests.
 func (g *Group) removeAll() []ticket {
 	b := &g.inbox
 	b.mu.Lock()

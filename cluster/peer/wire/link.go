@@ -12,31 +12,32 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// link is the way to one node for one kind of traffic. It has a stream while one is needed and the node can be reached.
+// link is the path to one node for one kind of traffic. It has a stream while one is needed and the node can be
+// reached.
 type link struct {
 	mux    *Mux
 	to     route
-	client atomic.Pointer[client] // nil: to be dialled
+	client atomic.Pointer[client] // nil: not connected
 
 	mu         sync.Mutex
-	connecting *connecting // nil: no attempt is under way
+	connecting *connecting // nil: no attempt is in progress
 }
 
-// route says which stream.
+// route identifies the streams to a node: cluster, node and kind of traffic.
 type route struct {
 	node, cluster string
 	traffic       traffic
 }
 
-// connecting is one attempt to connect, which all who need it wait for.
+// connecting is one attempt to connect, shared by all goroutines that need the stream.
 type connecting struct {
 	done   chan struct{}
 	client *client
 	err    error
 }
 
-// submit begins an exchange; with an error it is not sent and will not be completed. A stream that had ended before is
-// dialled anew, once.
+// submit begins an exchange. If it returns an error, the exchange will not be completed. It dials anew, once, if the
+// stream had ended already.
 func (l *link) submit(c *exchange, r *raft.AppendEntriesRequest) error {
 	for again := true; ; again = false {
 		cl, err := l.connected()
@@ -83,7 +84,7 @@ func (l *link) connected() (*client, error) {
 	return d.client, d.err
 }
 
-// open dials and begins a stream.
+// open dials the node and begins a stream.
 func (l *link) open() (*client, error) {
 	m := l.mux
 	header, err := Header{From: m.cfg.Self, To: l.to.node, Cluster: l.to.cluster, traffic: l.to.traffic}.append(
@@ -109,7 +110,7 @@ func (l *link) lost(cl *client) {
 	l.mux.cfg.Logger.Debug("a stream of requests to a node has ended", "node", l.to.node, "err", cl.err)
 }
 
-// dial begins a connection and returns it once the node has taken the stream.
+// dial connects to a node and returns once the node has taken the stream.
 func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
 	defer cancel()
@@ -125,7 +126,7 @@ func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
 	case err == nil:
 		return conn, nil
 	}
-	_ = conn.Close() // it is of no use
+	_ = conn.Close() // the node did not take the stream
 	return nil, err
 }
 

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A refusal keeps its name on its way to the caller, and is not remembered: the next request dials anew.
+// A caller receives the reason of a refusal. The refusal is not remembered: the next request dials anew.
 func TestRefusedStreams(t *testing.T) {
 	w := newWorld(t)
 	from := w.node(1).open(1)
@@ -45,7 +45,7 @@ func TestRefusedStreams(t *testing.T) {
 	}
 }
 
-// A node that hangs up because it is going down is dialled again by the next request.
+// The next request dials a node again that hung up because it is shutting down.
 func TestNodeThatHangsUpOnce(t *testing.T) {
 	w := newWorld(t)
 	one := w.node(1)
@@ -93,13 +93,13 @@ func pour(to, from net.Conn) {
 			_, err = to.Write(buf[:n])
 		}
 		if err != nil {
-			_ = errors.Join(to.Close(), from.Close()) // one of them is gone
+			_ = errors.Join(to.Close(), from.Close()) // one of them has hung up
 			return
 		}
 	}
 }
 
-// A node that is closing does not wait for those that it is about to reach.
+// A node that is closing does not wait for its dials.
 func TestCloseEndsDials(t *testing.T) {
 	w := newWorld(t)
 	w.timeout = time.Hour
@@ -120,7 +120,8 @@ func TestCloseEndsDials(t *testing.T) {
 	}
 }
 
-// A newer build is answered with the version that both speak; an answer that this build cannot have given ends it.
+// A newer build receives the version that both speak. An answer with a version that this build does not speak fails the
+// request.
 func TestVersions(t *testing.T) {
 	w := newWorld(t)
 	two := w.node(2)

@@ -11,7 +11,7 @@ type metrics struct {
 	refused  prometheus.Counter
 }
 
-// newMetrics registers nothing without a registerer.
+// newMetrics makes the metrics, and registers them unless r is nil.
 func newMetrics(r prometheus.Registerer) *metrics {
 	with := promauto.With(r)
 	return &metrics{

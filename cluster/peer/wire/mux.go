@@ -16,23 +16,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says what a node's streams need. All of it is required, but for the Registerer.
+// Config holds the settings of a Mux. All fields are required except Registerer.
 type Config struct {
 	Self      string // node id
-	FirstByte byte   // goes before a stream's header
+	FirstByte byte   // written before a stream's header
 	Dial      func(ctx context.Context, node string) (net.Conn, error)
-	Timeout   time.Duration                                                  // of one request, and of a dial
+	Timeout   time.Duration                                                  // limit of one request, and of a dial
 	Seen      func(node string, group uint32, term, index, entryTerm uint64) // see peer.Config
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Mux is a node's streams, to and from all others.
+// Mux holds a node's streams to and from all other nodes.
 type Mux struct {
 	cfg       Config
 	metrics   *metrics
-	ctx       context.Context // ends dials
+	ctx       context.Context // its end cancels dials
 	cancel    context.CancelFunc
 	waiting   atomic.Int64 // bytes of entries in all inboxes
 	exchanges sync.Pool    // of *waiting
@@ -46,7 +46,7 @@ type Mux struct {
 	servers map[*server]struct{}
 }
 
-// New makes the streams of a node; there are none yet.
+// New returns a Mux without streams.
 func New(cfg Config) *Mux {
 	m := &Mux{
 		cfg: cfg, metrics: newMetrics(cfg.Registerer),
@@ -58,7 +58,7 @@ func New(cfg Config) *Mux {
 	return m
 }
 
-// Open begins a group's part in the streams.
+// Open opens a group's part in the streams. It fails if the number is open already.
 func (m *Mux) Open(number uint32, cluster string) (*Group, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *Mux) Open(number uint32, cluster string) (*Group, error) {
 	return g, nil
 }
 
-// group returns a group of a cluster, nil if it is not here.
+// group returns a group of a cluster, or nil if it is not on this node.
 func (m *Mux) group(number uint32, cluster string) *Group {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -100,7 +100,7 @@ func (m *Mux) link(to route) *link {
 	return l
 }
 
-// start sets a new stream going; false: the node is closing.
+// start starts a new stream's goroutines. It returns false if the Mux is closed.
 func (m *Mux) start(cl *client) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -118,7 +118,7 @@ func (m *Mux) start(cl *client) bool {
 	return true
 }
 
-// Serve answers what arrives on a stream whose header was read, until it ends.
+// Serve answers the requests on a stream whose header was read, until the stream ends.
 func (m *Mux) Serve(conn net.Conn, h Header) {
 	s := newServer(m, conn, h)
 	m.mu.Lock()
@@ -138,7 +138,7 @@ func (m *Mux) Serve(conn net.Conn, h Header) {
 	m.cfg.Logger.Debug("a stream of requests from a node has ended", "node", h.From, "err", err)
 }
 
-// leave takes a group off, and ends its calls.
+// leave removes a group and ends its exchanges.
 func (m *Mux) leave(g *Group) {
 	m.mu.Lock()
 	if m.groups[g.number] == g {
@@ -151,7 +151,7 @@ func (m *Mux) leave(g *Group) {
 	}
 }
 
-// Close ends all streams and all groups' parts in them. Serve returns soon after.
+// Close closes all streams and all groups. Serve returns soon after.
 func (m *Mux) Close() error {
 	m.mu.Lock()
 	m.closed = true

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// All groups of two nodes share two connections each way, and each group's answers are its own.
+// All groups of two nodes share two connections each way, and each group receives its own answers.
 func TestGroupsShareStreams(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.node(1), w.node(2)
@@ -43,7 +43,7 @@ func TestGroupsShareStreams(t *testing.T) {
 	}
 }
 
-// A group whose Raft takes nothing keeps nobody from being answered, not even on the same stream.
+// A group whose Raft takes no request does not delay the answers of other groups, even on the same stream.
 func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.node(1), w.node(2)
@@ -78,7 +78,7 @@ func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 	}
 }
 
-// What a stuck group was sent beyond its bound is refused, but not before there is room.
+// Requests beyond a stuck group's bound are refused, but not before there is room.
 func TestFullInboxRefusesLate(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.node(1), w.node(2)
@@ -127,14 +127,14 @@ func TestFullInboxRefusesLate(t *testing.T) {
 	}
 }
 
-// arrived is how many requests are in the inbox or were refused.
+// arrived returns the number of requests that are in the inbox or were refused.
 func (g *Group) arrived() uint64 {
 	g.inbox.mu.Lock()
 	defer g.inbox.mu.Unlock()
 	return g.inbox.next + uint64(len(g.inbox.refused))
 }
 
-// A peer that was killed and is back, even elsewhere, answers the first request that it can.
+// A peer that was killed and returns, even at another address, answers the first request that it can.
 func TestRestartedPeerIsReachedAtOnce(t *testing.T) {
 	w := newWorld(t)
 	from := w.node(1).open(1)
@@ -162,7 +162,7 @@ func (m *Mux) streams() []*client {
 	return open
 }
 
-// What was under way when a peer is killed fails then, and not after its time.
+// Requests in flight fail when their peer is killed, not at their timeout.
 func TestKilledPeerFailsWhatWasUnderWay(t *testing.T) {
 	w := newWorld(t)
 	w.timeout = time.Hour
@@ -172,12 +172,12 @@ func TestKilledPeerFailsWhatWasUnderWay(t *testing.T) {
 	takeRPC(t, to)
 	two.stop()
 	if err := await(t, "a request to the dead", done); err == nil {
-		t.Error("the dead have answered")
+		t.Error("the killed peer has answered")
 	}
 }
 
-// A peer that is connected and never says anything, or nothing but that it takes the stream, costs each request its
-// time, and then the stream, for a new one may lead to somebody.
+// A silent peer costs each request its timeout, and then the stream, even if it took the stream: a new stream may reach
+// a live node.
 func TestSilentPeerIsDialledAnew(t *testing.T) {
 	for name, first := range map[string][]byte{"from the first": nil, "then": {version}} {
 		t.Run(name, func(t *testing.T) { testSilentPeer(t, first) })
@@ -213,7 +213,7 @@ func testSilentPeer(t *testing.T, first []byte) {
 	}
 }
 
-// One request that is not answered in time does not end a stream on which others are.
+// One request that is not answered in time does not end a stream on which others are answered.
 func TestLateRequestFailsAlone(t *testing.T) {
 	w := newWorld(t)
 	w.timeout = 300 * time.Millisecond
@@ -237,7 +237,7 @@ func TestLateRequestFailsAlone(t *testing.T) {
 		}
 		break
 	}
-	respondTo(late, 9) // nobody waits for it any more
+	respondTo(late, 9) // its sender has given up
 	if err := replicate(live, 2, 2); err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestClosedGroup(t *testing.T) {
 	}
 }
 
-// Entries of any size arrive as they were, also several at once.
+// Entries of any size arrive unchanged, also several at once.
 func TestLargeEntries(t *testing.T) {
 	w := newWorld(t)
 	from, to := w.node(1).open(1), w.node(2).open(1)
@@ -338,16 +338,16 @@ func TestLargeEntries(t *testing.T) {
 	}
 }
 
-// A peer that asks and never listens to the answers loses its stream, and nobody waits for it.
+// A peer that sends requests and never reads the answers loses its stream, and does not delay the node.
 func TestDeafPeerIsDropped(t *testing.T) {
 	w := newWorld(t)
 	w.timeout = 300 * time.Millisecond
 	two := w.node(2)
 	go respond(two.open(1), 1)
-	conn, there := net.Pipe() // which holds nothing on the way
+	conn, there := net.Pipe() // it buffers nothing
 	defer conn.Close()
 	go two.Serve(there, Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster})
-	_, err := conn.Read(make([]byte, 1)) // the last that it hears
+	_, err := conn.Read(make([]byte, 1)) // the last read of the peer
 	var b batch
 	for i := range uint64(1000) {
 		if err := appendRequest(&b, 9, i, self, &raft.AppendEntriesRequest{Term: 1}); err != nil {
@@ -358,7 +358,7 @@ func TestDeafPeerIsDropped(t *testing.T) {
 		_, err = conn.Write(b.buf)
 	}
 	if err == nil {
-		t.Error("it was listened to until the test ended")
+		t.Error("the stream stayed open until the test ended")
 	}
 }
 
@@ -377,7 +377,7 @@ func TestClosedMux(t *testing.T) {
 	}
 }
 
-// What comes another way is answered that way, and takes its turn.
+// Offered requests reach Raft in order, and their answers go to the offering connection.
 func TestOffered(t *testing.T) {
 	w := newWorld(t)
 	to := w.node(2).open(1)
@@ -405,7 +405,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// What came another way and is not answered yet keeps nobody from Raft, up to a bound.
+// Offered requests without an answer do not keep others from Raft, up to a bound.
 func TestOffersDoNotWaitForEachOther(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.node(1), w.node(2)
@@ -430,7 +430,7 @@ func TestOffersDoNotWaitForEachOther(t *testing.T) {
 		t.Error("more were taken than there is room for")
 	default:
 	}
-	for waiting := len(all); waiting > 0; { // behind the offers, which stay without an answer
+	for waiting := len(all); waiting > 0; { // behind the offers, which stay unanswered
 		rpc := takeRPC(t, to)
 		if _, ok := rpc.Command.(*raft.AppendEntriesRequest); ok {
 			respondTo(rpc, 1)

@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// outbox writes to a stream what any goroutine leaves there. Whoever finds nobody writing writes itself, which spares
-// the others' being woken, but only once: what has come meanwhile goes to the stream's own writer.
+// outbox writes the data that goroutines leave for a stream. A goroutine that finds no write in progress writes itself,
+// which saves waking another goroutine, but only once: data that arrives meanwhile goes to the stream's own writer,
+// run.
 type outbox struct {
 	conn    net.Conn
-	patient time.Duration // how long one write may take; 0: somebody else watches
-	broken  func(error)   // is told that a write has failed
+	patient time.Duration // limit of one write; 0: the owner watches for silence
+	broken  func(error)   // receives the error of a failed write
 	metrics *metrics
-	kick    chan struct{} // the writer's turn, handed over by whoever was writing
-	ended   chan struct{} // closed with err set
+	kick    chan struct{} // wakes run to continue writing
+	ended   chan struct{} // closed when err is set
 
-	mu      sync.Mutex // guards what follows, and in client what is pending
-	room    *sync.Cond // something was written
+	mu      sync.Mutex // guards the fields below, and client.pending
+	room    *sync.Cond // signalled after each write
 	waiting *batch
-	spare   *batch // the other one; with whoever is writing, if somebody is
+	spare   *batch // the other batch; nil during a write
 	writing bool
-	err     error // nothing is sent any more
+	err     error // not nil: the stream has ended
 }
 
 func (o *outbox) init(conn net.Conn, m *metrics) {
@@ -32,8 +33,8 @@ func (o *outbox) init(conn net.Conn, m *metrics) {
 	o.waiting, o.spare = new(batch), new(batch)
 }
 
-// leave is called with the lock, after something was added to what waits; it gives the lock back and sees to it that
-// what waits is written.
+// leave sees to it that the waiting batch is written, by this goroutine or another. The caller holds the lock and has
+// added data; leave unlocks.
 func (o *outbox) leave() {
 	if o.writing || o.err != nil {
 		o.mu.Unlock()
@@ -42,14 +43,15 @@ func (o *outbox) leave() {
 	o.writing = true
 	o.mu.Unlock()
 	if o.writeOnce() {
-		o.kick <- struct{}{} // there is room: only who writes comes here
+		o.kick <- struct{}{} // there is room: only the writing goroutine gets here
 	}
 }
 
-// writeOnce writes what waits, and tells whether there is more: then the caller is still the one that writes.
+// writeOnce writes the waiting batch, and reports whether more data waits: then the caller must write again or kick
+// run.
 //
-// It first lets those run that can: if they are about to send something too, it leaves with the same write. Heartbeats
-// of many groups become due at the same moment, and so do the answers to them.
+// It first lets other goroutines run, so that their data leaves with the same write. Heartbeats of many groups become
+// due at the same moment, and so do the answers to them.
 func (o *outbox) writeOnce() bool {
 	runtime.Gosched()
 	o.mu.Lock()
@@ -94,8 +96,8 @@ func (o *outbox) run() {
 	}
 }
 
-// end is called with the lock: the first error ends the stream, and is the one that is told; then true, and the caller
-// closes the connection.
+// end ends the stream with its first error and returns true: the caller must close the connection. Later calls return
+// false. The caller holds the lock.
 func (o *outbox) end(err error) bool {
 	if o.err != nil {
 		return false

@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// maxInFlight is how many requests are under way while the next is being put together. More do harm: each then holds
-	// fewer entries (hashicorp/raft issue 541).
+	// maxInFlight is the number of requests in flight while Raft prepares the next. A higher number does harm, because
+	// each request then holds fewer entries (hashicorp/raft issue 541).
 	maxInFlight = 2
-	// maxUnread is how many answers may wait for whoever takes them without making the sender wait.
+	// maxUnread is the number of undelivered answers from which on the sender waits.
 	maxUnread = 16
 )
 
@@ -22,12 +22,12 @@ type Pipeline struct {
 	node  string
 	link  *link
 	done  chan raft.AppendFuture
-	quit  chan struct{} // closed with closed
+	quit  chan struct{} // closed when closed is set
 
 	mu     sync.Mutex
-	moved  *sync.Cond // flight or closed has changed
-	flight []*future  // not delivered yet, in the order in which they were sent
-	slowly bool       // deliverSlowly runs, and nobody else delivers
+	moved  *sync.Cond // signals a change of flight or closed
+	flight []*future  // requests not delivered yet, in the order in which they were sent
+	slowly bool       // deliverSlowly runs, and is the only one to deliver
 	closed bool
 }
 
@@ -42,7 +42,7 @@ type future struct {
 	err      error
 }
 
-// Pipeline begins one to a node that can be reached.
+// Pipeline opens a pipeline to a node. It fails if the node cannot be reached.
 func (g *Group) Pipeline(node string) (*Pipeline, error) {
 	if g.isClosed() {
 		return nil, raft.ErrTransportShutdown
@@ -58,7 +58,7 @@ func (g *Group) Pipeline(node string) (*Pipeline, error) {
 	return p, nil
 }
 
-// AppendEntries sends a request, and returns once another one may be put together.
+// AppendEntries sends a request, and returns once Raft may prepare another one.
 func (p *Pipeline) AppendEntries(
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) (raft.AppendFuture, error) {
 	f := &future{pipeline: p, start: time.Now(), req: req}
@@ -78,7 +78,7 @@ func (p *Pipeline) AppendEntries(
 	return f, nil
 }
 
-// awaitRoom returns false if the pipeline is closed.
+// awaitRoom waits until fewer than maxInFlight requests are in flight. It returns false if the pipeline is closed.
 func (p *Pipeline) awaitRoom() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Pipeline) enter(f *future) error {
 	return nil
 }
 
-// withdraw takes out what was not sent.
+// withdraw removes a request that was not sent.
 func (p *Pipeline) withdraw(f *future) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -109,8 +109,8 @@ func (p *Pipeline) withdraw(f *future) {
 	p.deliver()
 }
 
-// complete is called once, by whoever ends the exchange. As ever in Raft's pipelines, a request that failed is
-// delivered too, with an answer that tells of no success.
+// complete records the outcome of the exchange. It is called once. A failed request is delivered too, with an
+// unsuccessful answer, as in Raft's own pipelines.
 func (f *future) complete(err error) {
 	p := f.pipeline
 	if err == nil {
@@ -123,8 +123,8 @@ func (f *future) complete(err error) {
 	p.deliver()
 }
 
-// deliver hands out what is over, in order; with the lock. It must not wait, for it runs where all groups' answers are
-// read.
+// deliver passes on completed requests, in order. The caller holds the lock. deliver must not wait: it runs on the
+// goroutine that reads all groups' answers.
 func (p *Pipeline) deliver() {
 	for !p.slowly && len(p.flight) > 0 && p.flight[0].over {
 		if p.closed {
@@ -144,7 +144,7 @@ func (p *Pipeline) deliver() {
 
 func (p *Pipeline) shift() { p.flight = slices.Delete(p.flight, 0, 1) }
 
-// deliverSlowly waits for whoever takes the answers, until none is left.
+// deliverSlowly delivers completed requests and waits for the reader of each, until none is left.
 func (p *Pipeline) deliverSlowly() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,10 +163,10 @@ func (p *Pipeline) deliverSlowly() {
 	p.deliver()
 }
 
-// Consumer gives the futures that are over.
+// Consumer returns the channel of completed requests.
 func (p *Pipeline) Consumer() <-chan raft.AppendFuture { return p.done }
 
-// Close cancels what is under way. Nothing is delivered any more.
+// Close cancels the requests in flight. The pipeline delivers none of them.
 func (p *Pipeline) Close() error {
 	p.mu.Lock()
 	if !p.closed {
@@ -182,7 +182,7 @@ func (p *Pipeline) Close() error {
 	return nil
 }
 
-// Error waits for the end.
+// Error waits for the request to complete and returns its error.
 func (f *future) Error() error {
 	f.ended.Wait()
 	return f.err

@@ -18,7 +18,7 @@ func (g *Group) pipeline(t testing.TB, to int) *Pipeline {
 	return p
 }
 
-// next gives the next future that a pipeline delivers.
+// next returns the next future that a pipeline delivers.
 func next(t testing.TB, p *Pipeline) raft.AppendFuture {
 	t.Helper()
 	select {
@@ -75,7 +75,7 @@ func TestPipelineKeepsOrder(t *testing.T) {
 	}
 }
 
-// Two requests are under way, and the one who sends waits before it puts the third together.
+// Two requests are in flight, and the sender waits before it prepares the third.
 func TestPipelineIsTwoDeep(t *testing.T) {
 	w := newWorld(t)
 	from, to := w.node(1).open(1), w.node(2).open(1)
@@ -128,7 +128,7 @@ func TestClosedPipelineCancels(t *testing.T) {
 		t.Errorf("a third: %v", err)
 	}
 	go respond(to, 1)
-	if err := replicate(from, 2, 4); err != nil { // after the answers to what was cancelled
+	if err := replicate(from, 2, 4); err != nil { // after the answers to the cancelled requests
 		t.Fatal(err)
 	}
 	select {
@@ -147,7 +147,7 @@ func (cl *client) count() int {
 	return len(cl.pending)
 }
 
-// A request that failed is delivered with no success, so that Raft gives the pipeline up.
+// A failed request is delivered without success, so Raft gives the pipeline up.
 func TestPipelineToTheDeadFails(t *testing.T) {
 	w := newWorld(t)
 	one, two := w.node(1), w.node(2)
@@ -173,17 +173,17 @@ func TestPipelineToTheDeadFails(t *testing.T) {
 		t.Error("it was sent")
 	}
 	if _, err := from.Pipeline(nodeID(2)); err == nil {
-		t.Error("a pipeline to the dead")
+		t.Error("a pipeline to a stopped node")
 	}
 }
 
-// A pipeline whose answers nobody takes waits, and loses none.
+// A pipeline waits while its answers are not taken, and loses none.
 func TestUnreadPipelineWaits(t *testing.T) {
 	w := newWorld(t)
 	from, to := w.node(1).open(1), w.node(2).open(1)
 	go respond(to, 1)
 	p := from.pipeline(t, 2)
-	const fit = maxUnread + maxInFlight - 1 // delivered, or answered with nobody to take it
+	const fit = maxUnread + maxInFlight - 1 // delivered, or answered and not taken
 	for i := range uint64(fit) {
 		if err := await(t, "a request", push(p, i+1)); err != nil {
 			t.Fatal(err)
@@ -215,7 +215,7 @@ func TestUnreadPipelineWaits(t *testing.T) {
 	}
 }
 
-// undelivered is how many requests were answered and wait to be taken.
+// undelivered returns the number of answered requests that wait for delivery.
 func (p *Pipeline) undelivered() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +228,7 @@ func (p *Pipeline) undelivered() int {
 	return n
 }
 
-// A closed group's requests in a pipeline end at once.
+// The requests of a closed group in a pipeline end at once.
 func TestPipelineOfClosedGroup(t *testing.T) {
 	w := newWorld(t)
 	w.timeout = time.Hour

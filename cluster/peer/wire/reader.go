@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// readHead gives the next frame's head to parse, which keeps nothing of it. The reader's buffer must hold most bytes
-// and the length before them.
+// readHead passes the next frame's head to parse, which must not keep any part of it. A head has at most most bytes.
+// The reader's buffer must hold these and the length before them.
 func readHead(r *bufio.Reader, most int, parse func(head []byte) error) error {
 	length, err := r.Peek(lengthBytes)
 	if err != nil {
@@ -29,7 +29,7 @@ func readHead(r *bufio.Reader, most int, parse func(head []byte) error) error {
 	return err
 }
 
-// readEntries fills in the data of a request's entries.
+// readEntries reads the data and extensions of a request's entries.
 func readEntries(r *bufio.Reader, req request) error {
 	for i, e := range req.rpc.Entries {
 		var err error
@@ -43,7 +43,8 @@ func readEntries(r *bufio.Reader, req request) error {
 	return nil
 }
 
-// trusted is how much memory a length alone is worth. More is there only once the bytes are.
+// trusted is the number of bytes that readData allocates for an announced length. It allocates more only as bytes
+// arrive.
 const trusted = 1 << 20
 
 func readData(r *bufio.Reader, n int) ([]byte, error) {
@@ -63,12 +64,12 @@ func readData(r *bufio.Reader, n int) ([]byte, error) {
 	}
 }
 
-// requestReader reads what arrives on a stream.
+// requestReader reads the requests of a stream.
 type requestReader struct {
 	*bufio.Reader
 	traffic traffic
-	from    []byte // the sender's id, which all requests share
-	sizes   []size // kept for its memory only
+	from    []byte // sender's id; all requests share this memory
+	sizes   []size // kept only to reuse its memory
 }
 
 func newRequestReader(r io.Reader, h Header) *requestReader {
@@ -79,7 +80,7 @@ func newRequestReader(r io.Reader, h Header) *requestReader {
 	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), traffic: h.traffic, from: []byte(h.From)}
 }
 
-// next reads a request's head. The data of its entries is next: to be read, or skipped.
+// next reads a request's head. The caller must then read or skip the data of its entries.
 func (r *requestReader) next() (request, error) {
 	var req request
 	err := readHead(r.Reader, r.Size()-lengthBytes, func(head []byte) error {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Refusal is the reason for which a node does not take a stream. It is the byte that answers the header then, greater
-// than every version.
+// Refusal is the reason for which a node does not take a stream. The node sends it in answer to the header, as a byte
+// greater than every version.
 type Refusal byte
 
 // The refusals.
@@ -17,7 +17,7 @@ const (
 	NoRoom                          // the node has as many streams as it takes
 )
 
-// Error names the reason. A newer build may have more of them than this one.
+// Error describes the reason. A newer build may send reasons that this build does not know.
 func (r Refusal) Error() string {
 	switch r {
 	case WrongNode:
@@ -31,7 +31,7 @@ func (r Refusal) Error() string {
 	}
 }
 
-// Refuse tells the caller why its stream is not taken. The connection stays open.
+// Refuse sends the refusal to the caller of a stream. It leaves the connection open.
 func Refuse(conn net.Conn, why Refusal, timeout time.Duration) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err

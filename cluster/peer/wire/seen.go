@@ -2,8 +2,8 @@ package wire
 
 import "github.com/hashicorp/raft"
 
-// sawAnswer passes on what an answer to AppendEntries shows: a replica that answers has its term on disk, and one that
-// answers a request with success has all that the request reached to.
+// sawAnswer reports the position that an answer to AppendEntries proves. A replica that answers has its term on disk. A
+// replica that answers with success has every entry that the request reached to.
 func (g *Group) sawAnswer(node string, req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) {
 	var index, entryTerm uint64
 	if resp.Success && resp.Term == req.Term {
@@ -12,26 +12,26 @@ func (g *Group) sawAnswer(node string, req *raft.AppendEntriesRequest, resp *raf
 	g.mux.cfg.Seen(node, g.number, resp.Term, index, entryTerm)
 }
 
-// sawRequest passes on the position that a leader's request shows. A leader sends entries that are on its own disk, and
+// sawRequest reports the position that a leader's request proves. A leader sends entries that are on its own disk, and
 // never shortens its log in a term that it leads.
 func (g *Group) sawRequest(leader string, req *raft.AppendEntriesRequest) {
 	index, entryTerm := reaches(req)
 	g.mux.cfg.Seen(leader, g.number, req.Term, index, entryTerm)
 }
 
-// SawRequest notes the position that a request shows which arrived by a connection of the group's own.
+// SawRequest reports the position that a request on a connection of the group's own proves.
 func (g *Group) SawRequest(command any) {
 	seen := g.mux.cfg.Seen
 	switch req := command.(type) {
 	case *raft.InstallSnapshotRequest:
 		seen(string(req.ID), g.number, req.Term, req.LastLogIndex, req.LastLogTerm)
-	case *raft.RequestVoteRequest: // a candidate may lose in this term, and its log may then be cut
+	case *raft.RequestVoteRequest: // index 0: a candidate may lose in this term, and its log may then be cut
 		seen(string(req.ID), g.number, req.Term, 0, 0)
 	}
 }
 
-// SawAnswer notes the position that an answer shows which arrived by a connection of the group's own. It must not be
-// called for a pre-vote, whose term is on no disk.
+// SawAnswer reports the position that an answer on a connection of the group's own proves. It must not be called for a
+// pre-vote, whose term is on no disk.
 func (g *Group) SawAnswer(node string, req, resp any) {
 	seen := g.mux.cfg.Seen
 	switch resp := resp.(type) {
@@ -46,7 +46,7 @@ func (g *Group) SawAnswer(node string, req, resp any) {
 	}
 }
 
-// reaches is the last entry that a request names; zeros: none, it is a heartbeat.
+// reaches returns the last entry that a request names: its last entry, or the previous entry; zeros for a heartbeat.
 func reaches(req *raft.AppendEntriesRequest) (index, term uint64) {
 	if n := len(req.Entries); n > 0 {
 		return req.Entries[n-1].Index, req.Entries[n-1].Term

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// maxAnswers is how many bytes of answers may wait. All that a peer may ask at once comes to far less, if it reads.
+// maxAnswers is how many bytes of answers may wait. The answers to a peer that reads them stay far below.
 const maxAnswers = 1 << 20
 
 var (
@@ -31,7 +31,7 @@ func newServer(m *Mux, conn net.Conn, h Header) *server {
 	return s
 }
 
-// greet says that the stream is taken, and how both may speak.
+// greet tells the caller that the stream is taken, and the version that both speak.
 func (s *server) greet() error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(s.patient)); err != nil {
 		return err
@@ -68,12 +68,12 @@ func (s *server) serve() error {
 	}
 }
 
-// answer sends one, or the error that there is instead.
+// answer sends an answer, or err if it is not nil.
 func (s *server) answer(number uint64, resp *raft.AppendEntriesResponse, err error) {
 	s.mu.Lock()
 	if s.err != nil {
 		s.mu.Unlock()
-		return // nobody is there to hear it
+		return // the stream has ended
 	}
 	if s.waiting.bytes() > maxAnswers {
 		s.mu.Unlock()
@@ -89,6 +89,6 @@ func (s *server) fail(err error) {
 	first := s.end(err)
 	s.mu.Unlock()
 	if first {
-		_ = s.conn.Close() // it is of no more use
+		_ = s.conn.Close() // the stream has ended
 	}
 }

@@ -22,7 +22,7 @@ const (
 
 func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
 
-// world is nodes that know each other's addresses.
+// world is a set of nodes that know each other's addresses.
 type world struct {
 	t       testing.TB
 	timeout time.Duration
@@ -47,7 +47,7 @@ func (w *world) dial(ctx context.Context, id string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", addr)
 }
 
-// listen makes a node's address lead to serve.
+// listen makes serve handle the connections to a node's address.
 func (w *world) listen(n int, serve func(net.Conn)) (stop func()) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,7 +145,7 @@ func respondTo(rpc raft.RPC, term uint64) *raft.AppendEntriesRequest {
 	return req
 }
 
-// takeRPC gives the next request of a group, unanswered.
+// takeRPC returns the next request of a group, unanswered.
 func takeRPC(t testing.TB, g *Group) raft.RPC {
 	t.Helper()
 	select {
@@ -163,7 +163,7 @@ func sendHeartbeat(g *Group, to int) (uint64, error) {
 	return resp.Term, err
 }
 
-// withEntry is a request with one entry.
+// withEntry returns a request with one entry.
 func withEntry(index uint64, data []byte) *raft.AppendEntriesRequest {
 	return &raft.AppendEntriesRequest{
 		Term: 1, PrevLogEntry: index - 1, Entries: []*raft.Log{{Index: index, Term: 1, Data: data}},
@@ -179,7 +179,7 @@ func replicate(g *Group, to int, index uint64) error {
 	return err
 }
 
-// until waits for what comes by itself.
+// until waits until holds returns true.
 func until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
@@ -189,14 +189,14 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// begin runs f and gives its error when it is over.
+// begin runs f in a goroutine and returns a channel that receives its error.
 func begin(f func() error) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	return done
 }
 
-// await gives up after a time that no sound run takes.
+// await returns the error from done. It fails the test after a time that no sound run takes.
 func await(t testing.TB, what string, done <-chan error) error {
 	t.Helper()
 	select {
