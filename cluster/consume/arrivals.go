@@ -10,21 +10,22 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// arrivalsKept is how many leases of a shard a node remembers: more than a replica does of all nodes', so that what a
-// leader asks for is not forgotten.
+// arrivalsKept is the number of leases of a shard that a node remembers. A replica remembers fewer, of all nodes
+// together, so a node remembers every lease that a leader asks about.
 const arrivalsKept = 8192
 
-// arrivals is what came to this node of one shard. A fence is of one lease only.
+// arrivals records the fences of the leases of one shard that reached this node. No two leases share a fence.
 type arrivals struct {
-	fences []uint64 // the last ones
-	next   int      // the oldest of them, once there are as many as are kept
+	fences []uint64 // the newest fences
+	next   int      // index of the oldest fence, once arrivalsKept fences are recorded
 
-	// What a leader asked for last and had not come: it has given that back since. Later leases have higher fences.
+	// The fences that a leader asked about last and that had not arrived: the leader has given these leases back since.
+	// Later leases have higher fences.
 	missed  map[uint64]bool
-	highest uint64 // of missed
+	highest uint64 // highest fence in missed
 }
 
-// take notes tasks that have come, and returns those that are to be taken.
+// take records the fences of tasks that have arrived. It returns the tasks without those that a leader has given back.
 func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
 	tasks = slices.DeleteFunc(tasks, func(t *fsmpb.Task) bool { return t.Fence <= a.highest && a.missed[t.Fence] })
 	for _, t := range tasks {
@@ -38,11 +39,11 @@ func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
 	return tasks
 }
 
-// arrivedWithin is how long a node may take to say what came to it.
+// arrivedWithin is how long a node may take to answer which leases reached it.
 const arrivedWithin = 300 * time.Millisecond
 
-// Arrived asks all nodes, this one included, which of these leases of a shard came to them. A node that does not answer
-// soon is left out.
+// Arrived asks all nodes, this one included, which of these leases of a shard reached them. It leaves out a node that
+// fails or does not answer within arrivedWithin.
 func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
 	ctx, cancel := context.WithTimeout(ctx, arrivedWithin)
 	defer cancel()
@@ -63,7 +64,7 @@ func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) 
 	return slices.DeleteFunc(answers, func(a desk.Arrivals) bool { return a.Holder == 0 })
 }
 
-// ArrivedHere says which of these leases of a shard came to this node. The others will not be taken.
+// ArrivedHere returns which of these leases of a shard reached this node. The node will not take the others.
 func (p *Consumers) ArrivedHere(shard uint32, fences []uint64) desk.Arrivals {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// TestArrived: a node knows what came to it, and does not take what a leader has given to others meanwhile.
+// TestArrived: a node knows which leases reached it, and does not take tasks that a leader has given to others
+// meanwhile.
 func TestArrived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, nil)
@@ -25,7 +26,7 @@ func TestArrived(t *testing.T) {
 			t.Fatalf("%v, %v", came, err)
 		}
 		p := w.nodes["a"]
-		// The next one is on its way when somebody asks for it.
+		// The next task is in flight when a leader asks for it.
 		var late uint64
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -56,7 +57,7 @@ func TestArrived(t *testing.T) {
 	})
 }
 
-// TestArrivalsAreBounded: the last ones are remembered.
+// TestArrivalsAreBounded: a node remembers the last arrivalsKept fences.
 func TestArrivalsAreBounded(t *testing.T) {
 	var a arrivals
 	for fence := uint64(1); fence <= arrivalsKept+100; fence++ {
@@ -68,7 +69,7 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestArrivedAsksAllNodes, and leaves those out that fail or are slow.
+// TestArrivedAsksAllNodes: Arrived leaves out nodes that fail or are slow.
 func TestArrivedAsksAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		state := &clusterpb.ControlState{}

@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// TestNothingIsLost while consumers come and go, at nodes that are cut off now and then.
+// TestNothingIsLost: no task is lost while consumers come and go, at nodes that are cut off now and then.
 func TestNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -50,7 +50,7 @@ func TestNothingIsLost(t *testing.T) {
 			}
 			seen[task.Id] = true
 			if task.Attempts > 1 {
-				again++ // it was lost on a stream that was cut, and its lease ended
+				again++ // it was lost on a cut stream, and its lease ended
 			}
 		}
 		cancel()
@@ -77,7 +77,7 @@ func (w *world) comeAndGo(ctx context.Context, node string, acked chan<- *fsmpb.
 	}
 }
 
-// TestNobodyTakes: what came for consumers that went is ready again, untouched, after the linger.
+// TestNobodyTakes: tasks whose consumers have left are ready again, untouched, after the linger.
 func TestNobodyTakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -113,8 +113,8 @@ func TestNobodyTakes(t *testing.T) {
 	})
 }
 
-// TestKeptFromItsWork: a node that did not get to giving back what lies there does so before it serves anybody, who
-// would have little left of the leases.
+// TestKeptFromItsWork: a node that was paused releases its stale tasks before it serves a consumer, since little of
+// their leases may be left.
 func TestKeptFromItsWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -143,7 +143,7 @@ func TestKeptFromItsWork(t *testing.T) {
 	})
 }
 
-// TestLeaderMoves, with news of it and without, and with its node gone.
+// TestLeaderMoves: tasks follow a leader that moves, with news of the move, without news, and when its node is gone.
 func TestLeaderMoves(t *testing.T) {
 	for name, move := range map[string]func(*world){
 		"told":      func(w *world) { w.lead(1, "c", true) },
@@ -171,7 +171,8 @@ func TestLeaderMoves(t *testing.T) {
 	}
 }
 
-// TestNoLeader: a wait goes through a time without any leader, and looks for one ever more seldom.
+// TestNoLeader: a wait survives a time without any leader, and the node searches for one at longer and longer
+// intervals.
 func TestNoLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, nil)
@@ -189,7 +190,7 @@ func TestNoLeader(t *testing.T) {
 	})
 }
 
-// TestClose sends consumers away and gives back what comes meanwhile.
+// TestClose: Close sends consumers away and gives back the tasks that arrive meanwhile.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -221,7 +222,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// TestNewsOfALeaderIsFollowed, also while the old one says nothing: it may be cut off from the others.
+// TestNewsOfALeaderIsFollowed: a demand moves to the new leader although the old one, perhaps cut off, stays silent.
 func TestNewsOfALeaderIsFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, nil)
@@ -250,7 +251,7 @@ func TestNewsOfALeaderIsFollowed(t *testing.T) {
 	})
 }
 
-// stuckStream asks for tasks and takes none.
+// stuckStream sends demands and takes no tasks.
 type stuckStream struct {
 	ctx  context.Context
 	asks chan *clusterpb.PullRequest
@@ -272,7 +273,7 @@ func (s stuckStream) Recv() (*clusterpb.PullRequest, error) {
 	}
 }
 
-// TestUnsentIsReleased: of what a node does not take, only the message that may be on the wire is left to its leases.
+// TestUnsentIsReleased: tasks that a node does not receive are released, except one message that may be in flight.
 func TestUnsentIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, nil)

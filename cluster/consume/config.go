@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// Stream is the asking end of the Pull call.
+// Stream is the requesting end of the Pull call.
 type Stream interface {
 	Send(*clusterpb.PullRequest) error
 	Recv() (*clusterpb.PullReply, error)
@@ -33,24 +33,24 @@ type Demand interface {
 	Withdraw()
 }
 
-// Config names the shards and nodes to ask, and the bounds.
+// Config holds the sources of tasks and leaders, and the bounds.
 type Config struct {
 	Self string // node id
-	// State is the control group's; its shards are asked for tasks, and its nodes for what came to them.
+	// State returns the control group's state: the shards to get tasks from, and the nodes that Arrived asks.
 	State func() *clusterpb.ControlState
-	// Local begins a demand at a shard's leader, if that is here.
+	// Local begins a demand at a shard's leader. It fails if that is on another node.
 	Local func(shard uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error)
 	// Open begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
 	Open func(ctx context.Context, node string) (Stream, error)
-	// Arrived asks another node which leases of a shard came to it; see Consumers.ArrivedHere.
+	// Arrived asks another node which leases of a shard reached it; see Consumers.ArrivedHere.
 	Arrived func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
 	Leaders leaders.Source
-	Alive   func(node string) bool // a hint; nil: everybody
-	// Do carries out commands; tasks are released by it.
+	Alive   func(node string) bool // a hint; nil: every node counts as alive
+	// Do carries out commands; this package uses it to release tasks.
 	Do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 
-	MaxWaiting int           // consumers that wait at once; 0: 100 000
-	Linger     time.Duration // shortest time that a task without a consumer is kept; 0: 10 ms
+	MaxWaiting int           // consumers that may wait at once; 0: 100 000
+	Linger     time.Duration // shortest time for which a task without a consumer is kept; 0: 10 ms
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
@@ -58,23 +58,23 @@ type Config struct {
 const (
 	defaultMaxWaiting = 100_000
 	defaultLinger     = 10 * time.Millisecond
-	// maxLinger is the longest time that a task without a consumer is kept, if consumers usually come back by then.
+	// maxLinger is the longest time for which a task without a consumer is kept, if consumers usually return within it.
 	maxLinger = 150 * time.Millisecond
-	// calmAfter is how long a pool asks on when nobody waits any more: a consumer that has nothing else to do is back by
-	// then. idleLife is how long its demands, which ask for nothing, stand after that.
+	// calmAfter is how long a pool keeps its demands after its last consumer left: a consumer without other work
+	// returns by then. idleLife is the time after which the pool ends them; in between they ask for no tasks.
 	calmAfter = time.Millisecond
 	idleLife  = time.Second
-	// hintLife is how long a shard that said that more is waiting has to deliver. Then it is as good as any other.
+	// hintLife is how long a shard that reported a backlog has to deliver. Then it counts like any other shard.
 	hintLife = 20 * time.Millisecond
-	// releaseWithin bounds one release of surplus: later, the leases end by themselves.
+	// releaseWithin bounds one release of surplus tasks; the leases of the rest end by themselves.
 	releaseWithin = 5 * time.Second
-	// drainWithin is how long Close waits for tasks on their way.
+	// drainWithin is how long Close waits for tasks in flight.
 	drainWithin = 250 * time.Millisecond
 
-	maxAnswerBytes = 8 << 20  // of the tasks that one consumer gets at once; one task may go over it
-	maxBufferBytes = 64 << 20 // of the tasks that lie here without a consumer
+	maxAnswerBytes = 8 << 20  // of the tasks that one consumer gets at once; the last task may exceed it
+	maxBufferBytes = 64 << 20 // of the tasks that wait here for a consumer
 	maxOutboxBytes = 64 << 20 // of the tasks that wait to be sent on one stream
-	messageBytes   = 1 << 20  // of one message; one answer may go over it
+	messageBytes   = 1 << 20  // of one message; its last answer may exceed it
 )
 
 func (c Config) withDefaults() Config {

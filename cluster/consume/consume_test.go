@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// released is how many tasks went back untouched.
+// released returns the number of tasks that went back untouched.
 func (w *world) released() float64 {
 	n := 0.0
 	for _, p := range w.nodes {
@@ -30,13 +30,13 @@ func (p *Consumers) look(at func(*Consumers)) {
 	at(p)
 }
 
-// tries is how many demands were begun.
+// tries returns the number of demands that were begun.
 func (p *Consumers) tries() (n uint64) {
 	p.look(func(p *Consumers) { n = p.number })
 	return n
 }
 
-// run has consumers work until so many tasks have come, and returns how late they were.
+// run lets consumers work until count tasks have come, and returns the lateness of each.
 func (w *world) run(count int, nodes []string, most int, work time.Duration) []time.Duration {
 	ctx, cancel := context.WithCancel(context.Background())
 	late := make(chan time.Duration, count)
@@ -53,7 +53,7 @@ func (w *world) run(count int, nodes []string, most int, work time.Duration) []t
 	return all
 }
 
-// fill schedules tasks, one after the other by this much, from an instant on, in all shards in turn.
+// fill schedules count tasks, the first at begin and each by later than the last, in all shards in turn.
 func (w *world) fill(count int, begin time.Time, by time.Duration) {
 	var cmds []*fsmpb.Command
 	for i := range count {
@@ -63,7 +63,7 @@ func (w *world) fill(count int, begin time.Time, by time.Duration) {
 	w.must(cmds...)
 }
 
-// consume leases and acknowledges until it ends, and says how late each task was.
+// consume leases and acknowledges until ctx ends, and sends the lateness of each task.
 func (w *world) consume(ctx context.Context, node string, most int, work time.Duration, late chan<- time.Duration) {
 	for ctx.Err() == nil {
 		tasks, err := w.lease(ctx, node, most)
@@ -84,8 +84,8 @@ func (w *world) consume(ctx context.Context, node string, most int, work time.Du
 	}
 }
 
-// TestPunctual: waiting consumers get tasks when they are due, and hardly any goes back. One that was leased for a node
-// whose consumers have gone goes to another node's by two entries.
+// TestPunctual: waiting consumers get tasks when they are due, and hardly any task goes back. A task that was leased
+// for a node whose consumers have gone reaches another node's consumer after two entries.
 func TestPunctual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)
@@ -101,7 +101,7 @@ func TestPunctual(t *testing.T) {
 	})
 }
 
-// TestDrain: many tasks due in one millisecond come in full pieces.
+// TestDrain: many tasks due in one millisecond arrive in full batches.
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)
@@ -116,7 +116,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestSlowDisks: where everything takes long, tasks are late, but few go back and forth.
+// TestSlowDisks: tasks are late where every entry takes long, but few are released and granted again.
 func TestSlowDisks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)
@@ -130,7 +130,8 @@ func TestSlowDisks(t *testing.T) {
 	})
 }
 
-// TestOneByOneFromABacklog: who takes one task at a time gets one from one shard, and each shard has its turn.
+// TestOneByOneFromABacklog: a consumer that takes one task at a time gets it from one shard, and each shard has its
+// turn.
 func TestOneByOneFromABacklog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -157,7 +158,7 @@ func TestOneByOneFromABacklog(t *testing.T) {
 	})
 }
 
-// TestShardsWithoutABacklogAreNotPassedOver while others have one.
+// TestShardsWithoutABacklogAreNotPassedOver: a due task arrives in time although other shards have a backlog.
 func TestShardsWithoutABacklogAreNotPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -186,7 +187,7 @@ func TestShardsWithoutABacklogAreNotPassedOver(t *testing.T) {
 	})
 }
 
-// TestWorkersLeaveTasksToOthers: what comes due while one node's consumer is at work goes to the one that waits.
+// TestWorkersLeaveTasksToOthers: a task that comes due while one node's consumer is at work goes to a waiting consumer.
 func TestWorkersLeaveTasksToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -214,7 +215,7 @@ func TestWorkersLeaveTasksToOthers(t *testing.T) {
 	})
 }
 
-// TestWaitingIsIdle: nothing is asked while nothing happens, however many wait.
+// TestWaitingIsIdle: nodes send no message while no task is due, however many consumers wait.
 func TestWaitingIsIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 6, nil)
@@ -264,7 +265,7 @@ func TestTooManyWait(t *testing.T) {
 	})
 }
 
-// TestLargeTasks: one answer has a bound in bytes, and all come.
+// TestLargeTasks: one answer has a bound in bytes, and all tasks arrive.
 func TestLargeTasks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3, nil)
@@ -287,7 +288,7 @@ func TestLargeTasks(t *testing.T) {
 	})
 }
 
-// TestLargeTasksForMany: what is under way is bounded, and goes on as it arrives.
+// TestLargeTasksForMany: the bytes in flight are bounded, and more follow as tasks arrive.
 func TestLargeTasksForMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, nil)
@@ -320,7 +321,7 @@ func TestLargeTasksForMany(t *testing.T) {
 	})
 }
 
-// look leases the tasks that are there already, and waits for no others.
+// look leases the tasks that are there already, without waiting for others.
 func (w *world) look(ctx context.Context, node string, most int) ([]*fsmpb.Task, error) {
 	return w.nodes[node].Lease(ctx, task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: most, Lease: time.Minute, Look: true,
@@ -343,7 +344,7 @@ func TestLookIsQuick(t *testing.T) {
 				time.Sleep(time.Duration(round) * idleLife)
 			}
 		}
-		for i := range uint32(12) { // acknowledged, and not found due yet
+		for i := range uint32(12) { // the commands are acknowledged; the shard has not found the task due yet
 			w.must(due(named(i, "now"), time.Now(), 10))
 			tasks, err := w.look(t.Context(), []string{"a", "b", "c"}[i%3], 100)
 			if err != nil || len(tasks) != 1 {
@@ -354,7 +355,7 @@ func TestLookIsQuick(t *testing.T) {
 	})
 }
 
-// TestLooksOfMany: many consumers that look at once each get a task or hear that there is none, and none is lost.
+// TestLooksOfMany: many consumers that look at once each get a task or an answer without one, and no task is lost.
 func TestLooksOfMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)
@@ -381,7 +382,7 @@ func TestLooksOfMany(t *testing.T) {
 	})
 }
 
-// TestLookIsBounded: where a leader does not answer, the end of the wait decides, and the next leader's answer counts.
+// TestLookIsBounded: a look ends with its context while a leader does not answer, and the next leader's answer counts.
 func TestLookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 12, nil)

@@ -12,18 +12,18 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Consumers is where this node's consumers wait. Its methods are safe for concurrent use.
+// Consumers holds the waiting consumers of this node, and serves them. Its methods are safe for concurrent use.
 type Consumers struct {
 	cfg     Config
 	metrics *metrics
-	ctx     context.Context // of all that runs for it
+	ctx     context.Context // of all goroutines of Consumers
 	cancel  context.CancelFunc
-	holder  uint32          // this run of the node
-	late    context.Context // of releases: it ends some time after
+	holder  uint32          // identifies this run of the node
+	late    context.Context // of releases: it ends some time after ctx
 	giveUp  context.CancelFunc
 	workers sync.WaitGroup
 
-	mu        sync.Mutex // guards all below, and all pools, supplies, asks and upstreams
+	mu        sync.Mutex // guards all fields below, and all pools, supplies, asks and upstreams
 	closed    bool
 	pools     map[key]*pool
 	upstreams map[string]*upstream // by node
@@ -31,18 +31,18 @@ type Consumers struct {
 	arrived   map[uint32]*arrivals // by shard
 	asks      int                  // demands that have not ended
 	drained   chan struct{}        // closed when asks is 0 after closed is set
-	waiting   int                  // consumers
-	buffered  int                  // bytes of all pools' buffers
-	number    uint64               // of the last demand
+	waiting   int                  // waiting consumers
+	buffered  int                  // bytes of tasks in all pools' buffers
+	number    uint64               // number of the last demand
 }
 
-// key is what a pool's consumers have in common.
+// key identifies a pool: its consumers share namespace, queue and length of lease.
 type key struct {
 	namespace, queue string
 	lease            time.Duration
 }
 
-// New returns Consumers of which none waits yet.
+// New returns Consumers without any waiting consumer.
 func New(cfg Config) *Consumers {
 	p := &Consumers{
 		cfg: cfg.withDefaults(), pools: make(map[key]*pool), upstreams: make(map[string]*upstream),
@@ -60,9 +60,9 @@ var (
 	errNoMap  = fmt.Errorf("%w: this node does not know the shards yet", task.ErrNotProposed)
 )
 
-// Lease waits until there is a due task that the consumer may have, and returns it with what else has come by then, up
-// to its max; or until ctx ends, or, for one that only looks, every shard's leader has said that nothing is there, and
-// then returns none. The request must be valid, its namespace and queue named.
+// Lease waits until a due task arrives for the consumer. It returns the task with the others that have arrived by then,
+// up to req.Max. It returns none when ctx ends. With req.Look it also returns none when every shard's leader has
+// answered that it has no task. The request must be valid and name its namespace and queue.
 func (p *Consumers) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
 	w := &waiter{max: req.Max, looks: req.Look, served: make(chan struct{})}
 	if err := p.enter(key{req.Namespace, req.Queue, req.Lease}, w); err != nil {
@@ -101,7 +101,7 @@ func (p *Consumers) leave(w *waiter) {
 	}
 }
 
-// pool returns the pool of a key, a new one if there is none.
+// pool returns the pool of a key, and makes it if there is none.
 func (p *Consumers) pool(k key) *pool {
 	q := p.pools[k]
 	if q == nil {
@@ -111,7 +111,7 @@ func (p *Consumers) pool(k key) *pool {
 	return q
 }
 
-// follow begins to follow the leaders of all shards. It returns false while no shard is known.
+// follow starts to follow the leaders of all shards. It returns false while no shard is known.
 func (p *Consumers) follow() bool {
 	shards := p.cfg.State().Shards
 	for _, s := range shards {
@@ -143,14 +143,14 @@ func (p *Consumers) leaderIs(shard uint32, leader string) {
 	}
 }
 
-// release gives back tasks for which there is no consumer here, in the background.
+// release gives back tasks without a consumer, in the background.
 func (p *Consumers) release(tasks []*fsmpb.Task) {
 	if len(tasks) > 0 {
 		p.workers.Go(func() { p.giveBack(tasks) })
 	}
 }
 
-// giveBack releases tasks. What fails is left to the leases.
+// giveBack releases tasks. The leases of tasks that it cannot release end by themselves.
 func (p *Consumers) giveBack(tasks []*fsmpb.Task) {
 	if len(tasks) == 0 {
 		return
@@ -166,7 +166,7 @@ func (p *Consumers) giveBack(tasks []*fsmpb.Task) {
 	}
 }
 
-// releases turns their order round: each goes back to the head of its lane.
+// releases makes the commands that release tasks, in reverse order, since each task goes back to the head of its lane.
 func releases(tasks []*fsmpb.Task) []*fsmpb.Command {
 	cmds := make([]*fsmpb.Command, 0, len(tasks))
 	for _, t := range slices.Backward(tasks) {
@@ -179,8 +179,8 @@ func releases(tasks []*fsmpb.Task) []*fsmpb.Command {
 	return cmds
 }
 
-// Close sends the consumers away, ends all demands, and releases what arrives in the meantime. Other nodes' demands are
-// served until their streams end.
+// Close sends the consumers away, ends all demands, and releases the tasks that arrive in the meantime. It does not end
+// the streams on which other nodes' demands are served.
 func (p *Consumers) Close() {
 	p.mu.Lock()
 	if p.closed {
@@ -206,7 +206,7 @@ func (p *Consumers) Close() {
 	p.metrics.unregister()
 }
 
-// asksEnded counts demands that have ended.
+// asksEnded counts n demands that have ended.
 func (p *Consumers) asksEnded(n int) {
 	if p.asks -= n; p.closed && p.asks == 0 {
 		p.drainOnce()

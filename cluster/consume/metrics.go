@@ -9,7 +9,7 @@ type metrics struct {
 	released   prometheus.Counter
 }
 
-// newMetrics registers them, if there is anywhere to.
+// newMetrics makes the metrics, and registers them unless registerer is nil.
 func newMetrics(p *Consumers, registerer prometheus.Registerer) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{

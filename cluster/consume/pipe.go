@@ -8,14 +8,14 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// pipe is a stream to the shards of this very node.
+// pipe is a stream to the shards on this node.
 type pipe struct {
 	ctx      context.Context
 	requests chan *clusterpb.PullRequest
 	replies  chan *clusterpb.PullReply
 }
 
-// open begins a stream to a node.
+// open begins a stream to a node, which may be this one.
 func (p *Consumers) open(ctx context.Context, node string) (Stream, error) {
 	if node != p.cfg.Self {
 		return p.cfg.Open(ctx, node)
@@ -50,7 +50,7 @@ func (s *pipe) Recv() (*clusterpb.PullReply, error) {
 	return msg, nil
 }
 
-// pipeEnd is its answering end.
+// pipeEnd is the answering end of a pipe.
 type pipeEnd struct{ *pipe }
 
 func (s pipeEnd) Context() context.Context { return s.ctx }

@@ -10,37 +10,37 @@ import (
 // waiter is one consumer's call. The mutex of Consumers guards it until served is closed.
 type waiter struct {
 	max     int
-	looks   bool   // it takes only tasks that are there already
-	look    uint64 // the pool's question that it waits for, if it looks
+	looks   bool   // the consumer takes only tasks that are there already
+	look    uint64 // number of the pool's question whose answers it waits for; 0 unless looks
 	pool    *pool
-	waiting *list.Element // in pool.waiters; nil: it waits no longer
+	waiting *list.Element // in pool.waiters; nil: the wait has ended
 	served  chan struct{}
 	tasks   []*fsmpb.Task
 	err     error
 }
 
-// pool is the consumers of one key, and the demands for them. Either no consumer waits or the buffer is empty.
+// pool holds the consumers of one key, and the demands for them. Either no consumer waits or the buffer is empty.
 type pool struct {
 	consumers *Consumers
 	key       key
-	waiters   list.List // of *waiter, the first to be served first
-	need      int       // sum of their max
+	waiters   list.List // of *waiter, longest wait first
+	need      int       // sum of the waiters' max
 	supplies  map[uint32]*supply
 	buffer    []arrived
-	turn      int // which shard with a backlog is asked first
+	turn      int // index of the shard with a backlog that is asked first
 
-	idleSince time.Time     // when the last waiter went
+	idleSince time.Time     // time at which the last waiter left
 	absence   time.Duration // average time that the pool is without a waiter
-	calm      bool          // nothing is asked for
-	timer     *time.Timer   // looks after buffer and demands while there is no waiter
-	tickAt    time.Time     // when it rings; zero: it does not
-	hints     *time.Timer   // forgets what shards said that do not deliver
-	news      uint64        // arrivals so far
-	look      uint64        // the last question to all shards whether anything is there
-	closed    bool          // it is not in Consumers.pools any more
+	calm      bool          // all demands are lowered to no tasks
+	timer     *time.Timer   // calls lookAround while there is no waiter
+	tickAt    time.Time     // time at which timer fires; zero: it does not
+	hints     *time.Timer   // drops backlogs that shards reported and do not deliver
+	news      uint64        // number of arrivals so far
+	look      uint64        // number of the last question to all shards whether a task is there
+	closed    bool          // the pool is not in Consumers.pools any more
 }
 
-// arrived is a task that lies here without a consumer.
+// arrived is a task that waits here for a consumer.
 type arrived struct {
 	task *fsmpb.Task
 	size int
@@ -70,8 +70,8 @@ func (q *pool) enter(w *waiter) {
 	}
 }
 
-// askAll has the last question put to all shards that are asked for anything. The others are asked it with the first
-// demand.
+// askAll sends the pool's last question to all shards that have a demand. The first demand at another shard carries it,
+// too.
 func (q *pool) askAll() {
 	for _, supply := range q.supplies {
 		if supply.ask != nil {
@@ -80,7 +80,7 @@ func (q *pool) askAll() {
 	}
 }
 
-// dismiss sends those away who only look, once every shard has said that nothing is there.
+// dismiss sends away the consumers that only look, once every shard has answered that no task is there.
 func (q *pool) dismiss() {
 	answered := q.look
 	for _, s := range q.consumers.cfg.State().Shards {
@@ -100,20 +100,20 @@ func (q *pool) dismiss() {
 	}
 }
 
-// releaseStale gives back what would be gone if this process had not been kept from its work: too little may be left of
-// those leases.
+// releaseStale releases tasks that would have been released already if this process had not been paused: their leases
+// may have too little time left.
 func (q *pool) releaseStale() {
 	q.releaseBefore(time.Now().Add(-max(maxLinger, q.consumers.cfg.Linger)))
 }
 
-// noteReturn averages over the last few times that the pool was without a waiter.
+// noteReturn updates the average time that the pool is without a waiter.
 func (q *pool) noteReturn() {
 	if q.waiters.Len() == 1 && !q.idleSince.IsZero() {
 		q.absence += (time.Since(q.idleSince) - q.absence) / 4
 	}
 }
 
-// linger returns how long a task without a consumer is kept: until consumers usually come back, if that is soon.
+// linger returns how long a task without a consumer is kept: until consumers usually return, if that is soon.
 func (q *pool) linger() time.Duration {
 	least := q.consumers.cfg.Linger
 	if enough := q.absence * 3 / 2; enough > least && enough <= maxLinger {
@@ -122,7 +122,7 @@ func (q *pool) linger() time.Duration {
 	return least
 }
 
-// leave is called when a waiter has been served or has no more time.
+// leave removes a waiter that has been served or whose time is over.
 func (q *pool) leave(w *waiter) {
 	q.waiters.Remove(w.waiting)
 	w.waiting = nil
@@ -154,7 +154,7 @@ func (q *pool) arrive(tasks []*fsmpb.Task) {
 	q.tick(now.Add(q.linger()))
 }
 
-// serve hands out the buffer.
+// serve gives the buffered tasks to the waiters.
 func (q *pool) serve() {
 	for len(q.buffer) > 0 && q.waiters.Len() > 0 {
 		w := q.waiters.Front().Value.(*waiter)
@@ -171,7 +171,7 @@ func (q *pool) serve() {
 	}
 }
 
-// drop takes the first n tasks out of the buffer.
+// drop removes the first n tasks, of so many bytes in all, from the buffer.
 func (q *pool) drop(n, bytes int) {
 	clear(q.buffer[:n])
 	if q.buffer = q.buffer[n:]; len(q.buffer) == 0 {
@@ -180,7 +180,7 @@ func (q *pool) drop(n, bytes int) {
 	q.consumers.buffered -= bytes
 }
 
-// releaseBefore gives back what arrived before an instant.
+// releaseBefore releases the buffered tasks that arrived before an instant.
 func (q *pool) releaseBefore(limit time.Time) {
 	n, bytes := 0, 0
 	var tasks []*fsmpb.Task
@@ -193,7 +193,7 @@ func (q *pool) releaseBefore(limit time.Time) {
 	q.consumers.release(tasks)
 }
 
-// tick has lookAround called at an instant, unless it will be before.
+// tick schedules lookAround for an instant, unless it is scheduled earlier.
 func (q *pool) tick(at time.Time) {
 	if !q.tickAt.IsZero() && !at.Before(q.tickAt) {
 		return
@@ -206,8 +206,8 @@ func (q *pool) tick(at time.Time) {
 	q.timer.Reset(time.Until(at))
 }
 
-// lookAround releases the tasks, and ends the demands, that are left over when consumers go. It runs only while there
-// are any.
+// lookAround releases the surplus tasks, and ends the demands, that remain when consumers leave. It runs only while
+// there are any.
 func (q *pool) lookAround() {
 	p := q.consumers
 	p.mu.Lock()
@@ -226,7 +226,7 @@ func (q *pool) lookAround() {
 	}
 }
 
-// windDown lowers the demands to nothing when no consumer has come for a moment, and ends them after a while.
+// windDown lowers the demands to no tasks when no consumer has come for a moment, and ends them after a while.
 func (q *pool) windDown(now time.Time) {
 	idle := now.Sub(q.idleSince)
 	switch {
@@ -235,7 +235,7 @@ func (q *pool) windDown(now time.Time) {
 	case idle < idleLife:
 		q.calmDown()
 		q.tick(q.idleSince.Add(idleLife))
-	case len(q.buffer) == 0: // else it is looked after again soon
+	case len(q.buffer) == 0: // else lookAround runs again soon
 		q.dissolve()
 	}
 }
@@ -250,7 +250,7 @@ func (q *pool) calmDown() {
 	}
 }
 
-// dissolve ends the demands. What still arrives for them finds a new pool.
+// dissolve ends the demands. Tasks that still arrive for them go to a new pool.
 func (q *pool) dissolve() {
 	q.closed = true
 	for _, supply := range q.supplies {
@@ -262,7 +262,7 @@ func (q *pool) dissolve() {
 	delete(q.consumers.pools, q.key)
 }
 
-// close sends everybody away.
+// close sends all consumers away.
 func (q *pool) close() {
 	for q.waiters.Len() > 0 {
 		w := q.waiters.Front().Value.(*waiter)
@@ -274,8 +274,8 @@ func (q *pool) close() {
 	q.dissolve()
 }
 
-// adjust asks the shards for the tasks that are needed. While there is no waiter, demands stay as they are for a
-// moment.
+// adjust raises or lowers the demands to the tasks that are needed. It leaves them as they are while there is no
+// waiter.
 func (q *pool) adjust() {
 	if q.need == 0 || q.closed {
 		return
@@ -300,7 +300,7 @@ func (q *pool) adjust() {
 	}
 }
 
-// watchHints forgets what shards said to have waiting, if nothing comes of it.
+// watchHints drops the reported backlogs if no task arrives within hintLife.
 func (q *pool) watchHints() {
 	news := q.news
 	if q.hints != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // Serve answers another node's demands for the shards that are led here, until the stream ends or stopping is closed.
-// Tasks that were granted to it and could not be sent are released.
+// It releases tasks that were granted to the node and could not be sent.
 func (p *Consumers) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -37,10 +37,10 @@ func (p *Consumers) Serve(stream ServerStream, stopping <-chan struct{}) error {
 	return err
 }
 
-// session is the demands of one stream, and the answers to be sent on it.
+// session holds the demands of one stream, and the answers to be sent on it.
 type session struct {
 	consumers *Consumers
-	wake      chan struct{} // capacity 1: outbox is not empty
+	wake      chan struct{} // capacity 1; filled when outbox gets an answer
 
 	mu      sync.Mutex
 	closed  bool
@@ -79,7 +79,7 @@ func (s *session) handle(msg *clusterpb.PullDemand) {
 		d.Set(msg.Total, msg.Received, msg.Look)
 	case msg.LeaseMs > 0:
 		s.begin(msg)
-	} // else it was changed while the news of its end was on the way
+	} // else the demand has ended, and the other node did not know it yet
 }
 
 func (s *session) begin(msg *clusterpb.PullDemand) {
@@ -107,7 +107,7 @@ func (s *session) begin(msg *clusterpb.PullDemand) {
 
 func (s *session) end(number uint64, d Demand) {
 	if d == nil {
-		return // it has ended by itself, and said so
+		return // it has ended by itself, and the answer says so
 	}
 	d.Withdraw()
 	s.mu.Lock()
@@ -116,13 +116,13 @@ func (s *session) end(number uint64, d Demand) {
 	s.put(&clusterpb.PullAnswer{Number: number, Ended: true})
 }
 
-// put is called with the lock held.
+// put adds an answer to the outbox. The caller holds the lock.
 func (s *session) put(a *clusterpb.PullAnswer) {
 	s.outbox = append(s.outbox, a)
 	notify(s.wake)
 }
 
-// send sends the answers that came while the last message was being sent.
+// send sends messages; each carries the answers that gathered while the last one was sent.
 func (s *session) send(ctx context.Context, stream ServerStream) error {
 	for {
 		select {
@@ -145,7 +145,7 @@ func (s *session) send(ctx context.Context, stream ServerStream) error {
 	}
 }
 
-// take returns the next message, nil if there is nothing to be said.
+// take returns the next message, or nil if there are no answers.
 func (s *session) take() (*clusterpb.PullReply, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *session) close() {
 	s.consumers.giveBack(unsent)
 }
 
-// remoteConsumer is the consumers of another node, as the desk sees one of their demands.
+// remoteConsumer represents one demand of another node's consumers at the desk.
 type remoteConsumer struct {
 	session *session
 	number  uint64
@@ -205,7 +205,7 @@ func (c *remoteConsumer) Take(leased task.Leased) {
 	s.put(&clusterpb.PullAnswer{Number: c.number, Tasks: leased.Tasks, Ready: uint64(leased.Ready)})
 }
 
-// Nothing tells the other node that nothing was there when it asked.
+// Nothing tells the other node that no task was there when it asked.
 func (c *remoteConsumer) Nothing(look uint64) {
 	s := c.session
 	s.mu.Lock()
@@ -223,7 +223,7 @@ func (c *remoteConsumer) End(err error) {
 	s.put(&clusterpb.PullAnswer{Number: c.number, Ended: true, Error: endOf(err)})
 }
 
-// endOf names the reason for the other side, which tells one reason from the others: somebody else leads.
+// endOf encodes the reason. The other end distinguishes only one reason: another node leads.
 func endOf(err error) *clusterpb.CallError {
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_NOT_PROPOSED, Detail: err.Error()}
 	var notLeader *task.NotLeaderError

@@ -1,14 +1,15 @@
 package consume
 
-// maxNeed bounds what a pool asks for at once: far more than an entry grants.
+// maxNeed is the number of tasks that a pool asks for at most at once: far more than one entry grants.
 const maxNeed = 1 << 16
 
-// shares says how many tasks to ask of each shard so that need are likely to come. ready is how many each has said that
-// are waiting there; first is the shard whose turn it is among those.
+// shares returns how many tasks to ask of each shard so that need tasks are likely to come. ready is the number of
+// tasks that each shard has reported as waiting; first is the index at which the search for shards with a backlog
+// starts.
 //
-// Where nothing is known to wait, a due task may come from any shard: each is asked for its part. Of those with a
-// backlog exactly what is needed is asked, of as few as have it: what comes in one piece serves its consumer at once,
-// and the rest of many pieces would come while he is at work.
+// A shard without a backlog is asked for its part of need, since the next due task may come from any shard. Shards with
+// a backlog are asked for exactly need tasks, and as few of them as possible: tasks that arrive together serve one
+// consumer at once, while tasks from many shards would partly arrive while it is at work.
 func shares(need int, ready []int, first int) []int {
 	asked := make([]int, len(ready))
 	if need <= 0 || len(ready) == 0 {
@@ -25,7 +26,7 @@ func shares(need int, ready []int, first int) []int {
 		asked[i] = min(ready[i], left)
 		left -= asked[i]
 	}
-	if left > 0 { // they will have more, too
+	if left > 0 { // shards with a backlog will have more, too
 		for i, n := range ready {
 			if n > 0 {
 				asked[i] += part

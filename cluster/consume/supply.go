@@ -8,20 +8,20 @@ import (
 	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
-// lastPause is how long a shard without a node to ask is left alone at most, if no news comes.
+// lastPause is the longest pause before a shard without a known leader is asked again, if no news comes.
 const lastPause = 500 * time.Millisecond
 
-// supply is one shard, as a pool gets tasks from it.
+// supply is one shard as a pool's source of tasks.
 type supply struct {
 	pool  *pool
 	shard uint32
-	ask   *ask // nil: nothing is asked for
-	ready int  // how many more waited there, as it said when it last delivered
+	ask   *ask // nil: no demand
+	ready int  // number of tasks still waiting there, as reported with the last delivery
 
-	looked uint64 // the pool's last question to which it said that nothing was there
+	looked uint64 // number of the pool's last question that it answered with no task
 
 	leader leaders.Search
-	pause  *time.Timer // runs while the shard is left alone; nil: it is not
+	pause  *time.Timer // runs until the shard is asked again; nil: no pause
 }
 
 func newSupply(q *pool, shard uint32) *supply {
@@ -35,7 +35,8 @@ func (p *Consumers) placement(shard uint32) *clusterpb.Shard {
 	return control.Shard(p.cfg.State(), shard)
 }
 
-// want asks for n tasks in all. A demand is raised once it is half used up, and lowered when it is twice too much.
+// want makes the demand ask for n tasks in all. It raises a demand that is less than half of n, and lowers one that is
+// more than twice n.
 func (s *supply) want(n int) {
 	if s.ask == nil {
 		if n > 0 && s.pause == nil {
@@ -51,7 +52,7 @@ func (s *supply) want(n int) {
 	}
 }
 
-// begin asks the node that seems to lead.
+// begin begins a demand at the node that seems to lead.
 func (s *supply) begin(n int) {
 	node := s.leader.Next()
 	if node == "" {
@@ -67,13 +68,13 @@ func (s *supply) begin(n int) {
 	l.send(s.ask)
 }
 
-// lost is called when the demand has ended without being asked to.
+// lost handles a demand that the other node has ended.
 func (s *supply) lost(why *clusterpb.CallError) {
 	s.ask = nil
 	s.refused(why.GetLeader())
 }
 
-// refused leaves the shard alone for a while, unless another node was named as its leader.
+// refused pauses the shard, unless another node was named as its leader.
 func (s *supply) refused(leader string) {
 	if pause := s.leader.Refused(leader); pause > 0 && s.pause == nil {
 		s.pause = time.AfterFunc(pause, s.resume)
@@ -98,7 +99,8 @@ func (s *supply) wake() {
 	}
 }
 
-// leaderIs takes news. A demand at another node ends; tasks that it has granted still come.
+// leaderIs handles news of a leader. It ends a demand at another node; tasks that were granted to the demand still
+// arrive.
 func (s *supply) leaderIs(leader string) {
 	s.wake()
 	s.leader.News()
@@ -117,22 +119,22 @@ func (s *supply) quit() {
 	}
 }
 
-// ask is one demand at one node, until that has said that it ended, or the link has broken.
+// ask is one demand at one node, until the node has answered that it ended or the stream has broken.
 type ask struct {
 	number   uint64
 	key      key
 	shard    uint32
 	upstream *upstream
-	supply   *supply // whose ask this is, unless it was quit
+	supply   *supply // the supply of the demand; its ask field differs after quit
 	total    uint64
 	received uint64
-	unsaid   int  // bytes received that the other side has not been told of
+	unsaid   int  // bytes received that the other node has not been told of
 	begun    bool // its first message has been sent
-	end      bool // no more is asked for
+	end      bool // the demand is to end
 	queued   bool // in upstream.unsent
 }
 
-// message says where the demand stands.
+// message returns the present state of the demand, to be sent.
 func (a *ask) message() *clusterpb.PullDemand {
 	m := &clusterpb.PullDemand{
 		Number: a.number, Total: a.total, Received: a.received, End: a.end, Look: a.supply.pool.look,

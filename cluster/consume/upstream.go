@@ -9,16 +9,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// upstream is the demands at one node, and the stream to it while there is one.
+// upstream holds the demands at one node, and keeps a stream to it while one is needed.
 type upstream struct {
 	consumers *Consumers
 	node      string
-	wake      chan struct{}   // capacity 1: unsent is not empty
-	asks      map[uint64]*ask // that have not ended
-	unsent    []*ask          // whose state is to be sent
+	wake      chan struct{}   // capacity 1; filled when unsent gets an ask
+	asks      map[uint64]*ask // by number; asks that have not ended
+	unsent    []*ask          // asks whose state is to be sent
 }
 
-// upstream returns the one to a node, a new one if there is none.
+// upstream returns the upstream to a node, and makes it if there is none.
 func (p *Consumers) upstream(node string) *upstream {
 	u := p.upstreams[node]
 	if u == nil {
@@ -29,7 +29,7 @@ func (p *Consumers) upstream(node string) *upstream {
 	return u
 }
 
-// send has the other side told where a demand stands, with what else there is to tell by then.
+// send queues the state of a demand for the next message.
 func (u *upstream) send(a *ask) {
 	if !a.queued {
 		a.queued = true
@@ -38,7 +38,7 @@ func (u *upstream) send(a *ask) {
 	}
 }
 
-// run keeps a stream open while there is something to ask, one after the other.
+// run opens a stream whenever there is a state to send, one stream after the other.
 func (u *upstream) run() {
 	for {
 		select {
@@ -54,7 +54,7 @@ func (u *upstream) run() {
 	}
 }
 
-// stream opens a stream and uses it until it breaks; it returns why.
+// stream opens a stream and uses it until it breaks. It returns the reason.
 func (u *upstream) stream() error {
 	ctx, cancel := context.WithCancelCause(u.consumers.ctx)
 	defer cancel(nil)
@@ -64,7 +64,7 @@ func (u *upstream) stream() error {
 	}
 	received := make(chan struct{})
 	go func() { defer close(received); cancel(u.receive(s)) }()
-	defer func() { <-received }() // so that nothing of this stream comes after its end
+	defer func() { <-received }() // so no answer of this stream is handled after its end
 	for {
 		msg := u.take()
 		if msg == nil {
@@ -82,7 +82,7 @@ func (u *upstream) stream() error {
 	}
 }
 
-// take returns what there is to tell; nil: nothing.
+// take returns the next message, or nil if there is no state to send.
 func (u *upstream) take() *clusterpb.PullRequest {
 	u.consumers.mu.Lock()
 	defer u.consumers.mu.Unlock()
@@ -92,7 +92,7 @@ func (u *upstream) take() *clusterpb.PullRequest {
 	msg := &clusterpb.PullRequest{}
 	for _, a := range u.unsent {
 		a.queued = false
-		if a.end && !a.begun { // the other node does not know it
+		if a.end && !a.begun { // the other node does not know the demand
 			u.forget(a)
 			continue
 		}
@@ -125,11 +125,11 @@ func (u *upstream) receive(s Stream) error {
 	}
 }
 
-// hear takes one answer.
+// hear handles one answer.
 func (u *upstream) hear(answer *clusterpb.PullAnswer) {
 	a := u.asks[answer.Number]
 	if a == nil {
-		u.consumers.release(answer.Tasks) // of a demand that has ended: no node that keeps to the rules sends such
+		u.consumers.release(answer.Tasks) // the demand has ended: a correct node sends no tasks for it
 		return
 	}
 	current := a.supply.ask == a
@@ -156,7 +156,7 @@ func (u *upstream) hear(answer *clusterpb.PullAnswer) {
 	}
 }
 
-// deliver gives tasks to the pool that they were asked for, or the one that has taken its place.
+// deliver gives tasks to the pool of the demand, or to the pool that has replaced it.
 func (u *upstream) deliver(a *ask, tasks []*fsmpb.Task) {
 	q := a.supply.pool
 	if q.closed && !u.consumers.closed {
@@ -164,7 +164,7 @@ func (u *upstream) deliver(a *ask, tasks []*fsmpb.Task) {
 	}
 	q.arrive(tasks)
 	q.adjust()
-	// The other side bounds the tasks under way by the arrivals that it knows of.
+	// The other node bounds the tasks in flight by the arrivals that it knows of.
 	if a.unsaid > maxAnswerBytes/4 && !a.end {
 		u.send(a)
 	}
@@ -175,7 +175,7 @@ func (u *upstream) forget(a *ask) {
 	u.consumers.asksEnded(1)
 }
 
-// broken ends all demands: the stream has.
+// broken ends all demands after the stream has ended.
 func (u *upstream) broken() {
 	p := u.consumers
 	p.mu.Lock()

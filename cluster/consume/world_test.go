@@ -22,17 +22,17 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// onTheWire is how long a message takes, in a bubble's time.
+// onTheWire is the time that a message takes, in the time of the synctest bubble.
 const onTheWire = 200 * time.Microsecond
 
-// world is some nodes with their pullers, and shards of one real replica each. Which node leads a shard is what the
-// world says. Its network can be cut.
+// world is a set of nodes with their Consumers, and shards of one real replica each. The test decides which node leads
+// a shard, and can cut the network.
 type world struct {
 	t      testing.TB
 	state  *clusterpb.ControlState
 	nodes  map[string]*Consumers
 	shards map[uint32]*shard.Shard
-	disk   atomic.Int64 // how long an entry takes to be written, in nanoseconds
+	disk   atomic.Int64 // time that the write of an entry takes, in nanoseconds
 	said   atomic.Int64 // messages between nodes
 
 	mu      sync.Mutex
@@ -43,7 +43,7 @@ type world struct {
 	open    map[uint32][]opened
 }
 
-// opened is a demand at a shard.
+// opened is an open demand at a shard.
 type opened struct {
 	node string
 	d    *desk.Demand
@@ -74,7 +74,7 @@ func (nobody) DeliverBatch(context.Context, []task.Attempt) []task.Outcome {
 	panic("nothing is pushed")
 }
 
-// newWorld is made in a bubble, which it must not outlive.
+// newWorld makes a world inside a synctest bubble, which the world must not outlive.
 func newWorld(t *testing.T, shards int, tune func(*Config)) *world {
 	t.Helper()
 	w := &world{
@@ -148,20 +148,20 @@ func (w *world) close() {
 	wg.Wait()
 }
 
-// Doubt changes nothing: the world's word about leaders is true.
+// Doubt does nothing: the world's leaders are always true.
 func (w *world) Doubt(uint32, string) {}
 
-// Answered changes nothing either.
+// Answered does nothing.
 func (w *world) Answered(uint32, string) {}
 
-// Watch says who leads.
+// Watch returns the leader of a shard and a channel that is closed when it changes.
 func (w *world) Watch(id uint32) (string, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.leader[id], w.changed[id]
 }
 
-// lead makes another node the leader of a shard, and tells everybody if told is set.
+// lead makes another node the leader of a shard, and informs all watchers if told is set.
 func (w *world) lead(id uint32, node string, told bool) {
 	w.mu.Lock()
 	w.leader[id] = node
@@ -194,7 +194,7 @@ func (w *world) local(node string, id uint32, req task.LeaseRequest, c desk.Cons
 	return d, err
 }
 
-// named makes an id that says in which shard it is, counted from 0.
+// named returns a task id that names its shard, counted from 0.
 func named(i uint32, what any) string { return fmt.Sprintf("s%d-%v", i+1, what) }
 
 func shardOf(task string) uint32 {
@@ -339,7 +339,7 @@ func (s wireEnd) Recv() (*clusterpb.PullRequest, error) { return recv(s.ctx, s.r
 
 type wireEnd struct{ *wire }
 
-// quantile of durations, which it sorts.
+// quantile returns the q-quantile of durations, which it sorts.
 func quantile(d []time.Duration, q float64) time.Duration {
 	slices.Sort(d)
 	return d[int(q*float64(len(d)-1))]
