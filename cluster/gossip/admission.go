@@ -14,33 +14,33 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// Bounds on the members of the mesh. Any sender that reaches the port can make members up.
+// Bounds on the members of the mesh. Any sender that reaches the port can forge members.
 const (
-	maxStarts    = 4    // of one node
-	maxStrangers = 64   // of nodes not known to be of the cluster, while its map is not known
-	maxMembers   = 1024 // in all
+	maxStarts    = 4    // starts of one node
+	maxStrangers = 64   // nodes not known to be of the cluster, while this node does not know the cluster's map
+	maxMembers   = 1024 // members in all
 )
 
 // keptFor is how long a start counts after it was admitted or has died. memberlist forgets it some seconds after
 // deadFor.
 const keptFor = 2 * deadFor
 
-// claim is one start of a node that memberlist knows of, with the start's own metadata.
+// claim is one start of a node that memberlist knows, with the start's metadata.
 type claim struct {
 	meta     *clusterpb.GossipMeta
 	stranger bool
-	here     bool      // it is among the members
-	since    time.Time // when it was admitted, or has left
+	here     bool      // the start is among the members
+	since    time.Time // time of its admission, or of its last join or leave
 }
 
-// admission is what memberlist asks before it takes up a member, or news of one, however it came: in a packet or in
-// the exchange of whole states. It asks under its own lock, so nothing here may call memberlist. There is no merge
-// delegate: each member of a foreign list is asked about here.
+// admission decides which starts memberlist takes up, and which news of them, whether they arrive in a packet or in an
+// exchange of whole states. memberlist calls it under its own lock, so it must not call memberlist. There is no merge
+// delegate: admission judges each member of a foreign list.
 type admission struct{ g *Gossip }
 
 var _ memberlist.AliveDelegate = admission{}
 
-// Why a sign of life is refused.
+// The reasons for refusing news of a start.
 var (
 	errCrowd    = errors.New("too many members, or starts of one node")
 	errForeign  = errors.New("it is of another cluster")
@@ -49,7 +49,7 @@ var (
 	errProtocol = errors.New("it speaks another version")
 )
 
-// NotifyAlive refuses what cannot be a start of a node of this cluster.
+// NotifyAlive refuses news that cannot be about a start of a node of this cluster.
 func (a admission) NotifyAlive(n *memberlist.Node) error {
 	if n.Name == nameOf(a.g.cfg.Self) {
 		return nil // memberlist itself contradicts false news of this node
@@ -81,14 +81,14 @@ func read(n *memberlist.Node) (*clusterpb.GossipMeta, error) {
 	}
 	current := n.PMin <= protocol && protocol <= n.PMax && n.PCur == protocol
 	if !current || n.DMin != 0 || n.DMax != 0 || n.DCur != 0 {
-		return nil, errProtocol // which would keep all others from exchanging their states
+		return nil, errProtocol // it would keep all others from exchanging their states
 	}
 	return meta, nil
 }
 
 const protocol = memberlist.ProtocolVersion2Compatible
 
-// isAt reports whether host:port may be this address. A name may be any.
+// isAt reports whether host:port may be this address. A host name matches every IP address.
 func isAt(addr string, ip net.IP, port uint16) bool {
 	host, service, err := net.SplitHostPort(addr)
 	if err != nil || service != strconv.Itoa(int(port)) {
@@ -98,12 +98,12 @@ func isAt(addr string, ip net.IP, port uint16) bool {
 	return literal == nil || literal.Equal(ip)
 }
 
-// admit takes up a start, or tells why not; with the lock.
+// admit takes up a start, or returns the reason to refuse it. The caller holds the lock.
 func (g *Gossip) admit(name string, meta *clusterpb.GossipMeta, stranger, sure bool) error {
 	own := g.self.ClusterId
 	known := g.claims[name]
 	switch {
-	case known != nil && known.here: // also if it says now that it is elsewhere: see Members
+	case known != nil && known.here: // even if it now names another cluster: see Members
 		return known.renew(meta)
 	case own != "" && meta.ClusterId != "" && meta.ClusterId != own:
 		return errForeign
@@ -120,8 +120,8 @@ func (g *Gossip) admit(name string, meta *clusterpb.GossipMeta, stranger, sure b
 	return nil
 }
 
-// renew takes over the present metadata of a start. Only two facts may be new, each once: its cluster, and that it
-// takes part.
+// renew takes over the present metadata of a start. Only two facts may change, each once: the start enters a cluster,
+// and it takes part.
 func (c *claim) renew(meta *clusterpb.GossipMeta) error {
 	next := proto.CloneOf(c.meta)
 	if next.ClusterId == "" {
@@ -135,12 +135,12 @@ func (c *claim) renew(meta *clusterpb.GossipMeta) error {
 	return nil
 }
 
-// forgetClaims makes room where memberlist has forgotten starts that are over; with the lock.
+// forgetClaims removes the starts that memberlist has forgotten. The caller holds the lock.
 func (g *Gossip) forgetClaims() {
 	maps.DeleteFunc(g.claims, func(_ string, c *claim) bool { return !c.here && time.Since(c.since) > keptFor })
 }
 
-// hasRoom reports whether one more start of a node may be known; with the lock.
+// hasRoom reports whether one more start of a node may be admitted. The caller holds the lock.
 func (g *Gossip) hasRoom(id string, stranger bool) bool {
 	ofNode, strangers := 0, 0
 	for _, c := range g.claims {
@@ -154,7 +154,7 @@ func (g *Gossip) hasRoom(id string, stranger bool) bool {
 	return len(g.claims) < maxMembers && ofNode < maxStarts && (!stranger || strangers < maxStrangers)
 }
 
-// note keeps whether memberlist counts a start among the members; with the lock.
+// note records whether memberlist counts a start among the members. The caller holds the lock.
 func (g *Gossip) note(name string, here bool) {
 	if c := g.claims[name]; c != nil {
 		c.here, c.since = here, time.Now()

@@ -9,10 +9,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// delegate is what memberlist asks for this node's data.
+// delegate gives memberlist this node's data.
 type delegate struct{ g *Gossip }
 
-// NodeMeta fits: Start has checked, and a cluster id is as long as a node id.
+// NodeMeta returns this node's metadata. It fits: Start has checked, and a cluster id is as long as a node id.
 func (d delegate) NodeMeta(limit int) []byte {
 	d.g.mu.Lock()
 	defer d.g.mu.Unlock()
@@ -41,7 +41,7 @@ func (d delegate) LocalState(bool) []byte {
 	return data
 }
 
-// take uses the hints of a node of the same cluster; what is news is passed on, if it came as news.
+// take uses the hints of a node of the same cluster. It announces the new ones again if pass is set.
 func (g *Gossip) take(msg []byte, pass bool) {
 	var hints clusterpb.LeaderHints
 	if err := proto.Unmarshal(msg, &hints); err != nil {
@@ -58,7 +58,7 @@ func (g *Gossip) take(msg []byte, pass bool) {
 	}
 }
 
-// broadcast is news about one shard; later news of it takes its place.
+// broadcast is news about one shard; later news of the shard replaces it.
 type broadcast struct {
 	shard uint32
 	msg   []byte
@@ -68,10 +68,10 @@ var _ memberlist.NamedBroadcast = broadcast{}
 
 func (b broadcast) Name() string                          { return fmt.Sprint(b.shard) }
 func (b broadcast) Message() []byte                       { return b.msg }
-func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false } // the name decides
+func (b broadcast) Invalidates(memberlist.Broadcast) bool { return false } // memberlist compares the names
 func (b broadcast) Finished()                             {}
 
-// events keeps the members; memberlist calls it under its own lock.
+// events maintains the members; memberlist calls it under its own lock.
 type events struct{ g *Gossip }
 
 func (e events) NotifyJoin(n *memberlist.Node)   { e.g.see(n) }
@@ -85,7 +85,7 @@ func (e events) NotifyLeave(n *memberlist.Node) {
 	e.g.tell()
 }
 
-// see takes up what admission has let in, or what this node says about itself.
+// see records a member that admission has let in, or this node itself.
 func (g *Gossip) see(n *memberlist.Node) {
 	meta := &clusterpb.GossipMeta{}
 	if err := proto.Unmarshal(n.Meta, meta); err != nil || meta.Id == "" {
@@ -99,7 +99,7 @@ func (g *Gossip) see(n *memberlist.Node) {
 	g.tell()
 }
 
-// tell is called with the lock held.
+// tell wakes the watchers of the members. The caller holds the lock.
 func (g *Gossip) tell() {
 	close(g.changed)
 	g.changed = make(chan struct{})

@@ -50,7 +50,7 @@ func forged(id string, boot uint64, addr string) *clusterpb.GossipMeta {
 	return &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: clusterID, Name: "n" + id, PeerAddr: addr}
 }
 
-// Members that somebody makes up are not taken up, and a known node's starts only a few.
+// Forged members are not taken up, and only a few forged starts of a known node.
 func TestForgedMembersAreRefused(t *testing.T) {
 	abc := []string{"a", "b", "c"}
 	a := inClear(t, "a", abc)
@@ -77,7 +77,7 @@ func TestForgedMembersAreRefused(t *testing.T) {
 	}
 }
 
-// startsOf waits until the members include enough starts of a node: least or more.
+// startsOf waits until the members include at least least starts of a node.
 func (n *node) startsOf(t *testing.T, id string, least int) {
 	t.Helper()
 	timeout := time.After(15 * time.Second)
@@ -136,7 +136,7 @@ func TestForgedAddressIsRefused(t *testing.T) {
 	lie.HttpAddr = "127.0.0.1:666"
 	alive(t, f, a, lie)
 	alive(t, f, a, forged("b", 1, "127.0.0.1:9"))
-	alive(t, f, a, forged("b", 2, "127.0.0.1:9")) // it is heard once this is
+	alive(t, f, a, forged("b", 2, "127.0.0.1:9")) // the node has taken the forged news once this start is a member
 	a.startsOf(t, "b", 2)
 	for _, s := range a.Starts("b") {
 		if s.Boot == 1 && (s.HttpAddr != "" || s.PeerAddr != b.addr) {
@@ -161,7 +161,7 @@ func TestForgedDeathHeals(t *testing.T) {
 	b.seesWithin(t, time.Minute, "a.1", "b.1")
 }
 
-// Lists of members that no node sends reach a node without a key over TCP. It hangs up, and lives.
+// A node without a key survives harmful lists of members over TCP, and hangs up.
 func TestHarmfulStatesAreRefused(t *testing.T) {
 	ab := []string{"a", "b"}
 	a := inClear(t, "a", ab)
@@ -209,7 +209,7 @@ func TestHarmfulStatesAreRefused(t *testing.T) {
 		if said, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: it said %q and did not hang up", name, said)
 		}
-		_ = conn.Close() // it is of no more use
+		_ = conn.Close() // the node has hung up
 	}
 	inClear(t, "b", ab, a.addr)
 	a.sees(t, "a.1", "b.1")

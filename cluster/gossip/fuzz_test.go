@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// wire is a transport on which only the test speaks. It keeps the first messages of the mesh.
+// wire is a transport on which only the test sends. It keeps the first messages of the mesh.
 type wire struct {
 	packets chan *memberlist.Packet
 	streams chan net.Conn
@@ -70,10 +70,10 @@ func onWire(t testing.TB, key []byte) (*Gossip, *wire) {
 	return g, w
 }
 
-const userType = 8 // of memberlist: a message that it hands to its user
+const userType = 8 // memberlist's type of messages for its user
 
-// FuzzStrangers: whatever a stranger sends, in a packet or on a connection, the node lives on; and with a key the mesh
-// stays what it was.
+// FuzzStrangers checks that a node survives any packet and any connection of a stranger. With a key, its members stay
+// the same.
 func FuzzStrangers(f *testing.F) {
 	open, openWire := onWire(f, nil)
 	locked, lockedWire := onWire(f, make([]byte, 32))

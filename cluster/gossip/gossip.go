@@ -17,41 +17,41 @@ import (
 	"github.com/belfryhq/belfry/cluster/logs"
 )
 
-// Config says who this node is and how to find others.
+// Config holds this node's metadata, and the sources of other nodes and of hints.
 type Config struct {
 	Self      *clusterpb.GossipMeta
 	Transport memberlist.NodeAwareTransport
-	Key       []byte          // 32 bytes; nil: packets are in the clear
-	Join      func() []string // addresses to try: those given, and those of nodes known before
-	// Member reports whether a node is of this node's cluster. If this node cannot be sure yet, nodes that it does not
-	// know may be members of the mesh too, a few. nil: nothing is known. It must not block.
+	Key       []byte          // 32 bytes; nil: packets are not encrypted
+	Join      func() []string // returns addresses to try: configured ones, and those of nodes known before
+	// Member reports whether a node is in this node's cluster, and whether this node can be sure yet. While it cannot,
+	// a few unknown nodes may join the mesh too. nil: this node knows no members. It must not block.
 	Member func(id string) (member, sure bool)
 
-	// Hints gives all that this node believes about leaders; OnHint takes what another believes, and says whether that
-	// was news. Neither may block.
+	// Hints returns this node's beliefs about leaders. OnHint takes a belief of another node, and reports whether it
+	// was new. Neither may block.
 	Hints  func() []*clusterpb.LeaderHint
 	OnHint func(*clusterpb.LeaderHint) bool
 
-	// Muted reports whether everything that is sent and received is to be lost, as tests want it; nil: never.
+	// Muted reports whether the transport loses every message in both directions, for tests; nil: never.
 	Muted func() bool
 
 	Logger *slog.Logger
 }
 
-// The mesh must not meet that of another product, or of a later, incompatible build.
+// label keeps this mesh apart from other products' and from later, incompatible builds'.
 const label = "belfry-1"
 
-// How often the join addresses are tried: while nobody else is known, and later, to mend a mesh that fell apart.
+// The intervals at which join addresses are tried: while this node is alone, and later, to mend a mesh that fell apart.
 const (
 	lonelyEvery = 500 * time.Millisecond
 	mendEvery   = 10 * time.Second
 )
 
-// deadFor is how long memberlist remembers a member that has died. A forged death may have an incarnation that the
-// member cannot beat: it comes back only after this.
+// deadFor is how long memberlist remembers a dead member. A forged death may have an incarnation that the member cannot
+// beat: then the member comes back only after this time.
 const deadFor = 10 * time.Second
 
-// Gossip is this node in the mesh.
+// Gossip is this node's membership in the mesh.
 type Gossip struct {
 	cfg    Config
 	list   *memberlist.Memberlist
@@ -61,12 +61,12 @@ type Gossip struct {
 
 	mu      sync.Mutex
 	self    *clusterpb.GossipMeta
-	members map[string]*clusterpb.GossipMeta // by memberlist's name, self included
-	claims  map[string]*claim                // by memberlist's name: those admitted, here or gone lately
+	members map[string]*clusterpb.GossipMeta // by memberlist's name; this node included
+	claims  map[string]*claim                // by memberlist's name; admitted starts, present or lately gone
 	changed chan struct{}                    // closed at the next change of members
 }
 
-// Start enters the mesh, and goes on looking for others until Close.
+// Start enters the mesh, and keeps looking for other nodes until Close.
 func Start(cfg Config) (*Gossip, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -85,7 +85,7 @@ func Start(cfg Config) (*Gossip, error) {
 	if n := proto.Size(g.self) + len(g.self.Id); n > memberlist.MetaMaxSize {
 		return nil, fmt.Errorf("gossip: name and addresses are too long: %d bytes of %d", n, memberlist.MetaMaxSize)
 	}
-	// Its size follows the mesh, which it may be asked about before Create has returned.
+	// NumNodes is a function of the mesh: memberlist may call it before Create has returned.
 	g.queue = &memberlist.TransmitLimitedQueue{RetransmitMult: 4, NumNodes: g.size}
 	list, err := memberlist.Create(g.memberlistConfig())
 	if err != nil {
@@ -99,7 +99,7 @@ func Start(cfg Config) (*Gossip, error) {
 	return g, nil
 }
 
-// nameOf is how memberlist calls one start of a node.
+// nameOf returns memberlist's name of one start of a node.
 func nameOf(m *clusterpb.GossipMeta) string { return fmt.Sprintf("%s.%d", m.Id, m.Boot) }
 
 func (g *Gossip) memberlistConfig() *memberlist.Config {
@@ -165,14 +165,14 @@ func (g *Gossip) size() int {
 	return len(g.members)
 }
 
-// Members are the nodes that seem alive, self included, each by its latest start, sorted by id. Those of other clusters
-// are left out once this node is in one.
+// Members returns the nodes that seem alive, this node included, each by the start that later prefers, sorted by id. It
+// leaves out nodes of other clusters once this node is in one.
 func (g *Gossip) Members() []*clusterpb.GossipMeta {
 	members, _ := g.Watch()
 	return members
 }
 
-// Watch is Members, and a channel that is closed when that changes.
+// Watch returns Members, and a channel that is closed when they change.
 func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -196,8 +196,8 @@ func (g *Gossip) Watch() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 	return members, g.changed
 }
 
-// later reports whether m is shown rather than known, of the same node: a start that takes part rather than one whose
-// data folder is being checked, which may be a copy, and then the later one.
+// later reports whether start m is shown rather than start known of the same node. A start that takes part goes before
+// one whose data folder is being checked, which may be a copy; otherwise the later start goes first.
 func later(m, known *clusterpb.GossipMeta) bool {
 	if m.TakesPart != known.TakesPart {
 		return m.TakesPart
@@ -205,7 +205,7 @@ func later(m, known *clusterpb.GossipMeta) bool {
 	return m.Boot > known.Boot
 }
 
-// Starts are what gossip shows of a node, latest start first. A start that is over, or a forged one, may be among them.
+// Starts returns the starts of a node among the members, latest first. Some may be over, or forged.
 func (g *Gossip) Starts(id string) []*clusterpb.GossipMeta {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -219,7 +219,7 @@ func (g *Gossip) Starts(id string) []*clusterpb.GossipMeta {
 	return starts
 }
 
-// EnterCluster tells the others which cluster this node is in from now on.
+// EnterCluster publishes the cluster that this node has entered.
 func (g *Gossip) EnterCluster(id string) error {
 	g.mu.Lock()
 	self := proto.CloneOf(g.self)
@@ -232,7 +232,7 @@ func (g *Gossip) EnterCluster(id string) error {
 	return nil
 }
 
-// TakePart tells the others that this node's data folder has been checked.
+// TakePart publishes that this node's data folder has been checked.
 func (g *Gossip) TakePart() error {
 	g.mu.Lock()
 	self := proto.CloneOf(g.self)
@@ -245,7 +245,7 @@ func (g *Gossip) TakePart() error {
 	return nil
 }
 
-// Announce tells the others who leads a shard.
+// Announce broadcasts the leader of a shard.
 func (g *Gossip) Announce(hint *clusterpb.LeaderHint) {
 	msg, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: g.clusterID(), Hints: []*clusterpb.LeaderHint{hint}})
 	if err != nil {
@@ -255,11 +255,12 @@ func (g *Gossip) Announce(hint *clusterpb.LeaderHint) {
 	g.queue.QueueBroadcast(broadcast{shard: hint.Shard, msg: msg})
 }
 
-// announceEvery is how often a node tells again which shards it leads. A node that joined later, missed the packet, or
-// doubts the leader would otherwise learn it from an exchange of whole states, which can take half a minute.
+// announceEvery is the interval at which a node announces the shards that it leads. A node that joined later, missed
+// the packet, or doubts the leader would otherwise learn it from an exchange of whole states, which can take half a
+// minute.
 const announceEvery = 3 * time.Second
 
-// keepAnnouncing tells the others again and again which shards this node leads.
+// keepAnnouncing announces the shards that this node leads again and again.
 func (g *Gossip) keepAnnouncing(ctx context.Context) {
 	tick := time.NewTicker(announceEvery)
 	defer tick.Stop()
@@ -283,7 +284,7 @@ func (g *Gossip) clusterID() string {
 	return g.self.ClusterId
 }
 
-// Close says goodbye and leaves.
+// Close announces that this node leaves, and ends its part in the mesh.
 func (g *Gossip) Close() error {
 	g.cancel()
 	err := g.list.Leave(500 * time.Millisecond)

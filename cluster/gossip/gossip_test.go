@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// table is what a node of a test believes about leaders.
+// table holds the beliefs of a test's node about leaders.
 type table struct {
 	mu    sync.Mutex
 	terms map[uint32]uint64
@@ -74,7 +74,7 @@ func startWith(t *testing.T, id string, boot uint64, cluster string, edit func(*
 		t.Fatal(err)
 	}
 	n.stop = sync.OnceFunc(func() {
-		_ = n.Close() // a node may leave when nobody is left to hear it
+		_ = n.Close() // leaving may fail when no other node is left
 		if err := e.Close(); err != nil {
 			t.Error(err)
 		}
@@ -123,7 +123,7 @@ func TestNodesFindEachOther(t *testing.T) {
 	a.sees(t, "a.1", "b.1")
 }
 
-// A node that comes back at another address is seen there at once, though nobody has noticed that it was gone.
+// A node that comes back at another address is seen there at once, although its absence was never noticed.
 func TestNodeComesBackElsewhere(t *testing.T) {
 	a := start(t, "a", 1, clusterID)
 	b := start(t, "b", 1, clusterID, a.addr)
@@ -157,7 +157,7 @@ func TestOtherClustersAreNotSeen(t *testing.T) {
 	}
 }
 
-// A start enters its cluster, and takes part, after others have heard of it.
+// A start publishes that it enters its cluster, and that it takes part, after others have heard of it.
 func TestStartTellsWhatBecomesOfIt(t *testing.T) {
 	a := start(t, "a", 1, "")
 	b := start(t, "b", 1, "", a.addr)

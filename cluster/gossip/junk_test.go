@@ -74,7 +74,7 @@ func sendJunk(t *testing.T, key []byte) {
 		if _, err := conn.Write(said); err != nil {
 			t.Fatal(err)
 		}
-		if i%100 == 0 { // no faster than they are read, so that few are lost
+		if i%100 == 0 { // no faster than the node reads them, so that few are lost
 			until(t, "the packets arrive", func() bool { return counted(t, metrics) >= float64(i)*9/10 })
 		}
 	}
@@ -90,7 +90,7 @@ func sendJunk(t *testing.T, key []byte) {
 	}
 }
 
-// counted is how many packets the port has counted.
+// counted returns the number of packets that the port has counted.
 func counted(t *testing.T, metrics *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := metrics.Gather()

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// mutable is a transport that loses everything, in both directions, while off reports true: packets that are sent or
-// arrive, streams that are opened or come in. It answers nothing and refuses nothing, as a network that drops packets.
+// mutable is a transport that loses all messages in both directions while off reports true: packets and streams,
+// outgoing and incoming. It behaves like a network that drops packets: it answers and refuses nothing.
 type mutable struct {
 	memberlist.NodeAwareTransport
 	off     func() bool
@@ -32,7 +32,7 @@ func newMutable(t memberlist.NodeAwareTransport, off func() bool) *mutable {
 	return m
 }
 
-// pass hands on what arrives, and loses it while the transport is off.
+// pass forwards arriving elements, and loses them while the transport is off.
 func pass[T any](m *mutable, from <-chan T, to chan<- T, lose func(T)) {
 	for {
 		select {
@@ -85,7 +85,7 @@ func (m *mutable) DialAddressTimeout(addr memberlist.Address, timeout time.Durat
 	return m.NodeAwareTransport.DialAddressTimeout(addr, timeout)
 }
 
-// unanswered is the error of a dial that got no answer within the timeout.
+// unanswered waits for the timeout and returns the error of a dial without an answer.
 func (m *mutable) unanswered(timeout time.Duration) error {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

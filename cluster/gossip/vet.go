@@ -15,7 +15,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// Types of memberlist's messages that this package looks at.
+// Types of memberlist's messages that this package handles.
 const (
 	pingType     = 0
 	ackType      = 2
@@ -27,18 +27,18 @@ const (
 	labelType    = 244
 )
 
-// Bounds of what arrives unencrypted. memberlist's own are megabytes for each connection.
+// Bounds on unencrypted input. memberlist's own bounds are megabytes for each connection.
 const (
 	maxStream    = 4 << 20 // bytes of one exchange of states
-	maxUserState = 1 << 20 // of that, what nodes say about leaders
-	maxNested    = 4       // packets in packets: a label, a checksum, several in one, and one
-	versions     = 6       // numbers that say which versions a member speaks
+	maxUserState = 1 << 20 // bytes of hints about leaders in it
+	maxNested    = 4       // layers of a packet: a label, a checksum, a compound, and one message
+	versions     = 6       // version numbers of one member
 )
 
-// vetted is a transport that keeps from memberlist what would end the process or fill its memory. Without a gossip key
-// anybody may send that: memberlist v0.6.0 takes six versions of each member for granted when it reads a list,
-// allocates as much as a length says, and decompresses without a bound. So nothing compressed is taken, and the nodes
-// send nothing compressed.
+// vetted is a transport that keeps from memberlist any message that would end the process or fill its memory. Without a
+// gossip key any sender can send such messages: memberlist v0.6.0 takes six versions of each member for granted when it
+// reads a list, allocates as much as a length says, and decompresses without a bound. So vetted drops compressed
+// messages, and the nodes send none.
 type vetted struct {
 	memberlist.NodeAwareTransport
 	packets chan *memberlist.Packet
@@ -57,7 +57,7 @@ func vet(t memberlist.NodeAwareTransport) *vetted {
 	return v
 }
 
-// run passes on what arrives until Shutdown.
+// run passes on packets and streams until Shutdown.
 func (v *vetted) run() {
 	for {
 		select {
@@ -81,18 +81,18 @@ func (v *vetted) run() {
 	}
 }
 
-// PacketCh gives the packets that arrive.
+// PacketCh returns the channel of vetted packets.
 func (v *vetted) PacketCh() <-chan *memberlist.Packet { return v.packets }
 
-// StreamCh gives the streams that arrive.
+// StreamCh returns the channel of vetted streams.
 func (v *vetted) StreamCh() <-chan net.Conn { return v.streams }
 
-// DialTimeout opens a stream.
+// DialTimeout opens a stream to an address.
 func (v *vetted) DialTimeout(addr string, timeout time.Duration) (net.Conn, error) {
 	return vetDialled(v.NodeAwareTransport.DialTimeout(addr, timeout))
 }
 
-// DialAddressTimeout opens a stream.
+// DialAddressTimeout opens a stream to an address.
 func (v *vetted) DialAddressTimeout(addr memberlist.Address, timeout time.Duration) (net.Conn, error) {
 	return vetDialled(v.NodeAwareTransport.DialAddressTimeout(addr, timeout))
 }
@@ -134,7 +134,7 @@ func isHarmless(packet []byte, layers int) bool {
 	return true
 }
 
-// partsAreHarmless reads the parts of a compound packet: how many, their lengths, and they themselves.
+// partsAreHarmless checks the parts of a compound packet: their count, their lengths, and the parts themselves.
 func partsAreHarmless(body []byte, layers int) bool {
 	if len(body) == 0 || len(body) < 1+2*int(body[0]) {
 		return true // memberlist refuses it
@@ -143,7 +143,7 @@ func partsAreHarmless(body []byte, layers int) bool {
 	for ; len(lengths) > 0; lengths = lengths[2:] {
 		n := int(binary.BigEndian.Uint16(lengths))
 		if n > len(rest) {
-			return true // so does it the rest
+			return true // memberlist refuses the rest
 		}
 		if !isHarmless(rest[:n], layers) {
 			return false
@@ -153,7 +153,7 @@ func partsAreHarmless(body []byte, layers int) bool {
 	return true
 }
 
-// vettedConn reads the message that the other end begins with as a whole before it gives memberlist any of it.
+// vettedConn reads the whole first message of the other end before it gives memberlist any of it.
 type vettedConn struct {
 	net.Conn
 	once sync.Once
@@ -161,7 +161,7 @@ type vettedConn struct {
 	err  error
 }
 
-// Read returns an error if the message would do harm.
+// Read returns an error if the first message would do harm.
 func (c *vettedConn) Read(b []byte) (int, error) {
 	c.once.Do(func() { c.rest, c.err = vetMessage(c.Conn) })
 	if c.err != nil {
@@ -172,7 +172,7 @@ func (c *vettedConn) Read(b []byte) (int, error) {
 
 var errHarmful = errors.New("gossip: the message is not one that a node sends")
 
-// vetMessage reads a message and returns a reader that gives it once more, with what follows.
+// vetMessage reads a message and returns a reader that repeats it, followed by the rest of the connection.
 func vetMessage(conn io.Reader) (io.Reader, error) {
 	var seen bytes.Buffer
 	in := bufio.NewReader(io.TeeReader(io.LimitReader(conn, maxStream), &seen))
@@ -195,7 +195,7 @@ func vetMessage(conn io.Reader) (io.Reader, error) {
 	return io.MultiReader(&seen, io.LimitReader(conn, maxStream)), nil
 }
 
-// skipLabel returns the byte that follows a label.
+// skipLabel skips a label and returns the byte that follows it.
 func skipLabel(in *bufio.Reader) (byte, error) {
 	size, err := in.ReadByte()
 	if err != nil {
@@ -207,7 +207,7 @@ func skipLabel(in *bufio.Reader) (byte, error) {
 	return in.ReadByte()
 }
 
-// vetStates reads a list of members, and the hints about leaders that come with it.
+// vetStates checks a list of members, and the size of the hints about leaders that come with it.
 func vetStates(in io.Reader) error {
 	var header struct{ Nodes, UserStateLen int }
 	states := codec.NewDecoder(in, &codec.MsgpackHandle{})

@@ -1,4 +1,4 @@
-// Package gossiptest forges gossip: what anybody can send who reaches the port of a node without a gossip key.
+// Package gossiptest forges gossip: the packets that any sender can send to a node without a gossip key.
 package gossiptest
 
 import (
@@ -22,13 +22,13 @@ const (
 // MaxIncarnation beats every refutation: the count wraps around.
 const MaxIncarnation = 1<<32 - 1
 
-// header is what packets of the mesh begin with.
+// header begins every packet of the mesh.
 var header = []byte("\xf4\x08belfry-1")
 
-// Forger sends packets.
+// Forger sends forged packets.
 type Forger struct{ conn *net.UDPConn }
 
-// New opens a socket of its own on loopback.
+// New returns a Forger with its own socket on loopback.
 func New() (*Forger, error) {
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -40,14 +40,14 @@ func New() (*Forger, error) {
 // Close closes the socket.
 func (f *Forger) Close() error { return f.conn.Close() }
 
-// send sends a packet to the node at an address. A packet may be lost, and so may one that cannot be sent.
+// send sends a packet to the node at an address. It ignores errors, since any packet may be lost.
 func (f *Forger) send(to string, packet []byte) {
 	if addr, err := net.ResolveUDPAddr("udp", to); err == nil {
 		_, _ = f.conn.WriteToUDP(packet, addr)
 	}
 }
 
-// Junk sends random bytes, as a packet of the mesh and as none.
+// Junk sends random bytes twice: bare, and behind the mesh's header.
 func (f *Forger) Junk(to string) {
 	var junk [64]byte
 	_, _ = rand.Read(junk[:]) // never fails
@@ -71,12 +71,12 @@ func (f *Forger) Alive(to string, incarnation uint32, m *clusterpb.GossipMeta) e
 	return nil
 }
 
-// Suspect says that somebody suspects a start of a node.
+// Suspect sends the news that node from suspects a start of a node.
 func (f *Forger) Suspect(to string, incarnation uint32, start, from string) {
 	f.accuse(suspectType, to, incarnation, start, from)
 }
 
-// Dead says that a start of a node is dead.
+// Dead sends the news that a start of a node is dead.
 func (f *Forger) Dead(to string, incarnation uint32, start, from string) {
 	f.accuse(deadType, to, incarnation, start, from)
 }
@@ -86,7 +86,7 @@ func (f *Forger) accuse(kind byte, to string, incarnation uint32, start, from st
 		bytes("From", []byte(from)))
 }
 
-// Hints says who leads.
+// Hints sends hints about leaders.
 func (f *Forger) Hints(to string, hints *clusterpb.LeaderHints) error {
 	data, err := proto.Marshal(hints)
 	if err != nil {
@@ -96,10 +96,10 @@ func (f *Forger) Hints(to string, hints *clusterpb.LeaderHints) error {
 	return nil
 }
 
-// Start is the name of one start of a node in the mesh.
+// Start returns the name of one start of a node in the mesh.
 func Start(id string, boot uint64) string { return fmt.Sprintf("%s.%d", id, boot) }
 
-// packet is a message in the making: a map in MessagePack, with fewer than 16 entries.
+// packet is a message under construction: a MessagePack map with fewer than 16 entries.
 type packet []byte
 
 func message(kind byte, entries int) packet {
@@ -112,7 +112,7 @@ func (p packet) number(key string, n uint32) packet {
 	return append(p.key(key), 0xce, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
 }
 
-// bytes writes them in the form that MessagePack had before it told strings from bytes.
+// bytes appends bytes in the form that MessagePack had before it distinguished strings from bytes.
 func (p packet) bytes(key string, b []byte) packet {
 	return append(append(p.key(key), 0xda, byte(len(b)>>8), byte(len(b))), b...)
 }
