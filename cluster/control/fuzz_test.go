@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// formed is a cluster of two nodes with a queue.
+// formed returns the state of a cluster of two nodes with a queue.
 func formed(tb testing.TB) *clusterpb.ControlState {
 	tb.Helper()
 	s := &clusterpb.ControlState{}
@@ -53,8 +53,8 @@ func marshal(tb testing.TB, m proto.Message) []byte {
 	return data
 }
 
-// Whatever the bytes of an entry are: applied to a state that is in order, and the same on every replica, or refused
-// with the old one as it was; and nobody who holds the old one sees it change.
+// FuzzControlApply applies any bytes as an entry. Every replica must reach the same valid state, or refuse the entry
+// and keep its state. A reader's state must never change.
 func FuzzControlApply(f *testing.F) {
 	for _, e := range []*clusterpb.ControlEntry{
 		register("c", 1, 2), register("a", 9, 3), register("", 1, 1), setQueue(policy("r", 1)), setQueue(policy("q", 2)),
@@ -92,7 +92,7 @@ func FuzzControlApply(f *testing.F) {
 	})
 }
 
-// inOrder holds a state that was reached by entries to what its message says of it.
+// inOrder checks that a state reached by entries satisfies the rules in ControlState's comments.
 func inOrder(t *testing.T, s *clusterpb.ControlState) {
 	t.Helper()
 	for _, n := range s.Nodes {
@@ -123,8 +123,8 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 	}
 }
 
-// Whatever the bytes of a snapshot are, with a checksum that is right or not: restored to what is written again alike,
-// or refused with the old state as it was.
+// FuzzControlRestore restores any bytes as a snapshot, with or without a valid checksum. The state must survive another
+// snapshot unchanged, or the bytes must be refused and the old state kept.
 func FuzzControlRestore(f *testing.F) {
 	body := marshal(f, formed(f))
 	whole := sealed(body)
@@ -132,7 +132,7 @@ func FuzzControlRestore(f *testing.F) {
 	f.Add([]byte{}, true)
 	f.Add(body[:len(body)-3], true)
 	f.Add([]byte("\x1a\x00\x22\x00\x2a\x00\x32\x00"), true) // empty nodes, slots, shards, queues
-	f.Add([]byte("\x18\x01\xf8\x07\x01"), true)             // another type, and a field that nobody knows
+	f.Add([]byte("\x18\x01\xf8\x07\x01"), true)             // another type, and an unknown field
 	for _, data := range [][]byte{whole, whole[:len(whole)-1], whole[:snapshotHeaderBytes], whole[:5], body, {}} {
 		f.Add(data, false)
 	}
@@ -176,7 +176,7 @@ func FuzzControlRestore(f *testing.F) {
 	})
 }
 
-// A snapshot that was cut anywhere, or has one wrong byte, is refused.
+// A truncated snapshot, or one with a wrong byte, is refused.
 func TestDamagedSnapshotIsRefused(t *testing.T) {
 	whole := sealed(marshal(t, formed(t)))
 	restore := func(data []byte) error {

@@ -15,20 +15,20 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// Config says which replica of the group this is and what it runs on.
+// Config holds the settings of a node's replica of the control group.
 type Config struct {
 	NodeID    string
-	Applied   uint64   // the last entry that the process before had applied, as far as the node's own record says
-	Bootstrap []string // begin a new group with these voters; empty: wait to be told by its leader
+	Applied   uint64   // the last entry that the previous process had applied, by the node's own record
+	Bootstrap []string // the voters of a new group; empty: the group's leader adds this node
 	Plan      Plan
 
-	Storage   raftgroup.Storage   // Close closes it. See OpenDisk
+	Storage   raftgroup.Storage   // closed by Close; see OpenDisk
 	Transport raftgroup.Transport // without a fast path for heartbeats
-	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards go on without the group; those of a
-	// node that starts wait for it
+	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards do not need the group; those of a
+	// starting node wait for it
 
 	Logger *slog.Logger
-	Fatal  func(error) // the group cannot go on
+	Fatal  func(error) // called when the group cannot go on
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -44,12 +44,12 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// timing returns the group's. A leader's heartbeat timeout is twice its followers': by a tenth of it Raft sends
-// heartbeats, which is a quarter of what an idle cluster costs.
+// timing returns the group's timing. A leader's heartbeat timeout is twice its followers': Raft sends heartbeats every
+// tenth of it, and these are a quarter of an idle cluster's cost.
 func (c Config) timing() raftgroup.Timing {
 	return raftgroup.Timing{
 		Heartbeat: c.Heartbeat, Election: c.Heartbeat, Lease: c.Heartbeat * 3 / 4, Beat: c.Heartbeat / 5,
-		Commit: c.Heartbeat / 3, // how late an idle node hears of the last change
+		Commit: c.Heartbeat / 3, // how late an idle node learns of the last change
 	}
 }
 
@@ -60,7 +60,7 @@ type Group struct {
 	group   *raftgroup.Group
 }
 
-// Open starts the replica. On an error nothing is left running; storage and transport are the caller's to close then.
+// Open starts the replica. After an error nothing runs, and the caller must close storage and transport.
 func Open(cfg Config) (*Group, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -79,32 +79,32 @@ func Open(cfg Config) (*Group, error) {
 	return g, nil
 }
 
-// OpenDisk opens the files of the group in cfg.Dir. The log's folder follows from that.
+// OpenDisk opens the files of the group in cfg.Dir. It sets cfg.LogDir to the same folder.
 func OpenDisk(cfg raftdisk.Config) (*raftdisk.Disk, error) {
 	cfg.LogDir = cfg.Dir
 	return raftdisk.Open(cfg)
 }
 
-// State is the newest state that this replica has applied. It must not be changed.
+// State returns the newest state that this replica has applied. The caller must not change it.
 func (g *Group) State() *clusterpb.ControlState {
 	state, _ := g.machine.watch()
 	return state
 }
 
-// Watch is State, and a channel that is closed when there is a newer one.
+// Watch returns State, and a channel that is closed when there is a newer one.
 func (g *Group) Watch() (*clusterpb.ControlState, <-chan struct{}) { return g.machine.watch() }
 
-// Leader returns the leader that this replica knows of, empty if none, and its own current term.
+// Leader returns the leader that this replica knows, or "" if none, and the replica's current term.
 func (g *Group) Leader() (nodeID string, term uint64) { return g.group.Leader() }
 
-// Position returns the replica's term, and the last entry that Raft gave it to apply.
+// Position returns the replica's term, and the index of the last entry that Raft gave it to apply.
 func (g *Group) Position() (term, applied uint64) { return g.group.Position() }
 
 // Stats describes the replica.
 func (g *Group) Stats() raftgroup.Stats { return g.group.Stats() }
 
-// Register adds the node, or refreshes what is known about it, and waits until that is committed. Only the leader can:
-// elsewhere the error is a task.NotLeaderError.
+// Register adds the node to the state or updates its record, and waits until the entry is committed. Only the leader
+// can register nodes: on other nodes the error is a *task.NotLeaderError.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
 	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.group.Leads() {
 		return nil
@@ -115,7 +115,7 @@ func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
 	return err
 }
 
-// propose returns what applying the entry answered.
+// propose commits an entry and returns the answer of applying it.
 func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
 	data, err := proto.Marshal(entry)
 	if err != nil {
@@ -146,7 +146,7 @@ func (g *Group) explain(err error) error {
 	}
 }
 
-// Close gives leadership away if it can, and stops the replica.
+// Close transfers leadership if it can, and stops the replica.
 func (g *Group) Close() error {
 	if g.group.Leads() && len(g.group.Members()) > 1 {
 		if err := g.group.Transfer(context.Background(), ""); err != nil {

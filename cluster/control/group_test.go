@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// replica opens one on an in-memory transport, connected to the others'.
+// replica opens a replica on an in-memory transport, connected to the others' transports.
 func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
 	t.Helper()

@@ -8,14 +8,14 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// How long the reconciler waits after a step that failed, and between looks when nothing changes.
+// The pauses of the reconciler: after a failed step, and between looks while nothing changes.
 const (
 	afterFailure = 500 * time.Millisecond
 	betweenLooks = 5 * time.Second
 )
 
-// reconcile runs for as long as this replica leads. It takes one step after the other until none is left, and then
-// waits for a change.
+// reconcile runs while this replica leads. It takes one step after the other until none is left, and then waits for a
+// change.
 func (g *Group) reconcile(ctx context.Context) {
 	if err := g.group.Barrier(ctx); err != nil {
 		g.cfg.Logger.Debug("no longer leading the control group", "err", err)

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// machine is the group's state. The group applies on one goroutine; any number read.
+// machine holds the group's state. One goroutine of the group applies entries; any number of goroutines read.
 type machine struct {
 	mu      sync.Mutex
 	state   *clusterpb.ControlState // never changed, only replaced
@@ -47,14 +47,14 @@ func (m *machine) Apply(e raftgroup.Entry) (answer any, err error) {
 	return change, nil
 }
 
-// replace is called with the lock held.
+// replace makes next the state and wakes its watchers. The caller holds the lock.
 func (m *machine) replace(next *clusterpb.ControlState) {
 	m.state = next
 	close(m.changed)
 	m.changed = make(chan struct{})
 }
 
-// Snapshot returns the state itself: it is never changed.
+// Snapshot returns the state itself, since states are never changed.
 func (m *machine) Snapshot() (raftgroup.Snapshot, error) {
 	state, _ := m.watch()
 	return snapshot{state}, nil

@@ -14,18 +14,18 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// MaxQueues is how many queues may have a policy. Queues without one need no entry and are not counted. The number is
-// part of what a log means: another one needs another Version.
+// MaxQueues is the number of queues that may have a policy. Queues without a policy need no entry and do not count. A
+// change of the number changes the meaning of logs, and so needs another Version.
 const MaxQueues = 4096
 
-// SetQueue makes this the policy of its queue, and waits until that is committed. A policy that breaks a limit is a
-// *task.FieldError, one more than there may be a *task.QueuesFullError. Only the leader can set one: elsewhere the
-// error is a *task.NotLeaderError. With an expected version the Change says Conflict, and nothing has changed, if the
-// queue's policy has another one by now. The message is read only.
+// SetQueue sets a queue's policy, and waits until the entry is committed. The error is a *task.FieldError if the policy
+// breaks a limit, a *task.QueuesFullError if the queue would be one too many, and a *task.NotLeaderError on a node that
+// is not the leader. The Change has Conflict set, and changes nothing, if set expects a version that the queue's policy
+// does not have. SetQueue only reads the message.
 func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
 	policy := proto.CloneOf(set.GetPolicy())
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
-	policy.Version = 0 // applying gives it one
+	policy.Version = 0 // applying the entry sets it
 	if err := task.CheckQueue(policy); err != nil {
 		return Change{}, err
 	}
@@ -35,7 +35,7 @@ func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, 
 	})
 }
 
-// DeleteQueue gives a queue the defaults again, and waits until that is committed; see SetQueue.
+// DeleteQueue removes a queue's policy, and waits until the entry is committed; errors are those of SetQueue.
 func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Change, error) {
 	namespace, queue = names(namespace, queue)
 	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
@@ -50,7 +50,7 @@ func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) 
 		return Change{}, err
 	}
 	g.group.Announce()
-	change, _ := answer.(Change) // what else applying such an entry answers is an error
+	change, _ := answer.(Change) // every other answer is an error, returned above
 	return change, nil
 }
 
@@ -58,11 +58,11 @@ func names(namespace, queue string) (string, string) {
 	return cmp.Or(namespace, task.DefaultNamespace), cmp.Or(queue, task.DefaultQueue)
 }
 
-// errTooMany is the refusal of a queue beyond MaxQueues, in words for the caller.
+// errTooMany refuses a policy beyond MaxQueues; its text is for the caller.
 var errTooMany = &task.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
 
-// applySetQueue stores a policy that the leader has checked. It does not check the policy's fields: their limits may
-// differ from build to build. The policy belongs to the entry, and no other code holds it.
+// applySetQueue stores a policy that the leader has checked. It does not check the policy's fields, since their limits
+// may differ from build to build. The policy belongs to the entry, and no other code holds it.
 func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, error) {
 	policy := set.GetPolicy()
 	if policy.GetNamespace() == "" || policy.GetQueue() == "" {
@@ -99,7 +99,7 @@ func applyDeleteQueue(s *clusterpb.ControlState, del *clusterpb.DeleteQueue) Cha
 	return Change{Existed: true, Version: s.QueuesVersion}
 }
 
-// equalPolicies compares all but the version.
+// equalPolicies compares everything but the version, which it copies from old to policy.
 func equalPolicies(old, policy *fsmpb.QueuePolicy) bool {
 	policy.Version = old.Version
 	return proto.Equal(old, policy)
@@ -111,7 +111,7 @@ func findQueue(s *clusterpb.ControlState, namespace, queue string) (at int, foun
 	})
 }
 
-// Queue finds a queue's policy; nil: it has none. Empty names are the default ones.
+// Queue returns a queue's policy, or nil if it has none. Empty names stand for the default ones.
 func Queue(s *clusterpb.ControlState, namespace, queue string) *fsmpb.QueuePolicy {
 	namespace, queue = names(namespace, queue)
 	if at, found := findQueue(s, namespace, queue); found {
@@ -120,10 +120,10 @@ func Queue(s *clusterpb.ControlState, namespace, queue string) *fsmpb.QueuePolic
 	return nil
 }
 
-// Queues is the policies of one namespace, sorted by queue. They must not be changed.
+// Queues returns the policies of one namespace, sorted by queue. The caller must not change them.
 func Queues(s *clusterpb.ControlState, namespace string) []*fsmpb.QueuePolicy {
 	namespace = cmp.Or(namespace, task.DefaultNamespace)
 	first, _ := findQueue(s, namespace, "")
-	end, _ := findQueue(s, namespace+"\x00", "") // the next namespace there could be
+	end, _ := findQueue(s, namespace+"\x00", "") // the next possible namespace
 	return s.Queues[first:end:end]
 }

@@ -48,7 +48,7 @@ func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error)
 	return answer.(Change), nil
 }
 
-// A policy that was made from another version than there is by now changes nothing.
+// A policy with an outdated expected version changes nothing.
 func TestExpectedVersionIsHeld(t *testing.T) {
 	m := newMachine()
 	set := func(limit uint32, expected uint64) Change {
@@ -66,12 +66,12 @@ func TestExpectedVersionIsHeld(t *testing.T) {
 		expected uint64
 		want     Change
 	}{
-		{1, 7, Change{Conflict: true}}, // there is none yet
+		{1, 7, Change{Conflict: true}}, // the queue has no policy yet
 		{1, 0, Change{Version: 1}},
 		{2, 0, Change{Existed: true, Version: 1, Conflict: true}},
 		{2, 1, Change{Existed: true, Version: 2}},
 		{3, 1, Change{Existed: true, Version: 2, Conflict: true}},
-		{2, 2, Change{Existed: true, Version: 2}}, // as it is
+		{2, 2, Change{Existed: true, Version: 2}}, // same values
 	} {
 		if got := set(step.limit, step.expected); got != step.want {
 			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
@@ -82,7 +82,7 @@ func TestExpectedVersionIsHeld(t *testing.T) {
 	}
 }
 
-// The policies are what a map would be to which the entries happened, and no change is made without a new version.
+// The policies behave like a map, and every change has a new version.
 func TestPoliciesAreAMap(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMachine()
@@ -149,7 +149,7 @@ func TestNamespacesAreApart(t *testing.T) {
 	}
 }
 
-// full is a machine with as many policies as there may be, each of some size.
+// full returns a machine with MaxQueues policies.
 func full(t testing.TB) *machine {
 	m := newMachine()
 	state := &clusterpb.ControlState{ClusterId: plan.ClusterID, QueuesVersion: MaxQueues}
@@ -182,7 +182,7 @@ func TestPoliciesAreBounded(t *testing.T) {
 	}
 }
 
-// What a newer build left in the state stays in it when this one changes something else.
+// Fields of a newer build stay in the state when this build changes other fields.
 func TestUnknownFieldsStay(t *testing.T) {
 	m := newMachine()
 	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047

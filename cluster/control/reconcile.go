@@ -9,22 +9,22 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// Plan is what a new cluster is to be like. Once it is, the plan is no longer looked at.
+// Plan describes a new cluster. The reconciler ignores it once the cluster is formed.
 type Plan struct {
 	ClusterID   string
 	Shards      int
 	Replication int // replicas of each shard; fewer if the cluster is smaller
 }
 
-// step is one thing to do next: to propose an entry, or to add a non-voter.
+// step is one action of the reconciler: to propose an entry, or to add a non-voter.
 type step struct {
 	what     string
 	entry    *clusterpb.ControlEntry
 	nonvoter string
 }
 
-// next compares the state and the membership with the plan. It returns false when there is nothing left to do.
-// Every step may be repeated without harm, and none depends on memory of the last one.
+// next compares the state and the membership with the plan. It returns the next step, or false if none is left. Every
+// step may be repeated without harm, and no step depends on a memory of the last one.
 func next(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, bool, error) {
 	if state.ClusterId == "" {
 		s, err := initialise(plan)
@@ -58,7 +58,7 @@ func initialise(plan Plan) (step, error) {
 
 func isUnplaced(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
 
-// place puts the shards on the control group's voters: the nodes that formed the cluster.
+// place places the shards on the control group's voters, which are the nodes that formed the cluster.
 func place(state *clusterpb.ControlState, members []raftgroup.Member, plan Plan) (step, error) {
 	var voters []string
 	for _, m := range members {

@@ -12,12 +12,12 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// snapshotMagic begins every snapshot, with its format's version as the last byte.
+// snapshotMagic begins every snapshot. Its last byte is the version of the format.
 const snapshotMagic = "belfryc\x01"
 
-// snapshotHeaderBytes: the magic, and the CRC-32C of the state that follows, in big endian. Raft's file store has a
-// checksum of its own; but what came over the network is not only what that has looked at, and any part of a protobuf
-// message that ends with a field is a message too.
+// snapshotHeaderBytes is the size of the magic and of the CRC-32C of the state that follows, in big endian. Raft's file
+// store has its own checksum, but that does not cover a snapshot on its way over the network, and a protobuf message
+// that is cut between two fields still decodes.
 const snapshotHeaderBytes = len(snapshotMagic) + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -34,10 +34,10 @@ func (s snapshot) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// Release does nothing: a state is not counted.
+// Release does nothing, since states are never changed.
 func (snapshot) Release() {}
 
-// sealed is a state with its header.
+// sealed returns a state behind its header.
 func sealed(state []byte) []byte {
 	data := append(make([]byte, 0, snapshotHeaderBytes+len(state)), snapshotMagic...)
 	data = binary.BigEndian.AppendUint32(data, crc32.Checksum(state, castagnoli))

@@ -16,22 +16,22 @@ import (
 // Version is the newest version of control entries that this build writes and reads.
 const Version = 1
 
-// ErrRefused is a change that the state does not allow.
+// ErrRefused is the error of a change that the state does not allow.
 var ErrRefused = errors.New("refused by the control group")
 
-// errUnreadable means that applying must stop: guessing would let replicas differ.
+// errUnreadable is the error of an entry that stops the group: replicas that guessed its meaning could differ.
 var errUnreadable = errors.New("the control group's log has an entry that this build cannot read")
 
-// Change is what an entry about a queue did.
+// Change is the outcome of an entry about a queue.
 type Change struct {
 	Existed  bool   // the queue had a policy before
-	Version  uint64 // ControlState.queues_version after it
+	Version  uint64 // ControlState.queues_version after the entry
 	Conflict bool   // nothing changed: the queue's policy was not the expected one
 }
 
-// apply returns the state after the entry; the given one stays as it is, and the two share what did not change. The
-// Change is of an entry about a queue. A refusal changes nothing and is the caller's answer; an errUnreadable ends the
-// group here.
+// apply returns the state after the entry, and the Change of an entry about a queue. It does not modify the given
+// state; the two states share all unchanged parts. After an error the state is unchanged: ErrRefused is the caller's
+// answer, and errUnreadable ends the group on this node.
 func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, Change, error) {
 	var entry clusterpb.ControlEntry
 	if err := proto.Unmarshal(data, &entry); err != nil {
@@ -64,9 +64,9 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	return next, change, nil
 }
 
-// shallowCopy shares everything that the state refers to, fields unknown to this build included. A function that
-// changes a list of the copy, or an element, replaces it first: a change of one policy of thousands copies pointers
-// only.
+// shallowCopy returns a state that shares all parts with the given one, fields unknown to this build included. A
+// function that changes a list of the copy, or an element of a list, must replace it first. So a change of one policy
+// of thousands copies pointers only.
 func shallowCopy(state *clusterpb.ControlState) *clusterpb.ControlState {
 	next := &clusterpb.ControlState{}
 	from, to := state.ProtoReflect(), next.ProtoReflect()
@@ -80,7 +80,7 @@ func shallowCopy(state *clusterpb.ControlState) *clusterpb.ControlState {
 
 func applyInit(s *clusterpb.ControlState, init *clusterpb.Init) error {
 	if s.ClusterId != "" {
-		return nil // decided before
+		return nil // an earlier entry has decided
 	}
 	shards, err := shardsOf(init.Slots)
 	if err != nil {
@@ -90,7 +90,8 @@ func applyInit(s *clusterpb.ControlState, init *clusterpb.Init) error {
 	return nil
 }
 
-// shardsOf checks that the ranges cover every slot once, and that the shards are numbered from 1.
+// shardsOf returns the shards of the ranges. It checks that the ranges cover every slot once, and that the shards are
+// numbered from 1.
 func shardsOf(slots []*clusterpb.SlotRange) ([]*clusterpb.Shard, error) {
 	next := uint32(0)
 	var ids []uint32
@@ -129,7 +130,7 @@ func applyRegister(s *clusterpb.ControlState, node *clusterpb.Node) error {
 	case !found:
 		s.Nodes = slices.Insert(s.Nodes, at, node)
 	case s.Nodes[at].Boot > node.Boot:
-		return nil // it came late; the node has started again since
+		return nil // the entry came late: the node has started again since
 	default:
 		s.Nodes[at] = node
 	}
@@ -158,7 +159,7 @@ func applyPlace(s *clusterpb.ControlState, place *clusterpb.Place) error {
 	return nil
 }
 
-// Node finds a node of the state; nil: there is none.
+// Node returns a node of the state, or nil if there is none.
 func Node(s *clusterpb.ControlState, id string) *clusterpb.Node {
 	if at, found := slices.BinarySearchFunc(s.Nodes, id, byID); found {
 		return s.Nodes[at]
@@ -166,7 +167,7 @@ func Node(s *clusterpb.ControlState, id string) *clusterpb.Node {
 	return nil
 }
 
-// Shard finds a shard of the state; nil: there is none.
+// Shard returns a shard of the state, or nil if there is none.
 func Shard(s *clusterpb.ControlState, id uint32) *clusterpb.Shard {
 	if id == 0 || int(id) > len(s.Shards) {
 		return nil

@@ -41,7 +41,7 @@ func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
 		Register: &clusterpb.Register{Node: node}}}
 }
 
-// settle takes every step there is, each twice: a step may be repeated after a crash or a change of leader.
+// settle takes every step twice, as after a crash or a change of leader, until none is left.
 func settle(t *testing.T, s *clusterpb.ControlState, servers []raftgroup.Member) (*clusterpb.ControlState, []raftgroup.Member) {
 	for range 100 {
 		todo, more, err := next(s, servers, plan)
@@ -94,7 +94,7 @@ func TestRegistrations(t *testing.T) {
 	if s.CommandVersion != 2 || s.Nodes[0].Id != "a" || s.Nodes[1].Id != "b" {
 		t.Fatalf("registered %v", s)
 	}
-	s = mustApply(t, s, register("b", 2, 2)) // late: of an earlier start
+	s = mustApply(t, s, register("b", 2, 2)) // late: from an earlier start
 	if Node(s, "b").Boot != 3 {
 		t.Error("an earlier start replaced a later one")
 	}
@@ -162,7 +162,7 @@ func anyEntry(t *rapid.T) *clusterpb.ControlEntry {
 	}
 }
 
-// Two replicas of one log are equal, also when one of them began from a snapshot taken anywhere.
+// Two replicas of one log are equal, also if one of them began from a snapshot at any index.
 func TestReplicasAreEqual(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one := newMachine()
