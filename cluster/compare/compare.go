@@ -14,10 +14,10 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// every is how often other nodes are asked, and how long one may take to answer.
+// every is the default interval between rounds. It also limits how long another node may take to answer.
 const every = time.Second
 
-// Replica is a replica on this node. *shard.Shard is one.
+// Replica is a replica on this node. *shard.Shard implements it.
 type Replica interface {
 	ID() uint32
 	Voters() []string
@@ -29,19 +29,20 @@ type Replica interface {
 
 var _ Replica = (*shard.Shard)(nil)
 
-// Config names the replicas to compare, and the way to ask other nodes.
+// Config holds the replicas to compare, and the call to other nodes.
 type Config struct {
 	Self     string // node id
 	Replicas func() []Replica
-	// Ask asks another node.
+	// Ask sends a request to another node.
 	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
 	Judged     func()        // called after each round
 	Every      time.Duration // 0: a second
 	Logger     *slog.Logger
-	Registerer prometheus.Registerer // nil: none
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Comparer asks, compares and remembers. Its methods are safe for concurrent use.
+// Comparer compares this node's replicas with those on other nodes, and remembers the results. Its methods are safe for
+// concurrent use.
 type Comparer struct {
 	cfg     Config
 	metrics *metrics
@@ -50,7 +51,7 @@ type Comparer struct {
 	shards map[uint32]*ledger
 }
 
-// New makes one; Run runs it.
+// New returns a Comparer, which compares while Run runs.
 func New(cfg Config) *Comparer {
 	if cfg.Every == 0 {
 		cfg.Every = every
@@ -74,8 +75,8 @@ func (c *Comparer) Run(ctx context.Context) {
 	}
 }
 
-// Outvoted reports whether a node's replica of a shard, this node's or another's, differs from the state that a
-// majority of the shard's replicas agree in.
+// Outvoted reports whether a node's replica of a shard, on this node or another, differs from the state that a majority
+// of the shard's replicas agree in.
 func (c *Comparer) Outvoted(id uint32, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +91,8 @@ func (c *Comparer) Outvoted(id uint32, node string) bool {
 	return r != nil && r.outvoted
 }
 
-// Diverged tells whether the replica of a shard on a node, this one or another, differs from another one and is not
-// known to have a majority on its side.
+// Diverged reports whether a node's replica of a shard, on this node or another, differs from another replica and is
+// not known to be in the majority.
 func (c *Comparer) Diverged(id uint32, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +109,7 @@ func (c *Comparer) Diverged(id uint32, node string) bool {
 
 func (l *ledger) diverged() bool { return l.outvoted || l.disputed }
 
-// Report answers another node about the replicas that it asks for and that are here.
+// Report returns the reports of the requested replicas that are on this node.
 func (c *Comparer) Report(request *clusterpb.CompareRequest) *clusterpb.CompareReply {
 	reply := &clusterpb.CompareReply{}
 	replicas := c.cfg.Replicas()
@@ -134,7 +135,7 @@ func (c *Comparer) report(r Replica, from uint64) *clusterpb.ReplicaReport {
 	return report
 }
 
-// round asks every node that shares a shard with this one, and judges.
+// round asks every node that shares a shard with this node, and judges the replicas.
 func (c *Comparer) round(ctx context.Context) {
 	replicas := make(map[uint32]Replica)
 	for _, r := range c.cfg.Replicas() {
@@ -159,7 +160,7 @@ func (c *Comparer) round(ctx context.Context) {
 	c.cfg.Judged()
 }
 
-// follow begins anew where a replica is new here, or its state was replaced.
+// follow starts a new ledger for a replica that is new on this node, or whose state was replaced.
 func (c *Comparer) follow(replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,7 +176,7 @@ func (c *Comparer) follow(replicas map[uint32]Replica) {
 	}
 }
 
-// requests returns the request for each node: for the checkpoints that are not compared yet.
+// requests returns the request for each node, which asks for the checkpoints that are not compared yet.
 func (c *Comparer) requests(replicas map[uint32]Replica) map[string]*clusterpb.CompareRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +227,7 @@ func (c *Comparer) tellDifference(id uint32, node string, d *difference) {
 
 func hex(hash uint64) string { return fmt.Sprintf("%016x", hash) }
 
-// judge finds the outvoted replicas, and logs those that are new.
+// judge finds the outvoted replicas, and logs the newly outvoted ones.
 func (c *Comparer) judge(replicas map[uint32]Replica) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -249,7 +250,7 @@ func (c *Comparer) judge(replicas map[uint32]Replica) {
 	}
 }
 
-// replica is an own one.
+// replica is a replica on this node; it implements own.
 type replica struct{ Replica }
 
 func (r replica) applied() uint64 { return r.Applied() }

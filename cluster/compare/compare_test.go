@@ -19,7 +19,7 @@ import (
 
 var voters = []string{"a", "b", "c"}
 
-// copyOf is a replica whose state is only its hashes. right is what it should be.
+// copyOf is a replica that has hashes and no other state; its correct hashes are right's.
 type copyOf struct {
 	at       uint64
 	restores uint64
@@ -46,7 +46,7 @@ func (c *copyOf) CheckpointAt(index uint64) (shard.Checkpoint, bool) {
 	return shard.Checkpoint{Index: index, Sum: c.sum(index)}, index <= c.at
 }
 
-// Checkpoints are at every tenth index, and the newest.
+// Checkpoints returns those at every tenth index, and the newest.
 func (c *copyOf) Checkpoints(from uint64) []shard.Checkpoint {
 	var all []shard.Checkpoint
 	for index := (from + 9) / 10 * 10; index <= c.at; index += 10 {
@@ -60,7 +60,7 @@ func (c *copyOf) Checkpoints(from uint64) []shard.Checkpoint {
 	return all
 }
 
-// world is three nodes with a replica each of one shard.
+// world has three nodes, each with a replica of one shard.
 type world struct {
 	copies    map[string]*copyOf
 	comparers map[string]*Comparer
@@ -80,7 +80,7 @@ func newWorld() *world {
 	return w
 }
 
-// start starts a node's comparer anew.
+// start gives a node a new Comparer, as a restart does.
 func (w *world) start(node string) {
 	w.out[node] = &bytes.Buffer{}
 	w.comparers[node] = New(Config{
@@ -96,7 +96,7 @@ func (w *world) start(node string) {
 	})
 }
 
-// rounds lets each node that is up compare, in turn.
+// rounds runs n rounds on each node that is up, in turn.
 func (w *world) rounds(n int) {
 	for range n {
 		for _, node := range voters {
@@ -113,7 +113,7 @@ func (w *world) apply(to uint64) {
 	}
 }
 
-// want says, for each node, who is shown as diverged there, and which nodes know that they are outvoted.
+// want checks which replicas each node shows as diverged, and which nodes know that they are outvoted.
 func (w *world) want(t *testing.T, diverged map[string]string, outvoted string) {
 	t.Helper()
 	for _, node := range voters {
@@ -156,14 +156,14 @@ func TestEqualReplicas(t *testing.T) {
 		if w.out[node].Len() > 0 {
 			t.Errorf("%s says %s", node, w.out[node])
 		}
-		// The others were seen at 27 fixed indexes at least.
+		// Each node has compared the others at 27 fixed indexes at least.
 		if n := testutil.ToFloat64(w.comparers[node].metrics.compared); n < 2*27 {
 			t.Errorf("%s compared %v times", node, n)
 		}
 	}
 }
 
-// One of three goes wrong, whether the shard is idle or written to, and whoever it is.
+// One replica of three goes wrong, in an idle shard or an active one, on each node in turn.
 func TestOneOfThree(t *testing.T) {
 	for _, node := range voters {
 		for _, step := range []uint64{0, 1, 4, 100} {
@@ -198,7 +198,8 @@ func TestOneOfThree(t *testing.T) {
 	}
 }
 
-// The task that a replica was wrong about has gone everywhere: it is outvoted all the same, until it starts again.
+// A difference ends because the task has gone from all replicas. The wrong replica stays outvoted until it starts
+// again.
 func TestDifferencePasses(t *testing.T) {
 	w := newWorld()
 	w.apply(20)
@@ -220,7 +221,7 @@ func TestDifferencePasses(t *testing.T) {
 	}
 }
 
-// A snapshot replaces what was wrong.
+// A snapshot replaces the wrong state.
 func TestRestored(t *testing.T) {
 	w := newWorld()
 	w.apply(20)
@@ -233,7 +234,8 @@ func TestRestored(t *testing.T) {
 	w.want(t, nil, "")
 }
 
-// With one of three away nobody has a majority: both that are left are shown. When the third comes back, it decides.
+// With one of three nodes down there is no majority: both remaining replicas are shown. The third decides on its
+// return.
 func TestUndecided(t *testing.T) {
 	w := newWorld()
 	w.apply(20)
@@ -259,12 +261,12 @@ func TestNoTwoAlike(t *testing.T) {
 	w.want(t, all("abc"), "")
 }
 
-// A replica that was different for a while, and is not the others' equal at any one index that is known, outvotes nobody.
+// A replica that differed for a while, and has no equal at any known index, outvotes no other.
 func TestPassedDifferenceOutvotesNobody(t *testing.T) {
 	w := newWorld()
 	w.copies["a"].sum = func(index uint64) uint64 { return right(index) + 1 - min(index/26, 1) } // wrong up to 25
 	w.apply(21)
-	w.down["b"] = true // a and c know of each other only
+	w.down["b"] = true // a and c know only each other
 	w.rounds(1)
 	w.down["b"], w.down["c"] = false, true
 	w.copies["c"].at = 22
@@ -279,7 +281,7 @@ func TestPassedDifferenceOutvotesNobody(t *testing.T) {
 	}
 }
 
-// What a replica that is ahead tells is kept until the own one gets there.
+// Checkpoints of a replica that is ahead are kept until this node's replica reaches them.
 func TestAhead(t *testing.T) {
 	w := newWorld()
 	w.copies["a"].at = 25

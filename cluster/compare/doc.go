@@ -1,54 +1,57 @@
-// Package compare finds replicas of a shard whose states differ, by comparing this node's replicas with those on other
+// Package compare finds replicas of a shard whose states differ. It compares this node's replicas with those on other
 // nodes all the time.
 //
 //	every entry   each replica notes its state hash; the newest notes and those at fixed log indexes are kept
 //	every second  each node asks the nodes that share shards with it for their new notes
 //	              and compares the hashes at equal indexes
 //	a difference  is logged and shown as diverged, one to two seconds after it has begun
-//	a majority    outvotes the replica that differs: that one does not serve any more
+//	a majority    outvotes the replica that differs: that replica stops serving
 //
 // Replicas of a shard apply the same log, and so their states must be equal. A difference can come from a mistake in
-// applying, from a library (hashicorp/raft issue 695 was a way for logs to part), or from memory or a disk that changed
-// its content. It would go unnoticed until a failover, and then show as lost or doubled tasks.
+// applying, from a library (hashicorp/raft issue 695 was a way for logs to diverge), or from memory or a disk that
+// changed its content. It would go unnoticed until a failover, and then show as lost or doubled tasks.
 //
 // # How
 //
-// Package fsm keeps the state hash up to date at the cost of the change. A replica forgets its notes when a snapshot
-// replaces its state. Notes of another replica that are ahead of this node's own are kept until that gets there. So a
-// shard that is written to is compared at fixed indexes, and an idle one where it stands.
-//
-// Reports of the nodes' health ride on the same exchange: see package health.
+//   - Package fsm keeps the state hash up to date at the cost of the change.
+//   - A replica forgets its notes when a snapshot replaces its state.
+//   - A node keeps the notes of another replica that is ahead until its own replica reaches their indexes. So an active
+//     shard is compared at fixed indexes, and an idle one at its last entry.
+//   - Reports of the nodes' health ride on the same exchange: see package health.
 //
 // # Which replica is right
 //
-// The majority is right. A node outvotes another replica that differs from its own if, at the same index, its own and
-// those equal to it are a majority of the shard's replicas. It tells the other node so. A replica is outvoted if its
-// own node finds that difference, too. It stays so until its process ends or a snapshot replaces its state, also if the
-// difference passes because the task has gone. Without a majority (one of three is down) no replica is outvoted, and
-// all that differ are shown as diverged. Two nodes with the same wrong state outvote a right one; no node can know.
+// The majority is right.
 //
-// An outvoted replica goes on following and voting, since its log may be right. But it does not serve: it gives its
-// leadership away, begins none, answers no stale read, and takes no snapshot. So the last snapshot from before the
-// mistake stays, and the log after it. See shard.Barred. Wrong deliveries of the time before are not undone.
+//   - A node outvotes another replica that differs from its own if, at the same index, its own and those equal to it
+//     are a majority of the shard's replicas. It tells the other node so.
+//   - A replica is outvoted if its own node finds that difference, too. It stays so until its process ends or a
+//     snapshot replaces its state, also if the difference passes because the task has gone.
+//   - Without a majority (one of three is down) no replica is outvoted, and all that differ are shown as diverged.
+//   - Two nodes with the same wrong state outvote a right one; no node can know.
 //
-// # What to do about it
+// An outvoted replica goes on following and voting, since its log may be right. But it does not serve: it transfers its
+// leadership, begins none, answers no stale read, and takes no snapshot. So the last snapshot from before the mistake
+// stays, and the log after it. See shard.Barred. Earlier wrong deliveries are not undone.
 //
-// Told by an ERROR line with shard, index, hashes and nodes; belfry_replica_divergence and belfry_replica_outvoted;
-// "diverged" in /v1/cluster. Not by /readyz or /healthz: the node takes calls as well as ever, since other replicas
-// lead, and a probe that restarts or avoids it would not help.
+// # Advice to the operator
 //
-//  1. Nothing is urgent while the two others agree: they serve. Do not restart those.
+// A difference shows in an ERROR line with shard, index, hashes and nodes, in belfry_replica_divergence and
+// belfry_replica_outvoted, and as "diverged" in /v1/cluster. It does not show in /readyz or /healthz: the node takes
+// calls as well as ever, since other replicas lead, and a probe that restarts or avoids it would not help.
+//
+//  1. Nothing is urgent while the two other replicas agree: they serve. Do not restart their nodes.
 //  2. Keep a copy of the node's data folder, and its log of the last hours.
-//  3. Restart the node. It makes its state anew from its last snapshot and its log. If it is equal then, the memory or
-//     the process had gone wrong: suspect the machine.
-//  4. If it is outvoted again within seconds, its disk holds a wrong state. `belfry verify` on the stopped node's
-//     folder says whether that can be seen. Take the node away and let an empty one join.
+//  3. Restart the node. It makes its state anew from its last snapshot and its log. If the states are equal then, the
+//     memory or the process had gone wrong: suspect the machine.
+//  4. If the replica is outvoted again within seconds, its disk holds a wrong state. `belfry verify` on the stopped
+//     node's folder says whether the damage is visible. Take the node away and let an empty one join.
 //  5. If "diverged" is shown and no node is outvoted, bring the missing node back first.
 //
 // # Why not otherwise
 //
-// Not only the leader asks: it may be the one that is wrong, and a node must learn of its own error from the others.
-// Not by a hash of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum
-// command would make every replica stop at the same entry, and costs an entry. Not ending the process of the outvoted:
-// it holds eleven other shards, and a mistake in a new version would then stop more than it damages.
+// Not only the leader asks: it may be the wrong one, and a node must learn of its own error from the others. Not a hash
+// of everything from time to time: it would cost a walk over all tasks. Not in the log: a checksum command would make
+// every replica stop at the same entry, and costs an entry. Not an end of the outvoted replica's process: it holds
+// eleven other shards, and a mistake in a new version would then stop more than it damages.
 package compare

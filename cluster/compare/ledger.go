@@ -7,39 +7,39 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// aheadKept bounds the checkpoints that are kept of a replica ahead of this node's own.
+// aheadKept is the number of checkpoints kept for a replica that is ahead of this node's.
 const aheadKept = 256
 
-// ledger is what this node knows of one shard's replicas, held against its own.
+// ledger compares this node's replica of one shard with the others.
 type ledger struct {
-	restores uint64 // of the own replica, when it began
+	restores uint64 // of this node's replica, when the ledger began
 	others   map[string]*relation
-	outvoted bool // the own replica, once
-	disputed bool // it differs from another one, and neither has a majority
+	outvoted bool // this node's replica is outvoted; never unset
+	disputed bool // this node's replica differs from another one, and neither is known to be outvoted
 }
 
 func newLedger(restores uint64) *ledger {
 	return &ledger{restores: restores, others: make(map[string]*relation)}
 }
 
-// relation is one other replica, held against this node's.
+// relation compares one other replica with this node's.
 type relation struct {
-	seen    uint64                  // the highest index at which the two were compared
-	equalAt recent                  // the last indexes at which they were equal; at most seen
-	differs *difference             // nil: not at the last one
-	ahead   []*clusterpb.Checkpoint // told, of indexes that the own replica has not reached; rising
+	seen    uint64                  // highest index at which the two were compared
+	equalAt recent                  // last indexes at which they were equal; at most seen
+	differs *difference             // nil: equal at seen, or never compared
+	ahead   []*clusterpb.Checkpoint // received checkpoints that this node's replica has not reached; rising
 
-	outvotesUs, diverged bool // as its node said last
-	outvoted             bool // by the own replica and others, and it still differs
+	outvotesUs, diverged bool // as its node last reported
+	outvoted             bool // by this node's replica and others, and it still differs
 }
 
-// difference is how two replicas differed since they were last equal.
+// difference describes how two replicas have differed since they were last equal.
 type difference struct {
-	index, own, other uint64 // first
-	at                recent // the last indexes at which they did
+	index, own, other uint64 // of the first difference
+	at                recent // last indexes at which they differed
 }
 
-// recent is some indexes, rising; of too many the newest.
+// recent holds the newest recentKept indexes, in rising order.
 type recent []uint64
 
 const recentKept = 64
@@ -61,14 +61,14 @@ func (l *ledger) of(node string) *relation {
 	return r
 }
 
-// own is this node's replica, as far as it is compared.
+// own is this node's replica, as a relation uses it.
 type own interface {
 	applied() uint64
 	hashAt(index uint64) (uint64, bool)
 }
 
-// hear takes what a node told of its replica. It returns how many indexes were compared that had not been before, and
-// the difference that began, if one did; it may have ended again.
+// hear takes another node's report of its replica. It returns the number of newly compared indexes, and the difference
+// that began, if one did; the difference may have ended again.
 func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) (compared int, began *difference) {
 	before := r.differs
 	r.outvotesUs = slices.Contains(report.Outvoted, self)
@@ -79,7 +79,7 @@ func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) 
 	r.ahead = nil
 	for i, p := range told {
 		if i+1 < len(told) && told[i+1].Index == p.Index {
-			continue // told twice
+			continue // duplicate
 		}
 		if p.Index > applied {
 			r.ahead = append(r.ahead, p)
@@ -96,8 +96,8 @@ func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) 
 	return compared, began
 }
 
-// compare takes the two hashes at one index, and tells whether that is a new one. The highest one counts again, since a
-// replica that was made anew may stand where it stood before.
+// compare compares the two hashes at one index, and reports whether the index is a new one. The highest index so far is
+// compared again, since a replica whose state was made anew may be at the same index.
 func (r *relation) compare(index, own, other uint64) (fresh bool) {
 	if index < r.seen {
 		return false
@@ -133,7 +133,7 @@ func (l *ledger) judge(self string, voters []string) {
 	}
 }
 
-// outvotes reports whether this replica and those equal to it were a majority at one of the indexes at which another
+// outvotes reports whether this node's replica and its equals were a majority at one of the indexes at which another
 // replica differed.
 func (l *ledger) outvotes(differed recent, self string, voters []string) bool {
 	for _, index := range differed {
@@ -155,7 +155,7 @@ func (r *relation) wasEqual(index uint64) bool {
 	return found
 }
 
-// outvotedNodes are those that this node tells so.
+// outvotedNodes returns the nodes whose replicas this node outvotes, sorted.
 func (l *ledger) outvotedNodes() []string {
 	var nodes []string
 	for node, r := range l.others {
