@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// Why Agrees does not return nil.
+// The errors of Agrees.
 var (
-	// ErrApart: a majority of the voters keeps another time than this node. It should not lead, and one of them should.
+	// ErrApart: a majority of the voters keep another time than this node. One of them should lead, and this node
+	// should not.
 	ErrApart = errors.New("this node's clock is apart from those of a majority")
-	// ErrUnsure: of too few voters it is known what time they keep, or they are at odds with each other.
+	// ErrUnsure: the clocks of too few voters are known, or they disagree with each other.
 	ErrUnsure = errors.New("no majority is known to keep one time")
 )
 
-// pingPatience is how long a voter has to tell its time. An answer that took longer would say little.
+// pingPatience is how long a voter has to answer. A slower answer would be too imprecise.
 const pingPatience = 200 * time.Millisecond
 
-// Agrees measures the voters' clocks anew and returns nil as soon as those of a majority, this node's included if it is
-// one of them, are within the bound: whoever does not answer delays nothing. Who does not answer soon counts with what
-// was known of it a short time ago.
+// Agrees measures the voters' clocks anew. It returns nil as soon as the clocks of a majority are within the bound of
+// this node's, which counts if it is a voter. So a silent voter delays nothing. A voter that does not answer within
+// pingPatience counts with its last known offset, if that is fresh.
 func (c *Clocks) Agrees(ctx context.Context, voters []string) error {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
@@ -63,7 +64,7 @@ func (c *Clocks) ask(ctx context.Context, node string) (offset time.Duration, kn
 	return offset, known
 }
 
-// judge goes by the offsets that are known of so many voters.
+// judge decides by the known offsets of so many voters.
 func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	switch {
 	case c.near(0, offsets) > voters/2:
@@ -74,7 +75,7 @@ func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	return ErrUnsure
 }
 
-// together tells whether more than half of so many clocks keep one time: that of one of them, within the bound.
+// together reports whether more than half of so many clocks are within the bound of one of them.
 func (c *Clocks) together(offsets []time.Duration, clocks int) bool {
 	return slices.ContainsFunc(offsets, func(o time.Duration) bool { return c.near(o, offsets) > clocks/2 })
 }
@@ -88,9 +89,9 @@ func (c *Clocks) near(to time.Duration, offsets []time.Duration) (n int) {
 	return n
 }
 
-// offsets are how far the clocks that are known are ahead of this one, itself included, in order.
+// offsets returns by how much each known clock is ahead of this node's, which is included, sorted.
 func (c *Clocks) offsets(now reading) []time.Duration {
-	offsets := []time.Duration{0} // this node's own
+	offsets := []time.Duration{0} // this node's
 	c.mu.Lock()
 	for _, h := range c.peers {
 		if h.counts() {

@@ -1,18 +1,22 @@
-// Package clocks knows how far the clocks of other nodes are from this one's.
+// Package clocks measures how far the clocks of other nodes are from this node's.
 //
-// Nodes ask each other for the time about once a second, and the offset is estimated as NTP does: half the sum of the
-// two one-way differences, wrong by at most half the round trip. Of the last samples the one with the shortest round
-// trip counts, for as long as later ones do not contradict it. A slow one by which a clock seems to be apart that need
-// not be is no sample: on a slow network, all clocks would seem so.
+//	Agrees   a shard's leader asks, before it acts and after its clock was set, whether a majority of the shard's voters
+//	         keep its time: a clock that is far off must not fire early
+//	Apart    a node whose clock is far from the median learns that it should not lead
+//	Now      the time for calls to a node meanwhile: the median's
 //
-// It sets no clock. A shard's leader asks it before it acts, and when its clock was set, whether a majority of the
-// shard's voters keep the same time (Agrees), so that a clock that is far off does not fire early; a node that finds
-// itself apart from the median knows that it should not lead (Apart), and what is asked of it in the meantime goes by
-// the median's time (Now). Keeping clocks right is the operating system's work.
+// Nodes ask each other for the time about once a second. The offset is estimated as in NTP: half the sum of the two
+// one-way differences, wrong by at most half the round trip. Of the last samples the one with the shortest round trip
+// counts, as long as later ones do not contradict it. A slow exchange is no sample if it only makes a clock look far
+// off and may be wrong by that much: on a slow network, all clocks would look so.
 //
-// What is known of another clock is held against this process's monotonic clock. So it needs no new question to notice
-// that this node's own clock was set; and what was known of a node that has just died counts for a while longer: with
-// one node of three dead and another one's clock wrong, the third would know no majority.
+// The package sets no clock. Keeping clocks right is the operating system's work.
+//
+// Other clocks are measured against this process's monotonic clock:
+//
+//   - So this node notices without a new question that its own wall clock was set.
+//   - The offset of a node that has just died counts for a while longer. Otherwise, with one node of three dead and
+//     another one's clock wrong, the third would know no majority.
 package clocks
 
 import (
@@ -26,15 +30,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config says whom to ask, and how.
+// Config holds the nodes to ask, and the call to them.
 type Config struct {
 	Self  string // node id
 	Clock func() time.Time
-	Peers func() []string // nodes to ask regularly: all of the cluster; self may be among them
-	// Alone tells whether this node knows that its cluster has no other. That none is heard of does not say so: this
-	// node may be cut off.
+	Peers func() []string // nodes to ask regularly: all of the cluster; Self may be among them
+	// Alone reports whether this node knows that its cluster has no other node. It must not conclude so from silence:
+	// this node may be cut off.
 	Alone func() bool
-	// Ask returns when the other node received the question and when it answered, both on its own clock.
+	// Ask returns when the other node received the question and when it answered, both by its own clock.
 	Ask        func(ctx context.Context, node string) (received, answered time.Time, err error)
 	MaxOffset  time.Duration // 0: 250 ms
 	Interval   time.Duration // 0: 1 s
@@ -42,7 +46,7 @@ type Config struct {
 	Registerer prometheus.Registerer
 }
 
-// Clocks asks, and remembers.
+// Clocks measures other nodes' clocks, and remembers the results.
 type Clocks struct {
 	cfg         Config
 	own         own
@@ -56,7 +60,7 @@ type Clocks struct {
 	peers map[string]*history
 }
 
-// Start begins to ask.
+// Start returns Clocks that measure the peers every Interval.
 func Start(cfg Config) *Clocks {
 	if cfg.MaxOffset == 0 {
 		cfg.MaxOffset = 250 * time.Millisecond
@@ -77,7 +81,7 @@ func Start(cfg Config) *Clocks {
 	return c
 }
 
-// Close ends the asking.
+// Close stops the measurements.
 func (c *Clocks) Close() {
 	c.cancel()
 	c.wg.Wait()
@@ -124,7 +128,7 @@ func (c *Clocks) measureAll(ctx context.Context, nodes []string) {
 	wg.Wait()
 }
 
-// measure asks one node. An exchange during which this node's own clock was set says nothing.
+// measure asks one node. An exchange during which this node's clock was set is no sample.
 func (c *Clocks) measure(ctx context.Context, node string) error {
 	asked := c.own.read()
 	received, answered, err := c.cfg.Ask(ctx, node)
@@ -157,7 +161,7 @@ var (
 	errSlow = errors.New("the answer took so long that the clock only seems to be apart")
 )
 
-// Offset is how far the node's clock is ahead of this one, and by how much that may be wrong; false: not known.
+// Offset returns by how much a node's clock is ahead of this node's, and how much that may be wrong; false: not known.
 func (c *Clocks) Offset(node string) (offset, bound time.Duration, known bool) {
 	if node == c.cfg.Self {
 		return 0, 0, true

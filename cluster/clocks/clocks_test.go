@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The true offset is within the bound, however unequal the two ways are.
+// The true offset is within the bound, however unequal the two one-way delays are.
 func TestOffsetIsWithinItsBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ms := func(name string, low, high int64) time.Duration {
@@ -54,7 +54,7 @@ func TestBestSampleUntilContradicted(t *testing.T) {
 	}
 }
 
-// clocksOf runs a node among others with such offsets; a node without one does not answer.
+// clocksOf starts a node among others with the given offsets; a node without an offset does not answer.
 func clocksOf(offsets map[string]time.Duration, peers ...string) *Clocks {
 	return Start(Config{
 		Self: "self", Clock: time.Now, Peers: func() []string { return append(peers, "self") }, Alone: notAlone,

@@ -4,7 +4,7 @@ package clocks
 
 import "github.com/belfryhq/belfry/fsm/flaw"
 
-// flawBlinds keeps the clocks from comparing this node's with others: it goes by its own as if it were alone.
+// flawBlinds makes this node trust its own clock as if it were alone, if the flaw is on.
 func flawBlinds(cfg *Config) {
 	if flaw.BlindClock.On() {
 		cfg.Peers = func() []string { return nil }

@@ -6,37 +6,39 @@ import (
 	"time"
 )
 
-// corrections keeps what was found out last about this node's clock.
+// corrections holds the last correction of this node's clock.
 type corrections struct {
 	last atomic.Pointer[correction]
-	// turn is of capacity 1 and full while the others are asked because the clock was set. A mutex would do, but who waits
-	// for one stops the time of a simulation, in which the answers take time.
+	// turn has capacity 1 and is full while a goroutine asks the others because the clock was set. A mutex would not do
+	// in tests: a goroutine that waits for one stops the time of a simulation, in which answers take time.
 	turn chan struct{}
 }
 
-// correction is by how far the median of all clocks is ahead, if that is more than the bound; else 0.
+// correction is the result of comparing this node's clock with the others: by how much the median of all clocks is
+// ahead if that is more than the bound, else 0.
 type correction struct {
-	lead time.Duration // of the own clock, when that was found out: it has been set if it is another one now
+	lead time.Duration // lead of this node's clock in the comparison; a different lead now means that the clock was set
 	by   time.Duration
-	sure bool // enough clocks were known to say so
+	sure bool // enough clocks were known
 	at   time.Time
 }
 
-// steady: a lead that has changed by less is that of a clock that is kept right little by little.
+// steady is the change of lead below which a clock counts as slewed, not set.
 const steady = 10 * time.Millisecond
 
-// unsureFor is how long it stands that nothing is known, before a call asks again.
+// unsureFor is how long an unsure correction holds before a call asks again.
 const unsureFor = 100 * time.Millisecond
 
 func (c *correction) holds(now reading) bool {
 	return c != nil && (now.lead-c.lead).Abs() <= steady && (c.sure || time.Since(c.at) < unsureFor)
 }
 
-// Now is the time to go by: this node's wall clock, or, while that is further than the bound from the median of the
-// clocks that are known, the median's time. So a call that says `delay` gets what it means also through a node whose
-// clock is wrong. When the clock was set, and until it has been compared, it asks the others before it answers, for a
-// moment. It is not sure while no other clock is known, though there are others, or while of those that are known no
-// majority keeps one time: what is told from then on may be wrong by anything.
+// Now returns the time to use: this node's wall clock, or the median's time while the wall clock is further than the
+// bound from the median of the known clocks. So a call with a `delay` gets the right instant also from a node whose
+// clock is wrong. After the clock was set, Now asks the other nodes first, for at most pingPatience.
+//
+// Now is not sure while no other clock is known though there are other nodes, or while no majority of the known clocks
+// keeps one time. The time that it then returns may be wrong by anything.
 func (c *Clocks) Now() (_ time.Time, sure bool) {
 	now := c.own.read()
 	known := c.corrections.last.Load()
@@ -47,7 +49,7 @@ func (c *Clocks) Now() (_ time.Time, sure bool) {
 	return now.wall.Add(known.by), known.sure
 }
 
-// Apart tells whether this clock is further than the bound from the median of all that are known, and how far.
+// Apart returns by how much the median of all known clocks is ahead, and true, if that is more than the bound.
 func (c *Clocks) Apart() (time.Duration, bool) {
 	known := c.corrections.last.Load()
 	if !known.holds(c.own.read()) {
@@ -56,20 +58,21 @@ func (c *Clocks) Apart() (time.Duration, bool) {
 	return known.by, known.by != 0
 }
 
-// askAgain makes a round now. What was known of the others is not enough: a clock that has moved against the monotonic
-// one was set, or the machine slept and it is the monotonic clock that stood still.
+// askAgain makes a round now. The old measurements are not enough: either the wall clock was set, or the machine slept
+// and the monotonic clock stood still.
 func (c *Clocks) askAgain() *correction {
 	c.corrections.turn <- struct{}{}
 	defer func() { <-c.corrections.turn }()
 	if known := c.corrections.last.Load(); known.holds(c.own.read()) {
-		return known // somebody else has asked meanwhile
+		return known // another goroutine has asked meanwhile
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, pingPatience)
 	defer cancel()
 	return c.round(ctx)
 }
 
-// round asks all, and corrects this clock by what they say. If it was set meanwhile, the correction does not hold.
+// round asks all peers, and corrects this node's clock by their answers. The correction does not hold if the clock was
+// set meanwhile.
 func (c *Clocks) round(ctx context.Context) *correction {
 	before := c.own.read()
 	peers := c.cfg.Peers()
@@ -83,9 +86,9 @@ func (c *Clocks) round(ctx context.Context) *correction {
 	return found
 }
 
-// compare says by how much this clock is to be corrected, and whether enough clocks are known for that: more than half
-// of them must bear each other out. The median alone does not do. Of two that are apart nobody can say which is right,
-// nor with a third that is apart from both.
+// compare returns the correction of this node's clock, and whether enough clocks are known for it: more than half of
+// them must be near each other. The median alone is not enough. Neither of two clocks that are apart proves the other
+// wrong, even with a third that is apart from both.
 func (c *Clocks) compare(now reading) (by time.Duration, sure bool) {
 	offsets := c.offsets(now)
 	if len(offsets) == 1 {
@@ -100,7 +103,7 @@ func (c *Clocks) compare(now reading) (by time.Duration, sure bool) {
 	return 0, true
 }
 
-// mark notes which of those that were heard since some moment are apart from the median, if that is one to go by.
+// mark records which peers heard since an instant are apart from the median, if a majority of clocks keep one time.
 func (c *Clocks) mark(now reading, since time.Time) {
 	offsets := c.offsets(now)
 	if len(offsets) < 3 || !c.together(offsets, len(offsets)) {

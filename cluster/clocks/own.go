@@ -2,17 +2,17 @@ package clocks
 
 import "time"
 
-// own is this node's wall clock, held against its monotonic one.
+// own measures this node's wall clock against its monotonic clock.
 type own struct {
 	clock func() time.Time
-	began time.Time // both clocks were as one then
+	began time.Time // monotonic time of the first reading, and wall its wall time: the lead is 0 then
 	wall  time.Time
 }
 
-// reading is one look at the wall clock.
+// reading is one reading of the wall clock.
 type reading struct {
 	wall time.Time
-	lead time.Duration // by how much more the wall clock has moved than the monotonic one: by how much it was set
+	lead time.Duration // by how much the wall clock has moved more than the monotonic one, that is, by how much it was set
 }
 
 func newOwn(clock func() time.Time) own {
@@ -27,11 +27,11 @@ func (o own) read() reading {
 }
 
 const (
-	together = 100 * time.Microsecond // two looks this close are one
+	together = 100 * time.Microsecond // readings this close count as simultaneous
 	looks    = 5
 )
 
-// both reads the two clocks. A process may be stopped between two readings; then it reads again.
+// both reads the two clocks. It reads again if the process was stopped between the two readings.
 func (o own) both() (wall, at time.Time) {
 	for range looks {
 		before := time.Now()

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// room is a node among others whose clocks can be set, and who can fall silent.
+// room is a set of nodes whose clocks can be set, and which can fall silent.
 type room struct {
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	ahead  map[string]time.Duration
 	silent map[string]bool
 	asked  int
-	back   time.Duration // how long answers are on their way
+	back   time.Duration // delay of answers
 }
 
 func (r *room) set(node string, ahead time.Duration) {
@@ -59,7 +59,7 @@ func (r *room) ask(ctx context.Context, node string) (received, answered time.Ti
 	return at, at, nil
 }
 
-// enter runs a test in a room with two others, one round after the start.
+// enter runs a test in a room with two other nodes, one round after the start.
 func enter(t *testing.T, test func(t *testing.T, r *room, c *Clocks)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -79,8 +79,7 @@ func agrees(t *testing.T, c *Clocks) error {
 	return c.Agrees(t.Context(), []string{"self", "a", "b"})
 }
 
-// While answers are slow that tell the others' time, what is known from before counts, and then nothing is; but nobody's
-// clock is held to be wrong for it.
+// Slow answers prove nothing: earlier samples count for a while, and then none do. But no clock is held to be wrong.
 func TestSlowAnswersSayNothing(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.mu.Lock()
@@ -103,7 +102,7 @@ func TestSlowAnswersSayNothing(t *testing.T) {
 	})
 }
 
-// A clock that is set is noticed when it is next looked at, and what is asked of the node goes by the others' time.
+// A node notices at the next reading that its clock was set, and uses the others' time.
 func TestOwnClockIsSet(t *testing.T) {
 	for _, by := range []time.Duration{-time.Hour, -2 * time.Second, 2 * time.Second, time.Hour} {
 		enter(t, func(t *testing.T, r *room, c *Clocks) {
@@ -128,7 +127,7 @@ func TestOwnClockIsSet(t *testing.T) {
 	}
 }
 
-// A machine that slept finds that all wall clocks have moved against the monotonic one. Nothing is wrong then.
+// After a machine slept, all wall clocks have moved against its monotonic clock. No clock is wrong then.
 func TestMonotonicClockStoodStill(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		for _, n := range []string{"self", "a", "b"} {
@@ -146,7 +145,7 @@ func TestMonotonicClockStoodStill(t *testing.T) {
 	})
 }
 
-// Within the bound the clock is left as it is, and looking at it asks nobody.
+// A clock within the bound is left as it is, and reading it asks no other node.
 func TestSmallOffsetsAreLeftAlone(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.set("self", 200*time.Millisecond)
@@ -164,7 +163,7 @@ func TestSmallOffsetsAreLeftAlone(t *testing.T) {
 	})
 }
 
-// What was known of a node that has just died still counts.
+// Samples of a node that has just died still count.
 func TestSilentVoterCountsForAWhile(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.set("a", time.Minute)
@@ -184,8 +183,8 @@ func TestSilentVoterCountsForAWhile(t *testing.T) {
 	})
 }
 
-// A clock that was wrong when its node was last heard says nothing about which of two others is right: it may have been
-// set right since.
+// A clock that was wrong when its node was last heard does not prove which of two others is right: it may have been
+// corrected since.
 func TestWrongClockIsNoWitness(t *testing.T) {
 	for _, wrong := range []time.Duration{500 * time.Millisecond, 2 * time.Second, -500 * time.Millisecond} {
 		enter(t, func(t *testing.T, r *room, c *Clocks) {
@@ -219,7 +218,7 @@ func TestWrongClockIsNoWitness(t *testing.T) {
 	}
 }
 
-// Of three clocks of which none is near another, nobody can say which is right.
+// Of three clocks of which no two agree, none proves another wrong.
 func TestNoTwoAgree(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.set("self", 500*time.Millisecond)
@@ -233,7 +232,7 @@ func TestNoTwoAgree(t *testing.T) {
 	})
 }
 
-// With all others silent, nobody says that a clock is wrong.
+// A node trusts its clock while all others are silent.
 func TestAloneItTrustsItsClock(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.silence("a", "b")
@@ -248,14 +247,14 @@ func TestAloneItTrustsItsClock(t *testing.T) {
 	})
 }
 
-// told is the time that a node goes by, sure or not.
+// told returns the time that a node uses, sure or not.
 func told(c *Clocks) time.Time {
 	now, _ := c.Now()
 	return now
 }
 
-// A node that has not compared its clock says so, and one of two that are apart does not know which is right. It is
-// sure as soon as it can be, without a round of its own in between.
+// A node is not sure before it has compared its clock, or while it knows one other clock that is apart. It becomes sure
+// as soon as it can, without a round of its own in between.
 func TestNotSureUntilCompared(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		if _, sure := c.Now(); !sure {
@@ -286,8 +285,8 @@ func TestNotSureUntilCompared(t *testing.T) {
 
 func notAlone() bool { return false }
 
-// A node that is cut off from the moment of its start hears of no other. That makes it not the only one: when its clock
-// is set meanwhile, it must not count from it.
+// A node that was cut off since its start hears of no other node. It does not count as alone: it must not trust its
+// clock when that is set meanwhile.
 func TestCutOffIsNotAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
@@ -318,7 +317,7 @@ func TestCutOffIsNotAlone(t *testing.T) {
 	})
 }
 
-// Two that are near each other are enough, and one alone that has no others.
+// Two clocks that agree are enough, and so is one clock in a cluster of one.
 func TestSureOfFew(t *testing.T) {
 	for _, others := range [][]string{{"a"}, {"a", "b"}, {}} {
 		synctest.Test(t, func(t *testing.T) {
