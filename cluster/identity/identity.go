@@ -25,7 +25,7 @@ const (
 	version     = 1
 )
 
-// NewID mints an id.
+// NewID mints a node id or cluster id.
 func NewID() string {
 	var raw [IDBytes * 5 / 8]byte
 	_, _ = rand.Read(raw[:]) // never fails
@@ -38,37 +38,37 @@ type Promise struct {
 	Nodes     []string `json:"nodes"` // sorted
 }
 
-// Equal tells whether both promise the same.
+// Equal reports whether both promises are the same.
 func (p Promise) Equal(o Promise) bool {
 	return p.ClusterID == o.ClusterID && slices.Equal(p.Nodes, o.Nodes)
 }
 
-// ErrPromised is a promise refused because another was given before, or because the node is in another cluster.
+// ErrPromised refuses a promise because the node has given another one, or because it is in another cluster.
 var ErrPromised = errors.New("this data folder is promised to another cluster")
 
-// record is what the file holds.
+// record is the content of the file.
 type record struct {
 	Version   int       `json:"version"`
 	NodeID    string    `json:"node_id"`
 	Boot      uint64    `json:"boot"`
-	Promise   *Promise  `json:"promise,omitempty"`    // once given, never changed
-	ClusterID string    `json:"cluster_id,omitempty"` // once set, never changed
-	Groups    []uint32  `json:"groups,omitempty"`     // sorted; those whose folder has been in use
+	Promise   *Promise  `json:"promise,omitempty"`    // never changed once given
+	ClusterID string    `json:"cluster_id,omitempty"` // never changed once set
+	Groups    []uint32  `json:"groups,omitempty"`     // sorted; the groups that have lived in this folder
 	Location  *location `json:"location,omitempty"`   // where this file was written
-	Copied    bool      `json:"copied,omitempty"`     // the folder was found elsewhere, and has not been confirmed since
+	Copied    bool      `json:"copied,omitempty"`     // the folder was found elsewhere and is not confirmed yet
 }
 
 // Identity is an opened data folder. Its methods are safe for concurrent use.
 type Identity struct {
 	dir  string
 	lock *os.File
-	step func(string) error // tests stop the writing of the file here
+	step func(string) error // tests fail the writing of the file here
 
 	mu  sync.Mutex
-	now record // the record on disk, but for its location
+	now record // the record on disk, except its location
 }
 
-// Open locks the folder, making it if need be, and counts one more start.
+// Open locks the folder, creates it if it is missing, and counts one more start.
 func Open(dir string) (*Identity, error) { return open(dir, func(string) error { return nil }) }
 
 func open(dir string, step func(string) error) (*Identity, error) {
@@ -123,7 +123,7 @@ func (id *Identity) mint() error {
 	return nil
 }
 
-// change edits a copy, makes it durable, and only then shows it.
+// change edits a copy of the record, makes it durable, and only then replaces the record in memory.
 func (id *Identity) change(edit func(*record)) error {
 	next := id.now
 	edit(&next)
@@ -134,28 +134,28 @@ func (id *Identity) change(edit func(*record)) error {
 	return nil
 }
 
-// NodeID is the folder's id.
+// NodeID returns the folder's node id.
 func (id *Identity) NodeID() string {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return id.now.NodeID
 }
 
-// Boot counts the folder's starts, this one included.
+// Boot returns the number of the folder's starts, this one included.
 func (id *Identity) Boot() uint64 {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return id.now.Boot
 }
 
-// ClusterID is the cluster the node is in; empty: none yet.
+// ClusterID returns the cluster that the node is in, or "" if none.
 func (id *Identity) ClusterID() string {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return id.now.ClusterID
 }
 
-// Promised is the promise given; false: none.
+// Promised returns the promise that the node has given; false: none.
 func (id *Identity) Promised() (Promise, bool) {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -165,7 +165,8 @@ func (id *Identity) Promised() (Promise, bool) {
 	return *id.now.Promise, true
 }
 
-// Give gives the promise and makes it durable. Giving the same one again succeeds; another one is ErrPromised.
+// Give gives the promise and makes it durable. It succeeds if the node has given the same promise before; after another
+// promise, or in a cluster, it returns ErrPromised.
 func (id *Identity) Give(p Promise) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -180,12 +181,12 @@ func (id *Identity) Give(p Promise) error {
 	return id.change(func(r *record) { r.Promise = &Promise{ClusterID: p.ClusterID, Nodes: slices.Clone(p.Nodes)} })
 }
 
-// Enter makes the node a member of the cluster, for good. Entering the same one again succeeds; while the node is
-// promised to another one, it is ErrPromised.
+// Enter makes the node a member of the cluster, permanently. It succeeds if the node is in the cluster already. While
+// the node is promised to another cluster, it returns ErrPromised.
 func (id *Identity) Enter(clusterID string) error { return id.enter(clusterID, false) }
 
-// EnterInstead is Enter for a node whose promise is void: some node of its list has, for good, promised otherwise or
-// become a member elsewhere, so that the cluster it was for will never be formed. The caller has made sure of that.
+// EnterInstead is Enter for a node whose promise is void: some node of the promised list is permanently promised or a
+// member elsewhere, so the promised cluster will never be formed. The caller has made sure of that.
 func (id *Identity) EnterInstead(clusterID string) error { return id.enter(clusterID, true) }
 
 func (id *Identity) enter(clusterID string, void bool) error {
@@ -204,15 +205,15 @@ func (id *Identity) enter(clusterID string, void bool) error {
 	return id.change(func(r *record) { r.ClusterID = clusterID })
 }
 
-// Copied reports whether the folder is not the one in which its record was last written, as after a copy or a restore,
-// and has not been confirmed since. That it is the newest copy is then not known.
+// Copied reports whether the folder differs from the one in which its record was last written, as after a copy or a
+// restore, and has not been confirmed since. Then the folder may not be the node's newest.
 func (id *Identity) Copied() bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return id.now.Copied
 }
 
-// Confirm notes, durably, that the folder is the node's newest.
+// Confirm records, durably, that the folder is the node's newest.
 func (id *Identity) Confirm() error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -222,19 +223,19 @@ func (id *Identity) Confirm() error {
 	return id.change(func(r *record) { r.Copied = false })
 }
 
-// Opened tells whether the group has lived in this folder before.
+// Opened reports whether the group has lived in this folder before.
 func (id *Identity) Opened(group uint32) bool {
 	id.mu.Lock()
 	defer id.mu.Unlock()
 	return slices.Contains(id.now.Groups, group)
 }
 
-// Held are the groups that have something in this folder, by its record or by what lies there, sorted.
+// Held returns the groups in the folder's record and those that have a folder here, sorted.
 func (id *Identity) Held() []uint32 {
 	held := id.Groups()
 	found, err := os.ReadDir(filepath.Join(id.dir, groupsName))
 	if err != nil {
-		return held // there is none yet; one that cannot be read is noticed group by group
+		return held // no group has a folder yet; an unreadable folder is noticed group by group
 	}
 	for _, f := range found {
 		number, err := strconv.ParseUint(f.Name(), 10, 32)
@@ -246,7 +247,7 @@ func (id *Identity) Held() []uint32 {
 	return held
 }
 
-// RecordOpened notes, durably, that the group lives in this folder from now on.
+// RecordOpened records, durably, that the group lives in this folder from now on.
 func (id *Identity) RecordOpened(group uint32) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -259,13 +260,13 @@ func (id *Identity) RecordOpened(group uint32) error {
 	})
 }
 
-// GroupDir is where the group's files belong. It is not made here.
+// GroupDir returns the path of the group's files. It does not create the folder.
 func (id *Identity) GroupDir(group uint32) string {
 	return filepath.Join(id.dir, groupsName, fmt.Sprintf("%04d", group))
 }
 
-// JournalDir is where the journal that all groups share belongs. It is not made here.
+// JournalDir returns the path of the journal that all groups share. It does not create the folder.
 func (id *Identity) JournalDir() string { return filepath.Join(id.dir, journalName) }
 
-// Close gives the folder free.
+// Close unlocks the folder.
 func (id *Identity) Close() error { return id.lock.Close() }

@@ -105,8 +105,8 @@ func TestImpossiblePromises(t *testing.T) {
 	}
 }
 
-// A crash at any line of the writing leaves the promise either given, whole, or not given at all; and once Give has
-// answered, it is there for ever.
+// A crash at any step of the writing leaves the promise either given, whole, or not given at all. It stays given once
+// Give has returned without an error.
 func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
 	crash := errors.New("crash")
 	for _, line := range []string{"create", "write", "sync", "rename", "sync folder", ""} {
@@ -145,7 +145,7 @@ func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
 	}
 }
 
-// An identity that has not been made durable is not shown either.
+// The methods do not return a change that could not be made durable.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	armed := false
 	id, err := open(t.TempDir(), func(string) error {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Inspect opens a data folder to look at it: it changes nothing, and keeps nodes out until it is closed. A folder that
-// a running node has open is refused.
+// Inspect opens a data folder read-only, and keeps nodes out of it until Close. It fails if a running node has the
+// folder open.
 func Inspect(dir string) (*Identity, error) {
 	if _, err := os.Stat(filepath.Join(dir, fileName)); err != nil {
 		return nil, fmt.Errorf("%s is no node's data folder: %w", dir, err)
@@ -29,7 +29,7 @@ func Inspect(dir string) (*Identity, error) {
 	return id, nil
 }
 
-// Groups are those that the folder's record says have lived here.
+// Groups returns the groups that have lived here by the folder's record.
 func (id *Identity) Groups() []uint32 {
 	id.mu.Lock()
 	defer id.mu.Unlock()

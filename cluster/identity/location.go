@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 )
 
-// location is where a record was written: its own file, and the folder.
+// location identifies where a record was written: its own file, and the folder.
 type location struct {
 	File   inode `json:"file"`
 	Folder inode `json:"folder"`
 }
 
-// inode names a file or folder of this machine. The file system uses the number of a removed file again; birth times
-// tell the two files apart.
+// inode identifies a file or folder of this machine. The file system uses the number of a removed file again; birth
+// times distinguish the two files.
 type inode struct {
 	Device  uint64 `json:"device"`
 	Number  uint64 `json:"inode"`
@@ -32,7 +32,7 @@ func (i inode) differs(o inode) bool {
 	return i.Device != o.Device
 }
 
-// locate returns the location of a record in that folder that is written into an open file.
+// locate returns the location of a record that is written into an open file of the folder.
 func locate(dir string, file *os.File) (*location, error) {
 	ofFile, err := inodeOf(file.Name())
 	if err != nil {
@@ -42,11 +42,11 @@ func locate(dir string, file *os.File) (*location, error) {
 	return &location{ofFile, ofFolder}, err
 }
 
-// moved reports whether the record that was read stands elsewhere than where it was written.
+// moved reports whether the record's present location differs from the one where it was written.
 func (id *Identity) moved() (bool, error) {
 	file, err := inodeOf(filepath.Join(id.dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil // there is none yet
+		return false, nil // the folder has no record yet
 	}
 	if err != nil {
 		return false, err

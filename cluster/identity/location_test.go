@@ -14,7 +14,7 @@ func copyFolder(t *testing.T, from, to string) {
 	}
 }
 
-// A folder that was copied is known as copied until it is confirmed, over restarts; one that was renamed is not.
+// A copied folder counts as copied until it is confirmed, over restarts; a renamed folder does not.
 func TestCopiedFolder(t *testing.T) {
 	base := t.TempDir()
 	first, second, third := filepath.Join(base, "1"), filepath.Join(base, "2"), filepath.Join(base, "3")
@@ -55,7 +55,7 @@ func TestCopiedFolder(t *testing.T) {
 	closeIdentity(t, start(first, false))
 }
 
-// A file put back into the folder where it was is a copy, too.
+// A file that was put back into its own folder counts as a copy, too.
 func TestCopiedFile(t *testing.T) {
 	dir := t.TempDir()
 	closeIdentity(t, reopen(t, dir))
@@ -84,11 +84,11 @@ func TestWhatIsAnotherFile(t *testing.T) {
 		differs bool
 	}{
 		{at, false},
-		{inode{Device: 9, Number: 2, BirthNs: 3}, false}, // the machine has started again
+		{inode{Device: 9, Number: 2, BirthNs: 3}, false}, // after a restart of the machine
 		{inode{Device: 1, Number: 9, BirthNs: 3}, true},
 		{inode{Device: 1, Number: 2, BirthNs: 9}, true},
 		{inode{Device: 1, Number: 2}, false},
-		{inode{Device: 9, Number: 2}, true}, // without birth times nothing else can be gone by
+		{inode{Device: 9, Number: 2}, true}, // without birth times the device decides
 	} {
 		if got := at.differs(c.other); got != c.differs {
 			t.Errorf("%+v and %+v: differs is %v", at, c.other, got)

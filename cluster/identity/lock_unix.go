@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFolder holds an advisory lock for as long as the file is open; the system drops it with the process.
+// lockFolder takes an advisory lock, which lasts while the file is open; the system drops it with the process.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -20,7 +20,7 @@ func lockFolder(dir string) (*os.File, error) {
 	return locked(dir, f)
 }
 
-// lockToLook is lockFolder without making or writing anything.
+// lockToLook takes the same lock as lockFolder without creating or writing anything.
 func lockToLook(dir string) (*os.File, error) {
 	f, err := os.Open(filepath.Join(dir, "lock"))
 	if err != nil {

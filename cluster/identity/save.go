@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// save replaces the file so that a crash at any line leaves either the old one or the new one, whole.
+// save replaces the file so that a crash at any step leaves either the old file or the new one, whole.
 func (id *Identity) save(r record) error {
 	content := func(aside *os.File) (_ []byte, err error) {
 		if r.Location, err = locate(id.dir, aside); err != nil {
@@ -21,7 +21,7 @@ func (id *Identity) save(r record) error {
 	return durable.ReplaceWith(filepath.Join(id.dir, fileName), content, id.step)
 }
 
-// errInUse is kept apart from the system's error so that the message says what to look for.
+// errInUse says that another process holds the lock, and adds the system's error.
 func errInUse(dir string, err error) error {
 	return fmt.Errorf("data folder %s is in use by another process: %w", dir, err)
 }

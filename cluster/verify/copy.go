@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// mirror makes a group's folder again elsewhere. What opening it may change is copied; snapshots, which are large and
-// never change, are links to what is there.
+// mirror rebuilds a group's folder at another path. It copies the files that opening the group may change, and links
+// the snapshots, which are large and never change.
 func mirror(from, to string) error {
 	snapshots := filepath.Join(from, "snapshots")
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -26,7 +26,7 @@ func mirror(from, to string) error {
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o700)
 		case !entry.Type().IsRegular() || entry.Name() == "LOCK":
-			return nil // the lock is the running node's
+			return nil // the lock belongs to a running node
 		case strings.HasPrefix(path, snapshots+string(filepath.Separator)):
 			return link(path, target)
 		}
@@ -56,7 +56,7 @@ func copyFile(path, target string) error {
 	return errors.Join(err, out.Close())
 }
 
-// ignoreClosed: who restores a snapshot may close it too.
+// ignoreClosed returns err unless the file was closed already: restoring a snapshot may close it.
 func ignoreClosed(err error) error {
 	if errors.Is(err, os.ErrClosed) {
 		return nil

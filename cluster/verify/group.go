@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// state is what a group's snapshots and log come to.
+// state is the state of a group, restored from a snapshot and advanced by the log.
 type state interface {
 	Restore(content io.Reader) error
 	Apply(entry raftgroup.Entry) (answer any, err error)
@@ -31,11 +31,11 @@ func stateOf(number uint32) func() state {
 	return func() state { return shard.NewReplay(number) }
 }
 
-// look is what was found of a group so far.
+// look holds the findings about a group so far.
 type look struct {
 	Group
-	state    func() state // makes an empty one
-	made     state        // from the newest snapshot that can be restored, and then the log
+	state    func() state // makes an empty state
+	made     state        // restored from the newest whole snapshot, and then advanced by the log
 	snapTerm uint64
 }
 
@@ -61,7 +61,7 @@ func (l *look) readSnapshots(dir string) {
 	}
 }
 
-// findUnlisted names what Raft passes over without a word: snapshots whose description cannot be read.
+// findUnlisted reports the snapshots that Raft silently skips because their description cannot be read.
 func (l *look) findUnlisted(dir string, list []*raft.SnapshotMeta) {
 	entries, err := os.ReadDir(filepath.Join(dir, "snapshots"))
 	if err != nil {
@@ -69,14 +69,14 @@ func (l *look) findUnlisted(dir string, list []*raft.SnapshotMeta) {
 	}
 	for _, e := range entries {
 		listed := slices.ContainsFunc(list, func(m *raft.SnapshotMeta) bool { return m.ID == e.Name() })
-		if e.IsDir() && !listed && !strings.HasSuffix(e.Name(), ".tmp") { // .tmp: a crash left it, unfinished
+		if e.IsDir() && !listed && !strings.HasSuffix(e.Name(), ".tmp") { // .tmp: a crash left it unfinished
 			l.wrong("snapshot %s: its description cannot be read", e.Name())
 		}
 	}
 }
 
 func (l *look) restore(store raft.SnapshotStore, meta *raft.SnapshotMeta) error {
-	_, content, err := store.Open(meta.ID) // reads it through, and compares its checksum
+	_, content, err := store.Open(meta.ID) // reads it whole and compares its checksum
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (l *look) restore(store raft.SnapshotStore, meta *raft.SnapshotMeta) error 
 	return nil
 }
 
-// readLog opens the log as a node would, and applies what follows the snapshot.
+// readLog opens the log as a node would, and applies the entries after the snapshot.
 func (l *look) readLog(dir string) {
 	stores, err := l.open(dir)
 	if err != nil {
@@ -108,7 +108,7 @@ func (l *look) readLog(dir string) {
 	}
 }
 
-// open opens the log of whichever kind it is.
+// open opens the log, which may be of either kind.
 func (l *look) open(dir string) (*logstore.Stores, error) {
 	if l.Number != 0 {
 		dir = filepath.Join(dir, "log")
@@ -155,7 +155,7 @@ func (l *look) replay(log raft.LogStore) (err error) {
 	return nil
 }
 
-// tell describes the state that was made.
+// tell adds the description of the state to the report, for a shard.
 func (l *look) tell() {
 	made, ok := l.made.(*shard.Replay)
 	if !ok {

@@ -15,11 +15,11 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// Report is what a data folder holds.
+// Report describes the content of a data folder.
 type Report struct {
 	NodeID    string  `json:"node_id"`
-	ClusterID string  `json:"cluster_id"` // empty: it is in none yet
-	Groups    []Group `json:"groups"`     // the control group, which is 0, and the shards, by number
+	ClusterID string  `json:"cluster_id"` // empty: the node is in no cluster yet
+	Groups    []Group `json:"groups"`     // the control group, whose number is 0, and the shards, by number
 
 	Problems []string `json:"problems"` // of the folder as a whole
 	Remarks  []string `json:"remarks"`  // findings that are no damage
@@ -32,9 +32,9 @@ type Group struct {
 	First  uint64 `json:"first_index"` // of the log; 0: it is empty
 	Last   uint64 `json:"last_index"`
 
-	Snapshot uint64 `json:"snapshot_index"` // of the newest one that is whole; 0: there is none
+	Snapshot uint64 `json:"snapshot_index"` // of the newest whole snapshot; 0: there is none
 
-	// Of a shard: the state after the last entry.
+	// For a shard: the state after the last entry.
 	Applied  uint64         `json:"applied"`
 	Commands uint64         `json:"commands"`
 	Hash     string         `json:"hash"`
@@ -43,7 +43,7 @@ type Group struct {
 	Problems []string `json:"problems"`
 }
 
-// Sound tells whether nothing is wrong.
+// Sound reports whether no problem was found.
 func (r *Report) Sound() bool {
 	if len(r.Problems) > 0 {
 		return false
@@ -56,8 +56,8 @@ func (r *Report) Sound() bool {
 	return true
 }
 
-// Folder looks at a data folder. Copies are made in the folder temp, one group at a time; empty: the system's own. Its
-// error says that the folder cannot be looked at; what is wrong in it stands in the report.
+// Folder inspects a data folder. It makes copies in the folder temp, one group at a time; empty: the system's temporary
+// folder. It returns an error if the folder cannot be inspected; damage stands in the report.
 func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	id, err := identity.Inspect(dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	return report, nil
 }
 
-// foreign returns an error if a group's folder says that it is another one's.
+// foreign returns an error if a group's folder is marked as another group's, node's or cluster's.
 func foreign(id *identity.Identity, number uint32) error {
 	dir := id.GroupDir(number)
 	logDir := filepath.Join(dir, "log")
@@ -102,7 +102,7 @@ func foreign(id *identity.Identity, number uint32) error {
 	return raftdisk.Owner{Cluster: id.ClusterID(), Node: id.NodeID(), Group: number}.Check(dir, logDir)
 }
 
-// remarks says what only others know of a folder.
+// remarks returns the facts about a folder that only other nodes can judge.
 func remarks(id *identity.Identity) []string {
 	if id.ClusterID() == "" {
 		return []string{}
@@ -116,8 +116,8 @@ func remarks(id *identity.Identity) []string {
 	return all
 }
 
-// lookAt looks at one group, on a copy of what opening it would change. Complete adds to a copy what was acknowledged
-// and is in the node's journal only, as after a loss of power.
+// lookAt inspects one group, on a copy of the files that opening it would change. complete adds to the copy the
+// acknowledged entries that only the node's journal holds, as after a loss of power.
 func lookAt(dir string, number uint32, kept witness.Position, temp string,
 	complete func(copied string) error) (_ Group, err error) {
 	scratch, err := os.MkdirTemp(temp, "belfry-verify-")

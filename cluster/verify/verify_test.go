@@ -34,7 +34,7 @@ func (nobody) DeliverBatch(_ context.Context, batch []task.Attempt) []task.Outco
 
 const tasks = 400
 
-// used makes the folder of a node that has run one shard until it had a snapshot, and more log.
+// used makes the data folder of a node that has run one shard until the shard had a snapshot, and more log.
 func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,7 +103,7 @@ func schedule(t *testing.T, s *shard.Shard, id string, times int) {
 			return
 		}
 		select {
-		case <-time.After(10 * time.Millisecond): // it is being elected
+		case <-time.After(10 * time.Millisecond): // the leader is being elected
 		case <-t.Context().Done():
 			t.Fatal(err)
 		}
@@ -126,7 +126,7 @@ func awaitSnapshot(t *testing.T, s *shard.Shard, dir string) {
 	}
 }
 
-// sums are the checksums of all files.
+// sums returns the checksums of all files.
 func sums(t *testing.T, dir string) string {
 	t.Helper()
 	var out strings.Builder
@@ -223,7 +223,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// flip changes a byte in the last place where the text stands.
+// flip returns a function that changes a byte in the last occurrence of the text.
 func flip(text string) func([]byte) []byte {
 	return func(data []byte) []byte {
 		if i := bytes.LastIndex(data, []byte(text)); i >= 0 {
@@ -263,8 +263,8 @@ func TestNoFolder(t *testing.T) {
 	}
 }
 
-// The second half of what every segment holds is gone, and so is the journal, which these logs have none of: the log alone
-// looks like one with a torn last write.
+// TestLostTail cuts the second half off every segment. These logs have no journal. The log alone looks like one with a
+// torn last write.
 func TestLostTail(t *testing.T) {
 	dir, last := used(t, logstore.WAL)
 	segments, err := filepath.Glob(filepath.Join(dir, "groups", "0001", "log", "wal", "*.wal"))
