@@ -14,27 +14,27 @@ import (
 
 const (
 	settle         = 300 * time.Millisecond // how long voters beyond a majority are waited for
-	askAgain       = 20 * time.Millisecond  // first pause between questions to a node that does not answer; it doubles
-	askSeldom      = 250 * time.Millisecond // the longest, while the node waits,
-	announceSeldom = 5 * time.Second        // and when it takes part
-	askFor         = time.Second            // one question
+	askAgain       = 20 * time.Millisecond  // first pause between questions to a silent node; it doubles
+	askSeldom      = 250 * time.Millisecond // longest pause while the node waits to take part
+	announceSeldom = 5 * time.Second        // longest pause once it takes part
+	askFor         = time.Second            // limit of one question
 	sayAgain       = 5 * time.Minute
 )
 
-// CheckConfig describes a starting node's data, and how to ask other nodes.
+// CheckConfig describes a starting node's data, and the calls to other nodes.
 type CheckConfig struct {
 	Node     string // its id
 	Run      Run
-	Copied   bool               // its folder is not where it was: every other voter has to answer
+	Copied   bool               // its folder counts as copied: every other voter has to answer
 	Replicas map[uint32]Replica // by group
 	Unread   map[uint32]bool    // groups whose replica cannot be read, and so will not run
 
-	// Ask asks a node, wherever it is known to be. AskAddr asks the process that listens at an address and says that it is
-	// this very node.
+	// Ask asks a node at any of its known addresses. AskAddr asks the process at an address that claims to be this very
+	// node.
 	Ask     func(ctx context.Context, node string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 	AskAddr func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
-	Addrs   []string            // where this node was dialled before, as far as it knows
-	Name    func(string) string // a node's label; empty: not known
+	Addrs   []string            // addresses where this node was dialled before, as far as it knows
+	Name    func(string) string // returns a node's label; empty: not known
 
 	Logger *slog.Logger
 }
@@ -51,14 +51,14 @@ type Check struct {
 	cfg CheckConfig
 
 	mu     sync.Mutex
-	waits  []string // for these nodes
+	waits  []string // nodes whose answers it waits for
 	claims map[string]bool
 }
 
-// NewCheck prepares the check of a starting node.
+// NewCheck returns the check of a starting node.
 func NewCheck(cfg CheckConfig) *Check { return &Check{cfg: cfg, claims: make(map[string]bool)} }
 
-// Status says what the check waits for. It is empty if the check waits for no answer.
+// Status describes the answers that the check waits for. It is empty if the check waits for none.
 func (c *Check) Status() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,7 +78,8 @@ func (c *Check) Status() string {
 		why, strings.Join(names, ", "))
 }
 
-// Run returns nil once the node may take part, and has claimed its run; a *Refusal if it must not; or why ctx ended.
+// Run returns nil once the node may take part and has claimed its run. It returns a *Refusal if the node must not take
+// part, and the cause of ctx's end otherwise.
 func (c *Check) Run(ctx context.Context) error {
 	if len(voters(c.cfg.Node, c.cfg.Replicas)) == 0 {
 		return nil
@@ -90,12 +91,12 @@ func (c *Check) Run(ctx context.Context) error {
 	if err := c.lookForOriginal(ctx, replies); err != nil {
 		return err
 	}
-	// Of two copies that ask at the same time, one is told of the other's claim.
+	// If two copies ask at the same time, one of them learns of the other's claim.
 	_, err = c.round(ctx, true)
 	return err
 }
 
-// answer is a node's.
+// answer is the answer of a node.
 type answer struct {
 	node  string
 	reply *clusterpb.WitnessReply
@@ -160,7 +161,7 @@ func (c *Check) claimed(node string) {
 // question asks one process once.
 type question func(context.Context, *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 
-// ask asks a node until it answers, in the end once in a longest pause.
+// ask asks a node until it answers or ctx ends. The pauses double up to longest.
 func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.Duration, answers chan<- answer) {
 	for pause := askAgain; ; pause = min(2*pause, longest) {
 		reply, err := c.question(ctx, claim, func(ctx context.Context, req *clusterpb.WitnessRequest) (
@@ -192,7 +193,7 @@ func (c *Check) question(ctx context.Context, claim bool, ask question) (*cluste
 }
 
 // lookForOriginal asks at the addresses where this node has been. A process that answers there as this node, in another
-// run, is the one whose folder this is a copy of.
+// run, has the folder of which this one is a copy.
 func (c *Check) lookForOriginal(ctx context.Context, replies []*clusterpb.WitnessReply) error {
 	addrs := slices.Clone(c.cfg.Addrs)
 	for _, r := range replies {
@@ -226,8 +227,8 @@ func (c *Check) originalAt(ctx context.Context, addr string) *Refusal {
 	}
 }
 
-// Announce claims the run at a node that takes no part in the check, or was down, however long that takes. Positions
-// say nothing any more: this node has gone on.
+// Announce claims the run at a node that took no part in the check, or was down, and tries until ctx ends. It ignores
+// the node's positions, since this node has moved on.
 func (c *Check) Announce(ctx context.Context, node string) {
 	c.mu.Lock()
 	done := c.claims[node]

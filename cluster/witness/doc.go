@@ -31,9 +31,9 @@
 //   - Compaction, and the installation of a snapshot, leave (i, e) or a snapshot that stands for it: a snapshot older
 //     than the log is not installed (package install).
 //
-// Conversely, a state of P that lacks an acknowledgement of P's is always older than a position. Let (T, i, e) be the
-// greatest position. A state of P from before any position of T has a term before T, or is of term T. In the second
-// case it lacks (i, e) unless its log equals that of T's leader up to i (the log matching property), and then no
+// Conversely, a state of P that lacks an entry which P has acknowledged is always older than a position. Let (T, i, e)
+// be the greatest position. A state of P from before any position of T has a term before T, or is of term T. In the
+// second case it lacks (i, e) unless its log equals that of T's leader up to i (the log matching property), and then no
 // acknowledged entry is missing. A state of a later term than T was written after P had acknowledged the last entry to
 // T's leader.
 //

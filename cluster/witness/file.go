@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// magic begins the file, with its format's version as the last byte. The CRC-32C of the rest follows, in big endian,
+// magic begins the file. Its last byte is the version of the format. The CRC-32C of the rest follows, in big endian,
 // and then a clusterpb.SeenNodes.
 const magic = "belfryw\x01"
 
@@ -26,10 +26,10 @@ const headerBytes = len(magic) + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged means that the file exists with other content than was written.
+// errDamaged means that the content of the file is not what was written.
 var errDamaged = errors.New("it is damaged")
 
-// read reads the file of this node's table; found is false if there is none.
+// read reads the file of this node's table; found is false if the file is missing.
 func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +49,8 @@ func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
 	return nodes, true, nil
 }
 
-// Inspect reads the positions that a stopped node has recorded of its own replicas, by group. If none is set, the table
-// may be missing.
+// Inspect returns the positions that a stopped node has recorded of its own replicas, by group. If none is set, the
+// table may be missing, since no replica has lived in the folder.
 func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 	path := filepath.Join(dir, FileName)
 	nodes, found, err := read(path, node)
@@ -86,7 +86,7 @@ func parse(data []byte) (*clusterpb.SeenNodes, error) {
 	return nodes, nil
 }
 
-// write replaces the file.
+// write replaces the file with the present table.
 func (t *Table) write() error {
 	body, err := proto.Marshal(t.snapshot())
 	if err != nil {
@@ -95,14 +95,14 @@ func (t *Table) write() error {
 	return durable.Replace(t.path, seal(body), nil)
 }
 
-// seal puts the header before the content.
+// seal returns the content behind its header.
 func seal(body []byte) []byte {
 	data := append(make([]byte, 0, headerBytes+len(body)), magic...)
 	data = binary.BigEndian.AppendUint32(data, crc32.Checksum(body, castagnoli))
 	return append(data, body...)
 }
 
-// snapshot is the whole table, sorted.
+// snapshot returns the whole table, sorted by node and group.
 func (t *Table) snapshot() *clusterpb.SeenNodes {
 	nodes := make(map[string]*clusterpb.SeenNode)
 	of := func(id string) *clusterpb.SeenNode {

@@ -10,13 +10,12 @@ import (
 type Replica struct {
 	Term uint64 // its current term, on disk
 	Last uint64 // index of the last entry of its log, or of its snapshot
-	// Holds reports whether its log has an entry of that index which was written in that term, or a snapshot stands for
-	// it.
+	// Holds reports whether the replica's log has the entry of that index and term, or a snapshot stands for it.
 	Holds  func(index, term uint64) bool
-	Voters []string // node ids, by the newest configuration in its log or snapshot; empty: it knows of none
+	Voters []string // node ids, by the newest configuration in its log or snapshot; empty: it knows none
 }
 
-// lacks reports whether a replica is older than a position that it was seen to hold; see the package's comment.
+// lacks reports whether a replica is older than a position that it was seen to hold; see the package comment.
 func (r Replica) lacks(seen Position) bool {
 	switch {
 	case r.Term != seen.Term:
@@ -27,10 +26,10 @@ func (r Replica) lacks(seen Position) bool {
 	return !r.Holds(seen.Index, seen.EntryTerm)
 }
 
-// Refusal says why a node must not take part. Its text is for the operator.
+// Refusal is the error of a node that must not take part. Its text is for the operator.
 type Refusal struct {
-	Reason string // what shows that the folder is old, or in use twice
-	Advice string // what to do
+	Reason string // evidence that the folder is old, or in use twice
+	Advice string // instructions to the operator
 }
 
 func (r *Refusal) Error() string { return r.Reason + ". " + r.Advice }
@@ -46,8 +45,8 @@ const (
 		"NOT stop the other to start this one: the folder of the process that ran last is the newest"
 )
 
-// judge compares a starting node's data with another node's record of it. It returns nil if the record contradicts
-// nothing.
+// judge compares a starting node's data with another node's record of it. It returns nil if the record does not
+// contradict the data.
 func judge(cfg CheckConfig, reply *clusterpb.WitnessReply) *Refusal {
 	for _, p := range reply.Seen.GetPositions() {
 		seen, own := Position{p.Term, p.Index, p.EntryTerm}, cfg.Replicas[p.Group]

@@ -9,7 +9,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// model is one replica of a Raft group under leaders that do all that Raft allows, and what others saw of it.
+// model is one replica of a Raft group under leaders that do all that Raft allows, with the position that others saw of
+// it.
 type model struct {
 	rand    *rand.Rand
 	term    uint64
@@ -44,10 +45,10 @@ func (m *model) see(p Position) {
 	}
 }
 
-// step does one thing that may happen.
+// step takes one random step.
 func (m *model) step() {
 	switch m.rand.IntN(8) {
-	case 0: // it hears of a later term
+	case 0: // the replica hears of a later term
 		m.term += 2
 		m.leads = m.rand.IntN(3) == 0
 		m.leaders[m.term] = slices.Clone(m.log)
@@ -62,9 +63,9 @@ func (m *model) step() {
 				m.log = append(m.log, m.term)
 			}
 		}
-	case 3, 4, 5: // entries up to some index go from the leader to the other side
+	case 3, 4, 5: // entries up to some index go from the leader to the follower
 		m.exchange()
-	case 6: // a snapshot of what no leader contradicts
+	case 6: // a snapshot of a log that its leader does not contradict
 		if leader := m.leaders[m.term]; !m.leads && len(m.log) > 0 && len(leader) >= len(m.log) &&
 			slices.Equal(leader[:len(m.log)], m.log) && m.acked > 0 {
 			m.snap = m.rand.IntN(len(m.log)-m.snap+1) + m.snap
@@ -74,8 +75,8 @@ func (m *model) step() {
 	}
 }
 
-// other is the log of a leader elsewhere: what some leader had, without its tail, and then entries of the term before,
-// which this replica never heard.
+// other returns the log of a leader elsewhere: the log of some earlier leader without its tail, and then entries of the
+// term before, which this replica never received.
 func (m *model) other() []uint64 {
 	from := m.log
 	for _, term := range slices.Sorted(maps.Keys(m.leaders)) {
@@ -97,7 +98,7 @@ func (m *model) exchange() {
 	}
 	to := m.snap + 1 + m.rand.IntN(len(leader)-m.snap)
 	if !m.leads {
-		for i := range to { // as Raft's AppendEntries, from a place where both are equal
+		for i := range to { // as in Raft's AppendEntries, from a place where both are equal
 			if i >= len(m.log) {
 				m.log = append(m.log, leader[i])
 			} else if m.log[i] != leader[i] {
@@ -109,8 +110,8 @@ func (m *model) exchange() {
 	m.see(Position{m.term, uint64(to), leader[to-1]})
 }
 
-// A healthy replica is never refused, whatever was cut from its log; and an older state of it is refused if an entry
-// was acknowledged since that it lacks.
+// A healthy replica is never refused, whatever was cut from its log. An older state of the replica is refused if it
+// lacks an entry that was acknowledged since.
 func TestModel(t *testing.T) {
 	refused, accepted := 0, 0
 	for seed := range uint64(3000) {
@@ -130,7 +131,7 @@ func TestModel(t *testing.T) {
 			case c.acked == m.acked:
 			default:
 				accepted++
-				// Then all that was acknowledged since is in it, too: its log equals the leader's up to there.
+				// The state has all entries that were acknowledged since: its log equals the leader's up to there.
 				leader := m.leaders[m.seen.Term]
 				if c.term != m.seen.Term || !slices.Equal(c.log[:m.seen.Index], leader[:m.seen.Index]) {
 					t.Fatalf("seed %d: the older state %+v is taken although %+v was acknowledged since, of %v",

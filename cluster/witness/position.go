@@ -18,11 +18,11 @@ func (p Position) Before(q Position) bool {
 	return p.Term < q.Term || p.Term == q.Term && p.Index < q.Index
 }
 
-// String names term and index.
+// String returns the term and the index.
 func (p Position) String() string { return fmt.Sprintf("term %d, index %d", p.Term, p.Index) }
 
-// Lost compares a replica with p, the position that its own node has recorded of it: its term and the last entry that
-// it had applied. The error names the loss; nil: nothing is lost.
+// Lost compares a replica's term and last index with p, the term and last applied entry that its node had recorded. It
+// returns nil if nothing is lost, and else an error that names the loss.
 func (p Position) Lost(term, last uint64) error {
 	if term >= p.Term && last >= p.Index {
 		return nil
@@ -33,7 +33,7 @@ func (p Position) Lost(term, last uint64) error {
 
 // Run is one start of a node.
 type Run struct {
-	Boot  uint64 // how often the node's folder had been started, this start included; 0: no run
+	Boot  uint64 // number of starts of the node's folder, this start included; 0: no run
 	Nonce uint64 // drawn at the start; never 0
 	Addr  string // host:port at which other nodes dial it
 }

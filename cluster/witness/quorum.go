@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// missing returns the voters that must still answer before a node may take part, sorted; empty: enough have. All: every
-// voter of every group has to, not only a majority of each.
+// missing returns the voters that must still answer before a node may take part, sorted. It is empty if enough have
+// answered. If all is set, every voter of every group must answer, not only a majority of each.
 func missing(self string, replicas map[uint32]Replica, answered map[string]bool, all bool) []string {
 	waited := make(map[string]bool)
 	for _, r := range replicas {
@@ -27,7 +27,7 @@ func missing(self string, replicas map[uint32]Replica, answered map[string]bool,
 	return slices.Sorted(maps.Keys(waited))
 }
 
-// voters are all nodes that vote in any of the groups, but for self, sorted.
+// voters returns all nodes that vote in any of the groups, except self, sorted.
 func voters(self string, replicas map[uint32]Replica) []string {
 	return missing(self, replicas, nil, true)
 }

@@ -17,16 +17,17 @@ const (
 	maxNodes   = 1024 // that the table holds; a cluster has far fewer
 )
 
-// FileName is the table's file in the data folder.
+// FileName is the name of the table's file in the data folder.
 const FileName = "witness"
 
-// Config says whose table is opened.
+// Config names the table to open, and its failure handler.
 type Config struct {
-	Dir  string // the data folder
-	Node string // the node's id
-	New  bool   // no replica has lived in the folder: there need be no table
+	Dir  string // data folder
+	Node string // id of the table's node
+	New  bool   // no replica has lived in the folder: the table may be missing
 
-	// Fatal is called when the table cannot be written. It must end the process, and not wait for the table. Required.
+	// Fatal receives the error when the table cannot be written. It must end the process, and must not wait for the
+	// table. Required.
 	Fatal func(error)
 }
 
@@ -35,16 +36,16 @@ type Table struct {
 	cfg  Config
 	path string
 
-	rows    atomic.Pointer[map[key]*row] // only replaced; with mu
+	rows    atomic.Pointer[map[key]*row] // replaced whole, under mu
 	changed atomic.Bool                  // a row has risen since the file was written
 
 	mu   sync.Mutex
-	runs map[string]Run             // the newest that each node claimed
-	own  map[uint32]func() Position // of replicas that run here
-	kept map[uint32]Position        // of replicas here, as far as the file may say
+	runs map[string]Run             // newest run that each node claimed
+	own  map[uint32]func() Position // positions of replicas that run here
+	kept map[uint32]Position        // positions of replicas here, as far as the file may say
 
 	writing sync.Mutex // held while the file is replaced
-	failed  error      // with writing; the file is not written any more
+	failed  error      // guarded by writing; after an error the file is not written any more
 	stop    chan struct{}
 	ended   chan struct{}
 }
@@ -55,7 +56,7 @@ type key struct {
 }
 
 // row is the newest position of one node in one group. Answers of one node in one group come one after the other, so
-// its mutex is free in practice.
+// its mutex is hardly ever contended.
 type row struct {
 	mu sync.Mutex
 	at Position
@@ -103,7 +104,7 @@ func (t *Table) fill(nodes *clusterpb.SeenNodes) {
 	t.rows.Store(&rows)
 }
 
-// Saw notes that a node holds a position of a group durably. It does not wait for the disk.
+// Saw records that a node holds a position of a group durably. It does not wait for the disk.
 func (t *Table) Saw(node string, group uint32, term, index, entryTerm uint64) {
 	r := (*t.rows.Load())[key{node, group}]
 	if r == nil {
@@ -123,7 +124,8 @@ func (t *Table) Saw(node string, group uint32, term, index, entryTerm uint64) {
 	}
 }
 
-// addRow returns nil for the node itself, and if the table is full.
+// addRow returns the row of a node and group, and adds it if it is missing. It returns nil for the table's own node,
+// and if the table is full.
 func (t *Table) addRow(k key) *row {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -144,8 +146,8 @@ const maxGroups = 64 // of one node, on average
 
 var errFull = fmt.Errorf("the table of nodes is full: it holds %d", maxNodes)
 
-// Claim writes down that a node takes part with a run, unless a newer one has claimed the node before, and returns the
-// newest. It is durable when Claim returns.
+// Claim records that a node takes part with a run, unless the node has claimed with a newer run before. It returns the
+// newest run, which is durable then.
 func (t *Table) Claim(node string, run Run) (newest Run, err error) {
 	t.mu.Lock()
 	known, found := t.runs[node]
@@ -157,7 +159,7 @@ func (t *Table) Claim(node string, run Run) (newest Run, err error) {
 		t.runs[node], known = run, run
 	}
 	t.mu.Unlock()
-	return known, t.flush() // also if it was known: the same claim may still be on its way to the disk
+	return known, t.flush() // also if the run was known: the same claim may not be on disk yet
 }
 
 // Answer answers a node's question; own is the run of the table's node.
@@ -175,7 +177,7 @@ func (t *Table) Answer(req *clusterpb.WitnessRequest, own Run) (*clusterpb.Witne
 	return reply, err
 }
 
-// Seen is all that the table holds about a node.
+// Seen returns all that the table holds about a node.
 func (t *Table) Seen(node string) *clusterpb.SeenNode {
 	for _, n := range t.snapshot().Nodes {
 		if n.Node == node {
@@ -185,15 +187,14 @@ func (t *Table) Seen(node string) *clusterpb.SeenNode {
 	return &clusterpb.SeenNode{Node: node}
 }
 
-// Kept returns the position of a replica here when the file was last written: its term, and the last entry it had
-// applied.
+// Kept returns the last recorded position of a replica on this node: its term, and the last entry that it had applied.
 func (t *Table) Kept(group uint32) Position {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.kept[group]
 }
 
-// Follow has the table ask a replica here, from now on, for its term and the last entry it has applied.
+// Follow makes the table record a replica on this node: at returns its term and the last entry that it has applied.
 func (t *Table) Follow(group uint32, at func() Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,13 +214,13 @@ func (t *Table) keep() {
 		}
 		if t.askOwn() || t.changed.Load() {
 			if t.flush() != nil {
-				return // it was fatal
+				return // the process ends
 			}
 		}
 	}
 }
 
-// askOwn reports whether a replica here has gone on.
+// askOwn updates the positions of this node's replicas, and reports whether any has risen.
 func (t *Table) askOwn() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,7 +234,7 @@ func (t *Table) askOwn() bool {
 	return rises
 }
 
-// flush makes all durable that the table held when it was called. A failure is fatal.
+// flush writes the present table to disk. It calls Fatal after a failure.
 func (t *Table) flush() error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -243,12 +244,12 @@ func (t *Table) flush() error {
 	t.changed.Store(false)
 	if t.failed = t.write(); t.failed != nil {
 		t.failed = fmt.Errorf("what this node saw of others cannot be written: %w", t.failed)
-		go t.cfg.Fatal(t.failed) // it may want to close the table
+		go t.cfg.Fatal(t.failed) // in a goroutine, since it may close the table
 	}
 	return t.failed
 }
 
-// Close writes the table once more. Nothing is written later.
+// Close writes the table a last time.
 func (t *Table) Close() error {
 	select {
 	case <-t.stop:

@@ -26,7 +26,7 @@ func openTable(t *testing.T, dir string, isNew bool) *Table {
 	return table
 }
 
-// onDisk is what another process would find of a node.
+// onDisk returns the record of a node that another process would read.
 func onDisk(t *testing.T, dir, node string) string {
 	t.Helper()
 	nodes, _, err := read(filepath.Join(dir, FileName), "self")
@@ -52,7 +52,7 @@ func text(n *clusterpb.SeenNode) string {
 	return strings.TrimSpace(b.String())
 }
 
-// The greatest position of each node and group stays, and is on disk within a moment, without a write for each.
+// The greatest position of each node and group stays, and is on disk soon, without a write for each position.
 func TestTableKeepsTheGreatest(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,7 +87,8 @@ func TestTableKeepsTheGreatest(t *testing.T) {
 	})
 }
 
-// A replica's own term and applied index are kept, each as far as it ever was: they start again low.
+// The table keeps the greatest term and the greatest applied index of this node's replicas. A restarted replica begins
+// with lower values.
 func TestOwnPositions(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,7 +171,7 @@ func TestTableIsNotReplacedIfItIsLostOrBroken(t *testing.T) {
 	}
 }
 
-// A table that cannot be written ends the process: others would go on to rely on it.
+// A table that cannot be written ends the process: other nodes would go on to rely on it.
 func TestFailedWriteIsFatal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -196,7 +197,7 @@ func TestFailedWriteIsFatal(t *testing.T) {
 	}
 }
 
-// Noting a position costs no memory, once the node is known in the group.
+// Saw allocates no memory once the node is known in the group.
 func TestSeeingCostsNoMemory(t *testing.T) {
 	table := openTable(t, t.TempDir(), true)
 	index := uint64(0)
