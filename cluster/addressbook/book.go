@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// maxNodes bounds the book. A cluster has far fewer nodes.
+// maxNodes is the greatest number of nodes in the book. A cluster has far fewer.
 const maxNodes = 1024
 
 // Node is an entry of the book.
@@ -20,17 +20,18 @@ type Node struct {
 	Reached    string `json:"reached,omitempty"`    // host:port at which a dial last found the node
 }
 
-// Book is the opened book. Its methods are safe for concurrent use.
+// Book is an open address book. Its methods are safe for concurrent use.
 type Book struct {
 	path   string
 	logger *slog.Logger
-	wake   chan struct{} // capacity 1: the book has changed
+	wake   chan struct{} // capacity 1; filled when the book changes
 
 	mu    sync.Mutex
 	nodes map[string]Node // by id
 }
 
-// Open reads the book of a data folder. The book is empty, and the log says so, if there is none that can be read.
+// Open reads the book of a data folder. The book is empty if the file is missing or unreadable; the log reports the
+// latter.
 func Open(dir string, logger *slog.Logger) *Book {
 	b := &Book{
 		path: filepath.Join(dir, fileName), logger: logger, wake: make(chan struct{}, 1), nodes: make(map[string]Node),
@@ -46,7 +47,7 @@ func Open(dir string, logger *slog.Logger) *Book {
 	return b
 }
 
-// Node finds an entry; false: there is none.
+// Node returns an entry; false: there is none.
 func (b *Book) Node(id string) (Node, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -61,8 +62,8 @@ func (b *Book) Nodes() []Node {
 	return slices.SortedFunc(maps.Values(b.nodes), func(x, y Node) int { return cmp.Compare(x.ID, y.ID) })
 }
 
-// SetRegistered takes over the nodes of the control group's state, each with its id, name and registered address.
-// Entries of other nodes are dropped.
+// SetRegistered sets the nodes of the control group's state, each with its id, name and registered address. It drops
+// the entries of other nodes.
 func (b *Book) SetRegistered(nodes []Node) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -77,7 +78,7 @@ func (b *Book) SetRegistered(nodes []Node) {
 	}
 }
 
-// SetReached notes that a dial to the address found the node. The address is no other node's any more.
+// SetReached records that a dial to the address found the node. It removes the address from other nodes' entries.
 func (b *Book) SetReached(id, addr string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +97,7 @@ func (b *Book) SetReached(id, addr string) {
 	b.changed()
 }
 
-// changed wakes the writer; the caller holds the lock.
+// changed wakes the writer. The caller holds the lock.
 func (b *Book) changed() {
 	select {
 	case b.wake <- struct{}{}:

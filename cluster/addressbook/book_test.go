@@ -81,7 +81,7 @@ func TestDamagedBookIsEmpty(t *testing.T) {
 	}
 }
 
-// A disk that takes no write is told once, and the book is written when it does again.
+// A disk that takes no write is logged once, and the book is written when the disk takes writes again.
 func TestDiskThatTakesNoWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "later")
 	synctest.Test(t, func(t *testing.T) {

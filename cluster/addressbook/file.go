@@ -49,11 +49,11 @@ func (b *Book) save() error {
 	return durable.Replace(b.path, append(data, '\n'), nil)
 }
 
-// retryAfter is how long the writer waits after a write that failed.
+// retryAfter is how long the writer waits after a failed write.
 const retryAfter = 5 * time.Second
 
-// Run writes the book whenever it has changed, until the context ends, and then once more if need be. Run logs the
-// first of several failures in a row.
+// Run writes the book after each change until the context ends, and then the last changes. It logs the first of several
+// failures in a row.
 func (b *Book) Run(ctx context.Context) {
 	for failing := false; ; {
 		select {
@@ -79,7 +79,7 @@ func (b *Book) Run(ctx context.Context) {
 	}
 }
 
-// finish saves the changes that the writer has not saved yet.
+// finish saves the changes that are not on disk yet.
 func (b *Book) finish() {
 	select {
 	case <-b.wake:

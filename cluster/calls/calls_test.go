@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// local answers each call by its arguments, and refuses all with err unless that is nil.
+// local answers each call by its arguments. If err is not nil, it refuses every call with err.
 type local struct{ err error }
 
 func (l local) Do(_ context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
@@ -54,7 +54,7 @@ func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*c
 	return &clusterpb.QueueChanged{Existed: change.GetDelete().GetQueue() == "q", Version: 9}, l.err
 }
 
-// remote asks a node by the bytes of messages. edit changes the answers; nil: it does not.
+// remote returns a Remote that exchanges encoded messages with n. edit changes the replies; nil: they stay as they are.
 func remote(t *testing.T, n Node, edit func(*clusterpb.CallReply)) Remote {
 	return Remote{Node: "b", Ask: func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
 		call.Number = 7
@@ -118,7 +118,7 @@ func TestCallsArriveWhole(t *testing.T) {
 	}
 }
 
-// each makes every kind of call, and returns its error by name.
+// each makes every kind of call, and returns the errors by name.
 func each(ctx context.Context, n Node) map[string]error {
 	_, get := n.Get(ctx, 3, "", "x", false)
 	_, list := n.List(ctx, 3, &fsmpb.ListQuery{}, false)
@@ -181,7 +181,7 @@ func TestFieldErrorsTravel(t *testing.T) {
 	}
 }
 
-// The error of a whole call is that of each of its commands.
+// The error of a whole call is the error of each of its commands.
 func TestErrorOfTheWholeCall(t *testing.T) {
 	made := encodeError(task.ErrNotProposed)
 	r := remote(t, local{}, func(reply *clusterpb.CallReply) { reply.Commands, reply.Error = nil, made })

@@ -1,10 +1,10 @@
-// Package calls holds the calls between nodes: the questions to the shards on another node and to its replica of the
-// control group.
+// Package calls holds the calls between nodes: calls to the shards on another node and to its replica of the control
+// group.
 //
-//	Shards   what may be asked of a shard, on whichever node it is
-//	Node     Shards, and what may be asked of the control group
+//	Shards   the calls to a shard, on whichever node it is
+//	Node     Shards, and the calls to the control group
 //	Remote   a Node elsewhere: makes a message of each call and gives it to a transport
-//	Answer   takes such a message, has the Node here answer it, and makes a message of the answer
+//	Answer   takes a call's message, lets a Node here answer it, and makes a message of the answer
 //
 // Package replicas answers for the shards here. Package router finds the node to ask. Package forward is the transport
 // between processes, and chaos/sim has one of its own.

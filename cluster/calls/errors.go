@@ -8,7 +8,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// encodeError names an error for the other node. An error without a name there becomes unknown, the safest meaning.
+// encodeError encodes an error for another node. An error that the encoding cannot name becomes unknown, the safest
+// kind.
 func encodeError(err error) *clusterpb.CallError {
 	if err == nil {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Shards answers calls to shards: to those of this node, or to those of another one. Errors are those of package task.
-// A call whose error wraps task.ErrNotProposed was not carried out and may be made elsewhere. Without a replica of the
-// shard the error is a *task.NotLeaderError.
+// Shards answers calls to shards, of this node or of another one. Errors are those of package task. A call whose error
+// wraps task.ErrNotProposed was not carried out and may be made elsewhere. The error is a *task.NotLeaderError if the
+// node has no replica of the shard.
 type Shards interface {
 	// Do commits commands, which must all be about tasks of the shard, and returns a reply to each, in order.
 	Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply
@@ -21,28 +21,28 @@ type Shards interface {
 	Get(ctx context.Context, shard uint32, namespace, id string, stale bool) (*fsmpb.Task, error)
 	// List returns one page of the shard's tasks.
 	List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
-	// Queues counts the tasks that the shard holds of queues.
+	// Queues returns the number of the shard's tasks in queues.
 	Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error)
-	// Lend asks the shard that owns a limited queue for permits. It may be repeated: the borrower says each time what it
-	// holds, and a loan that did not arrive is forgotten then.
+	// Lend asks the shard that owns a limited queue for permits. It may be repeated: each time the borrower states the
+	// permits that it holds, and so the owner forgets a loan that did not arrive.
 	Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error)
 }
 
-// Node answers what another node may ask.
+// Node answers the calls of another node.
 type Node interface {
 	Shards
-	// ChangeQueue has the control group commit a change. The node must lead the group.
+	// ChangeQueue makes the control group commit a change. The node must lead the group.
 	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
 }
 
-// controlGroup is the number of the control group among the shards.
+// controlGroup stands for the control group in the Shard field of a call.
 const controlGroup = 0
 
-// Remote asks another node by messages.
+// Remote makes calls to another node by messages.
 type Remote struct {
-	Node string // id of the node that is asked
-	// Ask sends a call and returns its reply, or an error that says whether the call may have been carried out.
-	// repeatable calls change nothing.
+	Node string // id of the other node
+	// Ask sends a call and returns its reply, or an error that says whether the call may have been carried out. A
+	// repeatable call changes nothing.
 	Ask func(ctx context.Context, call *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error)
 }
 
@@ -82,7 +82,7 @@ func (r Remote) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale b
 	return reply.GetPage(), err
 }
 
-// Queues counts the tasks that a shard holds of queues.
+// Queues returns the number of a shard's tasks in queues.
 func (r Remote) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	reply, err := r.ask(ctx, &clusterpb.Call{Shard: id, Op: &clusterpb.Call_Queues{Queues: ask}}, true)
 	return reply.GetCounts(), err
@@ -102,14 +102,14 @@ func (r Remote) Lend(ctx context.Context, owner uint32, ask shard.Borrow) (shard
 	}, err
 }
 
-// ChangeQueue has the control group commit a change.
+// ChangeQueue makes the control group commit a change.
 func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
 	reply, err := r.ask(ctx, call, false)
 	return reply.GetQueue(), err
 }
 
-// Refuse returns the replies to n commands of which none was carried out.
+// Refuse returns the replies to n commands when none was carried out because of err.
 func Refuse(n int, err error) []task.Reply {
 	replies := make([]task.Reply, n)
 	for i := range replies {
@@ -118,7 +118,7 @@ func Refuse(n int, err error) []task.Reply {
 	return replies
 }
 
-// ask returns a reply or an error, whichever side the error was made on.
+// ask returns the reply to a call, or an error, whichever node made it.
 func (r Remote) ask(ctx context.Context, call *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
 	reply, err := r.Ask(ctx, call, repeatable)
 	if err == nil {
@@ -130,7 +130,7 @@ func (r Remote) ask(ctx context.Context, call *clusterpb.Call, repeatable bool) 
 	return reply, nil
 }
 
-// Answer has a node answer a call. The reply carries the call's number.
+// Answer answers a call by node n. The reply carries the call's number.
 func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallReply {
 	reply := &clusterpb.CallReply{Number: call.Number}
 	var err error

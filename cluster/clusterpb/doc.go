@@ -1,5 +1,9 @@
-// Package clusterpb is generated from control.proto (the control group's state and its commands) and peer.proto (what
-// nodes say to each other). Protobuf because unknown fields survive a rolling upgrade; see the comments there.
+// Package clusterpb is generated from two files; see the comments there.
+//
+//	control.proto   the control group's state and its commands
+//	peer.proto      the messages between nodes
+//
+// The encoding is protobuf, so that unknown fields survive a rolling upgrade.
 package clusterpb
 
 //go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative --go-grpc_out=../.. --go-grpc_opt=paths=source_relative --go-vtproto_out=../.. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size cluster/clusterpb/control.proto cluster/clusterpb/peer.proto

@@ -11,33 +11,33 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Stream is the asking end of the Forward call.
+// Stream is the calling end of the Forward call.
 type Stream interface {
 	Send(*clusterpb.ForwardRequest) error
 	Recv() (*clusterpb.ForwardReply, error)
 }
 
-// ClientConfig says which node to ask.
+// ClientConfig holds the node to call and the settings of a Client.
 type ClientConfig struct {
 	Node string
 	// Open begins a new stream, which ends with ctx. It must fail soon if the node cannot be reached.
 	Open func(ctx context.Context) (Stream, error)
-	// Refused tells whether a stream's error means that the other side has read nothing of it.
+	// Refused reports whether a stream's error means that the other node has read nothing of it.
 	Refused func(error) bool
 	// MaxOutstanding bounds the bytes of calls without an answer; 0: 32 MiB.
 	MaxOutstanding int
-	Metrics        *Metrics // nil: none
+	Metrics        *Metrics // nil: no metrics
 }
 
-// A message carries calls up to this size, and one more.
+// messageBytes is the size of calls up to which a message is filled; the last call may exceed it.
 const messageBytes = 1 << 20
 
-// Client asks one node. Its methods are safe for concurrent use.
+// Client makes calls to one node. Its methods are safe for concurrent use.
 type Client struct {
-	calls.Node // makes messages of calls, for ask
+	calls.Node // makes a message of each call, for ask
 
 	cfg    ClientConfig
-	wake   chan struct{} // something waits
+	wake   chan struct{} // capacity 1; filled when a call waits
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -45,11 +45,11 @@ type Client struct {
 	closed      bool
 	number      uint64
 	outstanding int                 // bytes of every call in waiting and sent
-	waiting     []*pending          // in the order in which they came
+	waiting     []*pending          // in order of arrival
 	sent        map[uint64]*pending // on the current stream
 }
 
-// pending is one call under way. It belongs to the Client until done is closed.
+// pending is one call in progress. It belongs to the Client until done is closed.
 type pending struct {
 	msg        *clusterpb.Call
 	size       int
@@ -60,7 +60,7 @@ type pending struct {
 	err        error
 }
 
-// NewClient begins with no stream; the first call opens one.
+// NewClient returns a Client without a stream; the first call opens one.
 func NewClient(cfg ClientConfig) *Client {
 	if cfg.MaxOutstanding == 0 {
 		cfg.MaxOutstanding = 32 << 20
@@ -123,7 +123,7 @@ func (c *Client) enqueue(k *pending) error {
 	return nil
 }
 
-// abandon ends a call whose caller no longer waits. An answer that comes later is dropped.
+// abandon ends a call whose caller no longer waits. A later answer is dropped.
 func (c *Client) abandon(k *pending, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,8 @@ func (c *Client) abandon(k *pending, cause error) {
 	}
 }
 
-// finish is called with the lock held, once for each call, when it is in neither waiting nor sent any more.
+// finish completes a call that is in neither waiting nor sent any more. It is called once for each call. The caller
+// holds the lock.
 func (c *Client) finish(k *pending, reply *clusterpb.CallReply, err error) {
 	c.outstanding -= k.size
 	k.reply, k.err = reply, err

@@ -1,12 +1,11 @@
 // Package forward carries calls (package calls) to another node: the one hop that a call may make.
 //
-//	Client  asks one node; it is a calls.Node
+//	Client  makes calls to one node; it is a calls.Node
 //	Serve   answers the calls of one stream from another node
 //
-// Between two nodes there is one gRPC stream for each direction of asking, and the calls to many shards share it. The
-// stream clocks itself: calls that wait while a message is being sent ride in the next one. So an idle node adds no
-// delay, and a busy one sends few messages. Each call has a number, which its answer carries. Answers come in any
-// order.
+// Two nodes share one gRPC stream for each direction of calls, and the calls to many shards share it. The stream clocks
+// itself: calls that wait during the send of a message leave with the next one. So an idle node adds no delay, and a
+// busy one sends few messages. Each call has a number, which its answer carries. Answers come in any order.
 //
 // The receiving node gives calls to its own replicas and to nothing else, so no call can go round in circles.
 //
@@ -19,7 +18,7 @@
 //	the stream broke after the call was handed to it                  unknown; a call that changes nothing counts as not
 //	                                                                  proposed, and may be repeated
 //
-// The bytes outstanding towards one node are bounded, so that a node which hangs costs its callers no more than that.
+// The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that.
 //
 // # Why not otherwise
 //

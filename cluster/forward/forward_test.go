@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// pipe is one stream in memory, of which a test can break either end.
+// pipe is a stream in memory whose ends a test can break.
 type pipe struct {
 	ctx      context.Context
 	cancel   context.CancelCauseFunc
@@ -76,7 +76,7 @@ func (p answeringEnd) Recv() (*clusterpb.ForwardRequest, error) {
 	}
 }
 
-// localFunc answers commands one by one; reads as its fields say.
+// local answers each command and every other call with do.
 type local struct {
 	do func(ctx context.Context, shard uint32, id string) task.Reply
 }
@@ -121,7 +121,7 @@ func echo(_ context.Context, shard uint32, id string) task.Reply {
 	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }
 
-// served is a client whose streams are answered by the local shards; the newest stream is kept for the test to break.
+// served is a client whose streams the local shards answer. It keeps the newest stream for the test to break.
 type served struct {
 	*Client
 	mu     sync.Mutex
@@ -210,7 +210,7 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 	}
 }
 
-// What comes while a message is being sent rides in the next one, in the order in which it came.
+// Calls that arrive while a message is being sent leave with the next one, in order of arrival.
 func TestWaitingCallsShareAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe(t.Context())
@@ -219,7 +219,7 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 		defer p.cancel(errBroken)
 		for i := range 10 {
 			go c.Do(t.Context(), 1, command(fmt.Sprint(i)))
-			synctest.Wait() // so that they come in this order; the first is being sent all the time
+			synctest.Wait() // so they arrive in this order; the first one is being sent all the time
 		}
 		var sizes []int
 		var order []string
@@ -236,7 +236,7 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 	})
 }
 
-// begun is a local whose calls say that they have begun, and then hang.
+// begun returns a local whose calls send their id to started, and then hang.
 func begun(started chan<- string) local {
 	return local{func(ctx context.Context, _ uint32, id string) task.Reply {
 		started <- id
@@ -359,7 +359,7 @@ func TestClosedClientAnswers(t *testing.T) {
 	}
 }
 
-// A node that stops answers what it has begun; what it did not begin is certainly not proposed.
+// A stopping node answers the calls that it has begun. A call that it has not begun is certainly not proposed.
 func TestServerStopsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun []string

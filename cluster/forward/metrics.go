@@ -2,7 +2,7 @@ package forward
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Metrics count for all clients of a node.
+// Metrics counts the calls and messages of all clients of a node.
 type Metrics struct {
 	calls, messages prometheus.Counter
 }

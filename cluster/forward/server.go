@@ -21,11 +21,12 @@ type ServerStream interface {
 	Recv() (*clusterpb.ForwardRequest, error)
 }
 
-// maxServed bounds the bytes of calls that one stream has under way here; beyond that it is not read from.
+// maxServed bounds the bytes of the calls in progress on one stream; at the bound the server stops reading the stream.
 const maxServed = 64 << 20
 
-// Serve answers a stream's calls until it ends, or until stopping is closed. Then it answers all calls that it has read
-// and ends the stream cleanly. So the asking node knows that a call without an answer was not read: see Client.
+// Serve answers a stream's calls until the stream ends or stopping is closed. In the latter case it answers all calls
+// that it has begun and ends the stream cleanly. So the calling node knows that a call without an answer was not begun:
+// see Client.
 func Serve(stream ServerStream, node calls.Node, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
@@ -39,7 +40,7 @@ func Serve(stream ServerStream, node calls.Node, stopping <-chan struct{}) error
 	var err error
 	select {
 	case err = <-received:
-		cancel() // the asking node is gone, and no call has a caller any more
+		cancel() // the calling node is gone, and the calls have no callers any more
 	case <-stopping:
 	}
 	s.stop()
@@ -55,7 +56,7 @@ type server struct {
 	replies chan *clusterpb.CallReply
 
 	mu      sync.Mutex
-	stopped bool // no call begins any more
+	stopped bool // no further call begins
 	calls   sync.WaitGroup
 }
 
@@ -106,7 +107,7 @@ func (s *server) reply(r *clusterpb.CallReply) {
 	}
 }
 
-// sendAll sends the replies that became ready while the last message was being sent.
+// sendAll sends messages; each carries the replies that became ready while the last one was sent.
 func (s *server) sendAll(stream ServerStream) error {
 	for reply := range s.replies {
 		runtime.Gosched() // see Client.stream

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// run keeps a stream open while there is something to ask, one after the other.
+// run opens a stream whenever a call waits, one stream after the other.
 func (c *Client) run(ctx context.Context) {
 	for {
 		select {
@@ -23,7 +23,7 @@ func (c *Client) run(ctx context.Context) {
 	}
 }
 
-// stream opens a stream and uses it until it breaks; it returns why.
+// stream opens a stream and uses it until it breaks. It returns the reason.
 func (c *Client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -33,10 +33,10 @@ func (c *Client) stream(ctx context.Context) error {
 	}
 	received := make(chan struct{})
 	go func() { defer close(received); cancel(c.receive(s)) }()
-	defer func() { <-received }() // so that no answer of this stream meets a call of the next
+	defer func() { <-received }() // so no answer of this stream meets a call of the next
 	for {
-		// A send ends when the message is in a buffer, long before it is on the wire. Letting other callers run first is
-		// what makes messages of many calls when there are many, and costs nothing when there are none.
+		// A send ends when the message is in a buffer, long before it is on the wire. Gosched lets other callers add
+		// their calls first: busy nodes then send messages of many calls, and idle nodes lose no time.
 		runtime.Gosched()
 		msg := c.take()
 		if msg == nil {
@@ -49,7 +49,7 @@ func (c *Client) stream(ctx context.Context) error {
 		}
 		c.cfg.Metrics.message(len(msg.Calls))
 		if err := s.Send(msg); err != nil {
-			// The stream's own end says more than the failure to send, if there was one.
+			// The end of the stream says more than the failure to send, if both happened.
 			cancel(err)
 			<-received
 			return context.Cause(ctx)
@@ -79,7 +79,7 @@ func (c *Client) take() *clusterpb.ForwardRequest {
 	return msg
 }
 
-// receive gives answers to their calls until the stream ends; it returns why.
+// receive gives answers to their calls until the stream ends. It returns the reason.
 func (c *Client) receive(s Stream) error {
 	for {
 		msg, err := s.Recv()
@@ -97,12 +97,12 @@ func (c *Client) receive(s Stream) error {
 	}
 }
 
-// failAll ends every call after a stream has: also those that only waited, so that their callers may look elsewhere.
+// failAll ends every call after a stream has ended, also waiting calls, so that their callers may look elsewhere.
 func (c *Client) failAll(cause error) {
 	if cause == nil {
 		cause = errors.New("the stream ended")
 	}
-	// A clean end comes after the answers to all that was read.
+	// The other node ends a stream cleanly only after it has answered every call that it has begun.
 	refused := errors.Is(cause, io.EOF) || c.cfg.Refused(cause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
