@@ -1,6 +1,6 @@
-// Package clustertest runs whole clusters in one test process, on loopback, with their data in the test's folder. When
-// the test ends it checks what must always hold: that the replicas of each shard agree, that nothing was fatal, and
-// that every node stops cleanly.
+// Package clustertest runs whole clusters in one test process, on loopback, with their data in the test's folder. At
+// the end of the test it checks that the replicas of each shard agree, that no error was fatal, and that every node
+// stops cleanly.
 package clustertest
 
 import (
@@ -22,13 +22,13 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// patience is how long anything may take that must happen by itself.
+// patience is how long the cluster may take to reach a state by itself.
 const patience = 30 * time.Second
 
-// Cluster is some nodes, numbered from 0. Its methods are for the test's goroutine.
+// Cluster is a set of nodes, numbered from 0. Only the test's goroutine may call its methods.
 type Cluster struct {
-	Deliver *Receiver // every node's
-	// Damaged: the test itself makes replicas differ. They are not compared at the end.
+	Deliver *Receiver // receiver of every node
+	// Damaged: the test makes replicas differ, and the cluster does not compare them at the end.
 	Damaged bool
 
 	t       testing.TB
@@ -39,12 +39,12 @@ type Cluster struct {
 
 type member struct {
 	node     *cluster.Node // nil: stopped
-	addr     string        // where it was last
+	addr     string        // its last address
 	registry *prometheus.Registry
 }
 
 // New starts n nodes, which form a cluster, and waits until all are ready. edit, if not nil, changes a node's
-// configuration each time that it starts.
+// configuration at each start.
 func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
 	c := Prepare(t, n, edit)
@@ -55,7 +55,7 @@ func New(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	return c
 }
 
-// Prepare is New without any node started.
+// Prepare is New without starting any node.
 func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluster {
 	t.Helper()
 	if edit == nil {
@@ -69,7 +69,7 @@ func Prepare(t testing.TB, n int, edit func(i int, cfg *cluster.Config)) *Cluste
 	return c
 }
 
-// freePort picks an address beforehand, so that nodes can be told of each other.
+// freePort picks an address before a node starts, so other nodes can know it.
 func freePort(t testing.TB) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -81,13 +81,13 @@ func freePort(t testing.TB) string {
 	return l.Addr().String()
 }
 
-// Add makes one more node, which joins, and does not start it.
+// Add adds a node that will join the cluster. It does not start the node.
 func (c *Cluster) Add() int {
 	c.members = append(c.members, &member{addr: freePort(c.t)})
 	return len(c.members) - 1
 }
 
-// Start starts a node, on the data that it had.
+// Start starts a node with the data of its last run.
 func (c *Cluster) Start(i int) *cluster.Node {
 	c.t.Helper()
 	m := c.members[i]
@@ -108,9 +108,9 @@ func (c *Cluster) config(i int) cluster.Config {
 		BootstrapExpect: c.formers(), Shards: 12, Deliver: c.Deliver, Registerer: c.members[i].registry, Logger: c.logger(i),
 		Fatal: func(err error) { c.t.Errorf("node %d: fatal: %v", i, err) },
 	}
-	cfg.MinFreeDisk = disk.None() // tests need little, also on a machine that has little
+	cfg.MinFreeDisk = disk.None() // tests need little room, also on a machine that has little
 	cfg.Timing = shard.LAN()
-	cfg.Timing.Commit = 100 * time.Millisecond // replicas know sooner that they have caught up
+	cfg.Timing.Commit = 100 * time.Millisecond // replicas learn sooner that they have caught up
 	for j, other := range c.members {
 		if j != i {
 			cfg.Join = append(cfg.Join, other.addr)
@@ -119,10 +119,10 @@ func (c *Cluster) config(i int) cluster.Config {
 	return cfg
 }
 
-// DataDir is a node's data folder.
+// DataDir returns the path of a node's data folder.
 func (c *Cluster) DataDir(i int) string { return filepath.Join(c.dir, fmt.Sprint("node-", i)) }
 
-// formers is how many nodes form the cluster: those there from the beginning, but an odd number.
+// formers returns how many nodes form the cluster: an odd number of at most five.
 func (c *Cluster) formers() int {
 	switch n := len(c.members); {
 	case n >= 5:
@@ -150,7 +150,7 @@ func (c *Cluster) Stop(i int) {
 	c.stop(ctx, i)
 }
 
-// Crash closes a node without giving its leaderships away. Its files are closed all the same.
+// Crash closes a node without transferring its leaderships. Its files are closed all the same.
 func (c *Cluster) Crash(i int) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -170,13 +170,13 @@ func (c *Cluster) stop(ctx context.Context, i int) {
 	}
 }
 
-// Node is a running node; nil: it is stopped.
+// Node returns a running node; nil: it is stopped.
 func (c *Cluster) Node(i int) *cluster.Node { return c.members[i].node }
 
-// Registry has the metrics of a node since its last start.
+// Registry returns the metrics of a node since its last start.
 func (c *Cluster) Registry(i int) *prometheus.Registry { return c.members[i].registry }
 
-// Index is the number of the running node with this id; -1: there is none.
+// Index returns the number of the running node with this id; -1: there is none.
 func (c *Cluster) Index(id string) int {
 	for i, m := range c.members {
 		if m.node != nil && m.node.ID() == id {
@@ -202,7 +202,7 @@ func (c *Cluster) WaitReady() {
 	})
 }
 
-// Until waits for a condition, and fails the test with what it last said.
+// Until waits until the condition returns nil. It fails the test with the condition's last error.
 func (c *Cluster) Until(what string, condition func() error) {
 	c.t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
@@ -221,7 +221,7 @@ func (c *Cluster) Until(what string, condition func() error) {
 	}
 }
 
-// close judges, and then stops what runs.
+// close compares the replicas, and then stops the running nodes.
 func (c *Cluster) close() {
 	for _, m := range c.members {
 		if m.node != nil && m.node.Ready() == nil && !c.t.Failed() && !c.Damaged {
@@ -236,8 +236,8 @@ func (c *Cluster) close() {
 	wg.Wait()
 }
 
-// agree compares the replicas of each shard that have carried out the same number of commands. Those that have carried
-// out fewer are waited for, unless their node is stopped.
+// agree returns an error if two replicas of a shard differ, or have carried out different numbers of commands. It
+// ignores the replicas of stopped nodes.
 func agree(v cluster.View) error {
 	for _, s := range v.Shards {
 		var first *cluster.ReplicaView
@@ -257,7 +257,7 @@ func agree(v cluster.View) error {
 	return nil
 }
 
-// Receiver takes every attempt and remembers it.
+// Receiver accepts every attempt and counts it.
 type Receiver struct {
 	mu       sync.Mutex
 	attempts map[string]int // by id
@@ -285,7 +285,7 @@ func (r *Receiver) DeliverBatch(ctx context.Context, batch []task.Attempt) []tas
 	return outcomes
 }
 
-// Attempts is how often the task has been attempted.
+// Attempts returns how often the task has been attempted.
 func (r *Receiver) Attempts(id string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,13 +15,13 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// MaxUnnamed bounds how many queues without a policy are listed: any caller may schedule into any queue, and so make
-// queues.
+// MaxUnnamed is the number of queues without a policy that are listed. Any caller may schedule into any queue, and so
+// make queues.
 const MaxUnnamed = control.MaxQueues
 
 // Answers answers calls by the replicas on this node.
 type Answers struct {
-	// Find returns the replica of a shard, or an error, a *task.NotLeaderError, if there is none here.
+	// Find returns the replica of a shard. The error is a *task.NotLeaderError if this node has none.
 	Find func(shard uint32) (*shard.Shard, error)
 	// Policies returns the policies of a namespace's queues, sorted by queue.
 	Policies func(namespace string) []*fsmpb.QueuePolicy
@@ -29,7 +29,7 @@ type Answers struct {
 
 var _ calls.Shards = Answers{}
 
-// Do gives commands to the replica.
+// Do passes commands to the replica.
 func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	s, err := a.Find(id)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a Answers) List(ctx context.Context, id uint32, q *fsmpb.ListQuery, stale 
 	return s.List(ctx, q, stale)
 }
 
-// Queues counts the replica's tasks by queue. Queues of which it holds no task are left out.
+// Queues counts the replica's tasks by queue. It leaves out queues without tasks.
 func (a Answers) Queues(ctx context.Context, id uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	s, err := a.Find(id)
 	if err != nil {

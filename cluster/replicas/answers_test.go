@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// However many queues callers make up, the names that a shard lists are bounded, and have every queue with a policy.
+// The names that a shard lists are bounded, however many queues callers make, and include every queue with a policy.
 func TestListedNamesAreBounded(t *testing.T) {
 	var names []string
 	for i := range 3 * MaxUnnamed {

@@ -4,5 +4,5 @@
 //	Answers  answers the calls to shards (calls.Shards) by replicas on this node, and by no others
 //
 // A replica that cannot be opened does not keep the others from running: its shard has a majority elsewhere, and an
-// operator is needed here. Where only the disk was full, the replica is opened as soon as there is room.
+// operator is needed here. A replica that failed only because the disk was full is opened as soon as there is room.
 package replicas

@@ -19,23 +19,23 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Config says which replicas are this node's, and how one is opened.
+// Config holds the placement of replicas, and the functions that open them.
 type Config struct {
 	Self string // node id
 	// Watch returns the control group's state and a channel that is closed at the next change.
 	Watch func() (*clusterpb.ControlState, <-chan struct{})
-	// Open opens a replica of the shard, which the state places here.
+	// Open opens a replica of a shard that the state places here.
 	Open func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error)
-	// Opened is called once for each replica that was opened, and again after it has failed.
+	// Opened is called once for each opened replica, and again if it has failed.
 	Opened func(s *shard.Shard) error
-	// Changed is called after a replica was opened or could not be.
+	// Changed is called after a replica was opened or has failed to open.
 	Changed func()
-	// Leader returns the believed leader of a shard; empty: none.
+	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
 	Logger *slog.Logger
 }
 
-// Set is the replicas on this node. It answers calls for them.
+// Set holds the replicas on this node, and answers calls for them.
 type Set struct {
 	Answers
 
@@ -43,7 +43,7 @@ type Set struct {
 
 	mu     sync.RWMutex
 	shards map[uint32]*shard.Shard
-	failed map[uint32]error // replicas that are placed here and could not be opened
+	failed map[uint32]error // replicas that are placed here and failed to open
 }
 
 // New returns a Set without any replica.
@@ -76,11 +76,11 @@ func (s *Set) Follow(ctx context.Context) {
 	}
 }
 
-// OpenAtOnce is how many replicas are opened at the same time. Each waits for its disk, and then reads its snapshot on
-// one core. More of them would take memory, and cores from those that run.
+// OpenAtOnce is the number of replicas that are opened at the same time. Each waits for its disk, and then reads its
+// snapshot on one core. More of them would take memory, and cores from the running replicas.
 const OpenAtOnce = 4
 
-// OpenAgain is how often a replica for which the disk was full is opened again.
+// OpenAgain is the pause before another attempt to open a replica that failed because the disk was full.
 const OpenAgain = time.Second
 
 // openPlaced opens the replicas that a state places here and that do not run yet.
@@ -123,7 +123,7 @@ func (s *Set) lacksRoom() bool {
 	return false
 }
 
-// open opens one replica, unless it only has to be noted as opened.
+// open opens one replica. If the replica is open already, open only calls Opened again.
 func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 	s.mu.RLock()
 	opened, before := s.shards[placed.Id], s.failed[placed.Id]
@@ -178,7 +178,8 @@ func (s *Set) All() []*shard.Shard {
 	return all
 }
 
-// Ready returns nil once each replica that a state places here has caught up, and else an error about one that has not.
+// Ready returns nil once each replica that a state places here has caught up, and until then an error about one that
+// has not.
 func (s *Set) Ready(state *clusterpb.ControlState) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -202,7 +203,7 @@ func (s *Set) Ready(state *clusterpb.ControlState) error {
 	return nil
 }
 
-// Close ends all replicas side by side. Calls still find them, and are refused.
+// Close closes all replicas side by side. Calls still find them, and are refused.
 func (s *Set) Close(ctx context.Context) error {
 	all := s.All()
 	errs := make([]error, len(all))

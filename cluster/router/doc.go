@@ -5,15 +5,15 @@
 //	Queues           counts from every shard's leader, added up
 //	Borrow           permits of a limited queue, from the leader of the one shard that owns its limits
 //
-// A call for a shard that this node leads stays here. Any other call makes one hop, to the node that is believed to
-// lead (packages leaders and forward). A belief that was wrong costs one more try: the node that was asked names the
-// leader, and the call goes there. The other node never passes it on.
+// A call for a shard that this node leads stays here. Any other call makes one hop, to the believed leader (packages
+// leaders and forward). A wrong belief costs one more try: the node that was asked names the leader, and the call goes
+// there. The other node never passes the call on.
 //
 // # Trying again
 //
-// While a shard has no leader, its calls wait here until the caller's deadline. Only a call that was certainly not
-// proposed (task.ErrNotProposed) is tried again. task.ErrUnknown goes to the caller, and only the caller can decide
-// whether repeating is right. Reads, Queues and Borrow change nothing in any log, so they are tried again in both
+// While a shard has no leader, its calls wait here until the caller's deadline. The router repeats only a call that was
+// certainly not proposed (task.ErrNotProposed). task.ErrUnknown goes to the caller, and only the caller can decide
+// whether repeating is right. Reads, Queues and Borrow change nothing in any log, so the router repeats them in both
 // cases. Commands of one Do about one id keep their order also across tries: see unsettled.
 //
 // # Why not otherwise

@@ -4,5 +4,5 @@ package router
 
 import "github.com/belfryhq/belfry/fsm/flaw"
 
-// flawReadsStale reports whether reads are answered without proof of leadership.
+// flawReadsStale reports whether nodes answer reads without proof of leadership.
 func flawReadsStale() bool { return flaw.StaleRead.On() }

@@ -9,7 +9,7 @@ import (
 
 const forgedTerm = 1 << 62
 
-// A forged hint costs one call a retry. The calls after it go where they should.
+// A forged hint costs one call a retry. Later calls go to the right node.
 func TestForgedHintCostsARetry(t *testing.T) {
 	for _, liar := range []string{"c", "nobody"} {
 		w := newWorld()
@@ -19,7 +19,7 @@ func TestForgedHintCostsARetry(t *testing.T) {
 		r.cfg.Leaders.Hint(2, 5, "b")
 		r.cfg.Leaders.Hint(2, forgedTerm, liar)
 		for i := range 20 {
-			r.cfg.Leaders.Hint(2, forgedTerm, liar) // it is repeated
+			r.cfg.Leaders.Hint(2, forgedTerm, liar) // the hint is repeated
 			if reply := r.Do(t.Context(), cmds(id(2, i)))[0]; reply.Err != nil {
 				t.Fatal(reply.Err)
 			}

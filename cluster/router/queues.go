@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Queues asks every shard's leader how many tasks it holds of a queue, or of each queue, and adds the answers up. Each
-// shard's part is linearizable by itself. The sums are sorted by queue, and queues that no shard knows are left out.
+// Queues asks every shard's leader for the number of its tasks in a queue, or in each queue, and adds the answers up.
+// Each shard's part is linearizable by itself. The sums are sorted by queue; queues without tasks are left out.
 func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
@@ -40,7 +40,7 @@ func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmp
 	return addUp(counts), nil
 }
 
-// shards is every shard that owns slots.
+// shards returns every shard that owns slots, sorted.
 func (r *Router) shards() []uint32 {
 	var ids []uint32
 	for _, s := range r.cfg.State().Slots {
@@ -85,11 +85,11 @@ func add(sum, c *fsmpb.QueueCounts) {
 	}
 }
 
-// lendPatience bounds one search for the lender and the lender's own waiting. After that the borrower looks again.
+// lendPatience limits one search for the lender and the lender's own waiting. After that the borrower looks again.
 const lendPatience = 2 * time.Second
 
-// Borrow asks the leader of the shard that owns a queue's limits for permits, wherever that shard is led. Router is a
-// shard.Limits by it.
+// Borrow asks the leader of the shard that owns a queue's limits for permits, on whichever node. It makes Router a
+// shard.Limits.
 func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
@@ -105,5 +105,5 @@ func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, erro
 
 var _ shard.Limits = (*Router)(nil)
 
-// ownerSlot spreads the queues over the shards. No task id has a slash, so that no id stands for a queue by design.
+// ownerSlot spreads the queues over the shards. Task ids have no slash, so no id can be made to share a queue's key.
 func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }

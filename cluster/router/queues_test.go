@@ -16,7 +16,7 @@ import (
 
 func TestCountsAreSummedOverShards(t *testing.T) {
 	w := newWorld()
-	w.leader[3] = "b" // which the router has to find out
+	w.leader[3] = "b" // the router has to find this out
 	r := w.at("d")
 	w.leader[3] = "c"
 	all, err := r.Queues(t.Context(), &clusterpb.QueuesCall{All: true})
@@ -34,7 +34,7 @@ func TestCountsAreSummedOverShards(t *testing.T) {
 	}
 }
 
-// A shard that does not answer leaves no sum that is too small.
+// A shard that does not answer makes Queues fail: a sum would be too small.
 func TestCountsOfAShardAreMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

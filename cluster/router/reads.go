@@ -15,17 +15,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// readPatience is how long a read may hang at one node before the leader of that moment is asked.
+// readPatience is how long a read may hang at one node before the router asks the present leader.
 const readPatience = time.Second
 
-// What one page may cost, however little it finds. A page may be short.
+// The bounds on the cost of one page, however little it finds. A page may be short.
 const (
 	shardsAPage      = 16
 	payloadTasksPage = 64 // tasks with their payload, in one answer between nodes: 16 MiB
 )
 
-// Get returns the task, or nil if there is none. It is linearizable; with stale the nearest replica answers from what
-// it has applied.
+// Get returns the task, or nil if there is none. It is linearizable. With stale it asks the nearest replica, which
+// answers from the entries that it has applied.
 func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
@@ -40,7 +40,8 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 }
 
 // List returns one page, from the query's slot on, over all shards. Each shard's part is linearizable by itself, or
-// stale. ListPage.More says that there may be more, from its slot and id on, also when the page is short or empty.
+// stale. ListPage.More reports that there may be more tasks, from its slot and id on, also if the page is short or
+// empty.
 func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
@@ -71,7 +72,7 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 	return page, nil
 }
 
-// listShard adds what one shard has to the page, and moves its cursor on.
+// listShard adds one shard's tasks to the page, and advances the page's cursor.
 func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *fsmpb.ListQuery, limit int, stale bool,
 	page *fsmpb.ListPage) error {
 	ask := proto.CloneOf(q)
@@ -90,7 +91,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	return nil
 }
 
-// read asks until a node answers, or the caller's time is over.
+// read asks nodes until one answers, or the caller's time is over.
 func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
 	t := r.newTry(shard)
@@ -124,7 +125,7 @@ func readOnce[T any](
 	defer cancel()
 	answer, err := ask(once, shards)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {
-		// It changes nothing: it may be asked again.
+		// A read changes nothing, so it may be repeated.
 		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // and no longer what err was
 	}
 	return answer, err

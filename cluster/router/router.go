@@ -26,25 +26,25 @@ type Config struct {
 	Local   calls.Shards                     // of this node
 	Remote  func(nodeID string) calls.Shards // of another node
 	Leaders *leaders.Beliefs
-	Alive   func(nodeID string) bool // a hint; nil: everybody
+	Alive   func(nodeID string) bool // a hint; nil: every node counts as alive
 
-	Patience   time.Duration // of a call whose context has no deadline; 0: 10 s
+	Patience   time.Duration // limit of a call whose context has no deadline; 0: 10 s
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
-// Router takes calls about any task.
+// Router takes calls about any task to the shard that holds the task.
 type Router struct {
 	cfg     Config
 	metrics *metrics
 	placed  func(shard uint32) *clusterpb.Shard
 
 	mu  sync.Mutex
-	of  *clusterpb.ControlState // what layout was made of
+	of  *clusterpb.ControlState // state that now was made from
 	now *layout
 }
 
-// New makes a router. It needs no closing.
+// New returns a Router, which needs no closing.
 func New(cfg Config) *Router {
 	if cfg.Patience == 0 {
 		cfg.Patience = 10 * time.Second
@@ -64,7 +64,7 @@ type layout struct {
 	slots [task.Slots]*clusterpb.SlotRange
 }
 
-// layout returns the current one, or nil before the cluster has any.
+// layout returns the layout of the present state, or nil while the cluster has no slot map.
 func (r *Router) layout() *layout {
 	state := r.cfg.State()
 	if len(state.Slots) == 0 {
@@ -86,7 +86,7 @@ func (r *Router) layout() *layout {
 
 var errNoMap = fmt.Errorf("%w: this node does not know the shards yet", task.ErrNotProposed)
 
-// patient bounds a call that has no deadline of its own.
+// patient gives a call without a deadline the default one.
 func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -94,9 +94,9 @@ func (r *Router) patient(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, r.cfg.Patience)
 }
 
-// Do has the leaders commit commands, each of which must be about a task, and answers each, in order. Commands about
-// one id are proposed in their order; shards are asked side by side. The commands belong to the router until it
-// answers, and stay the router's after task.ErrUnknown.
+// Do makes the shards' leaders commit commands, each about a task, and returns a reply to each, in order. Commands
+// about one id are proposed in their order; the shards are asked side by side. The commands belong to the router until
+// Do returns, and stay the router's after task.ErrUnknown.
 func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
@@ -118,7 +118,7 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return replies
 }
 
-// part is the commands of one shard, and where their replies belong.
+// part is the commands of one shard, and the indexes of their replies.
 type part struct {
 	shard uint32
 	cmds  []*fsmpb.Command
@@ -142,7 +142,8 @@ func split(l *layout, cmds []*fsmpb.Command) []*part {
 	return parts
 }
 
-// One call to a shard carries commands up to this size, and one more: a larger part is done piece after piece.
+// pieceBytes is the size of commands up to which one call to a shard is filled; the last command may exceed it. A
+// larger part is sent piece after piece.
 const pieceBytes = 4 << 20
 
 func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
@@ -153,7 +154,8 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 			n++
 		}
 		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies)
-		// What follows a refusal for want of room is refused too: room made meanwhile must not let it overtake.
+		// The pieces after a refusal for lack of room are refused, too: they must not overtake the refused commands if
+		// there is room meanwhile.
 		if last := replies[p.at[n-1]].Err; errors.Is(last, task.ErrOverloaded) {
 			n, p = 0, &part{shard: p.shard, at: p.at[n:]}
 			for _, at := range p.at {
@@ -164,7 +166,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 	}
 }
 
-// doPiece tries until every command has an answer that stays.
+// doPiece tries until every command has a final answer.
 func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply) {
 	t := r.newTry(p.shard)
 	for {

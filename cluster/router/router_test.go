@@ -20,17 +20,17 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// world is a cluster of nodes a, b, c (replicas) and d (none), as the router at one of them meets it.
+// world is a cluster of nodes a, b, c (replicas) and d (none), as the router on one of them sees it.
 type world struct {
 	mu     sync.Mutex
 	leader map[uint32]string
-	down   map[string]bool // does not answer: certainly not proposed
-	log    []string        // "node shard id" of what was carried out
+	down   map[string]bool // nodes that do not answer: certainly not proposed
+	log    []string        // "node shard id" of each command that was carried out
 	fail   func(node string, cmd *fsmpb.Command) error
 	tasks  []*fsmpb.Task // sorted by slot and id
 }
 
-// node is one node's shards.
+// node answers for one node's shards.
 type node struct {
 	w    *world
 	name string
@@ -148,7 +148,7 @@ func (w *world) state() *clusterpb.ControlState {
 	return s
 }
 
-// at makes the router of a node that knows every leader.
+// at returns the router of a node that knows every leader.
 func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
@@ -166,7 +166,7 @@ func (r *Router) counts() [3]float64 {
 	return [3]float64{testutil.ToFloat64(m.local), testutil.ToFloat64(m.hops), testutil.ToFloat64(m.retries)}
 }
 
-// id is a name that falls on the shard.
+// id returns a task id in the shard.
 func id(shard uint32, n int) string {
 	for i := 0; ; i++ {
 		if name := fmt.Sprintf("t%d-%d", n, i); shardOf(task.Slot("", name)) == shard {
@@ -218,7 +218,7 @@ func TestWithoutAnyHintAReplicaIsAsked(t *testing.T) {
 	if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
 		t.Fatalf("%v", reply)
 	}
-	if got := r.counts(); got != [3]float64{0, 2, 1} { // the preferred one, who knows better
+	if got := r.counts(); got != [3]float64{0, 2, 1} { // the preferred replica, which knows the leader
 		t.Errorf("local, hops, retries %v", got)
 	}
 }
@@ -290,11 +290,11 @@ func TestUnknownAndOverloadedAreFinal(t *testing.T) {
 	}
 }
 
-// Only what may be repeated is, and nothing overtakes an earlier command about the same id.
+// Only commands that may be repeated are, and none overtakes an earlier command about the same id.
 func TestRetryKeepsOrder(t *testing.T) {
 	x, y, z := id(2, 1), id(2, 2), id(2, 3)
 	w := newWorld()
-	first := map[string]int{x: 1, y: 0, z: 2} // how many of the commands about it are not proposed the first time
+	first := map[string]int{x: 1, y: 0, z: 2} // how many of its commands are not proposed at first
 	w.fail = func(_ string, c *fsmpb.Command) error {
 		if first[c.Id] > 0 {
 			first[c.Id]--
@@ -303,7 +303,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 		return nil
 	}
 	replies := w.at("b").Do(t.Context(), cmds(x, x, y, z, z))
-	// The first x fails and the second does not: trying the first again would make it the last word.
+	// The first x fails and the second does not. A new try of the first would overwrite the second.
 	var failed []int
 	for i, r := range replies {
 		if r.Err != nil {

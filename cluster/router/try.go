@@ -10,14 +10,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// try is one call's way to the leader of a shard.
+// try is one call's search for the leader of a shard.
 type try struct {
 	leaders.Search
 	r     *Router
 	shard uint32
 }
 
-// lastPause is the longest that a call waits between tries if no news of a leader comes.
+// lastPause is the longest pause between two tries if no news of a leader comes.
 const lastPause = 100 * time.Millisecond
 
 func (r *Router) newTry(shard uint32) *try {
@@ -29,7 +29,8 @@ func (r *Router) newTry(shard uint32) *try {
 // leader returns the shards of the node to ask now, or nil if no replica is known.
 func (t *try) leader() calls.Shards { return t.at(t.Next()) }
 
-// anyReplica returns this node's shards if it holds a replica, else those of some node that does.
+// anyReplica returns this node's shards if it holds a replica that was not asked yet, else those of another node that
+// does.
 func (t *try) anyReplica() calls.Shards { return t.at(t.NextReplica(t.r.cfg.Self)) }
 
 // at returns a node's shards and counts the hop to them.
@@ -46,7 +47,7 @@ func (t *try) at(node string) calls.Shards {
 	}
 }
 
-// again waits until it makes sense to try again. The error is the answer to give when the caller's time is over.
+// again waits until the next try makes sense. It returns the final error when the caller's time is over.
 func (t *try) again(ctx context.Context, last error) error {
 	t.r.metrics.retries.Inc()
 	return t.Again(ctx, last)
@@ -61,12 +62,12 @@ func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return calls.Refuse(len(cmds), t.nobody())
 }
 
-// unsettled returns the commands to be tried again, and the error of one of them. A command stays unproposed if a later
-// one about the same id, or one that shares its slot, was answered otherwise: trying it now would reverse their order.
+// unsettled returns the commands to try again, and the error of one of them. A command is not tried again if a later
+// one about the same id, or one that shares its slot, got a final answer: a new try would reverse their order.
 func unsettled(p *part, answers []task.Reply) (*part, error) {
 	rest := &part{shard: p.shard}
 	var why error
-	overtaken := make(map[uint32]bool) // slots
+	overtaken := make(map[uint32]bool) // by slot
 	for i := len(answers) - 1; i >= 0; i-- {
 		slot := task.Slot(p.cmds[i].Namespace, p.cmds[i].Id)
 		if !leaders.Repeatable(answers[i].Err) {
