@@ -72,7 +72,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// fakeDisk has as much room as the test says.
+// fakeDisk is a disk whose free room the test sets.
 type fakeDisk struct {
 	mu   sync.Mutex
 	free uint64
@@ -91,7 +91,7 @@ func (d *fakeDisk) space() (Space, error) {
 	return Space{Free: d.free, Total: 1000}, d.err
 }
 
-// The disk is low from less than the reserve on, and until there is a quarter more.
+// The disk is low from less than the reserve on, until a quarter more than the reserve is free.
 func TestWatch(t *testing.T) {
 	d := &fakeDisk{free: 500}
 	var out strings.Builder

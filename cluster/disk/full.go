@@ -5,5 +5,5 @@ import (
 	"syscall"
 )
 
-// IsFull reports whether an error says that a disk, or what its user may have of it, is used up.
+// IsFull reports whether an error means that a disk, or its user's quota, is used up.
 func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

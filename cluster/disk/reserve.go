@@ -12,7 +12,7 @@ type Space struct {
 	Total uint64
 }
 
-// Reserve is how much of a disk is to stay free. The zero value is the default one.
+// Reserve is the part of a disk that must stay free. The zero value is the default one.
 type Reserve struct {
 	amount size.Amount
 	given  bool
@@ -25,13 +25,13 @@ const (
 	leastToStart   = 4 << 20
 )
 
-// None keeps nothing free: a disk is never low.
+// None returns a Reserve that keeps nothing free: a disk is never low.
 func None() Reserve { return Reserve{given: true} }
 
-// Bytes keeps that many bytes free.
+// Bytes returns a Reserve that keeps n bytes free.
 func Bytes(n uint64) Reserve { return Reserve{amount: size.Bytes(n), given: true} }
 
-// Parse reads the text of Reserve.String: "5%", "256MiB", "1.5GB", "0" for none, "" for the default.
+// Parse reads a reserve: "5%", "256MiB", "1.5GB", "0" for none, "" for the default.
 func Parse(text string) (Reserve, error) {
 	if text == "" {
 		return Reserve{}, nil
@@ -43,7 +43,7 @@ func Parse(text string) (Reserve, error) {
 	return Reserve{amount: amount, given: true}, nil
 }
 
-// Of is the reserve of a disk of this size, in bytes.
+// Of returns the reserve of a disk with total bytes, in bytes.
 func (r Reserve) Of(total uint64) uint64 {
 	if !r.given {
 		return min(defaultBytes, uint64(float64(total)*defaultPercent/100))
@@ -51,15 +51,15 @@ func (r Reserve) Of(total uint64) uint64 {
 	return r.amount.Of(total)
 }
 
-// Starts tells whether there is so much room that a node may begin. It will have to write before
-// it can make room, and one that began with nothing would end, and be started, again and again.
+// Starts reports whether a node may start with this room. The node must write before it can make room. A node that
+// started without any room would end, and be started, again and again.
 func (r Reserve) Starts(s Space) bool { return s.Free >= r.ToStart(s.Total) }
 
-// ToStart is how many bytes must be free for a node to begin: half of the reserve, and without one enough for a segment
-// of a log.
+// ToStart returns how many bytes must be free for a node to start: half of the reserve, and at least enough for a
+// segment of a log.
 func (r Reserve) ToStart(total uint64) uint64 { return max(r.Of(total)/2, leastToStart) }
 
-// ends is how many bytes must be free for a disk that was low to be so no longer.
+// ends returns how many bytes must be free for a low disk to be low no longer.
 func (r Reserve) ends(total uint64) uint64 { return r.Of(total) / 4 * 5 }
 
 func (r Reserve) String() string {

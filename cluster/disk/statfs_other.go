@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// Of cannot tell on this system.
+// Of returns an error: this system does not report the free room.
 func Of(string) (Space, error) {
 	return Space{}, fmt.Errorf("how much room is left on a disk: %w", errors.ErrUnsupported)
 }

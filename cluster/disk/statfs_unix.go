@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of asks how much room there is for a folder, which need not be there yet.
+// Of returns the room on the file system of a folder, which need not exist yet.
 func Of(dir string) (Space, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -13,27 +13,27 @@ import (
 
 const every = 500 * time.Millisecond
 
-// Config says what is watched.
+// Config holds the disk to watch, and the settings.
 type Config struct {
 	Space      func() (Space, error)
 	Reserve    Reserve
-	Changed    func()        // called when the disk became low, or is so no longer
+	Changed    func()        // called when the disk becomes low, or is so no longer
 	Every      time.Duration // 0: half a second
 	Logger     *slog.Logger
-	Registerer prometheus.Registerer // nil: none
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Watch knows how much room there was a moment ago. Its methods are safe for concurrent use.
+// Watch holds the last known room on a disk. Its methods are safe for concurrent use.
 type Watch struct {
 	cfg Config
 
 	mu    sync.Mutex
-	space Space // the last that was told
+	space Space // last known; zero: not known
 	low   bool
-	mute  bool // the disk did not tell the last time
+	mute  bool // the last look failed
 }
 
-// New makes a watch that has looked once; Run goes on looking.
+// New returns a Watch that has looked once; Run continues.
 func New(cfg Config) *Watch {
 	if cfg.Every == 0 {
 		cfg.Every = every
@@ -46,7 +46,7 @@ func New(cfg Config) *Watch {
 	return w
 }
 
-// Run looks until the context ends. A look may hang with the disk; then what was last known stands.
+// Run looks until the context ends. A look may hang with the disk; then the last known room stands.
 func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(w.cfg.Every)
 	defer ticker.Stop()
@@ -62,14 +62,14 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// Low tells whether less than the reserve is free, or was and not much more is now.
+// Low reports whether less than the reserve is free, or was and not a quarter more is now.
 func (w *Watch) Low() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.low
 }
 
-// Fits tells whether a file of this size would leave half of the reserve free.
+// Fits reports whether a file of this size would leave half of the reserve free.
 func (w *Watch) Fits(bytes int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,9 +79,9 @@ func (w *Watch) Fits(bytes int64) bool {
 	return w.space.Free >= uint64(max(bytes, 0))+w.cfg.Reserve.Of(w.space.Total)/2
 }
 
-// look asks once, and tells whether the disk became low or is so no longer.
+// look looks once, and reports whether the disk became low or is so no longer.
 func (w *Watch) look() (changed bool) {
-	space, err := w.cfg.Space() // may hang: nothing is held
+	space, err := w.cfg.Space() // may hang, so w.mu is not held
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil {

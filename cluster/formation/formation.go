@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 )
 
-// Record is the node's durable memory: an *identity.Identity.
+// Record is the node's durable memory. *identity.Identity implements it.
 type Record interface {
 	NodeID() string
 	ClusterID() string
@@ -22,25 +22,25 @@ type Record interface {
 	EnterInstead(clusterID string) error
 }
 
-// Config says whom to look for, and how to reach them.
+// Config holds the node's record and plan, and the calls to other nodes.
 type Config struct {
 	Record Record
-	Expect int // nodes to form a cluster with, this one included; 0: join one that is there
+	Expect int // nodes to form a cluster with, this one included; 0: join an existing one
 
-	// Members are the nodes that gossip shows, self included, and a channel that is closed when that changes.
+	// Members returns the nodes that gossip shows, this one included, and a channel that is closed when they change.
 	Members func() ([]*clusterpb.GossipMeta, <-chan struct{})
 	// Ask asks a node for its promise.
 	Ask func(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error)
-	// Register makes this node known to the cluster that the other one is in, and returns its id.
+	// Register registers this node with the cluster of another node, and returns the cluster's id.
 	Register func(ctx context.Context, node string) (clusterID string, err error)
 
-	Settle time.Duration // how long the list must have been the same before it is proposed; 0: 500 ms
-	Retry  time.Duration // 0: 1 s
+	Settle time.Duration // how long the list must stay the same before it is proposed; 0: 500 ms
+	Retry  time.Duration // pause between two steps; 0: 1 s
 	Logger *slog.Logger
 }
 
-// Run returns when the node is in a cluster: the id of it is in the record then. It ends with an error only if ctx
-// does, or if the record cannot be written.
+// Run returns when the node is in a cluster, whose id is then in the record. It returns an error only if ctx ends or
+// the record cannot be written.
 func Run(ctx context.Context, cfg Config) error {
 	if cfg.Settle == 0 {
 		cfg.Settle = 500 * time.Millisecond
@@ -77,12 +77,12 @@ func Run(ctx context.Context, cfg Config) error {
 
 type formation struct {
 	Config
-	list  []string // the last one seen, and since when
+	list  []string // the last list, unchanged since since
 	since time.Time
 	void  bool // the promise given can never be kept
 }
 
-// step does what can be done now, and says how long to wait before looking again.
+// step takes the next possible step, and returns the pause before another one.
 func (f *formation) step(ctx context.Context, members []*clusterpb.GossipMeta) (time.Duration, error) {
 	promise, promised := f.Record.Promised()
 	switch {
@@ -110,8 +110,8 @@ func inCluster(members []*clusterpb.GossipMeta) *clusterpb.GossipMeta {
 	return nil
 }
 
-// propose makes a list of the nodes that wait for as many as this one does, and promises it first of all to itself, if
-// it is this node's to propose.
+// propose lists the nodes that expect as many nodes as this one. If the list is complete and stable, and this node's id
+// is the lowest, it gives this node's own promise first.
 func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, error) {
 	var list []string
 	for _, m := range members {
@@ -127,7 +127,7 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 	}
 	settling := f.Settle - time.Since(f.since)
 	if f.Expect == 1 {
-		settling = 0 // there is nobody to wait for
+		settling = 0 // there is no other node to wait for
 	}
 	switch {
 	case len(list) < f.Expect || list[0] != f.Record.NodeID():
@@ -137,13 +137,13 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 	}
 	err := f.Record.Give(identity.Promise{ClusterID: identity.NewID(), Nodes: list})
 	if errors.Is(err, identity.ErrPromised) {
-		return 0, nil // another proposer has asked meanwhile; that promise is to be kept
+		return 0, nil // another proposer has asked meanwhile; step keeps that promise
 	}
 	return 0, err
 }
 
-// keep sees the promise through, or finds out that it is void. It asks the nodes themselves: anybody may say by gossip
-// that the cluster is there.
+// keep fulfils the promise, or finds that it is void. It asks the nodes themselves, since any sender may announce a
+// cluster by gossip.
 func (f *formation) keep(ctx context.Context, p identity.Promise) error {
 	all := true
 	for _, node := range p.Nodes {
@@ -157,7 +157,7 @@ func (f *formation) keep(ctx context.Context, p identity.Promise) error {
 			continue
 		}
 		if reply.Member && reply.Promised {
-			return f.Record.Enter(p.ClusterID) // all had promised, or it would not be there
+			return f.Record.Enter(p.ClusterID) // all have promised, or the cluster would not exist
 		}
 		if !reply.Promised {
 			f.void = true
@@ -178,7 +178,7 @@ func (f *formation) ask(ctx context.Context, node string, p identity.Promise) (*
 	return f.Ask(ctx, node, p)
 }
 
-// join asks the nodes that are in a cluster, one after the other, to let this one in.
+// join asks the nodes that are in a cluster, one after the other, to register this one.
 func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) error {
 	for _, m := range members {
 		if m.ClusterId == "" {
@@ -195,7 +195,7 @@ func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) e
 		}
 		err = f.Record.Enter(id)
 		if errors.Is(err, identity.ErrPromised) {
-			return nil // it was promised meanwhile; that promise is to be kept first
+			return nil // another node was given a promise meanwhile; step keeps it first
 		}
 		return err
 	}
@@ -212,7 +212,7 @@ func (f *formation) register(ctx context.Context, node string) (string, error) {
 	return id, err
 }
 
-// Answer is a node's answer to being asked for its promise. expect is the same as in Config: a node that joins never
+// Answer answers another node's request for a promise. expect is Config.Expect: a node that was told to join never
 // promises.
 func Answer(r Record, expect int, p identity.Promise) (*clusterpb.PromiseReply, error) {
 	if id := r.ClusterID(); id != "" {

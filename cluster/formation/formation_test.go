@@ -24,7 +24,7 @@ type memory struct {
 	id      string
 	promise *identity.Promise
 	cluster string
-	given   []identity.Promise // every promise ever given: there must be one at most
+	given   []identity.Promise // every promise ever given: one at most
 }
 
 func (m *memory) NodeID() string { return m.id }
@@ -74,7 +74,7 @@ func (m *memory) enter(id string, void bool) error {
 	return nil
 }
 
-// mesh is nodes that may see only some of each other.
+// mesh is a set of nodes that may see only some of each other.
 type mesh struct {
 	records map[string]*memory
 	expect  map[string]int
@@ -122,7 +122,7 @@ func (m *mesh) config(id string) Config {
 	}
 }
 
-// run lets all nodes run for a minute of the bubble's clock.
+// run runs all nodes for a minute of the bubble's clock.
 func (m *mesh) run(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -189,7 +189,7 @@ func TestLaterNodesJoin(t *testing.T) {
 	})
 }
 
-// Two nodes see different lists that share a node. One cluster is formed; who was left over joins it.
+// Two nodes see different lists that share a node. One cluster is formed; the node left over joins it.
 func TestOverlappingLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(3, "a", "b", "c", "d")
@@ -208,7 +208,7 @@ func TestOverlappingLists(t *testing.T) {
 	})
 }
 
-// overtaken is asked for a promise by somebody else just before it gives its own.
+// overtaken is a node that gives another proposer its promise just before its own.
 type overtaken struct {
 	*memory
 	asked identity.Promise
@@ -218,7 +218,7 @@ func (o *overtaken) Give(p identity.Promise) error {
 	return errors.Join(o.memory.Give(o.asked), o.memory.Give(p))
 }
 
-// A proposer that is asked in the moment in which it would have promised itself keeps to what it was asked for.
+// A proposer that is asked for its promise just before it gives its own keeps the promise that it was asked for.
 func TestProposerIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(1, "a")
@@ -230,7 +230,7 @@ func TestProposerIsOvertaken(t *testing.T) {
 	})
 }
 
-// A proposer that dies after any of its steps, and comes back, does not begin another cluster.
+// A proposer that dies after any of its steps, and returns, does not begin another cluster.
 func TestProposerComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(3, "a", "b", "c")
@@ -249,7 +249,7 @@ func TestProposerComesBack(t *testing.T) {
 	})
 }
 
-// Gossip alone brings a node that has promised itself into no cluster: anybody may say that it is there.
+// Gossip alone does not bring a node that has promised into a cluster, since any sender may announce one.
 func TestForgedClusterIsNotEntered(t *testing.T) {
 	m := newMesh(3, "a", "b", "c")
 	m.reaches = func(string, string) bool { return false }
@@ -270,8 +270,8 @@ func TestForgedClusterIsNotEntered(t *testing.T) {
 	}
 }
 
-// Whatever nodes see of each other, whoever reaches whom, and whoever crashes: no node gives two promises, and no two
-// clusters are formed of lists that share a node.
+// No node gives two promises, and no two clusters are formed of lists that share a node, whatever nodes see and reach,
+// and whichever nodes crash.
 func TestNeverTwoClustersOfOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := strings.Split("abcdef", "")[:rapid.IntRange(3, 6).Draw(t, "nodes")]
@@ -301,7 +301,7 @@ func TestNeverTwoClustersOfOne(t *testing.T) {
 }
 
 func check(t *rapid.T, m *mesh) {
-	formed := make(map[string][]string) // cluster id → list, of clusters that somebody is in
+	formed := make(map[string][]string) // cluster id → list, of clusters that have a node
 	for _, r := range m.records {
 		if len(r.given) > 1 {
 			t.Fatalf("node %s promised %v", r.id, r.given)
@@ -327,7 +327,7 @@ func check(t *rapid.T, m *mesh) {
 	}
 }
 
-// A node that is asked for its promise while it is being let in elsewhere keeps the promise.
+// A node that is asked for its promise while it joins elsewhere keeps the promise.
 func TestPromiseGivenWhileJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(3, "a")
