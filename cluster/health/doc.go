@@ -1,6 +1,6 @@
 // Package health knows which nodes are alive and fit, and tells the replicas here whether to lead and to grow.
 //
-//	of a node             learned                                    so
+//	fact about a node     source                                     consequence
 //	no answer for 4 s     it answers a question for the time every   it counts as down: it is asked last and is given
 //	                      second                                     no leadership
 //	disk nearly full      its report, once a second                  its replicas are unwilling to lead; a shard without

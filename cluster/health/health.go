@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Replica is a replica on this node. *shard.Shard is one.
+// Replica is a replica on this node. *shard.Shard implements it.
 type Replica interface {
 	ID() uint32
 	Voters() []string
@@ -37,10 +37,10 @@ type Nodes struct {
 	cfg        Config
 	clockApart atomic.Bool
 	answers    answers
-	judging    sync.Mutex // held while the replicas here are judged, so that no older judgement comes last
+	judging    sync.Mutex // held while the replicas here are judged, so that the newest judgement comes last
 
 	mu      sync.Mutex
-	reports map[string]*clusterpb.NodeHealth // the newest of each other node
+	reports map[string]*clusterpb.NodeHealth // newest report of each other node
 }
 
 // New returns Nodes that knows of no other node.
@@ -77,7 +77,7 @@ func (n *Nodes) Hear(node string, report *clusterpb.NodeHealth) {
 	n.reports[node] = report
 }
 
-// heard returns the newest report of another node, nil if there is none.
+// heard returns the newest report of another node, or nil if there is none.
 func (n *Nodes) heard(node string) *clusterpb.NodeHealth {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,8 +90,8 @@ func (n *Nodes) Answered(node string) { n.answers.note(node) }
 // Alive reports whether a node is this one or has answered within the last four seconds.
 func (n *Nodes) Alive(node string) bool { return node == n.cfg.Self || n.answers.recent(node) }
 
-// MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for
-// giving a leadership away.
+// MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for the
+// transfer of a leadership.
 func (n *Nodes) MayLead(shard uint32, node string) bool {
 	return n.Alive(node) && !n.cfg.Outvoted(shard, node) && !slices.Contains(n.heard(node).GetUnwilling(), shard)
 }
@@ -105,8 +105,8 @@ func (n *Nodes) SetClockApart(apart bool) {
 // ClockApart reports whether this node's clock is apart from the others'.
 func (n *Nodes) ClockApart() bool { return n.clockApart.Load() }
 
-// Judge tells each replica here whether it may lead, and why its shard may not grow. It is called once a second, and
-// when something has changed.
+// Judge sets whether each replica here may lead, and why its shard may not grow. It is called once a second, and when
+// something has changed.
 func (n *Nodes) Judge() {
 	n.judging.Lock()
 	defer n.judging.Unlock()
@@ -138,7 +138,7 @@ func (n *Nodes) lack(voters []string) error {
 }
 
 // hasRoom reports whether no disk of a shard's nodes is low, or else a majority of the nodes is alive and has room.
-// With fewer, each entry would bring the shard nearer to a majority that has stopped because it cannot write.
+// Without such a majority, each entry would bring the shard nearer to a majority of full disks, which cannot write.
 func (n *Nodes) hasRoom(voters []string) bool {
 	low, with := false, 0
 	for _, node := range voters {
@@ -158,8 +158,8 @@ func (n *Nodes) diskLow(node string) bool {
 	return n.heard(node).GetDiskLow()
 }
 
-// memoryFull names the limit that a node's memory has reached, empty for none. A node that is down holds nothing that
-// could grow. Once it is back, it reports its memory.
+// memoryFull names the limit that a node's memory has reached, or returns "". A node that is down takes no more memory;
+// once it is back, it reports its memory.
 func (n *Nodes) memoryFull(node string) string {
 	switch {
 	case node == n.cfg.Self:

@@ -32,13 +32,13 @@ func (f *fake) CaughtUp() <-chan struct{} {
 	return caughtUp
 }
 
-// world is node a, with what decides its health.
+// world is node a, with the inputs of its health.
 type world struct {
 	*Nodes
 	replica  fake
 	low      bool
 	full     string
-	outvoted string // a node
+	outvoted string // id of a node
 }
 
 // newWorld returns node a, to which b and c have answered just now.
@@ -126,7 +126,7 @@ func TestMayLead(t *testing.T) {
 	}
 	may("a", true)
 	may("b", true)
-	may("d", false) // never heard of
+	may("d", false) // a node that has never answered
 	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2, 3}})
 	may("b", false)
 	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2}})
@@ -135,7 +135,7 @@ func TestMayLead(t *testing.T) {
 	may("c", false)
 }
 
-// A replica that has not caught up since its start is given no leadership, and after that it may be.
+// A replica is given no leadership before it has caught up since its start.
 func TestReplicaThatIsBehindIsUnwilling(t *testing.T) {
 	w := newWorld()
 	for _, c := range []struct {

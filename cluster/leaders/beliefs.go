@@ -25,15 +25,15 @@ type Beliefs struct {
 
 type belief struct {
 	term     uint64
-	raft     string // leader of the term by the replica here; empty: none is known
+	raft     string // leader of the term by the replica here; empty: not known
 	hint     hint
-	doubted  hint          // the last that was dropped
+	doubted  hint          // last dropped hint
 	answered string        // leader that a call found
-	leader   string        // what follows from these
+	leader   string        // believed leader: the first of raft, hint and answered
 	changed  chan struct{} // closed at the next news
 }
 
-// hint is what gossip said last; no leader: nothing.
+// hint is the last hint of gossip. No leader: there is none.
 type hint struct {
 	term   uint64
 	leader string
@@ -70,7 +70,7 @@ func (l *Beliefs) Note(shard uint32, term uint64, leader string) bool {
 	return true
 }
 
-// Hint takes what gossip says, and returns whether that was news and is believed.
+// Hint takes a hint of gossip, and reports whether it was new and is believed.
 func (l *Beliefs) Hint(shard uint32, term uint64, leader string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,8 +91,8 @@ func (l *Beliefs) Hint(shard uint32, term uint64, leader string) bool {
 	return true
 }
 
-// Doubt says that a node was asked as the leader and is not, or cannot be reached. What made this node believe in it is
-// dropped, unless that was Raft.
+// Doubt records that a node was asked as the leader and does not lead, or cannot be reached. It drops the hint and the
+// answer that named the node. It does nothing if Raft names a leader.
 func (l *Beliefs) Doubt(shard uint32, node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +109,7 @@ func (l *Beliefs) Doubt(shard uint32, node string) {
 	l.settle(b)
 }
 
-// Answered says that a node has answered as the leader. A hint that names another one is dropped.
+// Answered records that a node has answered as the leader. It drops a hint that names another one.
 func (l *Beliefs) Answered(shard uint32, node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +133,7 @@ func (b *belief) settle() (changed bool) {
 	return b.leader != before
 }
 
-// settle tells the watchers of b if another node is believed to lead now. The caller holds the lock.
+// settle wakes the watchers of b if the believed leader has changed. The caller holds the lock.
 func (l *Beliefs) settle(b *belief) {
 	if b.settle() {
 		l.tell(b)
@@ -146,7 +146,7 @@ func (l *Beliefs) tell(b *belief) {
 	l.news.Add(1)
 }
 
-// at is called with the lock held.
+// at returns the belief about a shard, and makes it if there is none. The caller holds the lock.
 func (l *Beliefs) at(shard uint32) *belief {
 	b := l.shards[shard]
 	if b == nil {
@@ -163,7 +163,7 @@ func (l *Beliefs) Leader(shard uint32) string {
 	return l.at(shard).leader
 }
 
-// Watch is Leader, and a channel that is closed at the next news.
+// Watch returns Leader, and a channel that is closed at the next news.
 func (l *Beliefs) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,11 +171,11 @@ func (l *Beliefs) Watch(shard uint32) (nodeID string, changed <-chan struct{}) {
 	return b.leader, b.changed
 }
 
-// News is another number whenever a belief is another one.
+// News returns a number that rises with every change of a belief.
 func (l *Beliefs) News() uint64 { return l.news.Load() }
 
-// All returns every leader that this node knows from Raft, by shard. Hints from other nodes are not among them: each
-// node tells its own.
+// All returns every leader that this node knows from Raft, by shard. It leaves out hints from other nodes, since each
+// node announces its own.
 func (l *Beliefs) All() []*clusterpb.LeaderHint {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ func TestRaftWinsOverHints(t *testing.T) {
 		t.Errorf("a hint of a former term made %q the leader", l.Leader(1))
 	}
 	if !l.Hint(1, forgedTerm, "b") || l.Leader(1) != "b" {
-		t.Errorf("without Raft's word %q is the leader", l.Leader(1))
+		t.Errorf("without a leader from Raft %q is the leader", l.Leader(1))
 	}
 	if l.Note(1, 6, "a"); l.Leader(1) != "a" {
 		t.Errorf("%q is the leader although Raft says a", l.Leader(1))
@@ -30,7 +30,7 @@ func TestRaftWinsOverHints(t *testing.T) {
 	}
 }
 
-// A node that holds no replica goes by hints, until one misleads a call.
+// A node without a replica follows hints, until one misleads a call.
 func TestHintThatMisledIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewBeliefs()
@@ -62,7 +62,7 @@ func TestHintThatMisledIsDropped(t *testing.T) {
 	})
 }
 
-// A hint that no node repeats gives way to one with a lower term.
+// A hint that is not repeated gives way to one with a lower term.
 func TestHintsDoNotLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewBeliefs()

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Source tells a Search the believed leader of a shard, and learns from it. *Beliefs is one.
+// Source tells a Search the believed leader of a shard, and learns from it. *Beliefs implements it.
 type Source interface {
 	// Watch returns the believed leader, empty if there is none, and a channel that is closed at the next change.
 	Watch(shard uint32) (node string, changed <-chan struct{})
@@ -40,7 +40,7 @@ const firstPause = 5 * time.Millisecond
 type SearchConfig struct {
 	Shard     uint32
 	Source    Source
-	Placement func(shard uint32) *clusterpb.Shard // the shard's replicas and their preferred one; nil: not known
+	Placement func(shard uint32) *clusterpb.Shard // shard's replicas and their preferred one; nil: not known
 	Alive     func(node string) bool              // a hint
 	LastPause time.Duration                       // longest pause between two tries
 }
@@ -69,7 +69,7 @@ func (s *Search) Next() string {
 		s.asked, s.hint = s.hint, ""
 	case leader != "" && (s.fresh || leader != s.asked):
 		s.asked = leader
-	default: // no leader is believed in, or it was asked in vain just now
+	default: // no leader is believed in, or the believed one has just refused
 		s.asked = s.replica()
 	}
 	s.fresh = false

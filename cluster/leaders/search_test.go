@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// search returns a Search in a shard on the nodes a, b and c, of which a is preferred and the dead ones are not alive.
+// search returns a Search in a shard on the nodes a, b and c, where a is preferred and the dead nodes are not alive.
 func search(source Source, dead ...string) *Search {
 	placed := &clusterpb.Shard{Id: 1, Preferred: "a", Replicas: []string{"a", "b", "c"}}
 	s := NewSearch(SearchConfig{
@@ -29,7 +29,7 @@ func believing(leader string) *Beliefs {
 	return l
 }
 
-// wantNext fails unless these are the next nodes, each of which refuses without naming another.
+// wantNext fails unless the search names these nodes next. Each refuses without naming another.
 func wantNext(t *testing.T, s *Search, nodes ...string) {
 	t.Helper()
 	for i, want := range nodes {
@@ -49,7 +49,7 @@ func TestSearchAsksTheBelievedLeaderFirst(t *testing.T) {
 
 func TestSearchWithoutABelief(t *testing.T) {
 	wantNext(t, search(NewBeliefs()), "a", "c", "a", "b", "c", "a")
-	wantNext(t, search(NewBeliefs(), "a"), "b", "c", "b", "c") // the dead one is not asked while two others live
+	wantNext(t, search(NewBeliefs(), "a"), "b", "c", "b", "c") // the dead node is not asked while two others live
 	wantNext(t, search(NewBeliefs(), "a", "c"), "b")
 	none := NewSearch(SearchConfig{Source: NewBeliefs(), Placement: func(uint32) *clusterpb.Shard { return nil }})
 	wantNext(t, &none, "", "")
@@ -66,8 +66,8 @@ func TestSearchAsksTheDeadLast(t *testing.T) {
 	}
 }
 
-// A named leader is asked at once. A node that was named by a named one is asked after a pause: two nodes may name each
-// other.
+// A named leader is asked at once. A node that was named by a named node is asked after a pause, since two nodes may
+// name each other.
 func TestSearchFollowsANameAtOnce(t *testing.T) {
 	s := search(believing("a"))
 	s.Next()
@@ -105,7 +105,7 @@ func TestSearchPausesLongerAndLonger(t *testing.T) {
 	}
 }
 
-// The node that was asked in vain may have been elected since.
+// The node that refused may have been elected since.
 func TestSearchAsksTheSameNodeAgainAfterNews(t *testing.T) {
 	s := search(Raft(func() string { return "b" }))
 	wantNext(t, s, "b", "c")
@@ -121,7 +121,7 @@ func TestSearchTeachesItsSource(t *testing.T) {
 	l := NewBeliefs()
 	s := search(l)
 	s.Next()
-	s.Found() // it did not have to search
+	s.Found() // it has not searched
 	if got := l.Leader(1); got != "" {
 		t.Errorf("believes in %q", got)
 	}
