@@ -3,7 +3,7 @@
 //   - Memberlist writes the lines of that library, with a level in brackets, to a slog.Logger. The library is
 //     talkative, so its information lines become debugging lines.
 //   - Limited keeps strangers, who can reach the ports of a node, from filling its disk with log lines. It writes one
-//     record of a kind in ten seconds, with the number of suppressed records before it. Metrics count each
+//     record of a kind in ten seconds, with the number of suppressed records before it. Metrics count every event
 //     (belfry_peer_packets_total, belfry_peer_dropped_connections_total).
 //
 // # Why not otherwise

@@ -10,8 +10,8 @@ import (
 
 const (
 	quiet    = 10 * time.Second // between two records of one kind
-	maxKinds = 64               // of records that are told apart; the others are of one kind
-	maxKind  = 64               // bytes of a message that tell its kind
+	maxKinds = 64               // of distinct kinds; all further records share one kind
+	maxKind  = 64               // bytes of a message that determine its kind
 )
 
 // Limited returns a logger for records that strangers can cause. Of each kind it writes one record in ten seconds. The
@@ -48,7 +48,7 @@ func (l *limiter) WithGroup(name string) slog.Handler {
 	return &limiter{l.Handler.WithGroup(name), l.floods}
 }
 
-// kindOf is the part of a message that its records have in common.
+// kindOf returns the beginning of a message, up to the first character that is likely to vary.
 func kindOf(msg string) string {
 	end := strings.IndexFunc(msg, func(r rune) bool { return strings.ContainsRune("0123456789:=([{'\"\\/<", r) })
 	if end < 0 {
@@ -64,7 +64,7 @@ type floods struct {
 }
 
 type flood struct {
-	written    time.Time // the last one
+	written    time.Time // time of the last written record
 	suppressed int       // since then
 }
 
@@ -92,7 +92,7 @@ func (f *floods) admit(kind string, now time.Time) (write bool, suppressed int) 
 	return true, suppressed
 }
 
-// forget makes room: a kind whose next record is written anyway, and of which none was suppressed, needs no memory.
+// forget removes the kinds that need no memory: the next record is written anyway, and none is suppressed.
 func (f *floods) forget(now time.Time) {
 	for kind, last := range f.kinds {
 		if last.suppressed == 0 && now.Sub(last.written) >= quiet {

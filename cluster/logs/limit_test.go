@@ -32,7 +32,7 @@ func TestFloodIsOneLine(t *testing.T) {
 	})
 }
 
-// Strangers choose some words of some messages: they fill neither the log nor the memory with kinds of their own.
+// Strangers choose some words of some messages. They cannot fill the log or the memory with new kinds.
 func TestKindsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, out := capture()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Memberlist writes what memberlist logs, a line each: "[WARN] memberlist: …".
+// Memberlist returns a logger that passes memberlist's lines to l. A line begins like "[WARN] memberlist: …".
 func Memberlist(l *slog.Logger) *log.Logger { return log.New(lines{l}, "", 0) }
 
 type lines struct{ to *slog.Logger }
@@ -19,13 +19,15 @@ func (w lines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// refusal begins a line about a member that the mesh does not take: a stranger, or a node that is not registered yet.
+// refusal begins a line about a member that the mesh refuses: a stranger, or a node that is not registered yet.
 const refusal = "ignoring alive message"
 
-// parse takes the level and the library's own name off a line. A failed probe or a refused stream is memberlist's
-// daily bread and often called an error there; it is a warning here. So is the death of a node that has not said
-// goodbye, which memberlist calls information. It goes on sending for a moment after its port was closed, which is no
-// warning. A refusal is what admission is for.
+// parse splits a line into level and message, without the library's name.
+//
+//   - A failed probe or a refused stream is common, and often an error in memberlist's terms; here it is a warning.
+//   - The death of a node that has not said goodbye, which memberlist calls information, is a warning, too.
+//   - Lines about a closed port are for debugging: memberlist goes on sending for a moment after its port was closed.
+//   - Refused members are for debugging: admission refuses them on purpose.
 func parse(line string) (slog.Level, string) {
 	line = strings.TrimSpace(line)
 	level := slog.LevelDebug

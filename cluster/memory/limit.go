@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// leastLimit is what a node needs that holds a few tasks.
+	// leastLimit is the memory that a node with a few tasks needs, in bytes.
 	leastLimit = 64 << 20
-	// defaultPercent of the memory that there is are the node's. The rest is the system's, which needs some for files, and
-	// that of whatever else runs there.
+	// defaultPercent is the node's share of the available memory. The rest is for the system, which needs some for
+	// files, and for other processes.
 	defaultPercent = 75
 )
 
-// Limit is how much memory a node may use, as it was asked for. The zero Limit is the default one.
+// Limit is a bound on a node's memory as configured. The zero Limit is the default one.
 type Limit struct {
-	amount size.Amount // a number of bytes, or a part of what there is
+	amount size.Amount // number of bytes, or part of the available memory
 	given  bool
 }
 
-// ParseLimit reads a number of bytes ("2GiB"), a part of the memory that there is ("50%"), "0" for no limit, or "" for
-// the default.
+// ParseLimit reads a number of bytes ("2GiB"), a part of the available memory ("50%"), "0" for no limit, or "" for the
+// default.
 func ParseLimit(text string) (Limit, error) {
 	if text == "" {
 		return Limit{}, nil
@@ -41,15 +41,15 @@ func ParseLimit(text string) (Limit, error) {
 	return l, nil
 }
 
-// Allowance is a limit in bytes, and where it comes from, for people. 0 bytes: there is none.
+// Allowance is a limit in bytes, and its source in words for people. 0 bytes: no limit.
 type Allowance struct {
 	Bytes int64
 	From  string
 }
 
-// Find turns a limit into bytes. The default is that of the runtime, if it has one (GOMEMLIMIT), else three quarters of
-// the memory that there is: what the control group allows, version 1 or 2, or what the machine has. The error says why
-// that is not known; then there is no limit.
+// Find returns the limit in bytes. The default is the runtime's (GOMEMLIMIT) if set, else three quarters of the
+// available memory: the control group's, version 1 or 2, or the machine's. It returns an error, and no limit, if the
+// available memory is not known.
 func (l Limit) Find() (Allowance, error) {
 	if bytes := l.amount.Of(0); l.given && bytes > 0 {
 		return Allowance{int64(bytes), "as told"}, nil
@@ -72,14 +72,14 @@ func (l Limit) Find() (Allowance, error) {
 	return Allowance{max(int64(part), leastLimit), from}, nil
 }
 
-// available is the memory that this process could use at most.
+// available returns the memory that this process could use at most.
 func available() (bytes uint64, of string, err error) {
 	bytes, err = memlimit.FromSystem()
 	of = "the machine"
 	if err != nil {
 		err = fmt.Errorf("how much memory the machine has is not known: %w", err)
 	}
-	// Without a control group, or without a limit in it, the machine's counts.
+	// The machine's memory counts without a control group, or without a limit in it.
 	if group, groupErr := memlimit.FromCgroup(); groupErr == nil && group > 0 && (err != nil || group < bytes) {
 		return group, "the control group", nil
 	}

@@ -21,7 +21,7 @@ func TestLimits(t *testing.T) {
 		}
 		found, err := l.Find()
 		if err != nil {
-			t.Skip(err) // a system that does not tell how much memory there is
+			t.Skip(err) // the system does not report its memory
 		}
 		return found
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// OfMachine asks how much memory the machine has, and how much of it could be had without swapping.
+// OfMachine returns how much memory the machine has, and how much of it is available without swapping.
 func OfMachine() (Machine, error) { return readMeminfo("/proc/meminfo") }
 
 func readMeminfo(path string) (Machine, error) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// OfMachine cannot tell on this system.
+// OfMachine returns an error: this system does not report its memory.
 func OfMachine() (Machine, error) {
 	return Machine{}, fmt.Errorf("how much memory is available: %w", errors.ErrUnsupported)
 }

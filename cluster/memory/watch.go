@@ -12,62 +12,62 @@ import (
 	"github.com/belfryhq/belfry/cluster/size"
 )
 
-// every is how often the watch looks. Tasks may come in at some 70 MB a second.
+// every is the default interval between looks. Tasks may arrive at some 70 MB a second.
 const every = 250 * time.Millisecond
 
 // Parts of the limit, in twentieths.
 const (
-	fullAt     = 15 // used
-	heldFullAt = 17 // held, used or not
+	fullAt     = 15 // of used memory
+	heldFullAt = 17 // of held memory, used or not
 )
 
-// machineReserve is how much of a machine's memory must be left to anybody: a twentieth, and no more than this.
+// machineReserve is the upper bound of the part of a machine's memory that must stay available, which is a twentieth.
 const machineReserve = 512 << 20
 
-// Tasks is what the replicas on a node hold, in bytes.
+// Tasks is the memory of the replicas' tasks on a node, in bytes.
 type Tasks struct {
 	Held   int64 // of the heap
-	Free   int64 // of that, for tasks to come
-	Coming int64 // what the tasks may come to hold beside that, as they come due and are attempted
+	Free   int64 // part of Held that is free for further tasks
+	Coming int64 // further memory that the tasks may need as they come due and are attempted
 }
 
-// Heap is what the collector found.
+// Heap describes the heap at the last garbage collection.
 type Heap struct {
-	Live   int64  // bytes that were in use when it was last through
-	Cycles uint64 // how often it has been through
+	Live   int64  // bytes in use after the last collection
+	Cycles uint64 // number of collections
 }
 
-// Machine is what a machine's memory is, in bytes.
+// Machine is a machine's memory, in bytes.
 type Machine struct{ Total, Available int64 }
 
-// Config says what is watched.
+// Config holds the limit and the sources of the figures.
 type Config struct {
 	Limit      int64                   // bytes; 0: none, and the node is never full
 	Tasks      func() Tasks            // of this node
 	Heap       func() Heap             // nil: this process's
 	Machine    func() (Machine, error) // nil: OfMachine
-	Changed    func()                  // called when the node became full, or is so no longer
+	Changed    func()                  // called when the node becomes full, or is so no longer
 	Every      time.Duration           // 0: a quarter of a second
 	Logger     *slog.Logger
-	Registerer prometheus.Registerer // nil: none
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Watch knows how much memory was used a moment ago. Its methods are safe for concurrent use.
+// Watch holds the last known use of memory. Its methods are safe for concurrent use.
 type Watch struct {
 	cfg Config
 
 	mu     sync.Mutex
-	cycles uint64 // of the collector, when others was found
-	others int64  // live bytes that are no tasks'
+	cycles uint64 // number of collections when others was computed
+	others int64  // live bytes that are not tasks'
 	used   int64
 	held   int64
 
-	machine Machine // as it last said
-	short   bool    // it has too little left
+	machine Machine // as last reported
+	short   bool    // the machine has too little available
 	full    string  // the limit that is reached, for people; empty: there is room
 }
 
-// New makes a watch that has looked once; Run goes on looking.
+// New returns a Watch that has looked once; Run continues.
 func New(cfg Config) *Watch {
 	if cfg.Every == 0 {
 		cfg.Every = every
@@ -109,7 +109,7 @@ func (w *Watch) Full() string {
 	return w.full
 }
 
-// look asks once, and tells whether the node became full or is so no longer.
+// look looks once, and reports whether the node became full or is so no longer.
 func (w *Watch) look() (changed bool) {
 	tasks, heap := w.cfg.Tasks(), w.cfg.Heap()
 	machine, err := w.cfg.Machine()
@@ -120,7 +120,7 @@ func (w *Watch) look() (changed bool) {
 	}
 	w.held = w.others + tasks.Held
 	w.used = w.held - tasks.Free + tasks.Coming
-	if err == nil { // else what was known stands
+	if err == nil { // else the last known figures stand
 		w.machine, w.short = machine, machine.Available < w.reserve(machine.Total)
 	}
 	before := w.full
@@ -129,7 +129,7 @@ func (w *Watch) look() (changed bool) {
 	return (before == "") != (w.full == "")
 }
 
-// reached names the limit that is reached, or was and is not left by enough yet.
+// reached names the limit that is reached, or that was reached and is not left by enough yet.
 func (w *Watch) reached() string {
 	switch {
 	case w.cfg.Limit == 0:
@@ -142,8 +142,8 @@ func (w *Watch) reached() string {
 	return ""
 }
 
-// over tells whether bytes are over so many twentieths of the limit, or, once the node is full, of nineteen twentieths
-// of that.
+// over reports whether bytes are at least the given twentieths of the limit, or, once the node is full, nineteen
+// twentieths of that.
 func (w *Watch) over(bytes, twentieths int64) bool {
 	bound := w.cfg.Limit / 20 * twentieths
 	if w.full != "" {
@@ -152,7 +152,7 @@ func (w *Watch) over(bytes, twentieths int64) bool {
 	return bytes >= bound
 }
 
-// reserve is how much of a machine's memory must be left, and a quarter more once there was less.
+// reserve returns how much of a machine's memory must be available, a quarter more once it was short.
 func (w *Watch) reserve(total int64) int64 {
 	reserve := min(total/20, machineReserve)
 	if w.short {

@@ -31,11 +31,11 @@ func (f *fake) watch(out *strings.Builder) *Watch {
 
 var roomy = Machine{Total: 1 << 30, Available: 1 << 29}
 
-// A node is full from three quarters of its limit on, and until it uses a twentieth less.
+// A node is full from three quarters of its limit on, until it uses a twentieth less.
 func TestFull(t *testing.T) {
 	var out strings.Builder
 	f := &fake{machine: roomy, heap: Heap{Live: 500, Cycles: 1}, tasks: Tasks{Held: 100}}
-	w := f.watch(&out) // 400 bytes are others'
+	w := f.watch(&out) // 400 bytes are not tasks'
 	for i, step := range []struct {
 		tasks         Tasks
 		full, changed bool
@@ -48,7 +48,7 @@ func TestFull(t *testing.T) {
 		{Tasks{Held: 1000, Coming: 100}, true, true},
 		{Tasks{Held: 1000, Free: 200, Coming: 100}, false, true},
 		{Tasks{Held: 1299, Free: 800}, false, false},
-		{Tasks{Held: 1300, Free: 800}, true, true}, // it may be of no use
+		{Tasks{Held: 1300, Free: 800}, true, true}, // the free room may not suit
 		{Tasks{Held: 1214, Free: 800}, false, true},
 	} {
 		f.tasks = step.tasks
@@ -65,7 +65,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// The machine's memory may be somebody else's.
+// Another process may use up the machine's memory.
 func TestMachineIsShort(t *testing.T) {
 	var out strings.Builder
 	f := &fake{machine: Machine{Total: 1000, Available: 50}}
@@ -96,7 +96,7 @@ func TestNoLimit(t *testing.T) {
 	}
 }
 
-// It is told once when the node becomes full, and once when it is so no longer.
+// Run calls Changed once when the node becomes full, and once when it is so no longer.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
