@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Replicas is where one shard lives.
+// Replicas is the placement of one shard.
 type Replicas struct {
 	Nodes     []string // sorted
-	Preferred string   // one of them
+	Preferred string   // one of Nodes
 }
 
 // Range is the slots [First, End).
@@ -16,9 +16,8 @@ type Range struct {
 	First, End uint32
 }
 
-// Place puts each of the shards on min(replication, len(nodes)) of the nodes, which must be distinct. No two nodes
-// differ by more than one in how many replicas they hold, nor in how many shards prefer them as their leader. The
-// order of nodes does not matter.
+// Place puts each shard on min(replication, len(nodes)) of the nodes, which must be distinct. The nodes' numbers of
+// replicas differ by at most one, and so do their numbers of preferred leaderships. The order of nodes does not matter.
 func Place(shards, replication int, nodes []string) ([]Replicas, error) {
 	ring := slices.Sorted(slices.Values(nodes))
 	switch {
@@ -38,9 +37,9 @@ func Place(shards, replication int, nodes []string) ([]Replicas, error) {
 	return placed, nil
 }
 
-// place deals the ring out like cards: shard after shard takes the next few nodes. A round is as many shards as it
-// takes for their first nodes to repeat; they then are every stride-th node of the ring, so the preferred leader moves
-// on by one within the shard's nodes each round, until each node has been preferred once.
+// place deals the ring out like cards: shard after shard takes the next few nodes. A round ends when the first nodes of
+// its shards begin to repeat; these are every stride-th node of the ring. So each round prefers the next of a shard's
+// nodes as the leader, until each node has been preferred once.
 func place(shard, replicas int, ring []string) Replicas {
 	stride := gcd(replicas, len(ring))
 	round := shard / (len(ring) / stride)
@@ -60,7 +59,7 @@ func gcd(a, b int) int {
 	return a
 }
 
-// Split cuts slots into as many contiguous ranges as there are shards; no two differ by more than one slot.
+// Split cuts the slots into one contiguous range for each shard. The ranges' sizes differ by at most one slot.
 func Split(slots, shards int) ([]Range, error) {
 	if shards < 1 || shards > slots {
 		return nil, fmt.Errorf("%d shards cannot share %d slots", shards, slots)

@@ -60,7 +60,7 @@ func checkSpread(t rapid.TB, what string, nodes []string, count map[string]int) 
 	}
 }
 
-// Two replicas of two shards are on both nodes, so only the count of leaders tells the nodes apart.
+// Two replicas of two shards are on both nodes, so the nodes differ only in their number of leaderships.
 func TestTwoShardsPreferTwoNodes(t *testing.T) {
 	nodes := names(2)
 	placed, err := Place(2, 2, nodes)

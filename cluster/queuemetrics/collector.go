@@ -1,12 +1,17 @@
-// Package queuemetrics exports what each queue holds as Prometheus gauges, in a bounded number of series.
+// Package queuemetrics exports the task counts of each queue as Prometheus gauges, in a bounded number of series.
 //
-// A node counts the shards that it leads, so that a sum over all nodes counts every task once. A few queues have series
-// of their own: those with a policy first, in the order of their names, then the largest others. The rest is added up
-// under the queue label "_other", which no queue can be named. Every node chooses queues with a policy alike. It
-// chooses the others by their tasks in the shards that it leads, so where there are more queues than the bound, a queue
-// without a policy may be part of "_other" at some nodes.
+//	queues                       series
+//	the first with a policy      their own, in the order of their names
+//	the largest others           their own, up to the bound
+//	all the rest                 one, with the queue label "_other", which no queue can be named
 //
-// Turned down: a series for each queue, since any caller can make queues; and asking the other nodes, since a page of
+// A node counts the shards that it leads, so that a sum over all nodes counts every task once. Every node chooses the
+// same queues with a policy. It chooses the others by their tasks in the shards that it leads. So if there are more
+// queues than the bound, a queue without a policy may be part of "_other" on some nodes.
+//
+// # Why not otherwise
+//
+// Not a series for each queue, since any caller can make queues. Not questions to the other nodes, since a page of
 // metrics must come also when they are silent.
 package queuemetrics
 
@@ -23,7 +28,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// DefaultBound and MaxBound are how many queues have series of their own by default, and at most.
+// DefaultBound and MaxBound are the default and the greatest number of queues with series of their own.
 const (
 	DefaultBound = 100
 	MaxBound     = 10_000
@@ -32,21 +37,21 @@ const (
 // Other is the queue label of all queues without series of their own. Names of queues begin with a letter or a digit.
 const Other = "_other"
 
-// Config has the sources of the counts. All of it is required.
+// Config holds the bound and the sources of the counts. All fields are required.
 type Config struct {
 	Bound    int                             // queues with series of their own
 	Policies func() []*fsmpb.QueuePolicy     // sorted by namespace and name
-	Sizes    func() iter.Seq[task.QueueSize] // of the shards led here; a queue may come once a shard
+	Sizes    func() iter.Seq[task.QueueSize] // of the shards led here; may yield a queue once for each shard
 	Now      func() time.Time
 }
 
-// Collector counts when it is asked. It is safe for concurrent use.
+// Collector is a prometheus.Collector that counts on each Collect. It is safe for concurrent use.
 type Collector struct{ cfg Config }
 
-// New makes a collector.
+// New returns a Collector.
 func New(cfg Config) *Collector { return &Collector{cfg} }
 
-// gauges are the metrics, and how each is read.
+// gauges are the metrics, each with a function that reads its value.
 var gauges = []struct {
 	desc *prometheus.Desc
 	read func(s task.QueueSize, nowMs int64) float64
@@ -72,14 +77,14 @@ func desc(name, help string) *prometheus.Desc {
 	return prometheus.NewDesc("belfry_queue_"+name, help, []string{"namespace", "queue"}, nil)
 }
 
-// Describe is called by the registry.
+// Describe sends the descriptions of all metrics.
 func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	for _, g := range gauges {
 		out <- g.desc
 	}
 }
 
-// Collect is called by the registry.
+// Collect counts the tasks and sends the metrics.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	nowMs := c.cfg.Now().UnixMilli()
 	for _, size := range c.choose() {
@@ -92,7 +97,7 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 
 type key struct{ namespace, queue string }
 
-// choose returns the queues that are shown, and the sum of the others if there are any.
+// choose returns the queues with series of their own, and the sum of the others if there are any.
 func (c *Collector) choose() []task.QueueSize {
 	sums := make(map[key]*task.QueueSize)
 	for size := range c.cfg.Sizes() {
@@ -107,7 +112,7 @@ func (c *Collector) choose() []task.QueueSize {
 		if len(shown) == c.cfg.Bound {
 			break
 		}
-		size := task.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown if it is empty, too
+		size := task.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown even if it is empty
 		k := key{p.Namespace, p.Queue}
 		if sum := sums[k]; sum != nil {
 			size.Add(*sum)
@@ -132,7 +137,7 @@ func (c *Collector) choose() []task.QueueSize {
 	return append(shown, other)
 }
 
-// byLive puts the largest queue first, and queues of one size in the order of their names.
+// byLive orders the largest queue first, and queues of one size by their names.
 func byLive(a, b task.QueueSize) int {
 	return cmp.Or(cmp.Compare(b.Live(), a.Live()), strings.Compare(a.Namespace, b.Namespace),
 		strings.Compare(a.Queue, b.Queue))

@@ -32,7 +32,7 @@ func ready(queue string, n uint64, dueMs int64) task.QueueSize {
 	return task.QueueSize{Namespace: "default", Queue: queue, Ready: n, OldestOverdueMs: dueMs}
 }
 
-// Shards are added up, a queue with a policy is shown though it is empty, and the age is that of the oldest task.
+// Shards are added up. A queue with a policy is shown even if it is empty. The age is that of the oldest task.
 func TestShardsAreAddedUp(t *testing.T) {
 	mails := task.QueueSize{Namespace: "default", Queue: "mails", Pending: 5, Ready: 1, InFlight: 2, Dead: 3,
 		OldestOverdueMs: 98_500}
@@ -65,7 +65,7 @@ belfry_queue_ready{namespace="default",queue="mails"} 2
 	}
 }
 
-// However many queues callers make, the series are bounded, and their sum is that of all tasks.
+// The series are bounded, however many queues callers make, and their sum is that of all tasks.
 func TestSeriesAreBounded(t *testing.T) {
 	const bound, queues = 10, 5000
 	var sizes []task.QueueSize
@@ -95,7 +95,7 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// More policies than the bound: every node shows the same ones.
+// With more policies than the bound, every node shows the same queues.
 func TestPoliciesAreBoundedByName(t *testing.T) {
 	c := collector(2, []string{"a", "b", "c"}, ready("c", 7, 1), ready("d", 9, 1))
 	shown := c.choose()

@@ -14,7 +14,7 @@ type Amount struct {
 	percent float64 // used if not 0
 }
 
-// units are those for writing, by rising size, and then those that are read as well.
+// units are the units that Format writes, by rising size, and then further ones that Parse reads.
 var units = []struct {
 	suffix string
 	bytes  float64
@@ -23,7 +23,7 @@ var units = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// Bytes returns that number of bytes as an Amount.
+// Bytes returns n bytes as an Amount.
 func Bytes(n uint64) Amount { return Amount{bytes: n} }
 
 // Parse reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
@@ -50,7 +50,7 @@ func Parse(text string) (Amount, error) {
 	return Amount{}, wrong
 }
 
-// Of returns the amount in bytes, a percentage being one of total.
+// Of returns the amount in bytes; a percentage is a part of total.
 func (a Amount) Of(total uint64) uint64 {
 	if a.percent > 0 {
 		return uint64(float64(total) * a.percent / 100)
