@@ -64,7 +64,7 @@ func (c *Clocks) ask(ctx context.Context, node string) (offset time.Duration, kn
 	return offset, known
 }
 
-// judge decides by the known offsets of so many voters.
+// judge decides by the known offsets; voters is the number of all voters.
 func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	switch {
 	case c.near(0, offsets) > voters/2:
@@ -75,7 +75,8 @@ func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	return ErrUnsure
 }
 
-// together reports whether more than half of so many clocks are within the bound of one of them.
+// together reports whether more than half of the clocks are within the bound of one of them. clocks is the number of
+// clocks, of which offsets are known.
 func (c *Clocks) together(offsets []time.Duration, clocks int) bool {
 	return slices.ContainsFunc(offsets, func(o time.Duration) bool { return c.near(o, offsets) > clocks/2 })
 }

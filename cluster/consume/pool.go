@@ -171,7 +171,7 @@ func (q *pool) serve() {
 	}
 }
 
-// drop removes the first n tasks, of so many bytes in all, from the buffer.
+// drop removes the first n tasks from the buffer. bytes is their total size.
 func (q *pool) drop(n, bytes int) {
 	clear(q.buffer[:n])
 	if q.buffer = q.buffer[n:]; len(q.buffer) == 0 {

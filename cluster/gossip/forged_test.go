@@ -125,7 +125,7 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// Forged news of a start, of whatever incarnation, do not change the start's metadata.
+// Forged news of a start, of any incarnation, does not change the start's metadata.
 func TestForgedAddressIsRefused(t *testing.T) {
 	ab := []string{"a", "b"}
 	a := inClear(t, "a", ab)

@@ -26,7 +26,7 @@ const headerBytes = len(magic) + 4
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// errDamaged means that the content of the file is not what was written.
+// errDamaged means that the file has other content than the node wrote.
 var errDamaged = errors.New("it is damaged")
 
 // read reads the file of this node's table; found is false if the file is missing.

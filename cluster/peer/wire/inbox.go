@@ -70,8 +70,8 @@ func (g *Group) take(t ticket, rpc *raft.AppendEntriesRequest) bool {
 	return true
 }
 
-// hasRoom reports whether the inbox has room for a request of so many bytes. An empty inbox takes any request. The
-// caller holds the lock.
+// hasRoom reports whether the inbox has room for a request of bytes. An empty inbox takes any request. The caller holds
+// the lock.
 func (g *Group) hasRoom(bytes int) bool {
 	b := &g.inbox
 	switch n := b.next - b.oldest; {
