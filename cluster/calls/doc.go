@@ -3,7 +3,7 @@
 //
 //	Shards   the calls to a shard, on whichever node it is
 //	Node     Shards, and the calls to the control group
-//	Remote   a Node elsewhere: makes a message of each call and gives it to a transport
+//	Remote   a Node elsewhere: makes a message of each call and gives the message to a transport
 //	Answer   takes a call's message, lets a Node here answer it, and makes a message of the answer
 //
 // Package replicas answers for the shards here. Package router finds the node to ask. Package forward is the transport

@@ -10,10 +10,10 @@ import (
 
 // The errors of Agrees.
 var (
-	// ErrApart: a majority of the voters keep another time than this node. One of them should lead, and this node
-	// should not.
+	// ErrApart reports that a majority of the voters keep another time than this node. One of them should lead, and
+	// this node should not.
 	ErrApart = errors.New("this node's clock is apart from those of a majority")
-	// ErrUnsure: the clocks of too few voters are known, or they disagree with each other.
+	// ErrUnsure reports that the clocks of too few voters are known, or that the clocks disagree with each other.
 	ErrUnsure = errors.New("no majority is known to keep one time")
 )
 
@@ -75,8 +75,8 @@ func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	return ErrUnsure
 }
 
-// together reports whether more than half of the clocks are within the bound of one of them. clocks is the number of
-// clocks, of which offsets are known.
+// together reports whether more than half of the clocks are within the bound of one of them. clocks is the number of all
+// clocks; offsets may hold fewer.
 func (c *Clocks) together(offsets []time.Duration, clocks int) bool {
 	return slices.ContainsFunc(offsets, func(o time.Duration) bool { return c.near(o, offsets) > clocks/2 })
 }

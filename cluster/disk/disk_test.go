@@ -129,7 +129,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// It is told once when the disk becomes low, and once when it is so no longer.
+// Run calls Changed once when the disk becomes low, and once when it is so no longer.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -155,7 +155,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// A system that cannot tell is not out of room.
+// A system that does not report its free room has a disk that is not low.
 func TestUnknownSpace(t *testing.T) {
 	w := New(Config{
 		Space:  func() (Space, error) { return Space{}, errors.ErrUnsupported },

@@ -18,7 +18,7 @@ type Reserve struct {
 	given  bool
 }
 
-// Defaults.
+// The default reserve: defaultBytes, or defaultPercent of the disk if that is less. leastToStart is in bytes.
 const (
 	defaultBytes   = 1 << 30
 	defaultPercent = 5

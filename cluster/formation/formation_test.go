@@ -177,7 +177,7 @@ func TestLaterNodesJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(3, "a", "b", "c")
 		m.run(t)
-		m.records["d"], m.expect["d"] = &memory{id: "d"}, 0 // told to join
+		m.records["d"], m.expect["d"] = &memory{id: "d"}, 0 // joins only
 		m.records["e"], m.expect["e"] = &memory{id: "e"}, 3 // started like the first three
 		m.run(t)
 		if got := m.clusters(); len(got) != 1 || len(got[""]) != 0 {

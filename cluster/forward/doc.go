@@ -13,7 +13,7 @@
 //
 //	the call was not handed to the stream when the stream broke       not proposed
 //	the other node refused the stream before it read any of it        not proposed
-//	the other node ended the stream in order, without an answer       not proposed: a node that stops answers first
+//	the other node ended the stream cleanly, without an answer        not proposed: a node that stops answers first
 //	                                                                  the calls that it has begun
 //	the stream broke after the call was handed to it                  unknown; a call that changes nothing counts as not
 //	                                                                  proposed, and may be repeated

@@ -7,7 +7,7 @@
 //	                                                                 a live majority that has room takes nothing more
 //	memory limit reached  its report, once a second                  its shards take no new task while it is alive
 //	unwilling replica     its report, once a second                  the replica is given no leadership
-//	outvoted replica      package compare                            the same, and one here stops to serve (Barred)
+//	outvoted replica      package compare                            the same, and one here stops serving (Barred)
 //	clock apart           package clocks, of this node               its replicas are unwilling to lead
 //
 // Reports ride on the exchange by which replicas are compared, and cost no message of their own.

@@ -15,7 +15,7 @@ import (
 // every is the default interval between looks. Tasks may arrive at some 70 MB a second.
 const every = 250 * time.Millisecond
 
-// Parts of the limit, in twentieths.
+// The bounds, in twentieths of the limit.
 const (
 	fullAt     = 15 // of used memory
 	heldFullAt = 17 // of held memory, used or not

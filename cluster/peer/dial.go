@@ -11,7 +11,8 @@ import (
 // headStart is the time that an address has alone before the next one is dialled beside it.
 const headStart = 250 * time.Millisecond
 
-// standPatience is how long race waits for a node that takes part after it began, before it accepts one that stands by.
+// standPatience is how long, from its start, a dial waits for a node that takes part before it accepts one that stands
+// by.
 const standPatience = 2 * headStart
 
 // maxTargets is the greatest number of addresses that one dial tries.

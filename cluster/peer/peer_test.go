@@ -259,7 +259,7 @@ func TestSilentConnectionsDoNoHarm(t *testing.T) {
 		}
 		silent = append(silent, c)
 	}
-	for _, c := range silent { // each is hung up on
+	for _, c := range silent { // the endpoint hangs up on each
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			t.Fatal("a silent connection was answered")
 		}

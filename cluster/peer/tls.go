@@ -20,7 +20,7 @@ const NameSuffix = ".node.belfry"
 type Keys struct {
 	CertFile, KeyFile string // this node's certificate, as client and as server
 	CAFile            string // the authority that signs all nodes' certificates
-	Gossip            []byte // 32 bytes
+	Gossip            []byte // key of gossip packets, 32 bytes
 }
 
 // tlsConfigs holds the certificate and authority for both directions; each trusts only the cluster's own authority.

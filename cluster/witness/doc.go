@@ -23,7 +23,7 @@
 //
 //   - setCurrentTerm writes a term to the stable store before it is in any answer or request, and terms only rise.
 //   - A follower answers entries after StoreLogs, and a snapshot after its sink is closed; a leader stores entries
-//     before it sends them. Here these return when the disk has it (packages logstore, journal, snapshots).
+//     before it sends them. Here both return when the data is on disk (packages logstore, journal, snapshots).
 //   - Within term T a follower cuts its log only where it differs from the leader of T. The entries that it
 //     acknowledged to that leader are equal to the leader's own log, and a leader only appends. So P holds (i, e) as
 //     long as its term is T. The leader itself cuts nothing in the term that it leads.
