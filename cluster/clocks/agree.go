@@ -75,8 +75,8 @@ func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	return ErrUnsure
 }
 
-// together reports whether more than half of the clocks are within the bound of one of them. clocks is the number of all
-// clocks; offsets may hold fewer.
+// together reports whether more than half of the clocks are within the bound of one of them. clocks is the number of
+// all clocks; offsets may hold fewer.
 func (c *Clocks) together(offsets []time.Duration, clocks int) bool {
 	return slices.ContainsFunc(offsets, func(o time.Duration) bool { return c.near(o, offsets) > clocks/2 })
 }

@@ -126,7 +126,7 @@ func readOnce[T any](
 	answer, err := ask(once, shards)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {
 		// A read changes nothing, so it may be repeated.
-		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // the result must not match the kind of err
+		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // hides err's kind
 	}
 	return answer, err
 }
