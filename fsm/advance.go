@@ -15,7 +15,7 @@ func (m *Machine) applyAdvance(r request) *fsmpb.Result {
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
-// comeDue ends the wait of a task in the wheel.
+// comeDue applies the transition of a task whose instant in the wheel has come, by the task's state.
 func (m *Machine) comeDue(e store.Edit, credits *credits) {
 	switch e.State() {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
@@ -25,16 +25,16 @@ func (m *Machine) comeDue(e store.Edit, credits *credits) {
 	case fsmpb.State_STATE_FIRING:
 		m.endLease(e, credits)
 	case fsmpb.State_STATE_DEAD:
-		if e.Rule().KeepDeadMs > 0 { // else its queue has come to keep dead letters for ever
+		if e.Rule().KeepDeadMs > 0 { // otherwise the queue's rule now keeps dead letters without a limit
 			e.Drop()
 		}
-	default: // a tombstone whose time is over
+	default: // a tombstone whose retention has ended
 		e.Drop()
 	}
 }
 
-// becomeReady grants a due task at once if its lane has credit and no other task waits there, and else lets it wait.
-// due is the instant before which the attempt may not start.
+// becomeReady grants a due task at once if its lane has credit and no other task waits there. Otherwise the task joins
+// the lane's ready list. due is the instant before which the attempt may not start.
 func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
 	e.Begin()
 	expiry := expiryOf(e.Task)
@@ -56,7 +56,8 @@ func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
 	}
 }
 
-// expiryOf returns the instant by which the first attempt of a due task must have begun; 0: there is none, or it has.
+// expiryOf returns the instant by which the first attempt of a due task must begin. It returns 0 if the task never
+// expires or an attempt has begun.
 func expiryOf(t store.Task) int64 {
 	if t.Attempts() > 0 {
 		return 0
@@ -67,7 +68,7 @@ func expiryOf(t store.Task) int64 {
 	return 0
 }
 
-// expire makes a task a dead letter because no attempt of it was begun in time.
+// expire makes a task a dead letter because no attempt of the task began in time.
 func expire(e store.Edit) {
 	e.SetLastError("expired")
 	e.Bury()

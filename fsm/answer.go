@@ -8,10 +8,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// done is the result of a command that has done its work, or had none left to do.
+// done returns the result of a command that succeeded, or that found nothing left to do.
 func done() *fsmpb.Result { return &fsmpb.Result{Code: fsmpb.Code_CODE_OK} }
 
-// refused is the result of a command that the task's state does not allow.
+// refused returns the result, with this code, of a command that the task's state does not allow.
 func refused(t store.Task, code fsmpb.Code) *fsmpb.Result {
 	return &fsmpb.Result{Code: code, Revision: t.Revision()}
 }
@@ -23,19 +23,19 @@ func conflict(t store.Task) *fsmpb.Result {
 	return result
 }
 
-// invalid refuses a call that would leave the task, which may not exist yet, against the rules.
+// invalid refuses a call that would break a limit of the contract. The task t may not exist yet.
 func invalid(t store.Task, err *task.FieldError) *fsmpb.Result {
 	result := refused(t, fsmpb.Code_CODE_INVALID)
 	result.Field, result.Detail, result.Limit = err.Field, err.Detail, err.Limit
 	return result
 }
 
-// maxBriefPayload is the largest payload, in bytes, that an unmet condition shows to a caller who wants brief answers:
-// a few bytes of a batch's line must not bring a quarter of a megabyte each.
+// maxBriefPayload is the largest payload, in bytes, that an unmet condition shows to a caller that wants brief
+// answers. It keeps a batch's lines of a few bytes from fetching a quarter of a megabyte each.
 const maxBriefPayload = 4 << 10
 
-// unmet answers a call whose condition does not hold. If the caller wanted no task to exist, the result has the
-// existing one.
+// unmet answers a call whose condition does not hold. The result contains the existing task if the caller wanted none
+// to exist.
 func (m *Machine) unmet(r request) *fsmpb.Result {
 	result := refused(r.task, fsmpb.Code_CODE_PRECONDITION_FAILED)
 	if !m.full || !r.task.Exists() || !r.Condition.Absent {
@@ -48,8 +48,8 @@ func (m *Machine) unmet(r request) *fsmpb.Result {
 	return result
 }
 
-// answer adds the task to a result, as far as its caller wants it. Parts that come and go with attempts are left out: a
-// repeat of the call could not give them again.
+// answer adds the task to a result, as far as the caller wants it. It leaves out the history and the lease, which
+// change with each attempt: a repeat of the call could not return them again.
 func (m *Machine) answer(result *fsmpb.Result, t store.Task, want fsmpb.Answer) {
 	if !m.full || !t.Exists() || want == fsmpb.Answer_ANSWER_BRIEF {
 		return
@@ -59,8 +59,8 @@ func (m *Machine) answer(result *fsmpb.Result, t store.Task, want fsmpb.Answer) 
 	result.Task = v
 }
 
-// recall answers a call whose key the task remembers: as it was answered then, or that the key was another call's.
-// nil: the call is to be carried out.
+// recall answers a call whose key the task remembers. The answer is the recorded one, or CODE_KEY_REUSED if the key
+// belongs to a different call. recall returns nil if the call is yet to be carried out.
 func (m *Machine) recall(r request) *fsmpb.Result {
 	switch k := r.task.Recall(r.Key); {
 	case k == nil:
@@ -72,9 +72,9 @@ func (m *Machine) recall(r request) *fsmpb.Result {
 	}
 }
 
-// repeat gives the remembered answer again. The parts that a schedule set are taken from the repeated call, which is
-// the same one; the parts that the service set, from memory. Other calls state only a part of the task: the rest is
-// today's.
+// repeat returns the recorded answer again. The fields that a schedule set come from the repeated call, which has the
+// same content. The fields that the service set come from the record. Other calls state only a part of the task, so
+// the rest has its present values.
 func (m *Machine) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 	result := &fsmpb.Result{Code: k.Code, Revision: k.Revision, Previous: k.Previous, Outcome: k.Outcome, Repeated: true}
 	m.answer(result, r.task, r.Answer)

@@ -14,8 +14,8 @@ func (m *Machine) startAttempt(e store.Edit, l *store.Lane, due int64, policy *f
 	m.grant(e, l, due, policy, t)
 }
 
-// grant gives a firing task the current number as its fence, and the end of its lease, and tells the leader. The wheel
-// is ahead of the clock: also a grant renewed or given late may be for a task that is not due yet.
+// grant makes the current number the fence of a firing task, sets the end of its lease, and reports the grant to the
+// leader. The wheel runs ahead of the clock, so even a renewed or late grant may be for a task that is not due yet.
 func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
 	e.Grant()
 	length := t.leaseMs + m.store.HorizonMs
@@ -35,14 +35,14 @@ func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Po
 	}
 }
 
-// termsOf returns the terms of a task's attempts: its own, its queue's, or those of the policy.
+// termsOf returns the terms of a task's attempts. The task's own come first, then its queue's, then the policy's.
 func termsOf(t store.Task, rule *fsmpb.QueueRule, policy *fsmpb.Policy) task.Terms {
 	return t.Terms().
 		Or(task.Terms{TimeoutMs: rule.AttemptTimeoutMs, MaxAttempts: rule.MaxAttempts}).
 		Or(task.Terms{TimeoutMs: policy.GetAttemptTimeoutMs(), MaxAttempts: policy.GetMaxAttempts()})
 }
 
-// endLease treats an attempt that did not settle in time as a failed one, to be retried at once.
+// endLease treats an attempt that did not settle in time as a failed attempt, to be retried at once.
 func (m *Machine) endLease(e store.Edit, credits *credits) {
 	e.EndAttempt(store.Ended{Fence: e.Fence(), Error: "the lease ended before the attempt was settled"})
 	switch {

@@ -7,15 +7,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/store"
 )
 
-// The outcomes of a cancel: see fsmpb.CancelOutcome.
+// The outcomes of a cancel are values of fsmpb.CancelOutcome.
 const (
 	cancelled    = fsmpb.CancelOutcome_CANCEL_OUTCOME_CANCELLED
 	stopped      = fsmpb.CancelOutcome_CANCEL_OUTCOME_STOPPED
 	alreadyFired = fsmpb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FIRED
 )
 
-// applyCancel ends the task. Its answer is final and kept with the tombstone, so that a later cancel gives the same
-// one.
+// applyCancel ends the task. The answer is final: the tombstone keeps it, so that a later cancel gets the same answer.
 func (m *Machine) applyCancel(r request) *fsmpb.Result {
 	outcome := cancelled
 	switch state := r.task.State(); {
@@ -42,7 +41,7 @@ func (m *Machine) endCancelled(t store.Task, outcome fsmpb.CancelOutcome) {
 	m.store.TrimTombstones()
 }
 
-// stop makes the running attempt of a task its last.
+// stop makes the running attempt of a task the last one.
 func (m *Machine) stop(t store.Task) {
 	if t.Outcome() != 0 {
 		return

@@ -5,16 +5,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/store"
 )
 
-// command is how one kind of command is applied.
+// command describes how one kind of command is applied.
 type command struct {
 	apply func(*Machine, request) *fsmpb.Result
-	// call says that a caller made the command: it may carry a key, a condition, and a wish for the task in its answer.
+	// call is set if a caller made the command. Such a command may have a key, a condition, and a wish for the task in
+	// the answer.
 	call bool
-	// present says that a call needs a task. Without one it is answered not found.
+	// present is set if the call needs an existing task. Without a task, the answer is not found.
 	present bool
 }
 
-// commandOf is the table of commands, by the kind of their op. (A map by type would cost each command 35 ns.)
+// commandOf returns the entry of the command table for the kind of op. (A map by type would cost each command 35 ns.)
 func commandOf(op any) command {
 	switch op.(type) {
 	case *fsmpb.Command_Takeover:
@@ -47,7 +48,7 @@ func commandOf(op any) command {
 	return command{}
 }
 
-// request is a command with the task that it names.
+// request is a command together with the task that it names.
 type request struct {
 	*fsmpb.Command
 	at   store.Place
@@ -71,7 +72,7 @@ func (m *Machine) find(c *fsmpb.Command, at store.Place) store.Task {
 	return m.store.FindAt(at, c.Namespace, c.Id)
 }
 
-// applyCall carries out a caller's command: a repeat of a remembered one changes nothing, a failed condition neither.
+// applyCall carries out a caller's command. A repeat of a remembered call and a failed condition change nothing.
 func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
 	if result := m.recall(r); result != nil {
 		return result
@@ -92,7 +93,7 @@ func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
 	return result
 }
 
-// holds reports whether a task, which may be none, meets the condition of a call.
+// holds reports whether a task meets the condition of a call. The task may not exist.
 func holds(t store.Task, c *fsmpb.Condition) bool {
 	switch {
 	case c == nil:

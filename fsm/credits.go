@@ -8,17 +8,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// taker is the receiver of a grant: a consumer, or, as the zero taker, the target that the lane pushes to.
+// taker is the receiver of a grant: a consumer or, for the zero taker, the target that the lane pushes to.
 type taker struct {
 	leaseMs int64
 	tag     uint64
 	holder  uint32
 }
 
-// credits are the grants that an advance may make.
+// credits holds the grants that an advance may make.
 type credits struct {
 	policy *fsmpb.Policy
-	named  map[task.Lane][]*fsmpb.LaneCredit // of the lanes that the leader named
+	named  map[task.Lane][]*fsmpb.LaneCredit // credits of the lanes that the leader named
 }
 
 func newCredits(op *fsmpb.Advance) *credits {
@@ -33,8 +33,8 @@ func newCredits(op *fsmpb.Advance) *credits {
 	return c
 }
 
-// take uses up the credit for one grant in a lane, if there is any. A pushed lane that the leader did not name has that
-// of the policy's window, unless its queue is held; a pulled one has its consumers' demand.
+// take uses up the credit for one grant in a lane and reports whether there was any. A pushed lane that the leader did
+// not name has the credit of the policy's window, unless its queue is held. A pulled lane has its consumers' demand.
 func (c *credits) take(l *store.Lane) (taker, bool) {
 	if l.Pulled() {
 		return c.takeLease(l)
@@ -62,8 +62,8 @@ func (c *credits) takeLease(l *store.Lane) (taker, bool) {
 	return taker{}, false
 }
 
-// mayTakeFrom reports whether this taker is of the lane's kind: consumers take from pulled lanes only, targets from
-// pushed ones.
+// mayTakeFrom reports whether the taker suits the kind of the lane. Consumers take from pulled lanes only, targets
+// from pushed lanes only.
 func (t taker) mayTakeFrom(l *store.Lane) bool {
 	if l.Pulled() {
 		return t.leaseMs > 0 && t.tag != 0

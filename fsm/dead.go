@@ -5,8 +5,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/store"
 )
 
-// applyReplay makes a dead letter due again, as if no attempt had been made, behind all others of its lane. It stays
-// the same occurrence: a receiver that took one of the earlier attempts knows it by its webhook id.
+// applyReplay makes a dead letter due again, as if no attempt had been made, behind all other tasks of its lane. The
+// occurrence stays the same: a receiver that accepted an earlier attempt recognizes the task by its webhook id.
 func (m *Machine) applyReplay(r request) *fsmpb.Result {
 	if r.task.State() != fsmpb.State_STATE_DEAD {
 		return conflict(r.task)

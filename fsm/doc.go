@@ -1,4 +1,4 @@
-// Package fsm is the state machine of one shard: committed commands in, the same state everywhere out.
+// Package fsm is the state machine of one shard: it turns committed commands into the same state on every replica.
 //
 //	fsm/task    the vocabulary: limits, errors, attempts, lanes, the slot of an id
 //	fsm/fsmpb   the messages: commands, results, tasks
@@ -7,39 +7,43 @@
 //
 // A Machine applies an entry of the log under one lock. Each command goes through these steps:
 //
-//	commandOf                 the table says whether a caller made the command, and whether it needs a task
-//	recall                    a call with a remembered key is answered as it was then
-//	holds                     a call whose condition does not hold is refused
-//	applyX                    the transition, which writes through store.Change
-//	remember, answer          the key is kept with the result; the leader's caller gets the task
+//	commandOf                 look up whether a caller made the command, and whether it needs a task
+//	recall                    answer a call with a remembered key from the record
+//	holds                     refuse a call whose condition does not hold
+//	applyX                    make the transition, which writes through store.Change
+//	remember, answer          keep the key with the result; add the task for the leader's caller
 //
 // # Determinism
 //
-// Nothing here reads a clock, a random number or a Go map's order: applying the same entries gives the same state,
-// byte for byte where it counts, whatever the process, the build or the snapshot it was restored from. "Now" is the
-// instant in the entry. Policy arrives in the commands as plain numbers that the leader wrote.
-//
-// Every change of a task takes a number from one counter. It is the task's revision, its place among tasks of equal due
-// time, and, when the change is a grant, its fence. A command that changes many tasks takes one number for each, so
-// that no two changes share one: the order in the wheel is then total, and a replica restored from a snapshot pops
-// equal dues in the order in which the others do.
+//   - No code here reads a clock, a random number or a Go map's order. "Now" is the instant in the entry, and policy
+//     arrives in the commands as plain numbers that the leader wrote.
+//   - Applying the same entries therefore gives the same state, byte for byte where it counts. The state depends
+//     neither on the process nor on the build nor on the snapshot that it was restored from.
+//   - Every change of a task takes a number from one counter. The number is the task's revision, its place among tasks
+//     of equal due time and, if the change is a grant, its fence.
+//   - A command that changes many tasks takes one number for each, so that no two changes share a number. The order in
+//     the wheel is then total, and a replica restored from a snapshot pops equal dues in the same order as the others.
 //
 // # Precedence
 //
-// A task's terms (timeout, attempts) are its own, else its queue's, else the policy's: task.Terms.Or resolves them. How
-// long a tombstone stays is its queue's rule's to say, else the policy's, from the instant of the entry that ends the
-// task.
+//   - A task's terms (timeout, attempts) are its own, else its queue's, else the policy's. task.Terms.Or resolves
+//     them.
+//   - A tombstone's retention is set by its queue's rule, else by the policy. It counts from the instant of the entry
+//     that ends the task.
 //
 // # Rules
 //
-// A queue's policy is the control group's, and rides in no command: a shard's leader puts the part that applying needs,
-// the rule, into the log when it changes, so that an Advance stays a few bytes however many queues there are. A rule
-// moves no task. A task waits where its queue and destination say, and an attempt that has begun ends as it began: it
-// carries itself whether a consumer has it and when its lease ends.
+//   - A queue's policy belongs to the control group and is part of no command. When it changes, the shard's leader
+//     writes the part that applying commands needs, the rule, into the log. An Advance so stays a few bytes at any
+//     number of queues.
+//   - A rule moves no task. A task waits where its queue and destination put it.
+//   - An attempt that has begun ends as it began: the task itself records whether a consumer has it and when its lease
+//     ends.
 //
 // # Not here
 //
-// Raft, disks, the clock and the network are the shard's. How long a backoff is, how many attempts a lane may have in
-// flight, and which consumer gets how many are the leader's, who writes them down as instants and numbers: replicas of
-// different builds could otherwise differ.
+//   - Raft, disks, the clock and the network belong to the shard.
+//   - The leader decides the length of a backoff, the number of attempts that a lane may have in flight, and each
+//     consumer's share of them. It writes them down as instants and numbers. Replicas of different builds could
+//     otherwise differ.
 package fsm

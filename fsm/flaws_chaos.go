@@ -11,14 +11,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// flawForgetsCancel reports whether the cancel of this number is answered and not done.
+// flawForgetsCancel reports whether the cancel of this number is answered but not carried out.
 func flawForgetsCancel(number uint64) bool { return flaw.ForgottenCancel.Strikes(number) }
 
-// flawDropsSettle reports whether the settle of this number is answered and not done.
+// flawDropsSettle reports whether the settle of this number is answered but not carried out.
 func flawDropsSettle(number uint64) bool { return flaw.DroppedSettle.Strikes(number) }
 
-// flawKeepsScheduled restores a snapshot beside the tasks that were there: scheduled ones stay, whatever the snapshot
-// says of them.
+// flawKeepsScheduled restores a snapshot beside the previous tasks: the scheduled tasks of before stay, even if the
+// snapshot contradicts them.
 func flawKeepsScheduled(fresh, before *store.Store) {
 	if !flaw.DirtyRestore.On() {
 		return

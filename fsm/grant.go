@@ -8,8 +8,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// applyGrant gives a lane's first ready tasks their grants. Only the leader knows how many there may be, and so neither
-// a window nor a hold of the queue counts here.
+// applyGrant gives a lane's first ready tasks their grants. It checks neither a window nor a hold of the queue: only
+// the leader knows how many grants there may be.
 func (m *Machine) applyGrant(r request) *fsmpb.Result {
 	op := r.GetGrant()
 	m.bind(op.Policy)
@@ -34,9 +34,9 @@ func (m *Machine) grantFirst(l *store.Lane, policy *fsmpb.Policy, t taker) {
 	})
 }
 
-// readyFrom is the instant from which a ready task may be attempted. The wheel is ahead of the clock, so that a task
-// that has come due may have to wait a little more: a first attempt for the task's own instant, which grant sees to,
-// and a retry for an instant that is not kept, but that the wheel has reached.
+// readyFrom returns the instant from which a ready task may be attempted. The wheel is ahead of the clock, so a task
+// that has come due may have to wait a little more. A first attempt waits for the task's own instant, which grant sees
+// to. A retry waits for an instant that is not kept, but that the wheel has reached.
 func (m *Machine) readyFrom(t store.Task) int64 {
 	if t.Attempts() > 0 {
 		return min(m.store.Position(), m.store.NowMs+m.store.HorizonMs)
@@ -44,8 +44,8 @@ func (m *Machine) readyFrom(t store.Task) int64 {
 	return 0
 }
 
-// applyTakeover renews the pushed grants of the leadership before, in the order in which they were given. Consumers'
-// leases stay as they are: the consumers are still at work. For leases that never arrived, see LiveLeases.
+// applyTakeover renews the pushed grants of the previous leadership, in the order in which they were given. Consumers'
+// leases stay as they are, because the consumers are still at work. LiveLeases finds leases that never arrived.
 func (m *Machine) applyTakeover(r request) *fsmpb.Result {
 	op := r.GetTakeover()
 	m.bind(op.Policy)
@@ -57,7 +57,7 @@ func (m *Machine) applyTakeover(r request) *fsmpb.Result {
 	return done()
 }
 
-// bind takes the settings that stay in force until the next command that carries a policy.
+// bind stores the settings that stay in force until the next command with a policy.
 func (m *Machine) bind(policy *fsmpb.Policy) {
 	if policy == nil {
 		return

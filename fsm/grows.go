@@ -2,8 +2,8 @@ package fsm
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Grows reports whether a command needs memory: it brings a task, or new contents of one. Other commands change or drop
-// a task that exists.
+// Grows reports whether a command needs memory because it brings a task or new contents of one. Other commands change
+// or drop an existing task.
 func Grows(c *fsmpb.Command) bool {
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Schedule:

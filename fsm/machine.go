@@ -12,15 +12,15 @@ import (
 // CommandVersion is the newest command version that this build writes and reads.
 const CommandVersion = store.Version
 
-// Machine is the state machine of one shard. One goroutine applies, any number read.
+// Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {
 	shard uint32
 
-	mu    sync.RWMutex // guards all below
+	mu    sync.RWMutex // guards all fields below
 	store *store.Store
 
-	full   bool         // the results of the current entry are wanted
-	grants []task.Grant // of the current entry
+	full   bool         // the caller wants the results of the current entry
+	grants []task.Grant // made by the current entry
 }
 
 // New returns an empty machine.
@@ -30,12 +30,13 @@ func New(shard uint32) *Machine { return &Machine{shard: shard, store: store.New
 type Applied struct {
 	Results []*fsmpb.Result // one for each command, in order
 	Grants  []task.Grant    // in the order in which they were made
-	Lanes   []task.LaneLoad // the lanes that the entry changed, as it left them; each once, with zeros if it is empty now
+	Lanes   []task.LaneLoad // lanes that the entry changed, each once, with their loads after it; an empty lane has zeros
 }
 
-// Apply applies one entry, a marshalled fsmpb.Entry. The caller must not change data while Apply runs: the commands
-// point into it. Applied is filled only if full is set, for only a leader needs it. An error means that the entry
-// cannot be read, or is of a newer command version: nothing of it was applied, and the replica must stop.
+// Apply applies one entry, a marshalled fsmpb.Entry. The caller must not change data while Apply runs, because the
+// commands point into it. Apply fills Applied only if full is set: only a leader needs the results. An error means
+// that the entry cannot be read or has a newer command version. The machine has then applied no part of the entry, and
+// the replica must stop.
 func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	entry := fsmpb.EntryFromVTPool()
 	defer entry.ReturnToVTPool()
@@ -61,13 +62,13 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	return applied, nil
 }
 
-// setBack is by how many milliseconds at least an entry's instant lies before the highest one if the clocks were set
-// back, rather than one leader's clock being a little behind its predecessor's.
+// setBack is the least distance, in milliseconds, by which an entry's instant precedes the highest one if the clocks
+// were set back. A smaller distance means that a leader's clock is a little behind its predecessor's.
 const setBack = 1000
 
-// passTime brings the log's time to that of an entry. The time stands while leaders whose clocks are a little apart
-// follow each other. It goes back when clocks that were ahead are set right: durations from now on must not count from
-// an instant that is long to come.
+// passTime brings the log's time to the instant of an entry. The time stands still while leaders whose clocks differ a
+// little follow each other. It goes back when clocks that were ahead are corrected: durations must not count from an
+// instant in the far future.
 func (m *Machine) passTime(atMs int64) {
 	if s := m.store; atMs > s.NowMs || s.NowMs-atMs >= setBack {
 		s.NowMs = atMs

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// applyPatch merges a merge patch into a task of which no attempt has begun, and checks the limits of the result.
+// applyPatch merges a merge patch into a task none of whose attempts has begun, and checks the limits of the result.
 func (m *Machine) applyPatch(r request) *fsmpb.Result {
 	if r.task.Begun() {
 		return conflict(r.task)

@@ -9,21 +9,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Counts are the numbers of tasks, lanes and bytes of a machine: see store.Counts.
+// Counts holds the numbers of tasks, lanes and bytes of a machine: see store.Counts.
 type Counts = store.Counts
 
-// Snapshot is the state as it was at one moment: see store.Snapshot.
+// Snapshot is a view of the state at one moment: see store.Snapshot.
 type Snapshot = store.Snapshot
 
-// Snapshot takes a snapshot. There can be one at a time: Release it.
+// Snapshot takes a snapshot. The caller must Release it before it takes the next one.
 func (m *Machine) Snapshot() *Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.store.Snapshot()
 }
 
-// Restore replaces the state by a snapshot's. The new state is built aside and checked against the snapshot's own state
-// hash; after an error the old one is untouched.
+// Restore replaces the state by the state of a snapshot. It builds the new state aside and checks it against the
+// snapshot's own state hash. After an error the old state is untouched.
 func (m *Machine) Restore(r io.Reader) error {
 	fresh, err := store.Restore(m.shard, r)
 	if err != nil {
@@ -36,14 +36,14 @@ func (m *Machine) Restore(r io.Reader) error {
 	return nil
 }
 
-// Hash returns the state hash, and the number of the last change that is in it.
+// Hash returns the state hash and the number of the last change that the hash covers.
 func (m *Machine) Hash() (number, sum uint64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.Number, m.store.Hash()
 }
 
-// Get returns a task as it stands, tombstones included; nil if there is none of this id.
+// Get returns a task in its present state, tombstones included. It returns nil if no task has this id.
 func (m *Machine) Get(namespace, id string) *fsmpb.Task {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -54,7 +54,7 @@ func (m *Machine) Get(namespace, id string) *fsmpb.Task {
 }
 
 // Attempt returns the task whose current grant has this fence, with its payload, and the instant at which its lease
-// ends. ok is false if the grant has been superseded, or if a cancel has stopped it.
+// ends. ok is false if the grant has been superseded or a cancel has stopped it.
 func (m *Machine) Attempt(namespace, id string, fence uint64) (task *fsmpb.Task, leaseEndMs int64, ok bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -72,29 +72,29 @@ func (m *Machine) Remembers(c *fsmpb.Command) bool {
 	return m.store.Find(c.Namespace, c.Id).Recall(c.Key) != nil
 }
 
-// List returns a page of the tasks in the slots [q.Slot, end): see store.Store.List.
+// List returns a page of the tasks in the slots from q.Slot up to, but not including, end: see store.Store.List.
 func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.List(q, end)
 }
 
-// Counts returns the counts of the machine. Its cost does not grow with the tasks.
+// Counts returns the counts of the machine. Its cost does not depend on the number of tasks.
 func (m *Machine) Counts() Counts {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.Counts()
 }
 
-// TombstoneBytes returns how many bytes the tombstones hold, which the bound in a policy is compared with.
+// TombstoneBytes returns the number of bytes that the tombstones hold, which the policy bounds.
 func (m *Machine) TombstoneBytes() int64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.TombstoneBytes()
 }
 
-// Next returns the instant at which the earliest task in the wheel is due, exactly; ok is false if none waits. It may
-// tidy the wheel, and so takes the writer's lock.
+// Next returns the exact instant at which the earliest task in the wheel is due. ok is false if the wheel is empty.
+// Next may tidy the wheel and therefore takes the writer's lock.
 func (m *Machine) Next() (dueMs int64, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,30 +108,32 @@ func (m *Machine) Position() int64 {
 	return m.store.Position()
 }
 
-// Loads returns the load of every lane that holds a task, in no particular order. A leader asks once, and learns the
-// changes from each Applied.
+// Loads returns the load of every lane that holds a task, in no particular order. A leader calls it once and learns of
+// the changes from each Applied.
 func (m *Machine) Loads() []task.LaneLoad {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.Loads()
 }
 
-// LiveLeases returns the leases of the last few thousand that have neither been settled nor ended, the earliest first.
-// A leader that begins asks their holders whether they arrived: the leader before may have died with them.
+// LiveLeases returns the leases among the last few thousand that are neither settled nor ended, the earliest first. A
+// new leader asks their holders whether the leases arrived, because the tasks may have been lost with the previous
+// leader.
 func (m *Machine) LiveLeases() []task.LiveLease {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.LiveLeases()
 }
 
-// Rules returns the rules of all queues that have one, sorted by namespace and queue, their names written out.
+// Rules returns copies of the rules of all queues that have one, sorted by namespace and queue, with names written
+// out.
 func (m *Machine) Rules() []*fsmpb.QueueRule {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.store.Rules()
 }
 
-// Queues returns the names of the queues of a namespace that hold a task, tombstones included, or have a rule, sorted.
+// Queues returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
 func (m *Machine) Queues(namespace string) []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -145,11 +147,12 @@ func (m *Machine) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.Queue
 	return m.store.QueueCounts(namespace, queue, nowMs)
 }
 
-// queuesAtOnce bounds how many queues are read under one hold of the machine's lock.
+// queuesAtOnce is the largest number of queues that are read under one hold of the machine's lock.
 const queuesAtOnce = 1000
 
-// QueueSizes yields the size of each queue with a live task, of all namespaces and in no order. Its cost does not grow
-// with the tasks. The machine may change between two of them, and a queue that is new or gone meanwhile may be missed.
+// QueueSizes yields the size of each queue with a live task, of all namespaces and in no order. Its cost does not
+// depend on the number of tasks. The machine may change while the caller ranges over the sizes, so the sequence may
+// miss a queue that is made or removed meanwhile.
 func (m *Machine) QueueSizes() iter.Seq[task.QueueSize] {
 	return func(yield func(task.QueueSize) bool) {
 		for first, more := 0, true; more; first += queuesAtOnce {

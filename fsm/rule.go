@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// RuleOf returns the part of a policy that applying commands must know.
+// RuleOf returns the part of a queue's policy that applying commands needs.
 func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 	return &fsmpb.QueueRule{
 		Namespace:        task.CanonicalNamespace(p.GetNamespace()),
@@ -21,8 +21,8 @@ func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 	}
 }
 
-// applySetRules makes the rules those of their queues. It moves no task: a task waits where its queue and destination
-// say, and a begun attempt ends as it began.
+// applySetRules stores the rules of the queues that they name. It moves no task: a task waits where its queue and
+// destination put it, and a begun attempt ends as it began.
 func (m *Machine) applySetRules(r request) *fsmpb.Result {
 	for _, rule := range r.GetSetRules().Rules {
 		m.store.SetRule(rule)

@@ -10,7 +10,7 @@ import (
 
 func (m *Machine) applySchedule(r request) *fsmpb.Result { return m.schedule(r, r.GetSchedule()) }
 
-// schedule creates the task, or replaces it, whatever its state.
+// schedule creates the task, or replaces an existing one in any state.
 func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	if task.HasMasked(op.GetSpec().GetTarget()) {
 		kept, err := keepMasked(r.task, op)
@@ -34,7 +34,8 @@ func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	return result
 }
 
-// keepMasked returns a copy of op with the credentials of the task, which may not exist, where op says to keep them.
+// keepMasked returns a copy of op in which each masked credential is replaced by the task's own. The task may not
+// exist.
 func keepMasked(t store.Task, op *fsmpb.Schedule) (*fsmpb.Schedule, *task.FieldError) {
 	var stored *fsmpb.Target
 	if t.Exists() {
@@ -59,8 +60,8 @@ func (m *Machine) contentOf(op *fsmpb.Schedule) store.Content {
 	}
 }
 
-// replace starts a new occurrence under the same id. The keys that the task remembers stay: they are the id's, not the
-// occurrence's.
+// replace starts a new occurrence under the same id. The keys that the task remembers stay, because they belong to the
+// id, not to the occurrence.
 func (m *Machine) replace(t store.Task, op *fsmpb.Schedule) {
 	content := m.contentOf(op)
 	if !t.Begun() {

@@ -5,9 +5,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/store"
 )
 
-// applySettle ends an attempt. A pushed success counts under any fence of the current occurrence: the task was
-// delivered, by whichever attempt. Anything else counts only under the current fence, and a consumer's settle only
-// while the consumer has the task.
+// applySettle ends an attempt. A pushed success counts under any fence of the current occurrence, because some attempt
+// delivered the task. Any other settle counts only under the current fence, and a consumer's settle only while the
+// consumer has the task.
 func (m *Machine) applySettle(r request) *fsmpb.Result {
 	op, t := r.GetSettle(), m.find(r.Command, r.at)
 	result := done()
@@ -27,7 +27,7 @@ func (m *Machine) applySettle(r request) *fsmpb.Result {
 	return result
 }
 
-// isRepeatedAck reports whether a consumer says again that it is done with the task.
+// isRepeatedAck reports whether a consumer repeats an accepted report that it is done with the task.
 func isRepeatedAck(t store.Task, op *fsmpb.Settle) bool {
 	return op.Consumer && op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && t.State() == fsmpb.State_STATE_DELIVERED &&
 		t.Occurrence() == op.Occurrence && t.Fence() == op.Fence
@@ -88,7 +88,8 @@ func end(e store.Edit, op *fsmpb.Settle) {
 	}
 }
 
-// release takes back an attempt that was never started: uncounted, and before all others of its lane.
+// release takes back an attempt that never started: it is not counted, and the task goes before all others of its
+// lane.
 func (m *Machine) release(e store.Edit) {
 	e.SetAttempts(e.Attempts() - 1)
 	if e.Outcome() != 0 {

@@ -33,7 +33,7 @@ func (m *Machine) applyTouch(r request) *fsmpb.Result {
 	return done()
 }
 
-// touchedDue is receipt + delay, within the bounds of a debounce.
+// touchedDue returns the receipt plus delay, bounded by the limits of the debounce, in Unix milliseconds.
 func touchedDue(op *fsmpb.Touch, delay, created int64) int64 {
 	due := op.ReceivedAtMs + delay
 	if op.NoLaterThanMs != nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Check returns an error if this process is asked for a flaw: this build has none.
+// Check returns an error if BELFRY_FLAW asks this process for a flaw, because this build has none.
 func Check() error {
 	if name := os.Getenv(variable); name != "" {
 		return fmt.Errorf("%s=%s: this build has no flaws; one with -tags chaos can have", variable, name)
