@@ -10,9 +10,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Audit walks the whole state and returns an error for each breach of what must always hold: the hash and the counts
-// kept are those of a full walk, every begun task is in exactly the list that its state names, and the wheel holds
-// exactly those that wait. It is for tests: nothing else has the time.
+// Audit walks the whole state and returns an error for each broken invariant. The hash and the counts must equal those
+// of a full walk, every begun task must be in exactly the list that its state names, and the wheel must hold exactly
+// the waiting tasks. Audit is for tests: no other code has the time.
 func (s *Store) Audit() error {
 	a := auditor{
 		s: s, listed: map[handle]string{}, queueTallies: map[queueKey]queueTally{}, uses: map[queueKey]int{},
@@ -66,7 +66,7 @@ type auditor struct {
 	listed       map[handle]string
 	counts       byState
 	slots        slotCounts
-	dues         map[queueKey]map[int64]int // by second
+	dues         map[queueKey]map[int64]int // by the instant in seconds
 	sum          uint64
 	waiting      int
 	bytes        int64
@@ -172,7 +172,7 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	}
 }
 
-// queueTally holds the counts of one queue that a walk finds.
+// queueTally holds the counts of one queue, as a walk finds them.
 type queueTally struct {
 	tasks  byState
 	leased int
@@ -211,7 +211,7 @@ func (a *auditor) checkQueues() {
 	}
 }
 
-// countQueue counts a task for its queue, found by another way than the machine does.
+// countQueue counts a task for its queue by other means than the store uses.
 func (a *auditor) countQueue(r *record, c *cold) {
 	namespace, _ := a.s.idOf(r)
 	key := queueKey{namespace, a.s.specOf(c, false).Queue}
@@ -248,7 +248,7 @@ func (a *auditor) checkDues(q *queue) {
 	}
 }
 
-// checkOverdue holds a queue's heap of lanes against the lanes.
+// checkOverdue compares a queue's heap of lanes with the lanes.
 func (a *auditor) checkOverdue(q *queue) {
 	oldest, n := int64(math.MaxInt64), 0
 	for _, l := range a.s.lanes.values {

@@ -2,16 +2,16 @@ package store
 
 import "encoding/binary"
 
-// cold is the content of a task as its blob holds it. The blob never changes; a change writes a new one.
-// Its encoding lives and dies with the process: the log and the snapshot are protobuf.
+// cold is the content of a task, decoded from its blob. The blob never changes; a change writes a new one. The
+// encoding of the blob lives and dies with the process: the log and the snapshot are protobuf.
 type cold struct {
 	coldHead
-	namespace string // "" and id "" if the record has the id inline
+	namespace string // namespace and id are "" if the record has the id inline
 	id        string
-	queue     uint32 // its number
-	target    uint32 // interned; 0: none, or in extra
-	manner    uint32 // interned; 0: none, or in extra
-	delay     int64  // of the last call that gave one; NoDelay if none did
+	queue     uint32 // the queue's number
+	target    uint32 // number of a shared target; 0: none, or in extra
+	manner    uint32 // number of a shared manner; 0: none, or in extra
+	delay     int64  // of the last call with a delay; NoDelay: no call had one
 	extra     []byte // marshalled fsmpb.Extra: the parts that are not shared; may be empty
 	asBytes   bool   // the payload came as payload_base64
 	payload   []byte // to the end of the blob
@@ -35,19 +35,19 @@ const (
 	coldHasManner
 )
 
-// Created takes five bytes, in milliseconds since the beginning of 2020. Outside of the 34 years from then on it takes
-// six, in Unix milliseconds.
+// The creation time takes five bytes: milliseconds since the beginning of 2020, which last for 34 years. A time
+// outside of these years takes six bytes, in Unix milliseconds.
 const (
 	coldEpoch = 1_577_836_800_000
 	coldYears = 1 << 40
 )
 
-// appendTo writes c: flags, created, occurrence with a bit for the first key, that key, the parts that the flags name,
-// payload.
+// appendTo appends the encoding of c to b: flags, created, the occurrence with a bit for the first key, that key, the
+// parts that the flags name, the payload.
 func (c *cold) appendTo(b []byte) []byte {
 	at := len(b)
 	v := uint64(c.created - coldEpoch)
-	far := v >= coldYears // if it is before, too
+	far := v >= coldYears // also if created is before coldEpoch
 	if far {
 		v = uint64(c.created)
 	}
@@ -91,7 +91,7 @@ func appendSized[T string | []byte](b []byte, s T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// readCold reads a blob; extra and payload alias it.
+// readCold decodes a blob. The extra and payload of the result alias the blob.
 func readCold(b []byte) cold {
 	flags := b[0]
 	head, in := readHead(b)
@@ -118,7 +118,7 @@ func readCold(b []byte) cold {
 	return c
 }
 
-// readHead reads a blob's beginning, and leaves what follows; it allocates nothing.
+// readHead decodes the beginning of a blob and returns a reader of the rest. It allocates nothing.
 func readHead(b []byte) (coldHead, coldReader) {
 	h := coldHead{created: int64(b[1]) | int64(b[2])<<8 | int64(b[3])<<16 | int64(b[4])<<24 | int64(b[5])<<32}
 	in := coldReader{b[6:]}
@@ -132,7 +132,7 @@ func readHead(b []byte) (coldHead, coldReader) {
 	return h, in
 }
 
-// coldIs reports whether the blob holds this id; it allocates nothing.
+// coldIs reports whether the blob contains this id. It allocates nothing.
 func coldIs(b []byte, namespace, id string) bool {
 	if b[0]&coldHasID == 0 {
 		return false
@@ -141,7 +141,7 @@ func coldIs(b []byte, namespace, id string) bool {
 	return string(in.sized()) == namespace && string(in.sized()) == id
 }
 
-// coldQueue returns the queue's number alone; it allocates nothing.
+// coldQueue decodes only the queue's number. It allocates nothing.
 func coldQueue(b []byte) uint32 {
 	if b[0]&coldHasQueue == 0 {
 		return 0
@@ -154,7 +154,7 @@ func coldQueue(b []byte) uint32 {
 	return uint32(in.uvarint())
 }
 
-// coldReader reads a blob that this process wrote: it does not expect malformed ones.
+// coldReader reads a blob that this process wrote. It panics or misreads if the blob is malformed.
 type coldReader struct{ rest []byte }
 
 func (r *coldReader) uvarint() uint64 {

@@ -8,19 +8,19 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Content is a task as its callers have described it, and the numbers of its making.
+// Content is a task as its callers described it, with its creation time and occurrence.
 type Content struct {
 	Spec       *fsmpb.Spec // never nil
 	CreatedMs  int64
 	Occurrence uint64
-	DelayMs    int64 // of the last call that gave one; NoDelay: none did
+	DelayMs    int64 // of the last call with a delay; NoDelay: no call had one
 }
 
 // NoDelay is the delay of a task for which no call has given one.
 const NoDelay = -1
 
-// Content returns the content of the task, without its payload if that is not wanted. It is to be read only: tasks
-// share parts of it.
+// Content returns the content of the task, with the payload only if withPayload is set. The caller must not change it:
+// tasks share parts of it.
 func (t Task) Content(withPayload bool) Content {
 	c := t.cold()
 	return Content{t.s.specOf(&c, withPayload), c.created, c.occurrence, c.delay}
@@ -32,7 +32,7 @@ func (t Task) DelayMs() int64 { return t.cold().delay }
 // Namespace returns the task's namespace.
 func (t Task) Namespace() string { return t.s.queueOf(t.record()).namespace }
 
-// Target returns the task's own target, nil for none, to be read only.
+// Target returns the task's own target, or nil if it has none. The caller must not change it.
 func (t Task) Target() *fsmpb.Target {
 	c := t.cold()
 	return t.s.targetOf(&c, t.s.extraOf(&c))
@@ -45,7 +45,7 @@ func (t Task) Terms() task.Terms {
 	return task.TermsOf(t.s.targetOf(&c, extra), extra.Retry)
 }
 
-// ExpiresAfterMs returns how long after its due time the task's first attempt may begin; 0: at any time.
+// ExpiresAfterMs returns how long after its due time the task's first attempt may begin. 0 means without a limit.
 func (t Task) ExpiresAfterMs() int64 {
 	c := t.cold()
 	return t.s.extraOf(&c).ExpiresAfterMs
@@ -56,7 +56,7 @@ func (t Task) cold() cold { return readCold(t.s.blobs.Get(t.record().cold)) }
 // Rewrite replaces the content of the task.
 func (e Edit) Rewrite(content Content) {
 	s, r := e.s, e.s.tasks.Write(e.h)
-	c := s.newCold(e.Namespace(), &content) // it takes its shared values before the old content lets go of them
+	c := s.newCold(e.Namespace(), &content) // acquires the new shared values before the old content releases its own
 	if r.idLen == 0 {
 		c.namespace, c.id = s.idOf(r)
 	}
@@ -66,7 +66,7 @@ func (e Edit) Rewrite(content Content) {
 	s.dropCold(r)
 	r.cold = ref
 	if len(keys) > 0 {
-		e.putKeys(keys) // they lean on the blob
+		e.putKeys(keys) // the encoding of the keys depends on the blob
 	}
 }
 
@@ -78,7 +78,7 @@ func (e Edit) DropPayload() {
 	e.rewriteCold(func(c *cold) { c.payload, c.asBytes = nil, false })
 }
 
-// newCold makes the cold part of a task, and counts its uses of shared values.
+// newCold makes the cold part of a task and counts its uses of shared values.
 func (s *Store) newCold(namespace string, content *Content) *cold {
 	spec := content.Spec
 	c := &cold{
@@ -88,7 +88,7 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
 	}
-	if isPlain(spec) { // most are; what follows makes garbage
+	if isPlain(spec) { // most tasks are plain; the code below makes garbage
 		return c
 	}
 	extra := &fsmpb.Extra{
@@ -108,13 +108,13 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 	return c
 }
 
-// isPlain reports whether a task has nothing but a payload and a queue.
+// isPlain reports whether a task has at most a payload and a queue.
 func isPlain(spec *fsmpb.Spec) bool {
 	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
 		len(spec.Labels) == 0 && spec.Traceparent == ""
 }
 
-// CopyOf returns a copy of a message that shares nothing with the entry that the message came in.
+// CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.
 func CopyOf[M any, P interface {
 	*M
 	sizedMessage
@@ -144,7 +144,7 @@ func (s *Store) dropCold(r *record) {
 	s.blobs.Free(r.cold)
 }
 
-// rewriteCold replaces the task's blob by a changed copy, shared values staying as they are.
+// rewriteCold replaces the task's blob by a changed copy. The uses of shared values stay the same.
 func (e Edit) rewriteCold(change func(*cold)) {
 	s, r := e.s, e.s.tasks.Write(e.h)
 	c := readCold(s.blobs.Get(r.cold))

@@ -7,13 +7,13 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Tasks are counted for the shard, for their queue and for their slot, and so is how many of a queue come due when. All
-// of it is kept where the state hash is kept: lift takes a task out, land puts it back, changed.
+// Tasks are counted for the shard, for their queue and for their slot. A queue also counts its tasks by due time. The
+// counts change together with the state hash: lift subtracts a task, land adds it again after the change.
 
 // byState counts tasks; it is indexed by fsmpb.State.
 type byState [fsmpb.State_STATE_CANCELLED + 1]int
 
-// tally adds n, 1 or -1, to all counts that the task is in as it stands.
+// tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
 	q := s.queueOf(r)
 	s.counts[r.state] += n
@@ -32,8 +32,8 @@ func (s *Store) tally(r *record, n int) {
 	s.slots.count(s.slotOf(r), r.state, n)
 }
 
-// slotCounts counts, by slot and state, the tasks that are not scheduled. Most tasks are, and a list of those reads
-// most slots anyway.
+// slotCounts counts, by slot and state, the tasks that are not scheduled. Scheduled tasks are left out because most
+// tasks are scheduled, and a list of them reads most slots anyway.
 type slotCounts [][fsmpb.State_STATE_CANCELLED + 1]uint32
 
 func (c slotCounts) count(slot uint32, state uint8, n int) {
@@ -41,7 +41,7 @@ func (c slotCounts) count(slot uint32, state uint8, n int) {
 	*held = uint32(int(*held) + n)
 }
 
-// mayHold reports whether a slot may hold a task in one of these states; none given means all.
+// mayHold reports whether a slot may hold a task in one of these states. No states means any state.
 func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
 	if len(states) == 0 {
 		return true
@@ -54,7 +54,7 @@ func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
 	return false
 }
 
-// slotOf is Slot of a task's id.
+// slotOf returns the slot of a task's id.
 func (s *Store) slotOf(r *record) uint32 {
 	if r.idLen == 0 {
 		return task.Slot(s.idOf(r))
@@ -65,8 +65,9 @@ func (s *Store) slotOf(r *record) uint32 {
 	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 
-// QueueCounts returns the counts of a queue, at nowMs. Its cost does not grow with the tasks. Tasks that come due are
-// counted to within two seconds, including those that have been due for less than a day and are still in the wheel.
+// QueueCounts returns the counts of a queue at nowMs. Its cost does not depend on the number of tasks. Counts by due
+// time are exact to within two seconds, and include tasks that have been due for less than a day and are still in the
+// wheel.
 func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	key := keyOfQueue(namespace, queue)
 	counts := &fsmpb.QueueCounts{Namespace: key.namespace, Queue: key.name}

@@ -10,9 +10,10 @@
 //
 //	lift   the task leaves the state hash, its queue's counts, its slot's counts
 //	edit   the callback changes it
-//	land   the task returns to all of them, as the callback has left it
+//	land   the changed task returns to all of them
 //
-// A transition therefore cannot forget the hash or a count. Package fsm decides what changes; this package knows how.
+// A transition therefore cannot forget the hash or a count. Package fsm decides on the changes; this package makes
+// them.
 //
 // # One task
 //
@@ -22,21 +23,26 @@
 //	history   a blob: the last errors and attempts               once an attempt has ended
 //	keys      a blob: the calls that can be repeated             beside the first, which is in cold
 //
-// An index entry takes 8 bytes more. None of it holds a pointer, so that the garbage collector has nothing to scan: see
-// package slab. Targets are shared, and so are other parts that many tasks have alike (retries, labels, content type,
-// expiry), in tables that are bounded, because a target for each task would fill them.
+// Further memory and sharing:
+//
+//   - An index entry takes 8 bytes more.
+//   - No part of a task holds a pointer, so the garbage collector has nothing to scan: see package slab.
+//   - Many tasks share targets and other equal parts (retries, labels, content type, expiry). The tables of shared
+//     values are bounded, because a different target for each task would fill them.
 //
 // # Queues
 //
-// A queue in use is one object, about 800 bytes: its rule and its counts. All counts are the same on every replica, and
-// no part of the hash. Tasks that come due within a minute, an hour and a day are counted by their instants, in steps
-// of four seconds. Why not the wheel's own slots, which would cost nothing: they are as coarse as hours, and wrong by
-// each task that was rescheduled.
+// A queue in use is one object of about 800 bytes: its rule and its counts. All counts are the same on every replica,
+// and no part of the hash. Tasks that come due within a minute, an hour and a day are counted by their instants, in
+// steps of four seconds.
+//
+// Why not the wheel's own slots, which would cost nothing? They are as coarse as hours, and wrong by each task that
+// was rescheduled.
 //
 // # State hash
 //
-// Hash is a sum of one hash for each task, so that replicas can be compared at any time at no cost. It is computed from
-// field values, never from marshalled bytes. Handles, the numbers of shared values and the order of lanes differ
+// Hash is a sum of one hash for each task, so that replicas can be compared at any time at no cost. It is computed
+// from field values, never from marshalled bytes. Handles, the numbers of shared values and the order of lanes differ
 // between replicas: they stay out of the hash, and never leave this package. A snapshot carries the hash, and Restore
 // checks it.
 package store

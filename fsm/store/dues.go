@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
-// dues counts tasks by when they come due, in short steps and in two longer ones, so that the tasks of a day are summed
-// up in some hundred and fifty look-ups however many they are. Only steps with a task in them take memory. Shorter ones
-// would be finer, and their counters would no longer lie in the processor's cache, which each schedule would pay for.
+// dues counts tasks by due time, in short steps and in two longer ones. The tasks of a day are so summed up in about a
+// hundred and fifty look-ups, however many they are. Only steps with a task take memory. Shorter steps would be finer,
+// but their counters would no longer fit the processor's cache, and each schedule would pay for that.
 type dues struct {
 	counts [len(dueSpans)]slab.Counter
 }
@@ -16,7 +16,7 @@ type dues struct {
 // dueSpans are the lengths of the steps, in seconds. Each divides the next.
 var dueSpans = [...]int64{4, 128, 4096}
 
-// add counts a task that comes due at an instant in Unix milliseconds n more times, 1 or -1.
+// add adds n, 1 or -1, to the count of tasks that come due at dueMs, in Unix milliseconds.
 func (d *dues) add(dueMs int64, n int) {
 	second := dueSecond(dueMs)
 	for i, span := range dueSpans {
@@ -24,17 +24,19 @@ func (d *dues) add(dueMs int64, n int) {
 	}
 }
 
-// dueSecond is the second that an instant counts for: after the year 2106, all do for the same.
+// dueSecond returns the Unix second that an instant counts for. All instants after the year 2106 count for the same
+// one.
 func dueSecond(ms int64) int64 { return min(max(ms/1000, 0), math.MaxUint32) }
 
-// sum counts the tasks that come due from one instant to another, both rounded to the nearest short step.
+// sum returns the number of tasks that come due in [fromMs, toMs), both rounded to the nearest short step.
 func (d *dues) sum(fromMs, toMs int64) uint64 {
 	span := dueSpans[0]
 	nearest := func(ms int64) int64 { return (dueSecond(ms) + span/2) / span * span }
 	return d.sumBy(len(dueSpans)-1, nearest(fromMs), nearest(toMs))
 }
 
-// sumBy counts the seconds [from, to) in steps of one length as far as whole ones fit, and the rest in shorter ones.
+// sumBy counts the tasks of the seconds [from, to): in steps of this level as far as whole ones fit, the rest in
+// shorter ones.
 func (d *dues) sumBy(level int, from, to int64) uint64 {
 	if from >= to {
 		return 0

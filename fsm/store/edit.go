@@ -2,11 +2,11 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Edit is a task that Store.Change has opened for writing. It is valid until the change returns.
+// Edit is a task that Store.Change has opened for writing. It is valid until Change returns.
 type Edit struct{ Task }
 
-// Change has edit write to a task. It takes the task out of the state hash and of all counts before, and puts it back
-// as edit leaves it, unless edit has dropped it.
+// Change calls edit to write to a task. It first takes the task out of the state hash and of all counts, and
+// afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	s.lift(t.h)
 	edit(Edit{t})
@@ -21,8 +21,8 @@ func (e Edit) write() *progress { return e.s.progressOf(e.h) }
 // Begin gives a scheduled task its progress record, which it needs from the moment it comes due.
 func (e Edit) Begin() { e.write() }
 
-// SetState moves a begun task to another state, in which no consumer has it yet, and takes the current number as its
-// revision.
+// SetState moves a begun task to another state and takes the current number as its revision. No consumer has the task
+// afterwards.
 func (e Edit) SetState(to fsmpb.State) {
 	e.s.tasks.Write(e.h).state = uint8(to)
 	p := e.write()
@@ -32,13 +32,13 @@ func (e Edit) SetState(to fsmpb.State) {
 // Renew takes the current number as the begun task's revision.
 func (e Edit) Renew() { e.write().revision = e.s.Number }
 
-// SetOutcome keeps the answer of a cancel.
+// SetOutcome records the answer of a cancel.
 func (e Edit) SetOutcome(outcome fsmpb.CancelOutcome) { e.write().outcome = uint8(outcome) }
 
-// SetAttempts sets how many attempts of the current occurrence have begun.
+// SetAttempts sets the number of attempts of the current occurrence that have begun.
 func (e Edit) SetAttempts(n uint32) { e.write().attempts = n }
 
-// WaitUntil puts the task into the wheel, or moves it there, under the current number.
+// WaitUntil puts the task into the wheel, or moves it there, under the current number. dueMs is in Unix milliseconds.
 func (e Edit) WaitUntil(dueMs int64) { e.s.waitUntil(e.h, dueMs) }
 
 // StopWaiting takes the task out of the wheel.
@@ -60,7 +60,7 @@ func (e Edit) Hasten(dueMs int64) {
 	}
 }
 
-// Reschedule puts the task back into the wheel as if nothing had begun.
+// Reschedule puts the task back into the wheel as a scheduled one, as if no attempt had begun.
 func (e Edit) Reschedule(fireAtMs int64) {
 	e.writeFirstOut()
 	e.LeaveList()
@@ -69,12 +69,12 @@ func (e Edit) Reschedule(fireAtMs int64) {
 	e.WaitUntil(fireAtMs)
 }
 
-// Drop forgets the task altogether. Nothing of it can be read any more.
+// Drop removes the task. None of its data can be read afterwards.
 func (e Edit) Drop() {
 	s := e.s
 	e.StopWaiting()
 	e.LeaveList()
-	e.dropKeys() // which may lean on the progress
+	e.dropKeys() // their encoding may depend on the progress
 	s.dropProgress(e.h)
 	r := e.record()
 	at := s.PlaceOf(s.idOf(r))

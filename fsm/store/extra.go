@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Many tasks have the same manner: content type, retry policy, expiry, labels. It is kept once for all of them, as long
-// as there are not too many different ones. Replicas share different manners, so that neither the state hash nor a
-// tombstone's size may depend on the sharing.
+// The manner of a task is its content type, retry policy, expiry and labels. Many tasks have the same manner, so the
+// store keeps each manner once, up to a bound. Replicas share different manners, so neither the state hash nor the
+// size of a tombstone may depend on the sharing.
 
 var noExtra = &fsmpb.Extra{} // never written to
 
@@ -33,7 +33,7 @@ func extraBytes(e *fsmpb.Extra) int {
 	return untargeted.SizeVT()
 }
 
-// ForgetExpiry lets the task be begun at any time.
+// ForgetExpiry removes the task's expiry, so that an attempt may begin at any time.
 func (e Edit) ForgetExpiry() {
 	c := e.cold()
 	extra := e.s.extraOf(&c)

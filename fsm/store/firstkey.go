@@ -6,15 +6,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// firstKey is the key of the call that made a task. It stays in the task's cold blob as long as the task is due
-// when that call wanted it and no earlier key is remembered: the task itself then has the rest of the call's answer. So
-// most tasks have no second blob, and their key takes its two hashes and nothing else. The zero firstKey is none.
+// firstKey is the key of the call that made a task. It stays in the task's cold blob as long as the task is due at the
+// instant that the call set and no earlier key is remembered: the task's own fields then have the rest of the call's
+// answer. Most tasks therefore have no second blob, and their key takes only its two hashes. The zero firstKey is no
+// key.
 type firstKey struct {
 	hash, call uint64
 	kept       bool
 }
 
-// firstKeyOf is that of a call; nil: it has none.
+// firstKeyOf returns the firstKey of a call's key, and the zero firstKey for nil.
 func firstKeyOf(key *fsmpb.Key) firstKey {
 	if key == nil {
 		return firstKey{}
@@ -22,7 +23,7 @@ func firstKeyOf(key *fsmpb.Key) firstKey {
 	return firstKey{hash: key.Hash, call: key.Call, kept: true}
 }
 
-// appendTo writes an occurrence with a bit that says whether a key follows, and the key.
+// appendTo appends an occurrence, with a bit that is set if a key follows, and the key.
 func (k firstKey) appendTo(b []byte, occurrence uint64) []byte {
 	if !k.kept {
 		return binary.AppendUvarint(b, occurrence<<1)
@@ -43,7 +44,7 @@ func readFirstKey(in *coldReader) (occurrence uint64, k firstKey) {
 	return v >> 1, k
 }
 
-// appendFirst appends the memory of the call that made the task, which is due at fireAt, if its key is here.
+// appendFirst appends the record of the call that made the task, if its key is in the head. The task is due at fireAt.
 func (c *coldHead) appendFirst(keys []remembered, fireAt int64) []remembered {
 	if !c.first.kept {
 		return keys
@@ -54,7 +55,7 @@ func (c *coldHead) appendFirst(keys []remembered, fireAt int64) []remembered {
 	})
 }
 
-// takeFirst puts a key here, if a task of this head that is due at fireAt says all else that is remembered with it.
+// takeFirst moves a key into the head if the head and fireAt determine all other values recorded with the key.
 func (c *coldHead) takeFirst(k *remembered, fireAt int64) {
 	c.first = firstKey{hash: k.hash, call: k.call, kept: true}
 	var room [1]remembered

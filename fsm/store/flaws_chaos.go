@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// flawChangesWebhookID gives each attempt of a task a webhook id of its own.
+// flawChangesWebhookID gives each attempt of a task a different webhook id.
 func flawChangesWebhookID(s *Store, t *fsmpb.Task) {
 	if flaw.TwoIDs.On() {
 		t.WebhookId = s.WebhookID(t.Fence)

@@ -10,11 +10,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// The state hash is a sum, modulo 2^64, of three hashes a task: its record and progress, its blob, its remembered keys.
-// A change takes the old one out (lift) and puts the new one in (land), so that keeping it costs what the change costs
-// and no order of tasks enters into it. It finds replicas that went apart, not forgers.
+// The state hash is a sum, modulo 2^64, of three hashes a task: its record and progress, its blob, its remembered
+// keys. A change subtracts the old hash (lift) and adds the new one (land), so the hash costs no more than the change
+// and does not depend on the order of tasks. It detects replicas that diverged; it is no protection against forgery.
 
-// Hash returns the state hash: the tasks' sum with the state that belongs to the shard as a whole.
+// Hash returns the state hash: the sum over all tasks combined with the state of the shard as a whole.
 func (s *Store) Hash() uint64 {
 	d := digester{}
 	d.uint(s.sum)
@@ -31,13 +31,13 @@ func (s *Store) Hash() uint64 {
 	return d.sum()
 }
 
-// lift takes a task's record out of the state hash and of the counts, before it is changed.
+// lift subtracts a task's record from the state hash and the counts, before the record changes.
 func (s *Store) lift(h handle) {
 	s.sum -= s.digest(h)
 	s.tally(s.tasks.Read(h), -1)
 }
 
-// land puts it back, changed.
+// land adds a task's record to the state hash and the counts, after the record has changed.
 func (s *Store) land(h handle) {
 	s.sum += s.digest(h)
 	s.tally(s.tasks.Read(h), 1)
@@ -69,7 +69,7 @@ func (s *Store) digest(h handle) uint64 {
 	return d.sum()
 }
 
-// idDigest is the same for the same namespace and id everywhere.
+// idDigest hashes a task's namespace and id. Every replica gets the same value, whether the id is inline or not.
 func (s *Store) idDigest(r *record) uint64 {
 	d := digester{}
 	if r.idLen != 0 {
@@ -83,7 +83,7 @@ func (s *Store) idDigest(r *record) uint64 {
 	return d.sum()
 }
 
-// digestCold hashes the content of a blob, shared values included by content.
+// digestCold hashes the content of a blob. Shared values enter by their content, not by their numbers.
 func (s *Store) digestCold(r *record, c *cold) uint64 {
 	d := digester{}
 	if c.id != "" {
@@ -181,7 +181,7 @@ func (d *digester) bytes(b []byte) { sized(d, b) }
 
 func (d *digester) string(v string) { sized(d, v) }
 
-// sized hashes a length and that many bytes.
+// sized hashes the length of v, then its bytes.
 func sized[T string | []byte](d *digester, v T) {
 	d.uint(uint64(len(v)))
 	for len(v) > 0 {

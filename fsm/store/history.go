@@ -9,21 +9,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// historyKept is how many of its ended attempts a task remembers.
+// historyKept is the largest number of ended attempts that a task remembers.
 const historyKept = 5
 
-// maxNodeBytes is how much of a node's id a task's history keeps.
+// maxNodeBytes is the largest number of bytes of a node's id that a task's history keeps.
 const maxNodeBytes = 64
 
-// history is a task's memory of its attempts, as its blob holds it: the last error, and the last few attempts that
-// ended, oldest first. Most of the time the last error is the last attempt's: the text is kept once then. Its encoding
-// lives and dies with the process, like that of cold.
+// history is a task's record of its attempts, decoded from its blob: the last error, and the last few attempts that
+// ended, oldest first. The last error is usually that of the last attempt, and its text is then kept once. The
+// encoding of the blob lives and dies with the process, like that of cold.
 type history struct {
 	lastError string
 	past      []ended
 }
 
-// ended is one attempt that has ended. See fsmpb.Past.
+// ended is one attempt that has ended: see fsmpb.Past.
 type ended struct {
 	attempt    uint32
 	fence      uint64
@@ -31,10 +31,11 @@ type ended struct {
 	node, err  string
 }
 
-// historyOwnError marks, beside the number of attempts, a last error that is not the last attempt's.
+// historyOwnError is set, in the byte with the number of attempts, if the last error is not that of the last attempt.
 const historyOwnError = 0x80
 
-// appendTo writes h: the number of attempts and the mark, the last error if it is marked, the attempts.
+// appendTo appends the encoding of h to b: the number of attempts and the mark, the last error if marked, the
+// attempts.
 func (h *history) appendTo(b []byte) []byte {
 	own := h.lastError != h.errorOfLast()
 	switch {
@@ -61,7 +62,7 @@ func (h *history) errorOfLast() string {
 	return ""
 }
 
-// readHistory reads a blob, nil for none.
+// readHistory decodes a blob. A nil blob is an empty history.
 func readHistory(b []byte) history {
 	var h history
 	if len(b) == 0 {
@@ -84,8 +85,8 @@ func readHistory(b []byte) history {
 	return h
 }
 
-// openHistory reads the head of a blob: the last error that is not an attempt's, if there is one, and how many attempts
-// follow.
+// openHistory decodes the head of a blob: the last error, unless it is that of the last attempt, and the number of
+// attempts that follow.
 func openHistory(b []byte) (own []byte, n int, in coldReader) {
 	in = coldReader{b[1:]}
 	if hasOwnError(b) {
@@ -96,7 +97,7 @@ func openHistory(b []byte) (own []byte, n int, in coldReader) {
 
 func hasOwnError(b []byte) bool { return b[0]&historyOwnError != 0 }
 
-// add appends an attempt; the oldest one over historyKept is forgotten.
+// add appends an attempt, and drops the oldest one if there are more than historyKept.
 func (h *history) add(e ended) {
 	e.node, e.err = cutText(e.node, maxNodeBytes), cutText(e.err, task.MaxErrorBytes)
 	h.past = append(h.past, e)
@@ -104,7 +105,7 @@ func (h *history) add(e ended) {
 	h.lastError = e.err
 }
 
-// cutText returns as much of a text as is kept.
+// cutText returns the text cut to at most limit bytes, as valid UTF-8.
 func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
@@ -115,30 +116,30 @@ func (s *Store) hasPast(p *progress) bool {
 	return len(b) > 0 && b[0]&^historyOwnError != 0
 }
 
-// Ended is an attempt that ends now.
+// Ended describes an attempt that ends now.
 type Ended struct {
 	Fence     uint64
 	StartedMs int64  // 0: not known
-	Node      string // the node that made it; empty: a consumer's
+	Node      string // the node that made the attempt; empty: a consumer made it
 	Error     string // empty: a success
 }
 
-// EndAttempt adds an attempt to the task's history; its error becomes the last one. A success may come under an earlier
-// fence than the current one.
+// EndAttempt adds an attempt to the task's history. The attempt's error becomes the task's last error. A success may
+// come under an earlier fence than the current one.
 func (e Edit) EndAttempt(attempt Ended) {
 	p := e.write()
 	h := readHistory(e.s.blob(p.history))
 	number := p.attempts
 	earlier := func(past ended) bool { return past.fence == attempt.Fence }
 	if i := slices.IndexFunc(h.past, earlier); i >= 0 {
-		number = h.past[i].attempt // it had been given up, and succeeded after all
+		number = h.past[i].attempt // the attempt had been given up, and succeeded after all
 		h.past = slices.Delete(h.past, i, i+1)
 	}
 	h.add(ended{number, attempt.Fence, attempt.StartedMs, e.s.NowMs, attempt.Node, attempt.Error})
 	e.s.putHistory(p, &h)
 }
 
-// SetLastError keeps why the task ended without an attempt's doing, or, with an empty text, that it goes on.
+// SetLastError records why the task ended without an attempt, or clears the last error if text is empty.
 func (e Edit) SetLastError(text string) {
 	p := e.write()
 	h := readHistory(e.s.blob(p.history))
@@ -152,7 +153,7 @@ func (s *Store) putHistory(p *progress, h *history) {
 	p.history = s.blobs.Put(s.scratch)
 }
 
-// addTo writes the history into a task.
+// addTo copies the history into a task message.
 func (h *history) addTo(t *fsmpb.Task) {
 	t.LastError = h.lastError
 	for _, e := range h.past {
@@ -167,7 +168,7 @@ func (h *history) addTo(t *fsmpb.Task) {
 	}
 }
 
-// historyOf is the reverse, for a task from a snapshot.
+// historyOf returns the history of a task message from a snapshot.
 func historyOf(t *fsmpb.Task) *history {
 	h := &history{}
 	for _, p := range t.History {

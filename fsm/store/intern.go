@@ -7,18 +7,18 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// maxInterned bounds a table: a target of its own for each task would turn it into the pointer-laden heap that the
-// rest of the package avoids. What finds no place is kept in the task's extra.
+// maxInterned bounds the number of values in a table. A different target for each task would otherwise fill the heap
+// with pointers, which the rest of the package avoids. A value that finds no place is kept in the task's extra.
 const maxInterned = 1 << 14
 
-// interned is a value that many tasks share. It never changes.
+// interned is an immutable value that many tasks share.
 type interned[V any] struct {
 	key   string
 	value V
 	uses  uint32
 }
 
-// internTable keeps shared values by number. Number 0 is none.
+// internTable keeps shared values by number. Number 0 means no value.
 type internTable[V any] struct {
 	numbered[string, interned[V]]
 }
@@ -27,7 +27,8 @@ func newInternTable[V any]() internTable[V] {
 	return internTable[V]{newNumbered[string, interned[V]](nil)}
 }
 
-// acquire counts one more use of the value of this key, made by value if it is new. 0: the table is full.
+// acquire counts one more use of the value with this key and returns its number. It makes a new value by calling
+// value. It returns 0 if the table is full.
 func (t *internTable[V]) acquire(key string, value func() V) uint32 {
 	n, ok := t.numbers[key]
 	if !ok {
@@ -40,7 +41,7 @@ func (t *internTable[V]) acquire(key string, value func() V) uint32 {
 	return n
 }
 
-// release counts one use less; number 0 is none.
+// release counts one use less, and removes a value without uses. Number 0 is ignored.
 func (t *internTable[V]) release(n uint32) {
 	if n == 0 {
 		return
@@ -51,7 +52,7 @@ func (t *internTable[V]) release(n uint32) {
 	}
 }
 
-// target is a shared target with the destination that its lane is named after.
+// target is a shared target with the destination that names its lane.
 type target struct {
 	spec        *fsmpb.Target
 	destination string
@@ -60,12 +61,12 @@ type target struct {
 func newTarget(spec *fsmpb.Target) target {
 	destination, err := task.Destination(spec.Url)
 	if err != nil {
-		destination = spec.Url // not accepted by CheckSpec, and yet a lane of its own
+		destination = spec.Url // CheckSpec accepts no such URL; give it a lane of its own all the same
 	}
 	return target{spec, destination}
 }
 
-// targetKey is equal for equal targets only.
+// targetKey returns a key that is equal for equal targets only.
 func targetKey(t *fsmpb.Target) string {
 	b := appendSized(make([]byte, 0, len(t.Url)+16), t.Url)
 	b = binary.AppendVarint(b, t.TimeoutMs)

@@ -6,11 +6,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// keysRemembered is how many of the last keyed calls that changed a task can be repeated. Calls that found nothing to
-// change, such as a cancel of a task that has fired, are remembered where there is room beside them.
+// keysRemembered is the largest number of keyed calls that a task can repeat: the last ones that changed it. A call
+// that changed nothing, such as a cancel of a task that has fired, is remembered only if there is room beside these.
 const keysRemembered = 2
 
-// Recall returns the task's memory of the call with this key, nil for none.
+// Recall returns the task's record of the call with this key, or nil if there is none.
 func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
 	if t.h == 0 || key == nil {
 		return nil
@@ -26,7 +26,7 @@ func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
 	return nil
 }
 
-// Remember keeps a key with the result of its call, after the call.
+// Remember keeps a key with the result of its call. It runs after the call.
 func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	if key == nil || t.h == 0 {
 		return
@@ -34,7 +34,7 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	r := t.record()
 	c := s.headOf(r)
 	if c.first.kept && c.occurrence == s.Number {
-		return // the call has made the task, which has its key already
+		return // the call has made the task, which has the key already
 	}
 	var kept [keysRemembered + 1]remembered
 	unchanged := result.Revision != s.Number
@@ -61,8 +61,9 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result) {
 	Edit{t}.setKeys(append(keys, k))
 }
 
-// roomForKey forgets the oldest key, if there is no room for one more. Those of calls that changed nothing go first,
-// and another of those pushes out no call that did.
+// roomForKey makes room for one more key. If there is none, it forgets the oldest key of a call that changed nothing,
+// or else the oldest key. It reports false, and forgets no key, if the new call changed nothing and all others did
+// change the task.
 func roomForKey(keys []remembered, unchanged bool) (_ []remembered, ok bool) {
 	if len(keys) < keysRemembered {
 		return keys, true
@@ -93,7 +94,8 @@ func (e Edit) setKeys(keys []remembered) {
 	e.addKeys()
 }
 
-// putKeys writes keys in place of the task's. A first key that is in the cold blob stays there, or goes.
+// putKeys writes keys in place of the task's. A first key in the cold blob stays there if keys begins with it, and is
+// removed otherwise.
 func (e Edit) putKeys(keys []remembered) {
 	s, r := e.s, e.s.tasks.Write(e.h)
 	c := s.headOf(r)
@@ -113,7 +115,7 @@ func (e Edit) putKeys(keys []remembered) {
 	r.keys = s.blobs.Put(s.scratch)
 }
 
-// writeFirstOut takes the first key out of the cold blob. It must run before the task's instant changes.
+// writeFirstOut moves the first key out of the cold blob. It must run before the task's due time changes.
 func (e Edit) writeFirstOut() {
 	if !e.head().first.kept {
 		return
@@ -124,7 +126,7 @@ func (e Edit) writeFirstOut() {
 	e.putKeys(keys)
 }
 
-// dropKeys forgets the task's keys, except a first key in its cold blob, which goes with that.
+// dropKeys forgets the task's keys, except a first key in the cold blob. The first key goes with that blob.
 func (e Edit) dropKeys() {
 	e.subtractKeys()
 	if r := e.s.tasks.Write(e.h); r.keys != 0 {
@@ -139,7 +141,7 @@ func (e Edit) addKeys() { e.s.sum += e.keysDigest() }
 // subtractKeys takes the task's keys out of the state hash.
 func (e Edit) subtractKeys() { e.s.sum -= e.keysDigest() }
 
-// keysDigest is 0 if the task remembers no key.
+// keysDigest hashes the task's keys. It is 0 if the task remembers none.
 func (t Task) keysDigest() uint64 {
 	var kept [keysRemembered]remembered
 	keys := t.s.keysOf(kept[:0], t.record())
@@ -155,7 +157,7 @@ func (s *Store) keysOf(keys []remembered, r *record) []remembered {
 	return readKeys(c.appendFirst(keys, s.fireAtOf(r)), s.blobs.Get(r.keys), &c)
 }
 
-// headOf is all that keys need of a task's cold blob.
+// headOf decodes the head of a task's cold blob, which is all that the keys need.
 func (s *Store) headOf(r *record) coldHead {
 	h, _ := readHead(s.blobs.Get(r.cold))
 	return h

@@ -8,40 +8,40 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Lane is the line before one receiver. A due task is in exactly one of its two lists. It is open as long as it has a
-// task, and valid until the entry ends that leaves it empty.
+// Lane is the line of tasks before one receiver. A due task is in exactly one of its two lists. A lane is open as long
+// as it has a task. It is valid until the end of the entry that leaves it empty.
 type Lane struct {
 	task.Lane
-	number  uint32 // its own, in lanes
-	queue   *queue // it counts as a use of it
+	number  uint32 // the lane's number in lanes
+	queue   *queue // the lane counts as one of its uses
 	ready   list
 	firing  list
-	touched bool // it is in lanes.touched
+	touched bool // the lane is in lanes.touched
 
-	overdue   int64 // when its first ready task was due; valid while it is in its queue's heap
-	waitingAt int   // its place in that heap, from 1 on; 0: it has no ready task
+	overdue   int64 // due time of its first ready task; valid while the lane is in its queue's heap
+	waitingAt int   // position in that heap, from 1 on; 0: the lane has no ready task
 }
 
-// Rule returns the rule of the lane's queue, which is never nil and to be read only.
+// Rule returns the rule of the lane's queue. It is never nil, and the caller must not change it.
 func (l *Lane) Rule() *fsmpb.QueueRule { return l.queue.rule }
 
-// Pulled reports whether the lane's tasks wait for consumers; otherwise they are pushed to a target.
+// Pulled reports whether the lane's tasks wait for consumers. Otherwise they are pushed to a target.
 func (l *Lane) Pulled() bool { return l.Destination == "" && !l.queue.rule.Pushed }
 
-// Ready returns how many tasks wait for a grant.
+// Ready returns the number of tasks that wait for a grant.
 func (l *Lane) Ready() int { return l.ready.len }
 
-// Firing returns how many tasks have a grant.
+// Firing returns the number of tasks that have a grant.
 func (l *Lane) Firing() int { return l.firing.len }
 
 func (l *Lane) load() task.LaneLoad {
 	return task.LaneLoad{Lane: l.Lane, Ready: l.ready.len, Firing: l.firing.len, Pulled: l.Pulled()}
 }
 
-// lanes holds the lanes that have a task in them. Number 0 is none.
+// lanes holds the lanes that have a task. Number 0 means no lane.
 type lanes struct {
 	numbered[task.Lane, Lane]
-	touched []*Lane // whose lists this entry has changed, and which may be empty by now
+	touched []*Lane // lanes whose lists this entry has changed; some may be empty by now
 }
 
 func newLanes() lanes { return lanes{numbered: newNumbered[task.Lane, Lane](nil)} }
@@ -54,13 +54,13 @@ func (ls *lanes) touch(l *Lane) {
 	}
 }
 
-// Lane returns an open lane, nil for none.
+// Lane returns an open lane, or nil if no open lane has this name.
 func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
 
-// FirstReady returns the task that has waited longest in a lane, which must have one.
+// FirstReady returns the task that has waited longest in a lane. The lane must have a ready task.
 func (s *Store) FirstReady(l *Lane) Task { return Task{s, l.ready.head} }
 
-// OpenLane returns the lane that the task is delivered through.
+// OpenLane returns the lane that delivers the task, and opens it if need be.
 func (e Edit) OpenLane() *Lane { return e.s.openLane(e.record()) }
 
 func (s *Store) openLane(r *record) *Lane {
@@ -83,7 +83,7 @@ func (e Edit) Wait(l *Lane) {
 	e.s.lanes.touch(l)
 }
 
-// WaitFirst puts the task before all others of its lane, where it was firing.
+// WaitFirst moves a firing task to the front of its lane's ready list.
 func (e Edit) WaitFirst() {
 	l := e.Lane()
 	l.firing.remove(e.s.links(), e.h)
@@ -122,8 +122,8 @@ func (e Edit) LeaveList() {
 	}
 }
 
-// SettleLanes ends an entry: lanes that it left empty are closed, for there may have been as many as there are
-// receivers. It returns the loads of the lanes that the entry has changed, if full is set.
+// SettleLanes ends an entry. It closes the lanes that the entry left empty, because there may have been as many lanes
+// as receivers. It returns the loads of the lanes that the entry has changed if full is set.
 func (s *Store) SettleLanes(full bool) []task.LaneLoad {
 	var loads []task.LaneLoad
 	for i, l := range s.lanes.touched {
@@ -153,7 +153,7 @@ func (s *Store) Loads() []task.LaneLoad {
 	return loads
 }
 
-// PushedGrants returns the tasks with an attempt under way that no consumer has, in the order in which the attempts
+// PushedGrants returns the tasks with a running attempt that no consumer has, in the order in which the attempts
 // began. The order of the lanes themselves differs between replicas.
 func (s *Store) PushedGrants() []Task {
 	var firing []Task

@@ -2,13 +2,13 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/store/internal/slab"
 
-// list is a doubly linked list of tasks through their progress records, by rising order.
+// list is a doubly linked list of tasks, linked through their progress records, in ascending order.
 type list struct {
 	head, tail handle // of tasks
 	len        int
 }
 
-// listLinks reaches the links of a task.
+// listLinks gives access to the links of a task.
 type listLinks struct {
 	tasks    *slab.Pages[record]
 	progress *slab.Pages[progress]
@@ -29,7 +29,7 @@ func (l *list) pushBack(s listLinks, h handle, order int64) {
 	l.len++
 }
 
-// pushFront puts a task that was given back before all others.
+// pushFront puts a task that was given back before all others of the list.
 func (l *list) pushFront(s listLinks, h handle, order int64) {
 	p := s.write(h)
 	if l.head != 0 {

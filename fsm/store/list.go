@@ -8,14 +8,15 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// How much one page looks at, and how much payload it copies and one more task's, so that it holds no lock for long.
+// These bound the work of one page, so that it holds no lock for long. The payloads may exceed listBytes by one
+// task's.
 const (
 	listWork  = 4096    // tasks
 	listBytes = 1 << 20 // of payloads
 )
 
-// List returns a page of the tasks in the slots [q.Slot, end), slot by slot, by id within one. Slots without a task in
-// the wanted states are not looked at. A page may be short, or empty, and still have more after it.
+// List returns a page of the tasks in the slots from q.Slot up to, but not including, end: slot by slot, by id within
+// a slot. It skips slots without a task in the wanted states. A page may be short or empty although more tasks follow.
 func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	page := &fsmpb.ListPage{}
 	after, looked, copied := q.AfterId, 0, 0
@@ -38,7 +39,8 @@ func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	return page
 }
 
-// listSlot adds a slot's tasks to the page; true if the page is full, its cursor set. It counts the bytes copied.
+// listSlot adds a slot's tasks to the page and counts the bytes copied. It reports whether the page is full, and then
+// sets the cursor.
 func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int) bool {
 	type found struct {
 		id string
@@ -67,7 +69,7 @@ func (s *Store) listSlot(slot uint32, after string, q *fsmpb.ListQuery, page *fs
 	return false
 }
 
-// matches reports whether the task passes the filters other than those on its id.
+// matches reports whether the task passes all filters but those on its id.
 func (t Task) matches(q *fsmpb.ListQuery) bool {
 	if len(q.States) > 0 && !slices.Contains(q.States, t.State()) {
 		return false

@@ -2,20 +2,20 @@ package store
 
 import "slices"
 
-// numbered gives small numbers to named values. Records keep the number in place of a pointer. A number is free again
-// when its value is removed. Number 0 is given out by newNumbered and never freed.
+// numbered assigns small numbers to named values, for records to keep in place of pointers. A number is free again
+// when its value is removed. newNumbered assigns the number 0, which is never freed.
 type numbered[K comparable, V any] struct {
 	numbers map[K]uint32
 	values  []*V // by number; nil: free
 	free    []uint32
 }
 
-// newNumbered returns a table in which zeroth, which may be nil, has the number 0.
+// newNumbered returns a table in which zeroth has the number 0. zeroth may be nil.
 func newNumbered[K comparable, V any](zeroth *V) numbered[K, V] {
 	return numbered[K, V]{numbers: map[K]uint32{}, values: []*V{zeroth}}
 }
 
-// find returns the value of a key, nil if there is none.
+// find returns the value of a key, or nil if there is none.
 func (t *numbered[K, V]) find(key K) *V {
 	if n, ok := t.numbers[key]; ok {
 		return t.values[n]
@@ -25,7 +25,7 @@ func (t *numbered[K, V]) find(key K) *V {
 
 func (t *numbered[K, V]) at(n uint32) *V { return t.values[n] }
 
-// add keeps the value of a new key and returns its number.
+// add stores the value of a new key and returns its number.
 func (t *numbered[K, V]) add(key K, v *V) uint32 {
 	n := uint32(len(t.values))
 	if k := len(t.free); k > 0 {
@@ -45,7 +45,7 @@ func (t *numbered[K, V]) remove(key K) {
 	t.free = append(t.free, n)
 }
 
-// copyForReading returns a table of the same values by the same numbers, for a snapshot to read while this one changes.
+// copyForReading returns a table with the same values and numbers, which a snapshot reads while this table changes.
 func (t *numbered[K, V]) copyForReading() numbered[K, V] {
 	return numbered[K, V]{values: slices.Clone(t.values)}
 }

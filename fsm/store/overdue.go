@@ -2,11 +2,11 @@ package store
 
 import "container/heap"
 
-// laneHeap is a queue's lanes that have ready tasks, the one on top whose first ready task was due first. Each lane
-// moves at most once an entry, however many tasks the entry moved in it.
+// laneHeap is a heap of a queue's lanes that have ready tasks. On top is the lane whose first ready task was due
+// first. Each lane moves at most once an entry, however many of its tasks the entry moved.
 type laneHeap []*Lane
 
-// place puts a lane where its ready list says: into the heap, elsewhere in it, or out of it.
+// place moves a lane to its right position by its ready list: into the heap, within it, or out of it.
 func (h *laneHeap) place(l *Lane, links listLinks) {
 	inHeap := l.waitingAt > 0
 	switch {
@@ -38,7 +38,7 @@ func (h laneHeap) Swap(i, j int) {
 
 // Push is called by the heap package.
 func (h *laneHeap) Push(x any) {
-	l := x.(*Lane) // nothing else is pushed
+	l := x.(*Lane) // the store pushes only lanes
 	*h = append(*h, l)
 	l.waitingAt = len(*h)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Place is where the index has an id.
+// Place is the position of an id in the index.
 type Place struct {
 	slot uint32
 	hash uint64
@@ -30,8 +30,9 @@ func (s *Store) indexHash(namespace, id string) uint64 {
 	return h.Sum64()
 }
 
-// Locate returns the places of all commands of an entry, and has the processor fetch the memory that they read first:
-// index, record and blob of tasks that lie anywhere in memory. One after the other, each would wait for it alone.
+// Locate returns the places of all commands of an entry. It also has the processor fetch the memory that they read
+// first: index, record and blob of tasks anywhere in memory. The fetches overlap, where the commands would wait for
+// each alone.
 func (s *Store) Locate(commands []*fsmpb.Command) []Place {
 	s.places = s.places[:0]
 	for _, c := range commands {

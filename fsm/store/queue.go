@@ -11,24 +11,24 @@ import (
 // queueKey names a queue.
 type queueKey struct{ namespace, name string }
 
-// queue holds the rule and the counts of one queue. It exists as long as a task, a lane or a rule of it does.
+// queue holds the rule and the counts of one queue. It exists as long as a task, a lane or a rule uses it.
 type queue struct {
 	queueKey // never changes
 
-	number uint32           // its own, in queues
-	uses   int              // by tasks, lanes and its rule
-	rule   *fsmpb.QueueRule // noRule if there is none; never nil, never written to
+	number uint32           // the queue's number in queues
+	uses   int              // one for each task and lane, and one for the rule
+	rule   *fsmpb.QueueRule // noRule if the queue has none; never nil, never written to
 
 	tasks   byState
-	leased  int  // of those that are firing
-	dues    dues // of those that are scheduled or retrying
+	leased  int  // the part of the firing tasks
+	dues    dues // of the scheduled and retrying tasks
 	waiting laneHeap
 }
 
-// queues holds the queues in use. Number 0 is the default queue of the default namespace, and always there.
+// queues holds the queues in use. Number 0 is the default queue of the default namespace, which always exists.
 type queues struct {
 	numbered[queueKey, queue]
-	rules int // how many have one
+	rules int // number of queues that have a rule
 }
 
 func newQueues() queues {
@@ -45,7 +45,7 @@ func keyOfQueue(namespace, name string) queueKey {
 	return queueKey{task.CanonicalNamespace(namespace), name}
 }
 
-// acquire counts one more use of a queue, which is made if it is new.
+// acquire counts one more use of a queue, and makes the queue if it is new.
 func (qs *queues) acquire(key queueKey) *queue {
 	q := qs.find(key)
 	if q == nil {
@@ -56,7 +56,7 @@ func (qs *queues) acquire(key queueKey) *queue {
 	return q
 }
 
-// release counts one use less.
+// release counts one use less, and removes a queue without uses.
 func (qs *queues) release(q *queue) {
 	if q.uses--; q.uses == 0 {
 		qs.remove(q.queueKey)
@@ -66,7 +66,7 @@ func (qs *queues) release(q *queue) {
 // queueOf returns the queue of a task.
 func (s *Store) queueOf(r *record) *queue { return s.queues.at(coldQueue(s.blobs.Get(r.cold))) }
 
-// Queues returns the names of the queues of a namespace that hold a task, tombstones included, or have a rule, sorted.
+// Queues returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
 func (s *Store) Queues(namespace string) []string {
 	namespace = task.CanonicalNamespace(namespace)
 	var names []string
@@ -89,7 +89,7 @@ func (q *queue) holds() bool {
 	return false
 }
 
-// bytes estimates the memory of the queues, their names and smallest counters included.
+// bytes returns an estimate of the memory of the queues in bytes, with their names and smallest counters.
 func (qs *queues) bytes() int64 {
 	const each = 800
 	return int64(len(qs.numbers)) * each

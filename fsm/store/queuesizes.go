@@ -5,8 +5,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// QueueSizes returns the sizes of the queues with a live task among those numbered from first on, limit numbers at
-// most. It reports whether there are more after them.
+// QueueSizes returns the sizes of the queues with a live task whose numbers are in [first, first+limit). more is set
+// if there are higher numbers.
 func (s *Store) QueueSizes(first, limit int) (sizes []task.QueueSize, more bool) {
 	list := s.queues.values
 	end := min(first+limit, len(list))

@@ -15,30 +15,30 @@ const inlineIDBytes = 24
 type record struct {
 	wheel.Node
 	cold     slab.Ref // the content of the task: see cold
-	keys     slab.Ref // the keys that it remembers beside the first: see remembered; 0: none
+	keys     slab.Ref // the remembered keys except the first: see remembered; 0: none
 	progress uint32   // the progress record; 0 while the task is scheduled
 	state    uint8    // fsmpb.State
-	idLen    uint8    // bytes of id inline; 0: the cold blob has the id
-	waits    bool     // it is in the wheel, or has this instant been taken out of it
+	idLen    uint8    // length of the inline id in bytes; 0: the cold blob has the id
+	waits    bool     // the task is in the wheel, or was popped just now
 	_        byte
 	id       [inlineIDBytes]byte
 }
 
 func (r *record) is(s fsmpb.State) bool { return r.state == uint8(s) }
 
-// progress is the second record of a task, from the moment it comes due.
+// progress is the second record of a task. A task has it from the moment it comes due.
 type progress struct {
 	fireAt   int64
 	revision uint64
 	fence    uint64 // of the current or last grant; 0 before the first
-	order    int64  // place in its list; rises from head to tail
+	order    int64  // place in its list; ascends from head to tail
 	lane     uint32 // 0 for tombstones
-	next     handle // in the lane's ready or firing list, or among the tombstones
+	next     handle // next in the lane's ready or firing list, or among the tombstones
 	prev     handle
-	attempts uint32   // begun in this occurrence
+	attempts uint32   // begun in the current occurrence
 	history  slab.Ref // 0: no attempt has ended, and there is no last error
 	outcome  uint8    // fsmpb.CancelOutcome; STOPPED while firing: no further attempt is granted
-	leased   bool     // a consumer has it; only while firing
+	leased   bool     // a consumer has the task; only while firing
 	_        [2]byte
 	size     uint32 // bytes of a tombstone, counted against the bound; 0: not counted
 	_        [4]byte

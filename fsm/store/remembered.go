@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// remembered is a keyed call with its answer: see fsmpb.RememberedKey. A task's keys, but for a firstKey, lie in
-// one blob, one behind the other, whose encoding lives and dies with the process like that of cold. Each is written
-// beside what the cold blob says already.
+// remembered is a keyed call with its answer: see fsmpb.RememberedKey. All keys of a task, except a firstKey, lie in
+// one blob, one behind the other. Its encoding lives and dies with the process, like that of cold, and leaves out the
+// values that the cold blob contains already.
 type remembered struct {
 	hash, call      uint64
 	code            fsmpb.Code
@@ -20,24 +20,25 @@ type remembered struct {
 	fireAt, created int64
 	next            int64
 	lastError       string
-	unchanged       bool // the call changed nothing
+	unchanged       bool // the call changed no task
 }
 
 const (
-	keySchedules      = 1 << iota // it made the task: no codes follow
-	keyOwnRevision                // revision follows: it is not the occurrence of the cold blob
+	keySchedules      = 1 << iota // the call made the task: no codes follow
+	keyOwnRevision                // revision follows: it differs from the cold blob's occurrence
 	keyOccurrence                 // occurrence is the cold blob's
 	keyOwnOccurrence              // occurrence follows
-	keyOwnCreated                 // created follows: it is not the cold blob's
+	keyOwnCreated                 // created follows: it differs from the cold blob's
 	keyAttempts                   // attempts follow
 	keyNext                       // next follows
 	keyLastError                  // lastError follows
 	rememberedKeySize = 16
 
-	keyUnchanged = 0x80 // in the byte of the code
+	keyUnchanged = 0x80 // set in the byte of the code
 )
 
-// appendTo writes k beside the head of the task's cold blob: flags, hash, call, fireAt, the parts that the flags name.
+// appendTo appends the encoding of k to b: flags, hash, call, fireAt, the parts that the flags name. c is the head of
+// the task's cold blob.
 func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 	at := len(b)
 	b = append(b, 0)
@@ -86,13 +87,14 @@ func (k *remembered) appendTo(b []byte, c *coldHead) []byte {
 	return b
 }
 
-// schedules reports whether k's codes are those of a call that made a task where none was.
+// schedules reports whether k's codes are those of a call that made a task where there was none.
 func (k *remembered) schedules() bool {
 	return k.code == fsmpb.Code_CODE_CREATED && k.previous == 0 && k.state == fsmpb.State_STATE_SCHEDULED &&
 		k.outcome == 0 && !k.unchanged
 }
 
-// readKeys appends the keys of a blob to keys; nil holds none. c is the head that they were written beside.
+// readKeys decodes a blob of keys and appends them to keys. A nil blob has none. c is the head that the keys were
+// encoded with.
 func readKeys(keys []remembered, b []byte, c *coldHead) []remembered {
 	for in := (coldReader{b}); len(in.rest) > 0; {
 		keys = append(keys, readRemembered(&in, c))
@@ -139,7 +141,7 @@ func readRemembered(in *coldReader, c *coldHead) remembered {
 	return k
 }
 
-// fill makes m the message of k; key is to be its key.
+// fill writes k to the message m, with key as its key.
 func (k *remembered) fill(m *fsmpb.RememberedKey, key *fsmpb.Key) {
 	*key = fsmpb.Key{Hash: k.hash, Call: k.call}
 	*m = fsmpb.RememberedKey{

@@ -14,11 +14,11 @@ import (
 	"github.com/belfryhq/belfry/wheel"
 )
 
-// maxSnapshotRecord bounds what a length in a damaged snapshot can make us allocate. The largest task is its payload,
-// its headers and labels, and the repeats of neither.
+// maxSnapshotRecord is the largest record, in bytes, that Restore allocates memory for, as a length in a damaged
+// snapshot may be anything. The largest task is a payload with headers and labels, none of which is stored twice.
 const maxSnapshotRecord = 1 << 20
 
-// Restore returns the store of a snapshot, checked against the snapshot's own state hash.
+// Restore builds a store from a snapshot and checks it against the snapshot's own state hash.
 func Restore(shard uint32, r io.Reader) (*Store, error) {
 	in := &snapshotReader{from: bufio.NewReaderSize(r, 256<<10)}
 	to := restoring{s: New(shard)}
@@ -28,11 +28,11 @@ func Restore(shard uint32, r io.Reader) (*Store, error) {
 	return to.s, nil
 }
 
-// restoring is a store that is built from a snapshot.
+// restoring is a store under construction from a snapshot.
 type restoring struct {
 	s      *Store
 	tasks  uint64       // read so far
-	listed []listedTask // those of them that have a place in a list
+	listed []listedTask // the tasks that have a place in a list
 }
 
 func (to *restoring) read(in *snapshotReader) error {
@@ -178,7 +178,7 @@ type listedTask struct {
 	order int64
 }
 
-// lists puts begun tasks back into their lists, in the order in which they were there.
+// lists puts begun tasks back into their lists, in their former order.
 func (to *restoring) lists() {
 	slices.SortFunc(to.listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
 	for _, t := range to.listed {
@@ -208,7 +208,7 @@ func (to *restoring) lane(h handle) *Lane {
 	return l
 }
 
-// land adds every record to the state hash, now that each is whole.
+// land adds every record to the state hash after all records are complete.
 func (to *restoring) land() {
 	for slot := uint32(0); slot < task.Slots; slot++ {
 		for h := range to.s.index.Each(slot) {
@@ -217,18 +217,18 @@ func (to *restoring) land() {
 	}
 }
 
-// snapshotReader reads messages with their lengths before them.
+// snapshotReader reads messages, each preceded by its length.
 type snapshotReader struct {
 	from   *bufio.Reader
-	record []byte // the last one, which its message points into
+	record []byte // the last record, which its message points into
 }
 
-// get reads the next message. It is good until the next call, and what is kept of it has to be copied.
+// get reads the next message. The message is valid until the next call, so the caller copies the parts that it keeps.
 func (s *snapshotReader) get(m interface{ UnmarshalVTUnsafe(b []byte) error }) error {
 	size, err := binary.ReadUvarint(s.from)
 	switch {
 	case errors.Is(err, io.EOF):
-		return io.ErrUnexpectedEOF // a snapshot ends with its trailer, and not before
+		return io.ErrUnexpectedEOF // a snapshot ends with its trailer
 	case err != nil:
 		return err
 	case size > maxSnapshotRecord:

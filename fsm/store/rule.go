@@ -10,15 +10,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// noRule is the rule of a queue that has none. It is never written to.
+// noRule is the rule of a queue without a rule. It is never written to.
 var noRule = &fsmpb.QueueRule{}
 
-// isEmptyRule reports whether a rule says nothing, and so is none.
+// isEmptyRule reports whether a rule sets no field and so equals noRule.
 func isEmptyRule(r *fsmpb.QueueRule) bool {
 	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 && r.KeepDeadMs == 0
 }
 
-// Rules returns the rules of all queues that have one, sorted by namespace and queue, their names written out.
+// Rules returns copies of the rules of all queues that have one, sorted by namespace and queue, with names written
+// out.
 func (s *Store) Rules() []*fsmpb.QueueRule {
 	rules := s.queues.allRules()
 	for i, r := range rules {
@@ -30,7 +31,7 @@ func (s *Store) Rules() []*fsmpb.QueueRule {
 	return rules
 }
 
-// allRules returns the rules as they are kept, which is to be read only, in no particular order.
+// allRules returns the stored rules in no particular order. The caller must not change them.
 func (qs *queues) allRules() []*fsmpb.QueueRule {
 	rules := make([]*fsmpb.QueueRule, 0, qs.rules)
 	for _, q := range qs.values {
@@ -41,8 +42,8 @@ func (qs *queues) allRules() []*fsmpb.QueueRule {
 	return rules
 }
 
-// SetRule makes r the rule of its queue. It moves no task: where one waits is named by its queue and destination, and a
-// begun attempt ends as it began.
+// SetRule makes r the rule of its queue. It moves no task: the queue and destination name a task's lane, and a begun
+// attempt ends as it began.
 func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	key := keyOfQueue(r.Namespace, r.Queue)
 	q := s.queues.acquire(key) // for the new rule
@@ -50,7 +51,7 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	if before != noRule {
 		s.rulesSum -= digestRule(before)
 		s.queues.rules--
-		s.queues.release(q) // the old one's
+		s.queues.release(q) // for the old rule
 	}
 	if isEmptyRule(r) {
 		q.rule = noRule

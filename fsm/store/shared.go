@@ -2,7 +2,7 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// shared holds the values that tasks refer to by number, because many have the same.
+// shared holds the values that many tasks have in common. Tasks refer to them by number.
 type shared struct {
 	queues  queues
 	targets internTable[target]
@@ -13,7 +13,7 @@ func newShared() shared {
 	return shared{newQueues(), newInternTable[target](), newInternTable[*fsmpb.Extra]()}
 }
 
-// copyForReading returns the same values by the same numbers, for a snapshot to read while these change.
+// copyForReading returns the same values under the same numbers, which a snapshot reads while the originals change.
 func (s *shared) copyForReading() shared {
 	return shared{
 		queues:  queues{numbered: s.queues.copyForReading()},
@@ -32,7 +32,7 @@ func (s *shared) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 	return spec
 }
 
-// fillSpec makes spec that of a task, but for the payload.
+// fillSpec makes spec the spec of a task without its payload.
 func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 	extra := s.extraOf(c)
 	*spec = fsmpb.Spec{
@@ -54,7 +54,7 @@ func (s *shared) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
 	return extra.Target
 }
 
-// destinationOf is where the target leads, empty if the task has none of its own.
+// destinationOf returns the destination of the task's own target, or "" if the task has none of its own.
 func (s *shared) destinationOf(c *cold, extra *fsmpb.Extra) string {
 	switch {
 	case c.target != 0:
@@ -83,7 +83,7 @@ func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	}
 }
 
-// extraOf returns all of a task's extra, which is to be read only.
+// extraOf returns the complete extra of a task, shared parts included. The caller must not change it.
 func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 	var manner *fsmpb.Extra
 	if c.manner != 0 {

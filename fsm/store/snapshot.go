@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
-// Snapshot is the state as it was at one moment. Taking it costs microseconds; what changes afterwards keeps its
-// before-image until the snapshot is released.
+// Snapshot is a view of the store at one moment. Taking one costs microseconds. Pages that change afterwards keep
+// their before-image until the snapshot is released.
 type Snapshot struct {
 	header   *fsmpb.SnapshotHeader
 	rules    []*fsmpb.QueueRule
@@ -19,10 +19,10 @@ type Snapshot struct {
 	tasks    *slab.Frozen[record]
 	progress *slab.Frozen[progress]
 	blobs    *slab.FrozenArena
-	values   shared // the shared values of then, and nothing else
+	values   shared // only the shared values at that moment are set
 }
 
-// Snapshot takes one. There can be one at a time: Release it.
+// Snapshot takes a snapshot. The caller must Release it before it takes the next one.
 func (s *Store) Snapshot() *Snapshot {
 	return &Snapshot{
 		header: &fsmpb.SnapshotHeader{
@@ -45,7 +45,7 @@ func (s *Store) Snapshot() *Snapshot {
 	}
 }
 
-// Release ends the snapshot. It may be called from any goroutine, again, and without a WriteTo.
+// Release ends the snapshot. Any goroutine may call it, more than once, and without a WriteTo before.
 func (s *Snapshot) Release() {
 	s.tasks.Release()
 	s.progress.Release()
@@ -92,7 +92,7 @@ type countingWriter struct {
 	scratch []byte
 }
 
-// put writes a message with its length before it.
+// put writes a message preceded by its length.
 func (c *countingWriter) put(m sizedMessage) error {
 	size := m.SizeVT()
 	c.scratch = binary.AppendUvarint(c.scratch[:0], uint64(size))

@@ -2,8 +2,8 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// taskMessage is the record of one task in a snapshot. Its messages are used again for the next task: made anew, those
-// of a million tasks are the better part of a gigabyte of garbage, and cost more than to encode them does.
+// taskMessage is the record of one task in a snapshot. Its messages are used again for the next task. New messages for
+// a million tasks would make most of a gigabyte of garbage, and cost more than their encoding.
 type taskMessage struct {
 	record     fsmpb.SnapshotRecord
 	task       fsmpb.SnapshotRecord_Task
@@ -20,7 +20,7 @@ type keyMessage struct {
 	key        fsmpb.Key
 }
 
-// of makes it the record of a task as it was at the moment of the snapshot. It is good until the next call, and until
+// of makes m the record of a task at the moment of the snapshot. The result is valid until the next call, and until
 // the snapshot is released.
 func (m *taskMessage) of(s *Snapshot, r *record) *fsmpb.SnapshotRecord {
 	c := readCold(s.blobs.Get(r.cold))

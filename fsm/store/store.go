@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/wheel"
 )
 
-// Store holds the tasks of one shard. It has no lock: one goroutine changes it, and no other reads it meanwhile.
+// Store holds the tasks of one shard. It has no lock: while one goroutine changes it, no other may read it.
 type Store struct {
 	Header
 	shard uint32
@@ -18,7 +18,7 @@ type Store struct {
 	progress *slab.Pages[progress]
 	blobs    *slab.Arena
 	index    *slab.Index
-	seed     maphash.Seed // of the index: ids cannot be made to collide from outside
+	seed     maphash.Seed // of the index: a caller cannot choose ids that collide
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
@@ -30,29 +30,29 @@ type Store struct {
 	counts   byState
 	slots    slotCounts
 	leases   leaseRing
-	sum      uint64 // of digest over all tasks, digestCold over their blobs and digestKeys over their keys
-	rulesSum uint64 // of digestRule over all rules
+	sum      uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	rulesSum uint64 // sum of digestRule over all rules
 
 	due     []handle // the tasks that the last Advance popped; reused
 	scratch []byte   // for encoding; reused
 	places  []Place  // of an entry's commands; reused
 	found   []handle // the first candidate at each of places; reused
-	fetched uint64   // has no meaning: it uses the bytes that are read ahead
+	fetched uint64   // without meaning: it keeps the compiler from dropping the reads ahead
 }
 
 // Header is the state of the shard as a whole. It is part of the state hash and of a snapshot.
 type Header struct {
-	Number uint64 // the last number given to a change; every revision and fence <= Number
+	Number uint64 // the last number assigned to a change; every revision and fence is at most Number
 	NowMs  int64  // the log's time
-	Origin uint64 // random, from the first takeover: with an occurrence it makes a webhook id
+	Origin uint64 // random, from the first takeover; forms a webhook id together with an occurrence
 	Defaults
 }
 
-// Defaults are the settings that the last policy in the log has set for the shard as a whole.
+// Defaults are the shard's settings from the last policy in the log.
 type Defaults struct {
 	TombstoneBound int64 // bytes that all tombstones may hold; 0: no bound
-	HorizonMs      int64 // how far the leader advances ahead of its clock: added to ends, so that none is early
-	KeepDoneMs     int64 // how long a tombstone stays whose queue's rule does not say
+	HorizonMs      int64 // the leader's lead over its clock; added to ends, so that none is early
+	KeepDoneMs     int64 // retention of a tombstone whose queue's rule does not set it
 }
 
 // New returns an empty store.
@@ -75,12 +75,12 @@ func New(shard uint32) *Store {
 
 func (s *Store) links() listLinks { return listLinks{s.tasks, s.progress} }
 
-// Find returns the task of an id, which may be none.
+// Find returns the task of an id. The task may not exist.
 func (s *Store) Find(namespace, id string) Task {
 	return s.FindAt(s.PlaceOf(namespace, id), namespace, id)
 }
 
-// FindAt is Find for an id whose place is known.
+// FindAt is Find for an id with a known place.
 func (s *Store) FindAt(at Place, namespace, id string) Task {
 	return Task{s, s.findAt(at, namespace, id)}
 }
@@ -123,7 +123,7 @@ func (s *Store) idOf(r *record) (namespace, id string) {
 	return c.namespace, c.id
 }
 
-// Add makes a task of an id that has none. key is the key of the call that makes it, nil for none.
+// Add makes a task under an id that has none. key is the key of the call that makes it, nil if the call has no key.
 func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Content, fireAtMs int64) {
 	c := s.newCold(namespace, &content)
 	c.first = firstKeyOf(key)
@@ -135,7 +135,8 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	}
 }
 
-// add makes a record of this id, with this blob, scheduled, not yet in the wheel, nor in the state hash and counts.
+// add allocates a scheduled record with this id and blob. The record is not yet in the wheel, the state hash or the
+// counts.
 func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 	h := s.tasks.Alloc()
 	r := s.tasks.Write(h)
@@ -150,8 +151,8 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 	return h
 }
 
-// Advance moves the wheel to an instant and opens each task that has come due, in order and under a number of its own:
-// at most limit of them. It reports whether more have come due.
+// Advance moves the wheel to an instant and calls edit for each task that has come due, at most limit of them, in
+// order and under a number of its own. It reports whether more have come due.
 func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
 	s.due, more = s.wheel.Advance(toMs, limit, s.due[:0])
 	for _, h := range s.due {
@@ -164,8 +165,8 @@ func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
 	return more
 }
 
-// Next returns the instant at which the earliest task in the wheel is due; ok is false if there is none. It may tidy
-// the wheel, and so is a change.
+// Next returns the instant at which the earliest task in the wheel is due. ok is false if the wheel is empty. Next may
+// tidy the wheel and so counts as a change.
 func (s *Store) Next() (dueMs int64, ok bool) { return s.wheel.Next() }
 
 // Position returns the instant to which the wheel has been advanced.

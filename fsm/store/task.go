@@ -2,19 +2,19 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Task is one task of a store, or none: see Exists. It is valid until the task is dropped. Only Store.Change gives the
-// means to write to it.
+// Task is a reference to one task of a store, or to none: see Exists. It is valid until the task is dropped. Only
+// Store.Change lets a caller write to a task.
 type Task struct {
 	s *Store
 	h handle
 }
 
-// noProgress is the progress of a task that has none. It is never written to.
+// noProgress stands for the progress of a task that has none. It is never written to.
 var noProgress progress
 
 func (t Task) record() *record { return t.s.tasks.Read(t.h) }
 
-// read returns the progress of a task, all zero if it has not begun, to be read only.
+// read returns the progress of a task, all zero if the task has not begun. The caller must not change it.
 func (t Task) read() *progress {
 	if n := t.record().progress; n != 0 {
 		return t.s.progress.Read(n)
@@ -24,7 +24,7 @@ func (t Task) read() *progress {
 
 func (t Task) head() coldHead { return t.s.headOf(t.record()) }
 
-// Exists reports whether there is a task. One that does not has a Revision, of 0, and nothing else.
+// Exists reports whether the task exists. Of a task that does not exist, only Revision may be called, which returns 0.
 func (t Task) Exists() bool { return t.h != 0 }
 
 // ID returns the task's namespace and id.
@@ -33,7 +33,7 @@ func (t Task) ID() (namespace, id string) { return t.s.idOf(t.record()) }
 // State returns the task's state.
 func (t Task) State() fsmpb.State { return fsmpb.State(t.record().state) }
 
-// Revision returns the number of the task's last change; 0 if there is no task.
+// Revision returns the number of the task's last change, or 0 if the task does not exist.
 func (t Task) Revision() uint64 {
 	if t.h == 0 {
 		return 0
@@ -45,32 +45,32 @@ func (t Task) Revision() uint64 {
 	return t.s.progress.Read(r.progress).revision
 }
 
-// FireAtMs returns the task's due time, whatever it waits for now.
+// FireAtMs returns the task's due time, in Unix milliseconds, even if the task now waits for another instant.
 func (t Task) FireAtMs() int64 { return t.s.fireAtOf(t.record()) }
 
-// WaitsUntilMs returns the instant that the task waits for in the wheel, or last did.
+// WaitsUntilMs returns the instant that the task waits for in the wheel, or the last one that it waited for.
 func (t Task) WaitsUntilMs() int64 { return t.record().Due() }
 
 // Occurrence returns the number of the current occurrence.
 func (t Task) Occurrence() uint64 { return t.head().occurrence }
 
-// CreatedMs returns the instant at which the task was made.
+// CreatedMs returns the instant at which the task was made, in Unix milliseconds.
 func (t Task) CreatedMs() int64 { return t.head().created }
 
-// Attempts returns how many attempts of the current occurrence have begun.
+// Attempts returns the number of attempts of the current occurrence that have begun.
 func (t Task) Attempts() uint32 { return t.read().attempts }
 
-// Fence returns the fence of the current or last grant; 0: there was none.
+// Fence returns the fence of the current or last grant, or 0 if there was none.
 func (t Task) Fence() uint64 { return t.read().fence }
 
-// Outcome returns what cancels have done to the task. For a firing one, stopped says that no further attempt is
-// granted.
+// Outcome returns the effect that cancels had on the task. The outcome "stopped" of a firing task means that no
+// further attempt is granted.
 func (t Task) Outcome() fsmpb.CancelOutcome { return fsmpb.CancelOutcome(t.read().outcome) }
 
 // Leased reports whether a consumer has the task.
 func (t Task) Leased() bool { return t.read().leased }
 
-// Begun reports whether an attempt of the current occurrence was ever begun.
+// Begun reports whether an attempt of the current occurrence has ever begun.
 func (t Task) Begun() bool {
 	switch t.State() {
 	case fsmpb.State_STATE_SCHEDULED:
@@ -82,13 +82,13 @@ func (t Task) Begun() bool {
 	return true
 }
 
-// Lane returns the lane that the begun task is in.
+// Lane returns the lane of a begun task.
 func (t Task) Lane() *Lane { return t.s.lanes.at(t.read().lane) }
 
-// Rule returns the rule of the task's queue, which is never nil and to be read only.
+// Rule returns the rule of the task's queue. It is never nil, and the caller must not change it.
 func (t Task) Rule() *fsmpb.QueueRule { return t.s.queueOf(t.record()).rule }
 
-// fireAtOf returns when a task is due, whatever it waits for now.
+// fireAtOf returns a task's due time, even if the task now waits for another instant.
 func (s *Store) fireAtOf(r *record) int64 {
 	if r.progress == 0 {
 		return r.Due()

@@ -2,8 +2,8 @@ package store
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Entomb ends the task as delivered or cancelled, to be kept for as long as its queue's rule says, or else the
-// defaults, without its payload.
+// Entomb ends the task as delivered or cancelled and drops its payload. The tombstone is kept for the time in its
+// queue's rule, or else in the defaults.
 func (e Edit) Entomb(as fsmpb.State) {
 	s := e.s
 	e.StopWaiting()
@@ -24,8 +24,8 @@ func (s *Store) keepDone(rule *fsmpb.QueueRule) int64 {
 	return s.KeepDoneMs
 }
 
-// Bury makes the task a dead letter, to be kept for as long as its queue's rule says. If the rule says nothing, or
-// nothing any more when the time is over, the dead letter stays until a call replays or drops it.
+// Bury makes the task a dead letter. It is kept for the time in its queue's rule. If the rule sets none, or sets none
+// any more when the time is over, the dead letter stays until a call replays or drops it.
 func (e Edit) Bury() {
 	e.StopWaiting()
 	e.LeaveList()
@@ -35,7 +35,7 @@ func (e Edit) Bury() {
 	}
 }
 
-// footprint is about how many bytes a tombstone holds. It must be the same on every replica.
+// footprint returns about how many bytes a tombstone holds. The result must be the same on every replica.
 func (s *Store) footprint(h handle) uint32 {
 	const recordAndProgressAndIndex = 64 + 64 + 13
 	r := s.tasks.Read(h)
@@ -46,10 +46,10 @@ func (s *Store) footprint(h handle) uint32 {
 
 func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }
 
-// TombstoneBytes returns how many bytes the tombstones hold, which their bound is compared with.
+// TombstoneBytes returns the number of bytes that the tombstones hold, which TombstoneBound bounds.
 func (s *Store) TombstoneBytes() int64 { return s.tombstoneBytes }
 
-// TrimTombstones drops the oldest tombstones over their bound.
+// TrimTombstones drops the oldest tombstones while their bytes exceed the bound.
 func (s *Store) TrimTombstones() {
 	for s.TombstoneBound > 0 && s.tombstoneBytes > s.TombstoneBound && s.tombstones.head != 0 {
 		s.Change(Task{s, s.tombstones.head}, Edit.Drop)

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// View returns the task as a caller sees it, without its payload if that is not wanted.
+// View returns the task as a caller sees it, with its payload only if withPayload is set.
 func (t Task) View(withPayload bool) *fsmpb.Task {
 	s, r, c := t.s, t.record(), t.cold()
 	namespace, id := t.ID()
@@ -42,8 +42,8 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 	return v
 }
 
-// WebhookID returns an id that is unique to an occurrence: the origin is random to the shard's life, and no two
-// occurrences share a number.
+// WebhookID returns an id that is unique to an occurrence. The origin is random and stays for the shard's life, and no
+// two occurrences share a number.
 func (s *Store) WebhookID(occurrence uint64) string {
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], s.Origin)
@@ -51,18 +51,18 @@ func (s *Store) WebhookID(occurrence uint64) string {
 	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
 }
 
-// Counts are the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
+// Counts holds the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
 type Counts struct {
 	ByState [fsmpb.State_STATE_CANCELLED + 1]int // indexed by fsmpb.State
 	Tasks   int                                  // tombstones included
 	Lanes   int                                  // lanes with a task in them
 	Bytes   int64                                // memory of tasks, blobs, index and queues
-	Free    int64                                // of that, for tasks to come
-	Coming  int64                                // beside that, what tasks may come to take when they come due
+	Free    int64                                // the free part of Bytes, for new tasks
+	Coming  int64                                // beside Bytes: memory that tasks may take when they come due
 }
 
-// comingBytes is the memory that a task takes from the moment it comes due, beside its own: its progress, of 64 bytes,
-// and its history, with few words about one attempt, once an attempt has ended.
+// comingBytes is the memory that a task takes from the moment it comes due, in addition to its own. It is the task's
+// progress, of 64 bytes, and a short history of one attempt once an attempt has ended.
 const comingBytes = 64 + 64
 
 // Counts returns the counts of the store.

@@ -12,6 +12,6 @@
 // The messages themselves (task, command, result) are protobuf, in package fsmpb. The addresses of receivers are in
 // package targeturl.
 //
-// The package holds no state, reads no clock, and imports nothing of this module but those two. An HTTP handler or a
-// deliverer needs it and never needs the machine that applies commands (package fsm).
+// The package holds no state, reads no clock, and imports no other package of this module than these two. An HTTP
+// handler or a deliverer needs it, and never needs the machine that applies commands (package fsm).
 package task

@@ -5,46 +5,48 @@ import (
 	"fmt"
 )
 
-// What can keep a call from being answered. Every package compares with errors.Is; nothing else defines such errors.
+// These errors are the reasons why a call gets no result. Every package compares with errors.Is, and no other package
+// defines such errors.
 var (
-	// ErrNotProposed: the call is certainly not committed and never will be. HTTP 503, "committed": "no".
+	// ErrNotProposed means that the call is certainly not committed and never will be. HTTP 503, "committed": "no".
 	ErrNotProposed = errors.New("not committed")
-	// ErrUnknown: the call may or may not be committed. HTTP 504, "committed": "unknown".
+	// ErrUnknown means that the call may or may not be committed. HTTP 504, "committed": "unknown".
 	ErrUnknown = errors.New("not known to be committed")
-	// ErrOverloaded: refused before it was proposed, because too much waits already. HTTP 429.
+	// ErrOverloaded means that the call was refused before it was proposed because too many calls wait already. HTTP
+	// 429.
 	ErrOverloaded = errors.New("too many calls are waiting")
-	// ErrNoRoom: refused before it was proposed, because the shard's disks are nearly full and it would need more of them.
-	// HTTP 507, "committed": "no".
+	// ErrNoRoom means that the call was refused before it was proposed because it needs disk space and the shard's
+	// disks are nearly full. HTTP 507, "committed": "no".
 	ErrNoRoom = errors.New("the disks are nearly full: nothing is taken that needs more room")
-	// ErrNoMemory: refused before it was proposed, because a node of the shard holds as many tasks as its memory allows,
-	// and it would need more. HTTP 429. Such an error is a *MemoryError.
+	// ErrNoMemory means that the call was refused before it was proposed because it needs memory and a node of the
+	// shard holds as many tasks as its memory allows. HTTP 429. Such an error is a *MemoryError.
 	ErrNoMemory = errors.New("the memory for tasks is used up")
 )
 
-// MemoryError is an ErrNoMemory that says whose memory it is.
+// MemoryError is an ErrNoMemory that names the node without memory.
 type MemoryError struct {
-	Node  string // its id
-	Limit string // the limit that it has reached, for people
+	Node  string // the node's id
+	Limit string // the limit that the node has reached, as text for people
 }
 
 func (e *MemoryError) Error() string {
 	return fmt.Sprintf("node %s holds as many tasks as its memory allows (limit %s)", e.Node, e.Limit)
 }
 
-// Is makes it an ErrNoMemory.
+// Is reports whether target is ErrNoMemory.
 func (e *MemoryError) Is(target error) bool { return target == ErrNoMemory }
 
-// QueuesFullError says that as many queues have a policy as may, and that the call would give one to another. Nothing
-// has changed. HTTP 409.
+// QueuesFullError refuses a call that would set a policy for one queue more than may have one. The call has changed
+// nothing. HTTP 409.
 type QueuesFullError struct {
-	Limit string // how many
+	Limit string // the largest number of queues with a policy
 }
 
 func (e *QueuesFullError) Error() string {
 	return fmt.Sprintf("as many queues have a policy as may (limit %s), and this one has none yet", e.Limit)
 }
 
-// NotLeaderError says that this replica does not lead the shard. It is an ErrNotProposed.
+// NotLeaderError reports that this replica does not lead the shard. It is an ErrNotProposed.
 type NotLeaderError struct {
 	Shard  uint32
 	Leader string // node id of the leader as far as this replica knows; empty: unknown
@@ -57,14 +59,14 @@ func (e *NotLeaderError) Error() string {
 	return fmt.Sprintf("shard %d is led by node %s", e.Shard, e.Leader)
 }
 
-// Is tells that such a call was not proposed: it may be made again elsewhere.
+// Is reports whether target is ErrNotProposed: the call was not proposed, and may be made again elsewhere.
 func (e *NotLeaderError) Is(target error) bool { return target == ErrNotProposed }
 
-// FieldError is a value that breaks a rule of the contract.
+// FieldError reports a value that breaks a rule of the contract.
 type FieldError struct {
 	Field  string // as the caller wrote it, dotted: "target.url"
-	Detail string // what is wrong, in words
-	Limit  string // the limit it breaks; empty if it is not about one
+	Detail string // a description of the fault
+	Limit  string // the limit that the value breaks; empty if the fault is no limit
 }
 
 func (e *FieldError) Error() string {

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// The contract's limits. Sizes are in bytes.
+// The contract has these limits. Sizes are in bytes.
 const (
 	MaxNameBytes       = 200 // id, queue
 	MaxPayloadBytes    = 256 << 10
@@ -24,15 +24,15 @@ const (
 	MaxContentType     = 255
 	MaxAttempts        = 1000
 	MaxRetryDelays     = 32
-	MaxErrorBytes      = 512 // of last_error; longer ones are cut
+	MaxErrorBytes      = 512 // of last_error; a longer text is cut
 
-	MaxDelay     = 100 * 365 * 24 * time.Hour // also how far ahead fire_at may be
+	MaxDelay     = 100 * 365 * 24 * time.Hour // bounds fire_at, too
 	MaxBackoff   = 7 * 24 * time.Hour
 	MaxTimeout   = 10 * time.Minute
 	MaxListLimit = 1000
 )
 
-// What a task gets that says nothing itself, and whose queue says nothing.
+// A task has these values if neither the task nor its queue sets them.
 const (
 	DefaultNamespace   = "default"
 	DefaultQueue       = "default"
@@ -45,7 +45,7 @@ const (
 	DefaultListLimit   = 100
 )
 
-// CheckName checks a task id or a queue name; field is what the caller calls it.
+// CheckName checks a task id or a queue name. field is the caller's name for the value.
 func CheckName(field, name string) *FieldError {
 	const rule = "[A-Za-z0-9][A-Za-z0-9._:~-]{0,199}"
 	if name == "" {
@@ -70,7 +70,7 @@ func isAlphanumeric(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
 }
 
-// CheckSpec checks everything about a task but its id and its time.
+// CheckSpec checks everything about a task except its id and its time.
 func CheckSpec(s *fsmpb.Spec) *FieldError {
 	if s.Queue != "" {
 		if err := CheckName("queue", s.Queue); err != nil {
@@ -122,7 +122,8 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 	return checkFields(to, t.Headers)
 }
 
-// checkFields: a Redis entry has one field for each header, and one for the payload.
+// checkFields refuses a header with the name of the payload's field, because a Redis entry has one field for each
+// header and one for the payload.
 func checkFields(to *targeturl.Target, headers []*fsmpb.Header) *FieldError {
 	for _, h := range headers {
 		if to.Kind == targeturl.Redis && strings.EqualFold(h.Name, targeturl.PayloadField) {
@@ -165,7 +166,7 @@ func checkHeader(h *fsmpb.Header) *FieldError {
 	return nil
 }
 
-// reservedHeader tells whether Belfry, or the connection, sets this header itself.
+// reservedHeader reports whether Belfry, or the connection, sets this header itself.
 func reservedHeader(name string) bool {
 	for _, prefix := range []string{"webhook-", "ce-", "belfry-", "proxy-"} {
 		if strings.HasPrefix(name, prefix) {
@@ -221,7 +222,7 @@ func checkDelays(r *fsmpb.Retry) *FieldError {
 	return nil
 }
 
-// AttemptsOf returns how many attempts a retry policy allows, 0 if it does not say.
+// AttemptsOf returns the number of attempts that a retry policy allows, or 0 if the policy does not set it.
 func AttemptsOf(r *fsmpb.Retry) uint32 {
 	if n := r.GetMaxAttempts(); n > 0 {
 		return n
@@ -249,8 +250,9 @@ func checkLabels(labels []*fsmpb.Label) *FieldError {
 	return nil
 }
 
-// Destination is where a target's URL leads: scheme://host:port in lower case, the port always written; for a broker
-// with several addresses, all of them, with commas between. It is the unit of isolation between receivers.
+// Destination returns the receiver that a target's URL leads to: scheme://host:port in lower case, always with the
+// port. For a broker with several addresses it has all of them, separated by commas. A destination is the unit of
+// isolation between receivers.
 func Destination(rawURL string) (string, error) {
 	t, err := targeturl.Parse(rawURL)
 	if err != nil {
@@ -265,7 +267,7 @@ func tooLarge(field string, n, limit int) *FieldError {
 
 func isControl(r rune) bool { return r < 0x20 || r == 0x7f }
 
-// notToken follows RFC 9110, section 5.6.2.
+// notToken reports whether r is no token character of RFC 9110, section 5.6.2.
 func notToken(r rune) bool {
 	return !isAlphanumeric(r) && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }

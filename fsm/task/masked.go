@@ -8,11 +8,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Masked stands for the value of a header that carries credentials: in answers, which never show it, and in requests,
-// where it keeps the value that is stored.
+// Masked stands for the value of a header with credentials. Answers have it in place of the value, which they never
+// show. In a request it keeps the stored value.
 const Masked = "***"
 
-// IsCredential reports whether the values of a target's header are shown to no caller. The name is in lower case.
+// IsCredential reports whether the values of a target's header are hidden from all callers. header is in lower case.
 func IsCredential(header string) bool { return header == "authorization" || header == "cookie" }
 
 func isMasked(h *fsmpb.Header) bool { return h.Value == Masked && IsCredential(h.Name) }
@@ -40,7 +40,7 @@ func KeepMasked(t, stored *fsmpb.Target) *fsmpb.Target {
 	return t
 }
 
-// CheckMasked refuses a target that is to be stored, and says to keep a header that is not there.
+// CheckMasked refuses a target that still has a masked header value, which means that no stored value exists.
 func CheckMasked(t *fsmpb.Target) *FieldError {
 	for _, h := range t.GetHeaders() {
 		if isMasked(h) {

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// MergeSpec merges op into spec as RFC 7396 says: an absent member stays, a cleared one goes back to its default.
+// MergeSpec merges op into spec by RFC 7396: an absent member stays, a cleared one goes back to its default.
 func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	if op.ClearPayload {
 		spec.Payload, spec.PayloadIsBytes = nil, false
@@ -26,7 +26,8 @@ func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	return spec
 }
 
-// MergeTarget returns the target that op makes of t, nil for none. It never writes to t: tasks share targets.
+// MergeTarget merges op into the target t and returns the result, nil for no target. It never writes to t, because
+// tasks share targets.
 func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 	if op.ClearTarget {
 		t = nil
@@ -59,7 +60,7 @@ func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
 	return KeepMasked(merged, &fsmpb.Target{Headers: stored})
 }
 
-// MergeRetry returns the retry policy that op makes of r, nil for none. It never writes to r.
+// MergeRetry merges op into the retry policy r and returns the result, nil for no policy. It never writes to r.
 func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
 	if op.ClearRetry {
 		r = nil
@@ -95,7 +96,7 @@ func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
 	if op.ClearLabels {
 		labels = nil
 	}
-	labels = slices.Clone(labels) // other tasks have the same
+	labels = slices.Clone(labels) // other tasks share the labels
 	for _, l := range op.Labels {
 		labels = setNamed(labels, l.Name, l.Value, func(value string) *fsmpb.Label {
 			return &fsmpb.Label{Name: l.Name, Value: value}
@@ -104,7 +105,7 @@ func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
 	return labels
 }
 
-// setNamed sets or, if there is no value, removes the entry of one name, keeping the order by name.
+// setNamed sets the entry of one name, or removes it if value is nil. The list stays sorted by name.
 func setNamed[E interface{ GetName() string }](list []E, name string, value *string, entry func(string) E) []E {
 	byName := func(e E, name string) int { return strings.Compare(e.GetName(), name) }
 	i, found := slices.BinarySearchFunc(list, name, byName)

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// The limits of a queue's policy.
+// A queue's policy has these limits.
 const (
 	MaxInFlight    = 1_000_000
 	MaxPerSecond   = 1_000_000
@@ -18,13 +18,13 @@ const (
 	MaxSecretBytes = 64
 )
 
-// Queue is a queue as its operator sees it.
+// Queue is a queue's policy and counts, as its operator sees them.
 type Queue struct {
 	Policy *fsmpb.QueuePolicy // nil: none was set
 	Counts *fsmpb.QueueCounts
 }
 
-// CheckQueue checks everything about a queue's policy. Its target and retry keep to the rules of a task's.
+// CheckQueue checks everything about a queue's policy. Its target and retry obey the same rules as a task's.
 func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 	if err := CheckName("queue", p.Queue); err != nil {
 		return err
@@ -39,7 +39,7 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 		return &FieldError{Field: "max_in_flight", Detail: fmt.Sprintf("is %d", p.MaxInFlight),
 			Limit: fmt.Sprintf("1 to %d", MaxInFlight)}
 	}
-	if !(p.MaxPerSecond >= 0 && p.MaxPerSecond <= MaxPerSecond) { // as it is written, not a number fails too
+	if !(p.MaxPerSecond >= 0 && p.MaxPerSecond <= MaxPerSecond) { // written so that NaN fails too
 		return &FieldError{Field: "max_per_second", Detail: fmt.Sprintf("is %g", p.MaxPerSecond),
 			Limit: fmt.Sprintf("more than 0, at most %d", MaxPerSecond)}
 	}

@@ -1,6 +1,6 @@
 package task
 
-// QueueSize is what one shard holds of a queue, without the tombstones of tasks that were delivered or cancelled.
+// QueueSize holds one shard's counts of a queue. The tombstones of delivered and cancelled tasks are not counted.
 type QueueSize struct {
 	Namespace, Queue string
 
@@ -9,13 +9,13 @@ type QueueSize struct {
 	InFlight uint64 // attempts under way and leases
 	Dead     uint64
 
-	OldestOverdueMs int64 // when the first of the ready tasks was due; 0: none is ready
+	OldestOverdueMs int64 // due time of the first ready task; 0: no task is ready
 }
 
-// Live is the number of tasks that are counted.
+// Live returns the number of tasks that are counted.
 func (s QueueSize) Live() uint64 { return s.Pending + s.Ready + s.InFlight + s.Dead }
 
-// Add adds what another shard holds of the same queue.
+// Add adds the counts of another shard for the same queue.
 func (s *QueueSize) Add(other QueueSize) {
 	s.Pending += other.Pending
 	s.Ready += other.Ready

@@ -2,13 +2,13 @@ package task
 
 import "github.com/cespare/xxhash/v2"
 
-// Slots is how many slots all ids fall on. It is published and fixed for ever: clients compute it too.
+// Slots is the number of slots that ids hash to. It is published and never changes, because clients compute slots too.
 const Slots = 4096
 
-// Slot is where a task lives: xxhash64(namespace, 0 byte, id) modulo Slots, with seed 0.
+// Slot returns the slot of an id: xxhash64(namespace, 0 byte, id) modulo Slots, with seed 0.
 func Slot(namespace, id string) uint32 {
 	namespace = CanonicalNamespace(namespace)
-	var short [96]byte // hashing in one go costs a third of what a digest does
+	var short [96]byte // hashing in one call costs a third of the time of a digest
 	if n := len(namespace) + 1 + len(id); n <= len(short) {
 		copy(short[:], namespace)
 		copy(short[len(namespace)+1:], id)
@@ -22,7 +22,7 @@ func Slot(namespace, id string) uint32 {
 	return uint32(d.Sum64() % Slots)
 }
 
-// CanonicalNamespace returns the namespace that an empty one stands for, any other as it is.
+// CanonicalNamespace returns the default namespace for an empty one, and any other unchanged.
 func CanonicalNamespace(namespace string) string {
 	if namespace == "" {
 		return DefaultNamespace

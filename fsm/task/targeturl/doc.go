@@ -1,8 +1,4 @@
-// Package targeturl reads a target's URL: which kind of receiver it names, where that is, and what in it a task goes
-// to. It is pure, and a leaf: fsm checks a task's URL with it when the task is scheduled and takes the lane from it,
-// and delivery/broker publishes to what it says, so that the two can never read one URL differently.
-//
-// # The forms
+// Package targeturl parses a target's URL: the kind of receiver, its address, and the place there that a task goes to.
 //
 //	http://host[:80]/path?query                        a POST; https for TLS (port 443)
 //	nats://host[:4222][,host…]/subject                 JetStream; natss for TLS
@@ -11,16 +7,22 @@
 //	redis://host[:6379][/db]?stream=key[&maxlen=n]     XADD, trimmed to about n entries; rediss for TLS
 //	kafka://host[:9092][,host…]/topic[?key=text]       kafkas for TLS (the same port)
 //
-// The vhost is "/" when there is none, and a slash in another's name is %2F. Whatever has other characters than a URL
-// may have is percent-encoded as ever. Unknown and repeated parameters are refused: a misspelt one would be a message
-// that goes elsewhere.
+// The syntax is strict:
 //
-// # What is refused
+//   - The vhost is "/" if the URL names none, and a slash in the name of another vhost is %2F.
+//   - Characters that a URL cannot have are percent-encoded as usual.
+//   - Unknown and repeated parameters are refused: with a misspelt one, the message would go elsewhere.
 //
-// Credentials, in every form: a URL is shown to whoever may read a task. A node has them from its operator. Fragments.
-// NATS subjects that begin with $ or _, and Kafka topics that begin with __: these are the broker's own (on $JS.API a
-// message is an order to delete a stream), and a task's author speaks with the credentials of the node. Wildcards,
-// which no message can be published to.
+// The package is pure, and a leaf. fsm checks a task's URL with it when the task is scheduled, and takes the lane from
+// it. delivery/broker publishes to the result of the same parser, so that the two can never read one URL differently.
 //
-// The scheme of NATS over TLS is natss and not tls, which NATS itself uses: tls says nothing of NATS to who reads it.
+// # Refused URLs
+//
+//   - Credentials, in every form: every reader of a task sees the URL. A node has them from its operator.
+//   - Fragments.
+//   - NATS subjects that begin with $ or _, and Kafka topics that begin with __. They belong to the broker (on $JS.API
+//     a message is an order to delete a stream), and a task's author uses the credentials of the node.
+//   - Wildcards, which no message can be published to.
+//
+// Why not tls, NATS's own name, as the scheme of NATS over TLS? A reader does not recognize NATS by it; hence natss.
 package targeturl

@@ -136,7 +136,7 @@ func checkTopic(topic string) error {
 	return nil
 }
 
-// segment returns the path, which is one name, decoded.
+// segment returns the URL's path, decoded. The path must be one name. what names it in errors.
 func segment(u *url.URL, what string) (string, error) {
 	path := strings.TrimPrefix(u.EscapedPath(), "/")
 	if strings.Contains(path, "/") {
@@ -149,7 +149,7 @@ func segment(u *url.URL, what string) (string, error) {
 	return name, nil
 }
 
-// parameters returns the query's parameters, each one of known and there once.
+// parameters returns the query's parameters. Each must be one of known and occur only once.
 func parameters(u *url.URL, known ...string) (map[string]string, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {

@@ -20,46 +20,47 @@ const (
 	AMQP
 	Redis
 	Kafka
-	kinds // how many there are
+	kinds // the number of kinds
 )
 
 func (k Kind) String() string { return [kinds]string{"http", "nats", "amqp", "redis", "kafka"}[k] }
 
-// PayloadField is the field of a Redis entry that has the payload; the others are named after headers.
+// PayloadField is the field of a Redis entry that contains the payload. All other fields are named after headers.
 const PayloadField = "payload"
 
-// maxHosts is how many addresses of one broker a URL may name.
+// maxHosts is the largest number of addresses of one broker in a URL.
 const maxHosts = 16
 
-// Target is what a URL says. Of the fields after Hosts, only those of its kind are set.
+// Target is a parsed URL. Of the fields after Hosts, only those of its kind are set.
 type Target struct {
 	Kind   Kind
 	Scheme string   // in lower case
-	TLS    bool     // from the first byte on, or as the protocol has it
+	TLS    bool     // from the first byte on, or in the protocol's own way
 	Hosts  []string // host:port, in lower case, the port always written; sorted, without repeats, at least one
 
 	Subject string // NATS
 
 	VHost      string // AMQP: never empty
-	Exchange   string // AMQP: empty is the default exchange, and RoutingKey then the queue
+	Exchange   string // AMQP: empty means the default exchange, and RoutingKey is then the queue
 	RoutingKey string
 
 	DB     int // Redis
 	Stream string
-	MaxLen int64 // Redis: about how many entries are kept; 0: all
+	MaxLen int64 // Redis: about the number of entries to keep; 0: all
 
 	Topic string // Kafka
-	Key   []byte // Kafka: nil is none
+	Key   []byte // Kafka: nil means no key
 }
 
-// Destination is where the target is: scheme://host:port[,host:port…]. It is the unit of isolation between receivers.
+// Destination returns the target's address: scheme://host:port[,host:port…]. It is the unit of isolation between
+// receivers.
 func (t *Target) Destination() string { return t.Scheme + "://" + strings.Join(t.Hosts, ",") }
 
-// scheme is what a URL's scheme says.
+// scheme holds the properties that a URL's scheme implies.
 type scheme struct {
 	kind Kind
 	tls  bool
-	port string // when the URL has none
+	port string // the port of a URL without one
 }
 
 var schemes = map[string]scheme{
@@ -75,8 +76,8 @@ var schemes = map[string]scheme{
 	"kafkas": {Kafka, true, "9092"},
 }
 
-// Parse reads a target's URL. Its errors say what is wrong with it, to follow a field's name, and repeat no more of it
-// than the part that is wrong.
+// Parse parses a target's URL. Its errors describe the fault in words that follow a field's name. They repeat only the
+// faulty part of the URL.
 func Parse(rawURL string) (*Target, error) {
 	t, rest, err := ParseBroker(rawURL)
 	if err != nil {
@@ -98,8 +99,8 @@ func Parse(rawURL string) (*Target, error) {
 	return t, nil
 }
 
-// ParseBroker reads the scheme and the hosts alone and returns what follows them. It is how an operator names a
-// broker.
+// ParseBroker parses the scheme and the hosts alone and returns the rest of the URL. An operator names a broker in
+// this form.
 func ParseBroker(rawURL string) (t *Target, rest *url.URL, err error) {
 	authority, u, err := split(rawURL)
 	if err != nil {
@@ -132,7 +133,7 @@ func insteadOf(k Kind) string {
 	return "a broker's are given to the nodes, by their operator"
 }
 
-// split takes the authority out before net/url reads the rest: that one refuses a list of hosts.
+// split separates the authority from the URL before net/url parses the rest, because net/url refuses a list of hosts.
 func split(rawURL string) (authority string, u *url.URL, err error) {
 	name, after, found := strings.Cut(rawURL, "://")
 	if !found {
@@ -147,7 +148,7 @@ func split(rawURL string) (authority string, u *url.URL, err error) {
 	return after[:end], u, fault(err)
 }
 
-// fault says what is wrong with a URL without repeating it: a query may hold a secret.
+// fault describes the fault of a URL without repeating the URL, because a query may hold a secret.
 func fault(err error) error {
 	var escape url.EscapeError
 	var char url.InvalidHostError
@@ -182,9 +183,9 @@ func hosts(authority string, s scheme) ([]string, error) {
 	return slices.Compact(out), nil
 }
 
-// host returns name with its port, in lower case and without the dot of a full name.
+// host returns name with its port, in lower case and without the final dot of a full name.
 func host(name, port string) (string, error) {
-	u, err := url.Parse("http://" + name) // whose rules for hosts are the strictest
+	u, err := url.Parse("http://" + name) // net/url has the strictest rules for hosts
 	switch {
 	case err != nil:
 		return "", fault(err)

@@ -5,22 +5,23 @@ import (
 	"unsafe"
 )
 
-// Ref addresses a blob in an [Arena]. Zero addresses none.
+// Ref is the address of a blob in an [Arena]. Zero is the address of no blob.
 type Ref uint32
 
-// A Ref with largeRef set is an index into the table of large blobs. Any other is the number of a chunk above, and the
-// slot's place in it, in units, below: 16 GiB in all for blobs of up to 8 KiB.
+// A Ref with largeRef set is an index into the table of large blobs. Any other Ref has the number of a chunk in the
+// upper bits and the slot's place in the chunk, in units, in the lower ones. It addresses 16 GiB of blobs of up to 8
+// KiB.
 const (
 	largeRef  Ref = 1 << 31
 	placeBits     = 15
 	placeMask     = 1<<placeBits - 1
 )
 
-// Arena holds immutable blobs. Small ones lie in slots of chunks of one slot size each, behind their length as a
-// uvarint; large ones each have their own allocation. A chunk whose last blob is freed goes back to the collector, or
-// to the next class that needs one.
+// Arena holds immutable blobs. Small ones lie in slots, behind their length as a uvarint; all slots of a chunk have
+// the same size. Large ones each have their own allocation. A chunk whose last blob is freed goes back to the
+// collector, or to the next class that needs one.
 //
-// An Arena whose addresses are used up (16 GiB of blobs of up to 8 KiB) panics: the owner limits its memory long
+// An Arena panics when it has used up its addresses (16 GiB of blobs of up to 8 KiB). Its owner limits its memory long
 // before.
 type Arena struct {
 	blobs
@@ -30,18 +31,18 @@ type Arena struct {
 	indexes []uint32 // free places in blobs.large
 	spare   []byte   // one empty chunk of full size, or nil
 
-	held int64 // bytes of all chunks, spare included, and large blobs
-	used int64 // of these, bytes of slots in use and of large blobs
+	held int64 // bytes of all chunks, spare included, and of large blobs
+	used int64 // the part of held in used slots and large blobs
 	live int64 // bytes of all blobs
 
 	frozen *FrozenArena // the last view, unless it is known to be released
-	freed  refStack     // freed since the view was taken: their bytes stay
-	loose  refStack     // freed, and no view needs them: their slots are recycled a few at a time
+	freed  refStack     // freed since the view was taken: their bytes must stay
+	loose  refStack     // freed, and needed by no view: their slots are recycled a few at a time
 
-	freedBytes, looseBytes int64 // of used: those of freed and of loose
+	freedBytes, looseBytes int64 // the parts of used that belong to freed and to loose
 }
 
-// blobs is where blobs lie: all that reading takes.
+// blobs holds the memory of the blobs, which is all that reading needs.
 type blobs struct {
 	chunks [][]byte // by chunk number; 0 is never used
 	large  [][]byte
@@ -52,7 +53,7 @@ func NewArena() *Arena {
 	return &Arena{blobs: blobs{chunks: make([][]byte, 1)}, meta: make([]chunkMeta, 1)}
 }
 
-// Put copies b into the arena. An empty b is no blob: its Ref is 0.
+// Put copies b into the arena and returns its Ref. An empty b is no blob: its Ref is 0.
 func (a *Arena) Put(b []byte) Ref {
 	a.recycle()
 	if len(b) == 0 {
@@ -70,10 +71,11 @@ func (a *Arena) Put(b []byte) Ref {
 	return Ref(number<<placeBits | uint32(place))
 }
 
-// Get returns the blob, to be read only, and only until it is freed; nil for Ref 0. It panics if the blob is freed.
+// Get returns a blob, or nil for Ref 0. The caller must not change it, and may use it only until the blob is freed.
+// Get panics if the blob is freed already.
 func (a *Arena) Get(r Ref) []byte { return a.get(r) }
 
-// Free gives the blob up; nothing happens for Ref 0. It panics if the blob is freed already.
+// Free frees a blob. It does nothing for Ref 0, and panics if the blob is freed already.
 func (a *Arena) Free(r Ref) {
 	a.recycle()
 	if r == 0 {
@@ -88,7 +90,7 @@ func (a *Arena) Free(r Ref) {
 	a.drop(r)
 }
 
-// Bytes returns what the arena holds, free slots and tables included.
+// Bytes returns the bytes that the arena holds, free slots and tables included.
 func (a *Arena) Bytes() int64 {
 	const header = int64(unsafe.Sizeof([]byte(nil)))
 	tables := int64(cap(a.chunks)+cap(a.large))*header + int64(cap(a.meta))*int64(unsafe.Sizeof(chunkMeta{})) +
@@ -96,8 +98,8 @@ func (a *Arena) Bytes() int64 {
 	return a.held + tables + a.freed.bytes() + a.loose.bytes()
 }
 
-// FreeBytes returns how many of the bytes held are free, for blobs to come. What was freed under a view is not before
-// that is released; from then on each Put gives back the room of more than it takes.
+// FreeBytes returns how many of the bytes held are free for new blobs. Blobs that were freed under a view do not count
+// until its release. From then on each Put recycles more room than it takes.
 func (a *Arena) FreeBytes() int64 {
 	free := a.held - a.used + a.looseBytes
 	if a.frozen != nil && a.frozen.released.Load() {
@@ -106,10 +108,10 @@ func (a *Arena) FreeBytes() int64 {
 	return free
 }
 
-// Live returns the sum of the lengths of all blobs. It depends on nothing but them.
+// Live returns the sum of the lengths of all blobs. It depends only on the blobs, not on their places.
 func (a *Arena) Live() int64 { return a.live }
 
-// room is what a blob takes of used.
+// room returns the bytes of used that a blob takes.
 func (a *Arena) room(r Ref) int64 {
 	if r < largeRef {
 		return int64(slotSize(int(a.meta[uint32(r)>>placeBits].class)))
@@ -117,7 +119,7 @@ func (a *Arena) room(r Ref) int64 {
 	return int64(cap(a.large[r&^largeRef]))
 }
 
-// drop makes the room of a blob free for others.
+// drop makes the room of a blob free for other blobs.
 func (a *Arena) drop(r Ref) {
 	if r < largeRef {
 		a.release(uint32(r)>>placeBits, uint16(r&placeMask))
@@ -152,7 +154,7 @@ func (b *blobs) get(r Ref) []byte {
 		return b.getLarge(r)
 	}
 	slot := b.chunks[r>>placeBits][int(r&placeMask)*unit:]
-	// No blob is empty, so no length begins with a zero byte: that is the mark of a free slot.
+	// No blob is empty, so no length begins with a zero byte. A zero byte therefore marks a free slot.
 	n, w := binary.Uvarint(slot)
 	if n == 0 {
 		panic("slab: a freed blob is used")
@@ -176,5 +178,5 @@ func uvarintLen(n int) int {
 	case n < 1<<14:
 		return 2
 	}
-	return 3 // no slot is long enough for more
+	return 3 // no slot is long enough for a longer length
 }

@@ -7,15 +7,16 @@ import (
 
 const (
 	minChunk = 1 << 10
-	// The collector visits every chunk once a cycle, if only to see that it holds no pointer: with ten million blobs,
-	// chunks of 64 KiB made a forced collection take twice as long. Larger than 256 KiB, a place would not fit 16 bits.
+	// maxChunk is large because the collector visits every chunk once a cycle, if only to see that it holds no
+	// pointer. With ten million blobs, chunks of 64 KiB made a forced collection take twice as long. It is not larger
+	// than 256 KiB because a place must fit 16 bits.
 	maxChunk  = unit << placeBits
 	maxChunks = uint32(largeRef >> placeBits)
 	noSlot    = 1<<16 - 1
 )
 
-// chunkMeta is the state of one chunk of slots. Free slots are those in the list that begins at free, and all from
-// fresh on.
+// chunkMeta is the state of one chunk of slots. Its free slots are those in the list that begins at free, and all
+// slots from fresh on.
 type chunkMeta struct {
 	prev, next uint32 // neighbours in the class's list of chunks with a free slot; 0: none
 	free       uint16 // first slot of the list, in units, or noSlot
@@ -24,13 +25,13 @@ type chunkMeta struct {
 	class      uint8
 }
 
-// classState is what an arena knows of one slot size.
+// classState is the state of an arena's chunks of one slot size.
 type classState struct {
 	open uint32 // first chunk with a free slot; 0: none
 	held int    // bytes of its chunks
 }
 
-// take gives a free slot: its chunk's number, and its place there in units.
+// take returns a free slot: the number of its chunk, and its place there in units.
 func (a *Arena) take(class int) (number uint32, place uint16) {
 	number = a.classes[class].open
 	if number == 0 {
@@ -51,7 +52,7 @@ func (a *Arena) take(class int) (number uint32, place uint16) {
 	return number, place
 }
 
-// release takes a slot back, and gives its chunk away when it was the last in use.
+// release frees a slot, and gives its chunk away if no other slot of the chunk is in use.
 func (a *Arena) release(number uint32, place uint16) {
 	m, data := &a.meta[number], a.chunks[number]
 	if data[int(place)*unit] == 0 {
@@ -70,12 +71,13 @@ func (a *Arena) release(number uint32, place uint16) {
 	}
 }
 
-// full tells whether a chunk of so many bytes has no free slot.
+// full reports whether a chunk of this many bytes has no free slot.
 func (m *chunkMeta) full(bytes int) bool {
 	return m.free == noSlot && int(m.fresh)*unit+slotSize(int(m.class)) > bytes
 }
 
-// A free slot begins with a zero byte, which no length does, and has the place of the next one in bytes 2 and 3.
+// setNextFree marks a slot as free. A free slot begins with a zero byte, which no length does, and has the place of
+// the next free slot in bytes 2 and 3.
 func setNextFree(data []byte, place, next uint16) {
 	at := int(place) * unit
 	data[at] = 0
@@ -86,8 +88,8 @@ func nextFree(data []byte, place uint16) uint16 {
 	return binary.LittleEndian.Uint16(data[int(place)*unit+2:])
 }
 
-// addChunk gives the class a chunk of up to a thirty-second of what it has, within bounds: the last chunk, on average
-// half empty, then costs the class about a hundredth at any size.
+// addChunk gives the class another chunk, of up to a thirty-second of the class's bytes, within bounds. The last chunk
+// is half empty on average, and so wastes about a hundredth of the class at any size.
 func (a *Arena) addChunk(class int) uint32 {
 	c := &a.classes[class]
 	least := ceilPower(max(minChunk, slotSize(class)))
@@ -126,8 +128,8 @@ func (a *Arena) newNumber() uint32 {
 	return number
 }
 
-// dropChunk gives an empty chunk away. One of full size is kept for the next class that needs it: a blob that comes
-// and goes must not allocate 256 KiB each time.
+// dropChunk gives an empty chunk away. It keeps one of full size for the next class that needs it, so that a blob that
+// comes and goes does not allocate 256 KiB each time.
 func (a *Arena) dropChunk(number uint32) {
 	a.unlink(number)
 	data := a.chunks[number]
@@ -164,5 +166,5 @@ func (a *Arena) unlink(number uint32) {
 	}
 }
 
-// ceilPower returns the least power of two that is not below n > 0.
+// ceilPower returns the least power of two that is at least n, where n > 0.
 func ceilPower(n int) int { return 1 << bits.Len(uint(n-1)) }

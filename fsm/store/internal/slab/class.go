@@ -2,8 +2,8 @@ package slab
 
 import "math/bits"
 
-// Slot sizes of an [Arena]: multiples of 8 up to 256, then eight to each doubling up to 8 KiB. A slot is at most 7
-// bytes or an eighth larger than what it holds.
+// An [Arena] has slots of these sizes: multiples of 8 bytes up to 256, then eight sizes to each doubling up to 8 KiB.
+// A slot is at most 7 bytes or an eighth larger than its content.
 const (
 	unit        = 8 // bytes; slots begin at multiples of it
 	fineClasses = 32

@@ -2,7 +2,7 @@ package slab
 
 import "unsafe"
 
-// A Counter is one table until it counts so many keys, and counterTables ones from then on, so that none of them takes
+// A Counter has one table up to counterOneTable keys and counterTables tables from then on, so that no table takes
 // long to grow.
 const (
 	counterOneTable = 4096
@@ -17,7 +17,7 @@ type Counter struct {
 	live   int     // keys whose count is not 0
 }
 
-// Add adds n, 1 or -1, to a key's count. It panics if the count would fall below 0, or not fit 32 bits.
+// Add adds n, 1 or -1, to a key's count. It panics if the count would fall below 0 or overflow 32 bits.
 func (c *Counter) Add(key uint32, n int) {
 	c.makeRoom()
 	fragment := scramble(key)
@@ -55,7 +55,7 @@ func (c *Counter) Count(key uint32) uint32 {
 // Len returns the number of keys whose count is not 0.
 func (c *Counter) Len() int { return c.live }
 
-// Bytes returns what the counter holds, itself left out.
+// Bytes returns the bytes that the counter holds, without the Counter itself.
 func (c *Counter) Bytes() int64 {
 	bytes := int64(cap(c.tables)) * int64(unsafe.Sizeof(table{}))
 	for i := range c.tables {
@@ -64,7 +64,8 @@ func (c *Counter) Bytes() int64 {
 	return bytes
 }
 
-// tableOf returns the table that a key belongs to. The low bits choose it: the high ones place the key in it.
+// tableOf returns the table that a key belongs to. The low bits of the fragment choose the table; the high ones place
+// the key in it.
 func (c *Counter) tableOf(fragment uint32) *table { return &c.tables[int(fragment)%len(c.tables)] }
 
 func (c *Counter) makeRoom() {
@@ -89,8 +90,8 @@ func (c *Counter) split() {
 	}
 }
 
-// scramble spreads keys, neighbours above all, over all 32 bits, no two to the same (the finalizer of MurmurHash3).
-// It holds no secret: keys that somebody chose to lie close cost a longer search in one table of many.
+// scramble spreads keys, neighbours above all, over all 32 bits, and no two keys to the same value (the finalizer of
+// MurmurHash3). It has no secret. Keys that a caller chose to lie close cost a longer search in one table of many.
 func scramble(key uint32) uint32 {
 	key ^= key >> 16
 	key *= 0x85ebca6b

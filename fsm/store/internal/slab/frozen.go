@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Frozen is a view of [Pages] as they were at Freeze. Any goroutine may read it while the owner goes on. A page that
-// has not been written since is read where it lies, any other from its before-image.
+// Frozen is a view of [Pages] at the moment of Freeze. Any goroutine may read it while the owner goes on. A page
+// without a write since Freeze is read in place, any other page from its before-image.
 type Frozen[T any] struct {
 	chunks   [][]T
 	pages    uint32
@@ -16,8 +16,8 @@ type Frozen[T any] struct {
 	released atomic.Bool
 }
 
-// keptChunk holds the before-images of one chunk. One lock a chunk, rather than one for all, lets a reader that runs
-// through the pages at full speed meet the owner almost never.
+// keptChunk holds the before-images of one chunk. Each chunk has its own lock, so that a reader that runs through the
+// pages at full speed almost never meets the owner.
 type keptChunk[T any] struct {
 	mu     sync.Mutex
 	images *[chunkPages][]T
@@ -25,11 +25,11 @@ type keptChunk[T any] struct {
 	mask uint64
 }
 
-// Pages returns how many pages there are to read.
+// Pages returns the number of pages in the view.
 func (f *Frozen[T]) Pages() int { return int(f.pages) }
 
-// Page copies the PageRecords records of page i, 0 <= i < Pages(), into dst, from its beginning and growing it if need
-// be, and returns it. Records that were not in use are zero. It panics after Release.
+// Page copies the PageRecords records of page i, 0 <= i < Pages(), to the beginning of dst and returns it. It grows
+// dst if need be. Records that were not in use are zero. Page panics after Release.
 func (f *Frozen[T]) Page(i int, dst []T) []T {
 	if i < 0 || i >= int(f.pages) {
 		panic(fmt.Sprintf("slab: page %d of %d is read", i, f.pages))
@@ -41,7 +41,8 @@ func (f *Frozen[T]) Page(i int, dst []T) []T {
 	return append(dst[:0], f.page(chunk, at)...)
 }
 
-// At returns the record of a handle as it was; zero if the handle was not in use. It panics after Release.
+// At returns the record of a handle at the moment of Freeze. It is zero if the handle was not in use. At panics after
+// Release.
 func (f *Frozen[T]) At(h uint32) T {
 	page := h / PageRecords
 	if page >= f.pages {
@@ -55,7 +56,7 @@ func (f *Frozen[T]) At(h uint32) T {
 	return f.page(chunk, at)[h%PageRecords]
 }
 
-// Release ends the view and drops its before-images. It may be called from any goroutine, and again.
+// Release ends the view and drops its before-images. Any goroutine may call it, more than once.
 func (f *Frozen[T]) Release() {
 	if f.released.Swap(true) {
 		return
@@ -68,7 +69,7 @@ func (f *Frozen[T]) Release() {
 	}
 }
 
-// page returns the page as it was, to be read while the chunk's mu is held.
+// page returns a page at the moment of Freeze. The caller may read it while it holds the chunk's mu.
 func (f *Frozen[T]) page(chunk, i uint32) []T {
 	if f.released.Load() {
 		panic("slab: frozen pages are read after their release")
@@ -79,18 +80,18 @@ func (f *Frozen[T]) page(chunk, i uint32) []T {
 	return pageOf(f.chunks[chunk], i)
 }
 
-// keep saves the before-image of a page that the owner is about to write, unless that is done already. Only the owner
-// calls it.
+// keep saves the before-image of a page that the owner is about to write, unless it is saved already. Only the owner
+// calls keep.
 func (f *Frozen[T]) keep(page uint32) {
 	if page >= f.pages {
-		return // begun after Freeze
+		return // the page was begun after Freeze
 	}
 	chunk, i := locate(page)
 	k := &f.kept[chunk]
 	if k.mask>>i&1 != 0 {
 		return
 	}
-	image := slices.Clone(pageOf(f.chunks[chunk], i)) // outside the lock: to read a page twice at once is no race
+	image := slices.Clone(pageOf(f.chunks[chunk], i)) // outside the lock: two goroutines may read a page at once
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.images == nil {

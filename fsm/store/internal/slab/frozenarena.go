@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// FrozenArena is a view of an [Arena] as it was at Freeze. Any goroutine may read it while the owner goes on: blobs do
-// not change, and the room of those freed meanwhile is not used again before Release. The tables are safe to share
-// too, for the owner changes only places that no Ref of then points to.
+// FrozenArena is a view of an [Arena] at the moment of Freeze. Any goroutine may read it while the owner goes on.
+// Blobs do not change, and the room of blobs freed meanwhile is not used again before Release. The tables are safe to
+// share too, because the owner changes only places that no Ref of that moment points to.
 type FrozenArena struct {
 	blobs
 	released atomic.Bool
 }
 
-// Freeze returns a view of the blobs as they are now. It panics if an earlier view has not been released.
+// Freeze returns a view of the present blobs. It panics if an earlier view has not been released.
 func (a *Arena) Freeze() *FrozenArena {
 	a.recycle()
 	if a.frozen != nil {
@@ -23,8 +23,8 @@ func (a *Arena) Freeze() *FrozenArena {
 	return a.frozen
 }
 
-// Get returns a blob that was there at Freeze, to be read only, and only until Release; nil for Ref 0. It panics after
-// Release.
+// Get returns a blob that existed at Freeze, or nil for Ref 0. The caller must not change it, and may use it only
+// until Release. Get panics after Release.
 func (f *FrozenArena) Get(r Ref) []byte {
 	if f.released.Load() {
 		panic("slab: a frozen arena is read after its release")
@@ -32,15 +32,15 @@ func (f *FrozenArena) Get(r Ref) []byte {
 	return f.get(r)
 }
 
-// Release ends the view. It may be called from any goroutine, and again. What was freed meanwhile is recycled by the
-// owner's later calls of Put and Free, a few blobs at each.
+// Release ends the view. Any goroutine may call it, more than once. The owner's later calls of Put and Free recycle
+// the blobs that were freed meanwhile, a few at each call.
 func (f *FrozenArena) Release() { f.released.Store(true) }
 
-// recycledPerCall is more than the one blob that a call can free, so that recycling comes to an end, and so few that
-// no call gets slow: each is likely a cache miss.
+// recycledPerCall is the number of blobs that a call recycles. It is more than the one blob that a call can free, so
+// that recycling comes to an end, and so small that no call gets slow: each blob is likely a cache miss.
 const recycledPerCall = 4
 
-// recycle gives the room of blobs that were freed under a released view back, a few at a time.
+// recycle makes the room of blobs that were freed under a released view free again, a few at a time.
 func (a *Arena) recycle() {
 	if a.frozen != nil && a.frozen.released.Load() {
 		a.frozen = nil
@@ -60,7 +60,7 @@ func (a *Arena) recycle() {
 
 const refBlock = 8 << 10 // Refs in a block of a refStack
 
-// refStack is a stack that never copies what it holds as it grows.
+// refStack is a stack that grows without copying its content.
 type refStack struct {
 	blocks [][]Ref // none is empty
 }
@@ -89,7 +89,7 @@ func (s *refStack) pop() (r Ref, ok bool) {
 	return r, true
 }
 
-// takeAll moves everything that other holds here.
+// takeAll moves all Refs of other to the top of s.
 func (s *refStack) takeAll(other *refStack) {
 	s.blocks = append(s.blocks, other.blocks...)
 	other.blocks = nil

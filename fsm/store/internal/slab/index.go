@@ -5,15 +5,15 @@ import (
 	"unsafe"
 )
 
-// slots bounds the slot numbers of an [Index]: they are below it.
+// slots is the number of slots of an [Index]: a slot number is below it.
 const slots = 4096
 
 // Index finds handles by (slot, hash), where slots are numbers below 4096. Each slot has a small table of its own,
-// made when it is first used: one that grows or shrinks makes nobody wait for the others, and a slot can be walked by
+// made at its first use. A table that grows or shrinks therefore delays no other table, and a slot can be walked by
 // itself.
 //
-// It knows handles and 32 bits of each hash, no ids: two ids may share a hash, and the caller compares. Hashes come
-// seeded per process, or ids could be chosen to collide.
+// Index stores handles and 32 bits of each hash, but no ids. Two ids may share a hash, so the caller compares them.
+// The caller must seed the hashes per process, or ids could be chosen to collide.
 type Index struct {
 	tables [slots]*table // nil: never used
 	used   int           // tables that are not nil
@@ -34,8 +34,8 @@ func (x *Index) Probe(slot uint32, hash uint64) Probe {
 	return Probe{cells: t.cells, at: t.home(f), fragment: f}
 }
 
-// Fetch reads where a search would begin, and returns what means nothing. It decides nothing by what it reads, so that
-// the processor can wait for many of them at once.
+// Fetch reads the cell at which a search would begin and returns a value without meaning. No decision depends on the
+// value, so the processor can wait for many of them at once.
 func (x *Index) Fetch(slot uint32, hash uint64) uint64 {
 	t := x.tables[slot]
 	if t == nil || len(t.cells) == 0 {
@@ -44,7 +44,7 @@ func (x *Index) Fetch(slot uint32, hash uint64) uint64 {
 	return uint64(t.cells[t.home(fragmentOf(hash))])
 }
 
-// Insert adds a handle, which is not 0 and not there yet under the same slot and hash.
+// Insert adds a handle. The handle must not be 0, nor be there already under the same slot and hash.
 func (x *Index) Insert(slot uint32, hash uint64, h uint32) {
 	if h == 0 {
 		panic("slab: handle 0 is indexed")
@@ -61,7 +61,7 @@ func (x *Index) Insert(slot uint32, hash uint64, h uint32) {
 	x.cells += len(t.cells) - before
 }
 
-// Delete removes a handle. It panics if it is not there under this slot and hash.
+// Delete removes a handle. It panics if the handle is not there under this slot and hash.
 func (x *Index) Delete(slot uint32, hash uint64, h uint32) {
 	t := x.tables[slot]
 	if t == nil || t.live == 0 {
@@ -84,7 +84,7 @@ func (x *Index) SlotLen(slot uint32) int {
 	return 0
 }
 
-// Each yields the handles of one slot, in no order that means anything. The index must not change meanwhile.
+// Each yields the handles of one slot in no particular order. The index must not change meanwhile.
 func (x *Index) Each(slot uint32) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		t := x.tables[slot]
@@ -99,20 +99,20 @@ func (x *Index) Each(slot uint32) iter.Seq[uint32] {
 	}
 }
 
-// Bytes returns what the index holds, free cells included.
+// Bytes returns the bytes that the index holds, free cells included.
 func (x *Index) Bytes() int64 {
 	return int64(unsafe.Sizeof(*x)) + int64(x.used)*int64(unsafe.Sizeof(table{})) +
 		int64(x.cells)*int64(unsafe.Sizeof(cell(0)))
 }
 
-// Probe is a search under way. It is good until the index changes.
+// Probe is a search under way. It is valid until the index changes.
 type Probe struct {
 	cells    []cell
 	at       int
 	fragment uint32
 }
 
-// Next returns the next candidate, whose hash matches in the 32 bits that are kept, and 0 when there is none.
+// Next returns the next handle whose hash matches in the 32 bits that are kept, and 0 if there is none left.
 func (p *Probe) Next() uint32 {
 	if len(p.cells) == 0 {
 		return 0
@@ -120,7 +120,7 @@ func (p *Probe) Next() uint32 {
 	for {
 		c := p.cells[p.at]
 		if c == 0 {
-			return 0 // and again, if asked again
+			return 0 // and again at further calls
 		}
 		p.at = follow(p.cells, p.at)
 		if c.fragment() == p.fragment {

@@ -8,11 +8,11 @@ import (
 	"unsafe"
 )
 
-// PageRecords is how many records a page holds; with records of 64 bytes a page is 4 KiB. The records of page i have
+// PageRecords is the number of records in a page. With records of 64 bytes a page is 4 KiB. The records of page i have
 // the handles i*PageRecords to i*PageRecords+PageRecords-1.
 const PageRecords = 64
 
-// Pages come in chunks of 1, 1, 2, 4, … 32 pages, so that a small slab is small, and of 64 pages from then on.
+// The first chunks have 1, 1, 2, 4, … 32 pages, so that a small slab is small. All later ones have 64 pages.
 const (
 	chunkPages   = 64
 	chunkRecords = chunkPages * PageRecords
@@ -24,8 +24,8 @@ const (
 // Pages holds records of type T, which must be free of pointers, under handles. Records never move: growing adds a
 // chunk of at most 64 pages and copies nothing. Chunks are kept until the whole slab is dropped.
 //
-// A record that is not in use is T's zero value. That is how a reader of [Frozen] tells: whoever needs to know sees to
-// it that a record in use is never all zero.
+// A record that is not in use is T's zero value. A reader of a [Frozen] recognizes unused records by it, if the owner
+// keeps a record in use from ever being all zero.
 type Pages[T any] struct {
 	chunks [][]T
 	vacant [][]vacancy // beside chunks, one for each page
@@ -35,14 +35,14 @@ type Pages[T any] struct {
 	frozen *Frozen[T] // the last view, unless it is known to be released
 }
 
-// vacancy says what is free in a page. It stands apart from the records, so that Alloc touches no cold record and
-// a page image holds nothing but records. It takes a quarter of a byte a record, in use or not.
+// vacancy records the free places of a page. It is separate from the records, so that Alloc touches no cold record and
+// a page image holds only records. It takes a quarter of a byte a record, in use or not.
 type vacancy struct {
 	free uint64 // bit i: record i is free, and is zero
 	next uint32 // the next open page, or noPage; meaningless unless free != 0
 }
 
-// NewPages returns an empty slab. It panics if T holds pointers, or nothing at all.
+// NewPages returns an empty slab. It panics if T holds pointers or has no size.
 func NewPages[T any]() *Pages[T] {
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 || !pointerFree(t) {
@@ -51,8 +51,8 @@ func NewPages[T any]() *Pages[T] {
 	return &Pages[T]{open: noPage}
 }
 
-// Alloc gives a handle that is not in use; its record is zero. Zero is never a handle. Pages are reused in the order
-// last opened, first used: the record is likely still cached, and a snapshot keeps fewer pages.
+// Alloc returns a handle that was not in use; its record is zero. Zero is never a handle. The page that was opened
+// last is used first: its record is likely still cached, and a snapshot keeps fewer pages.
 func (s *Pages[T]) Alloc() uint32 {
 	if s.open == noPage {
 		s.begin()
@@ -68,7 +68,7 @@ func (s *Pages[T]) Alloc() uint32 {
 	return page*PageRecords + uint32(i)
 }
 
-// Free zeroes the record and takes its handle back. It panics if the handle is not in use.
+// Free zeroes the record and frees its handle. It panics if the handle is not in use.
 func (s *Pages[T]) Free(h uint32) {
 	page, bit := h/PageRecords, uint64(1)<<(h%PageRecords)
 	v := s.vacancy(page)
@@ -84,7 +84,7 @@ func (s *Pages[T]) Free(h uint32) {
 	s.live--
 }
 
-// Read returns the record of a handle in use, to be read only.
+// Read returns the record of a handle in use. The caller must not change it.
 func (s *Pages[T]) Read(h uint32) *T {
 	if h >= chunkRecords {
 		return &s.chunks[h/chunkRecords+smallChunks-1][h%chunkRecords]
@@ -97,8 +97,8 @@ func (s *Pages[T]) readSmall(h uint32) *T {
 	return &s.chunks[chunk][i*PageRecords+h%PageRecords]
 }
 
-// Write returns the record of a handle in use, to be changed. The pointer is good until the next Freeze or until the
-// handle is freed: writing through it after a Freeze would change the frozen view.
+// Write returns the record of a handle in use, for the caller to change. The pointer is valid until the next Freeze or
+// until the handle is freed. Writing through it after a Freeze would change the frozen view.
 func (s *Pages[T]) Write(h uint32) *T {
 	if s.frozen != nil {
 		s.keep(h / PageRecords)
@@ -109,7 +109,7 @@ func (s *Pages[T]) Write(h uint32) *T {
 // Len returns the number of handles in use.
 func (s *Pages[T]) Len() int { return s.live }
 
-// Bytes returns what the slab holds, free records included and before-images not.
+// Bytes returns the bytes that the slab holds, with free records and without before-images.
 func (s *Pages[T]) Bytes() int64 {
 	var zero T
 	perPage := PageRecords*int64(unsafe.Sizeof(zero)) + int64(unsafe.Sizeof(vacancy{}))
@@ -117,14 +117,14 @@ func (s *Pages[T]) Bytes() int64 {
 	return int64(pagesIn(len(s.chunks)))*perPage + headers
 }
 
-// FreeBytes returns how many of the bytes held are records that are not in use.
+// FreeBytes returns how many of the bytes held belong to records that are not in use.
 func (s *Pages[T]) FreeBytes() int64 {
 	var zero T
 	return (int64(pagesIn(len(s.chunks)))*PageRecords - int64(s.live)) * int64(unsafe.Sizeof(zero))
 }
 
-// Freeze returns a view of the records as they are now. It costs three words a chunk. It panics if an earlier view has
-// not been released.
+// Freeze returns a view of the present records. It costs three words a chunk. It panics if an earlier view has not
+// been released.
 func (s *Pages[T]) Freeze() *Frozen[T] {
 	if s.frozen != nil && !s.frozen.released.Load() {
 		panic("slab: pages are frozen already")
@@ -142,7 +142,7 @@ func (s *Pages[T]) keep(page uint32) {
 	s.frozen.keep(page)
 }
 
-// begin opens the next page. No other page is open.
+// begin opens the next page. The caller calls it only if no other page is open.
 func (s *Pages[T]) begin() {
 	page := s.begun
 	if page == maxPages {
@@ -166,7 +166,7 @@ func (s *Pages[T]) vacancy(page uint32) *vacancy {
 	return &s.vacant[chunk][i]
 }
 
-// locate tells which chunk a page is in, and where in it.
+// locate returns the chunk of a page and the page's index in the chunk.
 func locate(page uint32) (chunk, i uint32) {
 	if page >= chunkPages {
 		return page/chunkPages + smallChunks - 1, page % chunkPages
@@ -175,7 +175,7 @@ func locate(page uint32) (chunk, i uint32) {
 	return chunk, page - 1<<chunk>>1
 }
 
-// pagesIn returns how many pages the first n chunks hold.
+// pagesIn returns the number of pages in the first n chunks.
 func pagesIn(n int) int {
 	switch {
 	case n == 0:
@@ -198,7 +198,7 @@ func pointerFree(t reflect.Type) bool {
 		}
 		return true
 	default:
-		// Uintptr included: it is a number to the collector.
+		// Uintptr counts as free of pointers: to the collector it is a number.
 		return reflect.Bool <= kind && kind <= reflect.Complex128
 	}
 }
