@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// BenchmarkEncode and BenchmarkDecode are per command, in entries of 64 schedules: what the log's form alone costs.
+// BenchmarkEncode and BenchmarkDecode measure the log's encoding alone, per command, in entries of 64 schedules.
 func BenchmarkEncode(b *testing.B) {
 	const batch = 64
 	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: benchStart}
@@ -41,7 +41,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkTouch is per heartbeat, in entries of 64, over 100 thousand tasks of a million.
+// BenchmarkTouch measures one heartbeat, in entries of 64, over 100 thousand tasks of a million.
 func BenchmarkTouch(b *testing.B) {
 	const beating = 100_000
 	m := benchMachine(b, 1_000_000)
@@ -58,7 +58,7 @@ func BenchmarkTouch(b *testing.B) {
 	}
 }
 
-// BenchmarkRestore is of 100 thousand tasks, from memory: what a replica pays that starts or was left behind.
+// BenchmarkRestore restores 100 thousand tasks from memory, as a replica does when it starts or was left behind.
 func BenchmarkRestore(b *testing.B) {
 	const n = 100_000
 	snapshot := benchMachine(b, n).Snapshot()
@@ -76,7 +76,7 @@ func BenchmarkRestore(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/task")
 }
 
-// BenchmarkSnapshot is of 100 thousand tasks, to nowhere: what a replica pays whenever its log is cut.
+// BenchmarkSnapshot writes a snapshot of 100 thousand tasks to nowhere, as a replica does whenever its log is cut.
 func BenchmarkSnapshot(b *testing.B) {
 	const n = 100_000
 	m := New(0)

@@ -7,8 +7,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// BenchmarkLife is per task: its schedule, its part of the advance that grants it, its settle, and its tombstone's end,
-// in entries of 64.
+// BenchmarkLife measures the whole life of a task, per task, in entries of 64: its schedule, its part of the advance
+// that grants it, its settle, and the end of its tombstone.
 func BenchmarkLife(b *testing.B) {
 	const each = 64
 	m := benchMachine(b, 100_000)

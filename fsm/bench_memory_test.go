@@ -15,13 +15,13 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// benchTasks is how many tasks are scheduled where memory is measured: a million, or what this variable says. Ten
-// million take five gigabytes for a moment.
+// benchTasks is the environment variable with the number of tasks to measure memory with. The default is a million.
+// Ten million take five gigabytes for a moment.
 const benchTasks = "BELFRY_BENCH_TASKS"
 
-// BenchmarkMemory reports what a pending task takes, all in, and what the collector and a snapshot cost beside it. A
-// plain task is an id of 24 bytes, a payload of 100 and an instant. A full one is what the Go client sends of one with
-// a target: it comes with a key, and says when by a delay.
+// BenchmarkMemory reports the whole memory of a pending task, and the cost of the collector and of a snapshot beside
+// it. A plain task is an id of 24 bytes, a payload of 100 and an instant. A full one is as the Go client sends a task
+// with a target: with a key, and with a delay in place of an instant.
 func BenchmarkMemory(b *testing.B) {
 	n := 1_000_000
 	if text := os.Getenv(benchTasks); text != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// threadTime is the processor time of this thread: it does not count what other processes took. The goroutine has to be
-// locked to its thread.
+// threadTime returns the processor time of this thread, without that of other processes. The goroutine must be locked
+// to its thread.
 func threadTime() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts); err != nil {
@@ -21,8 +21,8 @@ func threadTime() time.Duration {
 	return time.Duration(ts.Nano())
 }
 
-// BenchmarkLongest is for how long one thing keeps all else waiting, with 1 million tasks of 200 bytes: the longest of
-// many, in processor time.
+// BenchmarkLongest measures how long one operation delays all others, with 1 million tasks of 200 bytes. It reports
+// the longest of many operations, in processor time.
 func BenchmarkLongest(b *testing.B) {
 	const pending, group = 1_000_000, 1024
 	const minute = 60_000
@@ -96,7 +96,7 @@ func BenchmarkLongest(b *testing.B) {
 	}
 }
 
-// popDue has many tasks come due in one millisecond, granted as they are popped.
+// popDue makes many tasks come due in one millisecond and be granted at once.
 func popDue(b *testing.B, m *Machine, tasks func(string, int, func(int) int64) [][]byte,
 	advance func(int64, uint32) []byte, most uint32, longest func(func())) {
 	const burst, due = 50_000, benchStart + 5000

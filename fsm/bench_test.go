@@ -13,14 +13,15 @@ import (
 
 const benchStart = 1_700_000_000_000
 
-// benchID is 24 bytes, the payload 100, due times uniform over 48 h: the sizes that the numbers in doc.go are for.
+// benchID returns an id of 24 bytes. With it, the payload of 100 bytes and due times uniform over 48 h, tasks have the
+// sizes that doc.go has numbers for.
 func benchID(i int) string { return fmt.Sprintf("order-%018d", i) }
 
 var benchPayload = bytes.Repeat([]byte("x"), 100)
 
 func benchEntries(n int, op func(i int) *fsmpb.Command) [][]byte { return benchEntriesOf(n, 64, op) }
 
-// benchEntriesOf puts so many commands into each entry.
+// benchEntriesOf puts group commands into each entry.
 func benchEntriesOf(n, group int, op func(i int) *fsmpb.Command) [][]byte {
 	var entries [][]byte
 	for at := 0; at < n; at += group {
@@ -57,7 +58,8 @@ func benchApply(b *testing.B, m *Machine, data []byte) {
 	}
 }
 
-// BenchmarkSchedule and BenchmarkCancel are per command, in entries of 64, decoding included, 1 million pending.
+// BenchmarkSchedule and BenchmarkCancel measure one command, in entries of 64, decoding included, with 1 million
+// pending.
 func BenchmarkSchedule(b *testing.B) {
 	m := benchMachine(b, 1_000_000)
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchSchedule(1_000_000 + i) })
@@ -68,7 +70,7 @@ func BenchmarkSchedule(b *testing.B) {
 	}
 }
 
-// BenchmarkScheduleFull is what the Go client sends: see BenchmarkMemory.
+// BenchmarkScheduleFull measures schedules as the Go client sends them: see BenchmarkMemory.
 func BenchmarkScheduleFull(b *testing.B) {
 	m := benchMachine(b, 1_000_000)
 	entries := benchEntries(b.N, func(i int) *fsmpb.Command { return benchFullSchedule(1_000_000 + i) })

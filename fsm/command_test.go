@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// The table has every kind of command that an entry may hold.
+// The table has every kind of command that an entry may contain.
 func TestEveryKindOfCommandIsApplied(t *testing.T) {
 	kinds := (&fsmpb.Command{}).ProtoReflect().Descriptor().Oneofs().ByName("op").Fields()
 	for i := range kinds.Len() {

@@ -8,7 +8,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// A few dead letters among many tasks: a list of them finds each once, in a few pages, and none when there is none.
+// With a few dead letters among many tasks, a list of dead letters finds each once, in a few pages. It finds none if
+// there are none.
 func TestListSkipsSlots(t *testing.T) {
 	m := New(1)
 	entry := &fsmpb.Entry{Version: CommandVersion, AtMs: 1000}
@@ -49,7 +50,7 @@ func listDead(m *Machine) (pages int, found []string) {
 	}
 }
 
-// A page of large tasks is short, and the pages together have them all.
+// A page of large tasks is short, and all pages together have every task.
 func TestListCopiesLittleAtOnce(t *testing.T) {
 	const tasks, size = 30, 256 << 10
 	m := New(1)
@@ -81,7 +82,7 @@ func TestListCopiesLittleAtOnce(t *testing.T) {
 	}
 }
 
-// BenchmarkQueueCounts: the same at a hundred tasks and at a million.
+// BenchmarkQueueCounts shows that the cost is the same at a hundred tasks and at a million.
 func BenchmarkQueueCounts(b *testing.B) {
 	for _, n := range []int{100, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// What a machine may come to hold, and what is free in what it holds, follow its tasks' lives.
+// The memory that tasks may come to take, and the free part of the present memory, follow the tasks' lives.
 func TestCountsOfMemory(t *testing.T) {
 	const tasks = 10_000
 	m := New(1)
@@ -34,7 +34,7 @@ func TestCountsOfMemory(t *testing.T) {
 	if cancelled.Coming != 0 || cancelled.Bytes-cancelled.Free > full.Bytes {
 		t.Errorf("cancelled: %d bytes, %d free, %d coming", cancelled.Bytes, cancelled.Free, cancelled.Coming)
 	}
-	for range tasks/2048 + 1 { // so many at a time
+	for range tasks/2048 + 1 { // an advance takes so many tasks at a time
 		applyBytes(t, m, mustMarshal(&fsmpb.Entry{
 			Version: CommandVersion, AtMs: 700_000, Commands: []*fsmpb.Command{advanceCommand(700_000)},
 		}))

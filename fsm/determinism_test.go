@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// The same log on two machines, one of them restored from a snapshot somewhere on the way, and now and then again:
-// the same results, the same grants, the same hash, and a state that passes the audit.
+// Two machines apply the same log. One of them is restored from a snapshot now and then. Both have the same results,
+// the same grants and the same hash, and a state that passes the audit.
 func TestReplicasAreEqual(t *testing.T) { rapid.Check(t, replicasAreEqual) }
 
 func FuzzReplicas(f *testing.F) {
@@ -56,7 +56,7 @@ func replicasAreEqual(t *rapid.T) {
 	audit(t, follower)
 }
 
-// followLanes does what a leader does: it knows every lane's load from what each entry says it changed.
+// followLanes tracks every lane's load as a leader does, from the changes that each entry reports.
 func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, changed []task.LaneLoad) {
 	for _, l := range changed {
 		if known[l.Lane] = l; l.Ready+l.Firing == 0 {
@@ -108,7 +108,7 @@ func sameSizes(t *rapid.T, m *Machine, now int64) {
 	}
 }
 
-// A snapshot that is written while the machine goes on holds what was there when it was taken, and nothing else.
+// A snapshot that is written while the machine changes has exactly the state of the moment at which it was taken.
 func TestSnapshotIsOfItsMoment(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
@@ -129,7 +129,7 @@ func TestSnapshotIsOfItsMoment(t *testing.T) {
 	})
 }
 
-// A follower is told nothing: results and grants are for the leader.
+// A follower builds neither results nor grants, because only the leader needs them.
 func TestFollowerBuildsNoResults(t *testing.T) {
 	m := New(1)
 	entry := &fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}}
@@ -146,7 +146,7 @@ func TestFollowerBuildsNoResults(t *testing.T) {
 	}
 }
 
-// Something newer stops the replica, and nothing of the entry is applied.
+// An entry with a newer version or command stops the replica, and no part of the entry is applied.
 func TestNewerEntriesAreRefusedWhole(t *testing.T) {
 	for name, entry := range map[string]*fsmpb.Entry{
 		"version": {Version: CommandVersion + 1, Commands: []*fsmpb.Command{scheduleCommand("a", 5)}},
@@ -166,7 +166,7 @@ func TestNewerEntriesAreRefusedWhole(t *testing.T) {
 	}
 }
 
-// logGenerator draws entries that make sense together: few ids, so that they meet in every state.
+// logGenerator draws entries that make sense together. It draws few ids, so that commands meet tasks in every state.
 type logGenerator struct {
 	t      *rapid.T
 	m      *Machine
@@ -220,7 +220,7 @@ func (g *logGenerator) id() string {
 	return rapid.SampledFrom([]string{"a", "b", "c", "d", "e", "an-id-that-is-too-long-for-the-record"}).Draw(g.t, "id")
 }
 
-// args draws every argument that some verb takes; each takes what it knows.
+// args draws every argument that some verb takes. Each verb uses the arguments that it knows.
 func (g *logGenerator) args() args {
 	near := func(name string) string {
 		return fmt.Sprint(g.now + int64(rapid.SampledFrom([]int{-5000, 0, 1, 15, 70, 5000, 4_000_000}).Draw(g.t, name)))
@@ -259,7 +259,7 @@ func (g *logGenerator) maybe(a args, name string, values ...string) {
 	}
 }
 
-// settle draws the outcome of one of the last grants, or of one that never was.
+// settle draws the outcome of one of the last grants, or of a grant that was never made.
 func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 	op := &fsmpb.Settle{
 		Verdict:   fsmpb.Verdict(rapid.IntRange(1, 4).Draw(g.t, "verdict")),

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Whatever the bytes of an entry are: refused whole, or applied to a state that still passes the audit.
+// An entry of any bytes is either refused whole or applied to a state that still passes the audit.
 func FuzzApply(f *testing.F) {
 	for _, entry := range []*fsmpb.Entry{
 		{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}},
@@ -26,7 +26,7 @@ func FuzzApply(f *testing.F) {
 			{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{Max: 2, LeaseMs: 5, Tag: 1}}},
 			{Id: "b", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 8, Occurrence: 4, Verdict: 2, Consumer: true}}},
 		}},
-		// A command without an id was carried out, and made a task that no call can name.
+		// A command without an id was once carried out, and made a task that no call can name.
 		{Version: 1, Commands: []*fsmpb.Command{{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: 3}}}}},
 	} {
 		data, err := proto.Marshal(entry)
@@ -53,7 +53,7 @@ func FuzzApply(f *testing.F) {
 	})
 }
 
-// Whatever the bytes of a snapshot are: restored to a state that passes the audit, or refused with the old one intact.
+// A snapshot of any bytes is either restored to a state that passes the audit, or refused with the old state intact.
 func FuzzRestore(f *testing.F) {
 	m := New(1)
 	applyBytes(f, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10), scheduleCommand("b", 99)}}))
@@ -94,7 +94,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// framed returns the messages as a snapshot has them, each behind its length.
+// framed returns the messages as in a snapshot, each preceded by its length.
 func framed(messages ...message) []byte {
 	var b []byte
 	for _, m := range messages {
@@ -153,7 +153,7 @@ func TestTruncatedSnapshotIsRefused(t *testing.T) {
 	}
 }
 
-// A snapshot of any state, damaged in a few places, is refused and leaves the state as it was, or says the same.
+// A snapshot damaged in a few places is refused and leaves the state untouched, or restores the same state.
 func TestDamagedSnapshotIsRefused(t *testing.T) { rapid.Check(t, damagedSnapshotIsRefused) }
 
 func FuzzDamagedSnapshot(f *testing.F) {

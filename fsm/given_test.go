@@ -41,7 +41,7 @@ func settleGiven(g task.Grant, verdict fsmpb.Verdict) *fsmpb.Command {
 	}}}
 }
 
-// Given holds the leases that run, and forgets those that were settled, given back or replaced.
+// LiveLeases returns the running leases, and none that were settled, given back or replaced.
 func TestGiven(t *testing.T) {
 	m := New(1)
 	applied := applyAll(t, m, 1000, toLease("a"), toLease("b"), toLease("c"), toLease("d"), leaseAll(1000, 7))
@@ -73,7 +73,7 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// Of more leases than are kept the last ones are, in their order; those without a holder take no room.
+// LiveLeases keeps only the last leases, in their order. Leases without a holder take no room.
 func TestGivenIsBounded(t *testing.T) {
 	m := New(1)
 	const givenKept, count = 4096, 4096 + 1000

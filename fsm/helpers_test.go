@@ -4,7 +4,7 @@ import (
 	"bytes"
 )
 
-// failer is a *testing.T, B, F or a *rapid.T.
+// failer is a *testing.T, *testing.B, *testing.F or *rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -31,7 +31,7 @@ func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {
 	return fresh
 }
 
-// audit checks what must always hold of the whole state.
+// audit checks the invariants of the whole state.
 func audit(t failer, m *Machine) {
 	t.Helper()
 	if err := m.store.Audit(); err != nil {

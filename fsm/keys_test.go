@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// keyedCall is a call that wants the whole answer; its key is its id's and verb's.
+// keyedCall returns a call that wants the full answer. Its key comes from its verb and line.
 func keyedCall(verb, line string) *fsmpb.Command {
 	a := arguments(line)
 	c := &fsmpb.Command{Id: a.id, Answer: fsmpb.Answer_ANSWER_FULL}
@@ -29,9 +29,9 @@ func applyOne(t *testing.T, m *Machine, c *fsmpb.Command) *fsmpb.Result {
 	return applyBytes(t, m, data).Results[0]
 }
 
-// A repeat is answered word for word as its call was, whatever the task has become since.
+// A repeat gets exactly the answer of the first call, however the task has changed since.
 func TestRepeatedAnswers(t *testing.T) {
-	// retrying takes a task to its second attempt; its first failed with these words.
+	// retrying takes a task to its second attempt. The first attempt failed with the error in failed.
 	const retrying = "takeover origin=5\nschedule a at=900 url=http://x/ payload=p\nadvance to=1000"
 	const failed = "settle a verdict=retry retry_at=5000 error=refused"
 	for name, c := range map[string]struct{ before, call, after string }{
@@ -71,7 +71,7 @@ func TestRepeatedAnswers(t *testing.T) {
 				t.Error("not taken for a repeat")
 			}
 			again.Repeated = false
-			ignored := protocmp.IgnoreFields(&fsmpb.Task{}, "fence") // a caller never sees it
+			ignored := protocmp.IgnoreFields(&fsmpb.Task{}, "fence") // no caller sees the fence
 			if diff := cmp.Diff(first, again, protocmp.Transform(), ignored); diff != "" {
 				t.Errorf("(- first, + again):\n%s", diff)
 			}

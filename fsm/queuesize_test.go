@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// More queues than are read at once are each yielded once, also by a caller that stops early.
+// QueueSizes yields each queue once if there are more queues than are read at once. A caller may stop early.
 func TestQueueSizesYieldsEachQueueOnce(t *testing.T) {
 	const queues = 2*queuesAtOnce + 7
 	m := New(1)

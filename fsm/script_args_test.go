@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// args are the words of a line: an id, and name=value.
+// args are the words of a line: an id and pairs of the form name=value.
 type args struct {
 	id    string
 	named map[string]string
@@ -102,7 +102,7 @@ func (a args) spec() *fsmpb.Spec {
 	return spec
 }
 
-// numbers reads a list with commas.
+// numbers parses a list separated by commas.
 func (a args) numbers(name string) (list []int64) {
 	text, ok := a.named[name]
 	for one := range strings.SplitSeq(text, ",") {
@@ -166,7 +166,7 @@ func (a args) rule() *fsmpb.QueueRule {
 	}
 }
 
-// creditOf reads queue|destination=grants, and of a consumer's :lease:tag.
+// creditOf parses queue|destination=grants. A consumer's credit also has :lease:tag.
 func creditOf(text string) *fsmpb.LaneCredit {
 	lane, numbers, _ := strings.Cut(text, "=")
 	var n [3]int
@@ -176,7 +176,7 @@ func creditOf(text string) *fsmpb.LaneCredit {
 	return &fsmpb.LaneCredit{Lane: laneNamed(lane), Grants: uint32(n[0]), LeaseMs: int64(n[1]), Tag: uint64(n[2])}
 }
 
-// laneNamed reads queue|destination.
+// laneNamed parses queue|destination.
 func laneNamed(text string) *fsmpb.Lane {
 	queue, destination, _ := strings.Cut(text, "|")
 	return &fsmpb.Lane{Queue: queue, Destination: destination}

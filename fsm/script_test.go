@@ -20,9 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write what the scripts in testdata print as what they shall print")
 
-// The behaviour of the machine is told in testdata/*.txt. A block is one or more lines of commands, a line ----, and
-// what they print; the commands of one block are one entry of the log. Every script runs on two machines, the second of
-// which is restored from a snapshot of the first before every block: both must print the same and end in the same hash.
+// The files testdata/*.txt specify the behaviour of the machine. A block is one or more lines of commands, a line
+// ----, and the expected output; the commands of one block form one entry of the log. Every script runs on two
+// machines. The second is restored from a snapshot of the first before every block. Both must print the same and end
+// in the same hash.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -63,7 +64,7 @@ type script struct {
 	changed []task.LaneLoad // by the last entry
 }
 
-// block runs one block and returns it with what it printed.
+// block runs one block and returns it with its output.
 func (s *script) block(block string) string {
 	commands, _, _ := strings.Cut(block, "\n----")
 	var entry fsmpb.Entry
@@ -125,7 +126,7 @@ func applyBytes(t testing.TB, m *Machine, data []byte) Applied {
 	return applied
 }
 
-// applyAndScribble applies an entry, and then writes over it: nothing that is kept of it may point into it.
+// applyAndScribble applies an entry and then overwrites its bytes. State that still points into the entry shows.
 func applyAndScribble(m *Machine, data []byte, full bool) (Applied, error) {
 	data = bytes.Clone(data)
 	applied, err := m.Apply(data, full)
@@ -183,7 +184,7 @@ func stateName(s fsmpb.State) string {
 	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
-// look prints what a reader sees.
+// look prints the result of a read.
 func (s *script) look(line string) string {
 	verb, rest, _ := strings.Cut(line, " ")
 	switch verb {
@@ -237,7 +238,7 @@ func printLoads(loads []task.LaneLoad) string {
 	return out
 }
 
-// printCounts prints what is not zero, by its name in the schema.
+// printCounts prints the counts that are not zero, by their names in the schema.
 func printCounts(c *fsmpb.QueueCounts) string {
 	out := c.Queue
 	fields := c.ProtoReflect().Descriptor().Fields()
@@ -297,7 +298,7 @@ func printTask(t *fsmpb.Task) string {
 	return out
 }
 
-// parse reads one line: a command, or a look that is printed after the entry.
+// parse parses one line: a command, or a read whose result is printed after the entry.
 func (s *script) parse(line string) (*fsmpb.Command, string) {
 	verb, rest, _ := strings.Cut(line, " ")
 	a := arguments(rest)
@@ -325,8 +326,8 @@ func (s *script) parse(line string) (*fsmpb.Command, string) {
 	return c, ""
 }
 
-// current returns the fence and occurrence that a settle names: the task's as they stand before the block, or, with
-// fence=old or occurrence=old, others, or with lease_of=occurrence,fence those.
+// current returns the fence and occurrence that a settle names. They are the task's own before the block. fence=old
+// and occurrence=old give different ones, and lease_of=occurrence,fence gives exactly these.
 func (s *script) current(a args) (fence, occurrence uint64) {
 	task := s.m.Get("", a.id)
 	fence, occurrence = task.GetFence(), task.GetOccurrence()

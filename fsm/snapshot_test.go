@@ -8,8 +8,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Writing a snapshot makes next to no garbage, however many tasks are in it: that of a million would be collected while
-// calls wait.
+// Writing a snapshot makes next to no garbage a task. The collector would otherwise have a million tasks' garbage to
+// collect while calls wait.
 func TestSnapshotMakesLittleGarbage(t *testing.T) {
 	const tasks = 1000
 	m := New(1)
@@ -27,7 +27,7 @@ func TestSnapshotMakesLittleGarbage(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	if made > tasks+rest { // the id of each
+	if made > tasks+rest { // one for the id of each task
 		t.Errorf("%.0f allocations for a snapshot of %d tasks", made, tasks)
 	}
 }

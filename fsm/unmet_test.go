@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// A call that wanted no task to be there is shown the one that is, as a read shows it.
+// A call that wanted no task to exist gets the existing task, as a read shows it.
 func TestUnmetConditionShowsTheTask(t *testing.T) {
 	m := New(1)
 	apply := func(full bool, c *fsmpb.Command) *fsmpb.Result {

@@ -4,7 +4,7 @@ package flaw
 
 import "testing"
 
-// A process that is not asked for a flaw has none.
+// A process without BELFRY_FLAW has no flaw.
 func TestNoFlawUnasked(t *testing.T) {
 	for _, f := range All() {
 		for n := range uint64(1000) {

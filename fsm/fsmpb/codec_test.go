@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the generated code writes any protobuf library reads, and the other way round: replicas of different builds share
-// one log.
+// The generated code and any protobuf library read each other's output, because replicas of different builds share one
+// log.
 func TestCodecIsProtobuf(t *testing.T) {
 	for _, empty := range []interface {
 		proto.Message
@@ -52,7 +52,7 @@ func TestCodecIsProtobuf(t *testing.T) {
 	}
 }
 
-// A message from a pool has nothing of the one before.
+// A message from a pool has no field of its previous use.
 func TestPooledMessagesAreEmpty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := [2]*Entry{{}, {}}
@@ -77,7 +77,7 @@ func TestPooledMessagesAreEmpty(t *testing.T) {
 
 const deepest = 4
 
-// fill sets some fields of a message, and of those in it.
+// fill sets some fields of a message and of the messages in it.
 func fill(t *rapid.T, m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
@@ -123,7 +123,7 @@ func value(t *rapid.T, empty protoreflect.Value, f protoreflect.FieldDescriptor,
 	return protoreflect.Value{}
 }
 
-// Nothing that is decoded later writes into what a pooled message pointed to.
+// A later decoding never overwrites the bytes that a pooled message pointed to.
 func TestPooledMessagesLetGoOfTheirBytes(t *testing.T) {
 	entry := func(payload string) []byte {
 		spec := &Spec{Payload: []byte(payload)}
@@ -138,7 +138,7 @@ func TestPooledMessagesLetGoOfTheirBytes(t *testing.T) {
 	}
 	first, second := entry("the first"), entry("another")
 	before := string(first)
-	for range 100 { // a pool is free to forget
+	for range 100 { // a pool may drop messages
 		e := EntryFromVTPool()
 		if err := e.UnmarshalVTUnsafe(first); err != nil {
 			t.Fatal(err)

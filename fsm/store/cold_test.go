@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/wheel"
 )
 
-// A cold blob is read back as it was written, whole and in its parts.
+// A cold blob decodes to the values that it was encoded from, as a whole and in its parts.
 func TestColdIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := cold{

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// What a task says is read back, whether it is shared or not, and its hash and size do not tell which.
+// An extra reads back unchanged, shared or not. Its hash and size are the same either way.
 func TestExtraIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := drawExtra(t)
@@ -58,7 +58,7 @@ func drawExtra(t *rapid.T) *fsmpb.Extra {
 	return e
 }
 
-// A manner is there as long as a task has it.
+// The table has a manner only as long as a task uses it.
 func TestMannersAreLetGo(t *testing.T) {
 	s := New(0)
 	labelled := func(id string, labels ...*fsmpb.Label) {

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
-// caller makes keyed calls on one task, each with a key of its own, as the machine carries them out.
+// caller makes keyed calls on one task, as the machine carries them out. Each call has a different key.
 type caller struct {
 	*Store
 	t *testing.T
@@ -77,13 +77,13 @@ func (c caller) retry() {
 	})
 }
 
-// A task that no call has changed since has one blob, key included, also after a restore. A call that moves its
-// instant, or brings more keys than are remembered, writes the key out, and the state hash says the same either way.
+// A task without a change since its first call has one blob, key included, also after a restore. A call that moves the
+// task's due time, or brings more keys than are remembered, writes the key out. The state hash is the same either way.
 func TestFirstKeyIsInTheColdBlob(t *testing.T) {
 	for name, test := range map[string]struct {
 		calls func(c caller)
-		first bool // its first key is in the cold blob after them
-		keys  bool // there is a second blob
+		first bool // the first key is in the cold blob after the calls
+		keys  bool // the task has a second blob
 	}{
 		"scheduled":                {func(caller) {}, true, false},
 		"cancelled":                {caller.cancel, true, true},

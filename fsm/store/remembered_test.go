@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// What a task remembers is read back as it was written, whatever the cold blob beside it says.
+// The keys of a task decode to the values that they were encoded from, with any cold blob beside them.
 func TestRememberedIsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &coldHead{created: instants().Draw(t, "created"), occurrence: rapid.Uint64().Draw(t, "occurrence")}
@@ -61,7 +61,7 @@ func instants() *rapid.Generator[int64] {
 	return rapid.OneOf(rapid.Int64Range(1_700_000_000_000, 1_900_000_000_000), rapid.Int64Range(-1<<50, 1<<50))
 }
 
-// The usual key, of a task that was scheduled once and waits for no more than three days, is small.
+// The usual key is small: that of a task that was scheduled once and waits for at most three days.
 func TestUsualKeyIsSmall(t *testing.T) {
 	c := &coldHead{created: 1_700_000_000_000, occurrence: 1 << 30}
 	k := remembered{

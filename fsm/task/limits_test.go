@@ -35,7 +35,7 @@ func TestDestination(t *testing.T) {
 	}
 }
 
-// CheckName names a forbidden character whole, by its place among the characters.
+// CheckName's error has a forbidden character whole, and its position among the characters.
 func TestCheckNameNamesTheCharacter(t *testing.T) {
 	for name, want := range map[string]string{
 		"订单": `has "订" as character 1`, "a订": `has "订" as character 2`, "-a": `has "-" as character 1`,
@@ -60,7 +60,7 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-// Each limit: the largest value that is allowed passes, one more names its field.
+// The largest value that each limit allows passes. One more is refused, and the error names the field.
 func TestCheckSpec(t *testing.T) {
 	target := func(change func(*fsmpb.Target)) *fsmpb.Spec {
 		spec := &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://x/"}}
@@ -140,7 +140,7 @@ func TestSlotIsFixed(t *testing.T) {
 	}
 }
 
-// delays is a task that is retried after n delays of ms milliseconds each.
+// delays returns a task that is retried after n delays of ms milliseconds each.
 func delays(n int, ms int64) *fsmpb.Spec {
 	return &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: slices.Repeat([]int64{ms}, n)}}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Each limit of a policy: the largest value that is allowed passes, one more names its field.
+// The largest value that each limit of a policy allows passes. One more is refused, and the error names the field.
 func TestCheckQueue(t *testing.T) {
 	century := MaxKeep.Milliseconds()
 	secrets := func(sizes ...int) *fsmpb.QueuePolicy {

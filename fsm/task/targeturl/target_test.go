@@ -113,8 +113,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// FuzzParse: nothing panics, a destination is one that is read back alike, and no line end gets into a name that a
-// protocol of lines would carry.
+// FuzzParse checks that Parse never panics, that a destination parses to the same destination again, and that no name
+// has a line end, which a line-based protocol would carry.
 func FuzzParse(f *testing.F) {
 	for _, url := range []string{
 		"http://x/", "nats://a:1,[::1]/s.t", "amqps://h/v%2F?exchange=x&routing_key=k", "redis://h/1?stream=s&maxlen=9",

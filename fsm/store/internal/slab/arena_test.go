@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// blobOf returns n bytes that tell which blob they are, and where in it.
+// blobOf returns n bytes that depend on the blob's id and on their position.
 func blobOf(id uint64, n int) []byte {
 	b := make([]byte, n)
 	for i := range b {
@@ -28,7 +28,7 @@ func sizes() *rapid.Generator[int] {
 	)
 }
 
-// arenaModel drives an Arena beside a map. What a Freeze must show is a copy of that map.
+// arenaModel drives an Arena beside a map. A frozen view must show a copy of that map.
 type arenaModel struct {
 	a      *Arena
 	want   map[Ref][]byte
@@ -196,8 +196,8 @@ func TestArenaGivesMemoryBack(t *testing.T) {
 	}
 }
 
-// What is freed under a view is free once that is released, whether or not anything is put after that: who has no room
-// for more would else never have it again.
+// Blobs that were freed under a view count as free after its release, even if no Put follows. An owner without room
+// would otherwise never have room again.
 func TestFreedUnderAViewIsFreeAfterIt(t *testing.T) {
 	a := NewArena()
 	var refs []Ref

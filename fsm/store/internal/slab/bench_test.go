@@ -20,7 +20,7 @@ func filledPages(n int) *Pages[record] {
 	return s
 }
 
-// ids draws from 1 to n, without the cost of a good generator.
+// ids draws numbers from 1 to n, without the cost of a good generator.
 type ids struct{ state, n uint64 }
 
 func (d *ids) next() uint32 {
@@ -52,8 +52,8 @@ func BenchmarkPagesGrow(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/record")
 }
 
-// BenchmarkPagesWriteFrozen shows what the first write to a page costs while a view is held; later ones are as cheap
-// as BenchmarkPagesRead.
+// BenchmarkPagesWriteFrozen measures the first write to a page while a view is held. Later writes are as cheap as
+// BenchmarkPagesRead.
 func BenchmarkPagesWriteFrozen(b *testing.B) {
 	s := filledPages(million)
 	f := s.Freeze()
@@ -87,7 +87,7 @@ func BenchmarkPagesFreeze(b *testing.B) {
 	}
 }
 
-// BenchmarkGC is one forced collection beside ten million records with a blob and an index entry each.
+// BenchmarkGC measures one forced collection beside ten million records with a blob and an index entry each.
 func BenchmarkGC(b *testing.B) {
 	const n = 10 * million
 	s, a, x := filledPages(n), filledArena(n), filledIndex(n)
@@ -99,7 +99,7 @@ func BenchmarkGC(b *testing.B) {
 	runtime.KeepAlive(s)
 }
 
-// filledArena returns n blobs of 100 to 120 bytes.
+// filledArena returns an arena with n blobs of 100 to 120 bytes.
 func filledArena(n int) *Arena {
 	a, blob := NewArena(), make([]byte, 120)
 	for i := range n {
@@ -122,7 +122,7 @@ func BenchmarkArenaPutFree(b *testing.B) {
 	b.ReportMetric(float64(a.Bytes()-a.Live())/float64(len(refs)), "overhead-B/blob")
 }
 
-// BenchmarkStall is the longest of some thousands of calls, of which at least one needs a new chunk.
+// BenchmarkStall reports the longest of some thousands of calls, at least one of which needs a new chunk.
 func BenchmarkStall(b *testing.B) {
 	s, a, blob := filledPages(million), filledArena(million), make([]byte, 110)
 	calls := map[string]func(){
@@ -136,7 +136,7 @@ func BenchmarkStall(b *testing.B) {
 	}
 }
 
-// reportLongest reports the median over all rounds: a shared machine interrupts some of them.
+// reportLongest reports the median over all rounds, because a shared machine interrupts some of them.
 func reportLongest(b *testing.B, round func() time.Duration) {
 	var longest []time.Duration
 	for b.Loop() {
@@ -168,11 +168,11 @@ func BenchmarkArenaGet(b *testing.B) {
 	runtime.KeepAlive(sum)
 }
 
-const benchSlots = 341 // a twelfth of all
+const benchSlots = 341 // a twelfth of all slots
 
 func slotOf(h uint32) uint32 { return h % benchSlots * 12 }
 
-// filledIndex returns the handles 1 to n, spread over benchSlots slots.
+// filledIndex returns an index of the handles 1 to n, spread over benchSlots slots.
 func filledIndex(n int) *Index {
 	x := NewIndex()
 	for h := uint32(1); h <= uint32(n); h++ {
@@ -215,7 +215,7 @@ func BenchmarkIndexDeleteInsert(b *testing.B) {
 	}
 }
 
-// BenchmarkIndexStall is the longest of the inserts that bring one slot to so many entries.
+// BenchmarkIndexStall reports the longest of the inserts that fill one slot with n entries.
 func BenchmarkIndexStall(b *testing.B) {
 	for _, n := range []int{2_500, 30_000} {
 		b.Run(strconv.Itoa(n), func(b *testing.B) {

@@ -6,7 +6,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A counter against a map: keys close together and far apart, and enough of them for it to split its table.
+// A Counter counts as a map does, with keys close together and far apart, and with enough keys to split its table.
 func TestCounterIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var c Counter
@@ -53,7 +53,7 @@ func checkCounter(t *rapid.T, c *Counter, model map[uint32]uint32, spread uint32
 	}
 }
 
-// A count that would fall below 0 is a broken invariant.
+// A count that would fall below 0 panics, because it is a broken invariant.
 func TestCounterBelowZero(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -64,7 +64,7 @@ func TestCounterBelowZero(t *testing.T) {
 	c.Add(7, -1)
 }
 
-// What doc.go says it takes.
+// A Counter takes about as many bytes a key as its comment states.
 func TestCounterBytes(t *testing.T) {
 	var c Counter
 	const n = 1_000_000

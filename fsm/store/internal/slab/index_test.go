@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// entry is what the model of an Index remembers of a handle.
+// entry is a handle's slot and hash in the model of an Index.
 type entry struct {
 	slot uint32
 	hash uint64
@@ -21,7 +21,7 @@ type indexModel struct {
 	next uint32
 }
 
-// entries draws few slots, and hashes of which many collide, wholly, or in where they begin to probe.
+// entries draws few slots, and hashes that often collide, either wholly or in the cell where probing begins.
 func entries() *rapid.Generator[entry] {
 	fragments := rapid.OneOf(rapid.Uint32(), rapid.Uint32Range(0, 3), rapid.Uint32Range(1<<32-4, 1<<32-1))
 	return rapid.Custom(func(t *rapid.T) entry {
@@ -72,7 +72,7 @@ func (m *indexModel) check(t *rapid.T) {
 	checkTables(t, m.x)
 }
 
-// checkTables holds what makes tables small and searches end.
+// checkTables checks the invariants that keep tables small and let searches end.
 func checkTables(t rapid.TB, x *Index) {
 	t.Helper()
 	cells := 0
@@ -150,7 +150,8 @@ func TestIndexSizeAndReturn(t *testing.T) {
 	}
 }
 
-// TestTablesGrowApart: slots fill alike, and if all tables grew at once, a moment later all would be half empty.
+// TestTablesGrowApart checks that tables do not all grow at once. Slots fill alike, so all tables would otherwise be
+// half empty a moment later.
 func TestTablesGrowApart(t *testing.T) {
 	for _, stride := range []uint32{1, 12} {
 		x, sizes := NewIndex(), map[int]int{}

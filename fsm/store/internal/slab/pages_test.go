@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record is as large as a hot record of a task.
+// record has the size of a task's hot record.
 type record struct {
 	id   uint64
 	rest [7]uint64
@@ -16,7 +16,7 @@ type record struct {
 
 func recordOf(id uint64) record { return record{id: id, rest: [7]uint64{6: ^id}} }
 
-// pagesModel drives Pages beside a map. What a Freeze must show is a copy of that map.
+// pagesModel drives Pages beside a map. A frozen view must show a copy of that map.
 type pagesModel struct {
 	s       *Pages[record]
 	want    map[uint32]record
@@ -27,7 +27,7 @@ type pagesModel struct {
 }
 
 func (m *pagesModel) alloc(t *rapid.T) {
-	// Many at a time: a test that never leaves the first page shows nothing.
+	// Allocate many records at a time, because a test that stays in the first page shows little.
 	for range rapid.IntRange(1, 300).Draw(t, "records") {
 		h := m.s.Alloc()
 		if _, taken := m.want[h]; taken || h == 0 {
@@ -137,7 +137,7 @@ func playPages(t *rapid.T) {
 	})
 }
 
-// TestPagesBeyondTheSmallChunks covers the layout that random runs are too short for.
+// TestPagesBeyondTheSmallChunks covers a layout that random runs are too short to reach.
 func TestPagesBeyondTheSmallChunks(t *testing.T) {
 	s, want := NewPages[record](), map[uint32]record{}
 	for id := uint64(1); id <= 3*chunkRecords; id++ {
@@ -233,7 +233,7 @@ func TestPagesBrokenInvariants(t *testing.T) {
 	s.Freeze().Release()
 }
 
-// TestReleaseDropsImages: the owner may be idle from then on, and must not be needed for it.
+// TestReleaseDropsImages checks that Release drops the images by itself, because the owner may be idle from then on.
 func TestReleaseDropsImages(t *testing.T) {
 	s := NewPages[record]()
 	h := s.Alloc()
@@ -248,7 +248,7 @@ func TestReleaseDropsImages(t *testing.T) {
 	}
 }
 
-// TestOneImageAPage: only the first write to a page under a view costs a copy.
+// TestOneImageAPage checks that only the first write to a page under a view costs a copy.
 func TestOneImageAPage(t *testing.T) {
 	s := NewPages[record]()
 	h := s.Alloc()
@@ -260,7 +260,7 @@ func TestOneImageAPage(t *testing.T) {
 	}
 }
 
-// TestFrozenWhileOwnerWrites is for the race detector: a reader compares the view with a copy, again and again, while
+// TestFrozenWhileOwnerWrites is for the race detector. A reader compares the view with a copy, again and again, while
 // the owner changes everything.
 func TestFrozenWhileOwnerWrites(t *testing.T) {
 	s := NewPages[record]()
@@ -290,7 +290,7 @@ func TestFrozenWhileOwnerWrites(t *testing.T) {
 	}
 }
 
-// churn writes, frees and allocates until done is closed, and at least once over everything.
+// churn writes, frees and allocates until done is closed, and goes through all handles at least once.
 func churn(s *Pages[record], handles []uint32, round uint64, done <-chan struct{}) []uint32 {
 	handles = slices.Clone(handles)
 	for i := 0; ; i++ {
