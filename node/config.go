@@ -23,21 +23,21 @@ type Config struct {
 	Name    string // label for people; empty: the host's name
 
 	HTTPAddr      string   // address at which callers are served; port 0 picks a free one
-	AdvertiseHTTP string   // address that callers are given; empty: HTTPAddr as bound
+	AdvertiseHTTP string   // address for callers; empty: HTTPAddr as bound
 	AllowHosts    []string // further host names under which callers reach the API
 	AllowOrigins  []string // origins whose web pages may call the API
-	ProfileAddr   string   // address at which Go's profiles are served; empty: not at all
+	ProfileAddr   string   // address that serves Go's profiles; empty: none are served
 
-	PeerAddr        string     // address at which other nodes are answered, over TCP and UDP; port 0 picks a free one
-	AdvertisePeer   string     // address that other nodes dial; empty: PeerAddr as bound
-	PeerKeys        *peer.Keys // nil: without TLS, on loopback only
+	PeerAddr        string     // address for other nodes, over TCP and UDP; port 0 picks a free one
+	AdvertisePeer   string     // address for other nodes to dial; empty: PeerAddr as bound
+	PeerKeys        *peer.Keys // nil: no TLS, and loopback only
 	Join            []string   // peer addresses of other nodes
 	BootstrapExpect int        // number of nodes that form a new cluster: 1, 3 or 5; 0: join an existing one
 	Shards          int        // of a new cluster; 0: cluster.DefaultShards
 	MaxClockOffset  time.Duration
 
 	LogStore    string         // "wal" or "boltdb"
-	Timing      string         // "fast", "lan" or "wan": how soon a silent leader is replaced
+	Timing      string         // "fast", "lan" or "wan": the time until a silent leader is replaced
 	LaneWindow  uint32         // initial attempts in flight per shard and receiver; 0: the shard's default
 	MinFreeDisk disk.Reserve   // space that stays free on the disk of DataDir
 	MemoryLimit memory.Limit   // memory that the process may use

@@ -18,6 +18,6 @@
 //	cfg.DataDir, cfg.HTTPAddr, cfg.PeerAddr = t.TempDir(), "127.0.0.1:0", "127.0.0.1:0"
 //	n, err := node.Start(ctx, cfg)
 //
-// Two settings are those of the whole process and last as long as the node: the limit of Go's memory and the target of
-// its garbage collector. Signals, flags and environment variables are the command's part.
+// The limit of Go's memory and the target of its garbage collector are settings of the whole process. They last as
+// long as the node. Signals, flags and environment variables are the command's part.
 package node

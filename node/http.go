@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	callGrace    = 2 * time.Second // for calls under way, once no new ones are taken
+	callGrace    = 2 * time.Second // for calls under way, after the last new call
 	headerPeriod = 10 * time.Second
 )
 
@@ -39,7 +39,7 @@ func (n *Node) startProfiles(context.Context) error {
 	return nil
 }
 
-// listen binds the HTTP port before the data is opened: a node whose port is taken must not have joined a cluster, and
+// listen binds the HTTP port before the data is opened. A node whose port is taken then never joins the cluster, and
 // the other nodes learn the bound port.
 func (n *Node) listen(context.Context) error {
 	l, err := net.Listen("tcp", n.cfg.HTTPAddr)
@@ -67,7 +67,7 @@ func (n *Node) warnOpen() {
 	}
 }
 
-// newGate returns the gate that holds the start back while the disk is full. It answers callers meanwhile.
+// newGate returns the gate that delays the start while the disk is full. The gate answers callers meanwhile.
 func (n *Node) newGate() *room.Gate {
 	return room.New(room.Config{
 		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Logger: n.log,
@@ -100,8 +100,8 @@ func (n *Node) startHTTP(context.Context) error {
 	return nil
 }
 
-// unlessBarred answers every call with the reason as long as the node takes no part in its cluster, since its data may
-// be old.
+// unlessBarred answers every call with the reason while the node takes no part in its cluster because its data may be
+// old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(n.cluster.Barred, n.origins, n.registry, n.log)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -119,7 +119,7 @@ func (n *Node) serve(server *http.Server, l net.Listener) {
 	}
 }
 
-// ignoreClosed drops the error of closing a listener that its server closed before.
+// ignoreClosed drops the error of closing a listener that its server has already closed.
 func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/size"
 )
 
-// Divisors of the memory limit.
+// The memory limit is divided by these numbers.
 const (
 	tombstonePart = 10 // for tombstones
 	pendingPart   = 8  // for calls that wait at the shards
@@ -38,7 +38,7 @@ func shareMemory(cfg *cluster.Config, limit int64) {
 	}
 }
 
-// pendingBytes returns how many bytes of calls may wait at one shard.
+// pendingBytes returns the number of bytes of calls that may wait at one shard.
 func pendingBytes(limit int64, shards int) int64 {
 	const least, most = 1 << 20, 16 << 20
 	return min(max(limit/pendingPart/int64(max(shards, 1)), least), most)

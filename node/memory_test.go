@@ -28,8 +28,8 @@ func TestPendingBytes(t *testing.T) {
 	}
 }
 
-// A node with little memory takes tasks until it is used up, then names the limit and does all else, and takes tasks
-// again when some are done.
+// A node with little memory takes tasks until its memory is used up. It then refuses tasks with the limit's name and
+// carries out all other calls. It takes tasks again when some are done.
 func TestMemoryIsUsedUp(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() {
@@ -72,12 +72,12 @@ func TestMemoryIsUsedUp(t *testing.T) {
 	f.mustBeFull(addr, false)
 }
 
-// filler fills a node with tasks that consumers wait for.
+// filler fills a node with tasks for consumers.
 type filler struct {
 	t       *testing.T
 	client  *client.Client
 	payload json.RawMessage
-	n       int // tasks that were taken
+	n       int // number of tasks taken
 }
 
 func (f *filler) schedule() error {
@@ -107,7 +107,7 @@ func (f *filler) untilRefused() *client.Error {
 	return nil
 }
 
-// consumeUntilTaken takes tasks away until one more is taken.
+// consumeUntilTaken consumes tasks until the node takes one more.
 func (f *filler) consumeUntilTaken() {
 	f.t.Helper()
 	for range 200 {
@@ -131,7 +131,7 @@ func (f *filler) consumeUntilTaken() {
 	f.t.Fatal("no task is taken though many were done")
 }
 
-// mustBeFull checks what the metrics and the cluster's view say.
+// mustBeFull checks the metrics and the cluster's view for a full or a free memory.
 func (f *filler) mustBeFull(addr string, want bool) {
 	f.t.Helper()
 	_, text := request(f.t, "GET", "http://"+addr+"/metrics")

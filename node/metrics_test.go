@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// The page of metrics has the sizes of each queue, and the build that runs.
+// The metrics page has the sizes of each queue, and the build of the node.
 func TestMetricsPage(t *testing.T) {
 	cfg := testConfig(t)
 	cfg.QueueMetrics = 2
@@ -58,7 +58,7 @@ func TestMetricsPage(t *testing.T) {
 	}
 }
 
-// bury has one task of mails leased, and another one die.
+// bury makes one task of mails leased and another one a dead letter.
 func bury(t *testing.T, c *client.Client) {
 	t.Helper()
 	for range 2 {
@@ -81,7 +81,7 @@ func bury(t *testing.T, c *client.Client) {
 	}
 }
 
-// metricsWith reads the page until it has a line.
+// metricsWith reads the page until the page has a line.
 func metricsWith(t *testing.T, addr, line string) string {
 	t.Helper()
 	end := time.Now().Add(20 * time.Second)

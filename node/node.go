@@ -41,7 +41,7 @@ type Node struct {
 	cluster         *cluster.Node
 
 	stops  []func() error // in the order of the start
-	failed chan error     // ends the node by itself
+	failed chan error     // receives the error of a part that ends the node
 }
 
 // Run starts a node, waits until the context ends or the node fails, and closes the node.
@@ -57,8 +57,8 @@ func Run(ctx context.Context, cfg Config) (err error) {
 	return n.Wait(ctx)
 }
 
-// Start starts a node and returns once it serves callers. It waits as long as the disk is too full to open the data:
-// until the context ends. The context does not end a node that was started; Close does.
+// Start starts a node and returns once the node serves callers. While the disk is too full to open the data, it waits
+// until the context ends. The context does not end a node that has started; Close does.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	n, err := newNode(cfg)
 	if err != nil {
@@ -109,7 +109,7 @@ func (n *Node) PeerAddr() string { return n.cluster.PeerAddr() }
 // ID returns the node's id, which stays the same as long as its data folder does.
 func (n *Node) ID() string { return n.cluster.ID() }
 
-// Wait returns nil when the context ends, and the cause when the node stops serving before.
+// Wait returns nil when the context ends, and the cause if the node stops serving earlier.
 func (n *Node) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -120,8 +120,8 @@ func (n *Node) Wait(ctx context.Context) error {
 	}
 }
 
-// Close stops the parts in the reverse order of their start: calls under way have two seconds to end, leaderships five
-// to be handed over. It is called once.
+// Close stops the parts in the reverse order of their start. Calls under way have two seconds to end, and leaderships
+// five to be handed over. The caller calls Close once.
 func (n *Node) Close() error {
 	var errs []error
 	for i := len(n.stops) - 1; i >= 0; i-- {
@@ -132,7 +132,7 @@ func (n *Node) Close() error {
 
 func (n *Node) onStop(stop func() error) { n.stops = append(n.stops, stop) }
 
-// boundGarbage comes first: reading the state under Go's own bound would take twice the memory.
+// boundGarbage comes first, because reading the state under Go's own bound would take twice the memory.
 func (n *Node) boundGarbage(context.Context) error {
 	stop := gc.Start()
 	n.onStop(func() error { stop(); return nil })
@@ -236,8 +236,8 @@ func (n *Node) writePID(context.Context) error {
 	return nil
 }
 
-// advertised returns the address that callers are given: the setting, or the bound address, with the host's name in
-// place of an unspecified IP address.
+// advertised returns the address for callers: the setting, or else the bound address. The host's name replaces an
+// unspecified IP address.
 func advertised(setting string, bound net.Addr) (string, error) {
 	if setting != "" {
 		return setting, nil

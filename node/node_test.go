@@ -60,7 +60,7 @@ func dial(t *testing.T, n *Node) *client.Client {
 	return c
 }
 
-// A node in the test's own process schedules a task, hands it out, and leaves no goroutine behind when it is closed. Its
+// A node in the test's own process schedules a task, hands it out, and leaves no goroutine behind after Close. Its
 // folder opens again.
 func TestNodeInProcess(t *testing.T) {
 	cfg := testConfig(t)
@@ -103,7 +103,7 @@ func TestNodeInProcess(t *testing.T) {
 	}
 }
 
-// awaitGoroutines fails the test if there are more goroutines than before, after a while for those that are ending.
+// awaitGoroutines fails the test if there are more goroutines than before. It waits a while for those that are ending.
 func awaitGoroutines(t *testing.T, before int) {
 	t.Helper()
 	http.DefaultClient.CloseIdleConnections()
@@ -139,7 +139,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A node without room says so at its port, touches nothing, and opens its data by itself when there is room.
+// A node without room gives the reason at its port, changes no file, and opens its data by itself when there is room.
 func TestNodeWaitsForRoom(t *testing.T) {
 	cfg := testConfig(t)
 	var err error

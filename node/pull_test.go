@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// The life of pulled tasks through a whole node: waited for, leased, settled in every way, dead, replayed, dropped.
+// Pulled tasks go through a whole node: they are waited for, leased, settled in every way, dead, replayed and dropped.
 func TestTasksAreConsumed(t *testing.T) {
 	_, c := start(t, testConfig(t))
 	ctx := t.Context()
@@ -53,7 +53,7 @@ func TestTasksAreConsumed(t *testing.T) {
 	}
 	ack := client.Settlement{Ack: []string{receipts["t0"], receipts["t1"]}}
 	settle(ack, nil)
-	settle(ack, nil) // again
+	settle(ack, nil) // a repeat
 	settle(client.Settlement{Release: []string{receipts["t0"]}}, client.ErrConflict)
 	settle(client.Settlement{Extend: []client.Extend{{Receipt: receipts["t2"], Lease: time.Hour}}}, nil)
 	settle(client.Settlement{Nack: []client.Nack{{Receipt: receipts["t3"], Reason: "no stock"}, {Receipt: receipts["t4"]}}}, nil)
@@ -83,7 +83,7 @@ func TestTasksAreConsumed(t *testing.T) {
 	}
 }
 
-// A paused queue hands out nothing, and a policy is in force when the call returns.
+// A paused queue hands out no task, and a policy is in force when the call returns.
 func TestPausedQueueIsNotConsumed(t *testing.T) {
 	_, c := start(t, testConfig(t))
 	ctx := t.Context()
@@ -96,7 +96,7 @@ func TestPausedQueueIsNotConsumed(t *testing.T) {
 		}
 		wait := 10 * time.Second
 		if paused {
-			wait = 200 * time.Millisecond // for nothing to come
+			wait = 200 * time.Millisecond // time in which no task must come
 		}
 		tasks, err := c.Lease(ctx, "q", client.Demand{Wait: wait})
 		if err != nil || len(tasks) == 0 != paused {

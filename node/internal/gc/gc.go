@@ -24,7 +24,7 @@ const (
 	garbageBytes   = 28 << 20
 	period         = 250 * time.Millisecond // between two looks at the heap
 	highestPercent = 100                    // of the live heap; Go's default
-	lowestPercent  = 2                      // below it, collections would follow each other without a pause
+	lowestPercent  = 2                      // with less, collections would follow each other without a pause
 )
 
 const (
@@ -33,8 +33,8 @@ const (
 	trimBytes = 8 << 20  // fewest bytes worth returning
 )
 
-// Start adapts the collector of this process from now on. Stop sets it back as it was. The environment variable GOGC,
-// if it is set, wins: then the collector stays as it is.
+// Start adapts the collector of this process until stop is called, which restores its settings. If the environment
+// variable GOGC is set, Start changes nothing.
 func Start() (stop func()) {
 	if os.Getenv("GOGC") != "" {
 		return func() {}

@@ -15,12 +15,12 @@ func TestGarbageIsBounded(t *testing.T) {
 	}
 }
 
-// Memory is given back when there is enough of it, and little was allocated for a while.
+// Memory is returned if there is enough of it and little was allocated for a while.
 func TestTrim(t *testing.T) {
 	var quiet trim
 	allocated, due := uint64(0), 0
 	for i, step := range []struct {
-		each, returnable uint64 // bytes allocated from look to look, and to be given back
+		each, returnable uint64 // bytes allocated between two looks, and bytes to return
 		due              int
 	}{
 		{1 << 20, 100 << 20, 0}, {1000, trimBytes, 1}, {1000, trimBytes - 1, 0}, {1 << 30, 1 << 30, 0}, {0, 1 << 30, 1},

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	flightAge   = 2 * time.Second // time that a record covers, unless it grows beyond
+	flightAge   = 2 * time.Second // time that a record covers, or less if flightBytes do not hold it
 	flightBytes = 32 << 20
 )
 

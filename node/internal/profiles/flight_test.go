@@ -18,7 +18,7 @@ func TestFlightRecorder(t *testing.T) {
 	if w := ask(http.MethodGet); w.Code != http.StatusConflict {
 		t.Errorf("a record before it was begun: %d", w.Code)
 	}
-	for range 2 { // to begin again changes nothing
+	for range 2 { // a second begin changes nothing
 		if w := ask(http.MethodPost); w.Code != http.StatusOK {
 			t.Fatalf("begin: %d %s", w.Code, w.Body)
 		}

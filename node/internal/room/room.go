@@ -1,10 +1,10 @@
 // Package room holds the start of a node back while its disk is too full to open the data.
 //
-// Without room the node would end at its first write, and its supervisor would start it again and again. Instead it
-// waits, and its port answers every call with the reason:
+// Without room the node would end at its first write, and its supervisor would start it again and again. Instead the
+// node waits, and its port answers every call with the reason:
 //
-//	Await   until the disk has room to write the log for a while: looks every second
-//	Open    calls its function again while that fails with a full disk: when more is free, and every ten seconds
+//	Await   waits until the disk has room to write the log for a while; looks every second
+//	Open    calls its function again while the function fails with a full disk: when more is free, and every ten seconds
 package room
 
 import (
@@ -29,18 +29,18 @@ const (
 	answerGrace = 2 * time.Second  // for answers under way when the wait ends
 )
 
-// Config says what a Gate waits for, and where it answers meanwhile. All fields are required.
+// Config holds the condition of a Gate and the listener on which it answers. All fields are required.
 type Config struct {
 	Dir      string       // data folder, for messages
 	Reserve  disk.Reserve // half of it must be free to start
 	Space    func() (disk.Space, error)
-	Listener net.Listener // of TCP; stays open
+	Listener net.Listener // a TCP listener, which stays open
 	// Handler returns the handler that answers calls with a reason, and serves the metrics that exist so far.
 	Handler func(reason func() string, metrics prometheus.Gatherer) http.Handler
 	Logger  *slog.Logger
 }
 
-// Gate holds one start back. It is not for concurrent use.
+// Gate delays one start. It is not safe for concurrent use.
 type Gate struct {
 	cfg    Config
 	logged string // the last condition in the log
@@ -49,8 +49,8 @@ type Gate struct {
 // New returns the gate of one start.
 func New(cfg Config) *Gate { return &Gate{cfg: cfg} }
 
-// Await returns when there is room to write the log for a while, or the context ends. A disk whose space is not known
-// holds nothing back.
+// Await returns when there is room to write the log for a while, or when the context ends. It returns at once if the
+// space on the disk is not known.
 func (g *Gate) Await(ctx context.Context) error {
 	space, err := g.cfg.Space()
 	if err != nil || g.cfg.Reserve.Starts(space) {
@@ -65,8 +65,8 @@ func (g *Gate) Await(ctx context.Context) error {
 	})
 }
 
-// Open calls open until it fails with anything but a full disk, and waits for room in between. It returns nil when the
-// context ends while it waits.
+// Open calls open until it succeeds or fails with another error than a full disk, and waits for room in between. It
+// returns nil if the context ends during a wait.
 func (g *Gate) Open(ctx context.Context, open func() error) error {
 	for {
 		err := open()
@@ -148,8 +148,8 @@ func (w *wait) run(ctx context.Context, look func() (disk.Space, error)) {
 	}
 }
 
-// answer serves the reason on the node's port until stop is called. The port stays bound. Stop returns the error that
-// ended the server before.
+// answer serves the reason on the node's port until stop is called. The port stays bound. stop returns the error that
+// ended the server earlier, if any.
 func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 	l, ok := g.cfg.Listener.(*net.TCPListener)
 	if !ok {
@@ -168,7 +168,7 @@ func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 		ctx, cancel := context.WithTimeout(context.Background(), answerGrace)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {
-			_ = server.Close() // the calls that are cut off have changed nothing
+			_ = server.Close() // the calls that this cuts off have changed nothing
 		}
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			return err
@@ -195,7 +195,7 @@ func (g *Gate) watch(registerer prometheus.Registerer) (stop func()) {
 	}
 }
 
-// lentListener makes Close end the pending Accept only: the port stays bound.
+// lentListener is a listener whose Close ends only the pending Accept: the port stays bound.
 type lentListener struct{ *net.TCPListener }
 
 func (l lentListener) Close() error { return l.SetDeadline(time.Now()) }

@@ -102,7 +102,7 @@ func TestGateWithRoomIsOpen(t *testing.T) {
 	}
 }
 
-// A disk that turns out to be full while the data is opened is waited for, too.
+// A disk that turns out to be full while the data is opened makes the gate wait, too.
 func TestFullDiskWhileOpening(t *testing.T) {
 	var free atomic.Uint64
 	free.Store(60 << 20)

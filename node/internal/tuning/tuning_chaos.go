@@ -16,9 +16,9 @@ const (
 	muteFileVar  = "BELFRY_GOSSIP_MUTE_FILE"
 )
 
-// Apply changes the settings of a node as the environment variables say. BELFRY_SNAPSHOTS makes snapshots independent
-// of the size of the state, so that a follower that was away for a moment needs one. Gossip is lost while the first
-// eight bytes of the file that BELFRY_GOSSIP_MUTE_FILE names are not zero.
+// Apply changes the settings of a node by the environment variables. BELFRY_SNAPSHOTS makes snapshots independent of
+// the size of the state, so that a follower that was away for a moment needs one. Gossip is lost while the first eight
+// bytes of the file that BELFRY_GOSSIP_MUTE_FILE names are not zero.
 func Apply(cfg *cluster.Config) error {
 	if text := os.Getenv(snapshotsVar); text != "" {
 		if _, err := fmt.Sscanf(text, "%d,%d", &cfg.Snapshots.Log, &cfg.Snapshots.Tail); err != nil {
