@@ -30,7 +30,7 @@ carried out, and those with a "key" can be sent again.`,
 			if err != nil {
 				return &usageError{err}
 			}
-			defer func() { _ = in.Close() }() // it was only read
+			defer func() { _ = in.Close() }() // the file was only read
 			return caller.batch(cmd, in)
 		},
 	}

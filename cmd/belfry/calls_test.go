@@ -32,7 +32,7 @@ func serveOne(t *testing.T, status int, answer string) *served {
 	return s
 }
 
-// printed runs a command line, and returns what it prints.
+// printed runs a command line and returns its output.
 func printed(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	root := newRoot()
@@ -73,7 +73,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// A task that is there already is what --if-absent asked for; without the flag, a condition that fails is a failure.
+// With --if-absent, an existing task is a success. Without the flag, a condition that does not hold is a failure.
 func TestScheduleIfAbsent(t *testing.T) {
 	s := serveOne(t, 412, `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.","status":412,"task":`+taskJSON+`}`)
 	out, code := belfry(t, "task", "schedule", "a", "--addr", s.url, "--delay", "1h", "--if-absent")
@@ -109,7 +109,7 @@ func TestJSONOutput(t *testing.T) {
 	}
 }
 
-// With --json every command prints one value a line, without anything between.
+// With --json every command prints one JSON value a line and no other text.
 func TestJSONIsAValueALine(t *testing.T) {
 	cluster := `{"cluster_id":"c1","nodes":[],"shards":[]}`
 	results := `{"results":[{"receipt":"r1","id":"a","status":200},{"receipt":"r2","id":"b","status":200}]}`
@@ -185,7 +185,7 @@ func TestTouch(t *testing.T) {
 	}
 }
 
-// A delay has one name wherever it is given, in all forms of the HTTP interface.
+// A delay has the same flags in all commands and takes all forms of the HTTP interface.
 func TestDelays(t *testing.T) {
 	for _, args := range []string{
 		"task schedule a --delay 1.5d", "task schedule a -d 36h", "task touch a --delay P1DT12H", "task touch a -d 1d12h",
@@ -222,7 +222,7 @@ func TestPatch(t *testing.T) {
 	}
 }
 
-// Answers are printed as they are, and the exit status says whether all lines succeeded.
+// Answers are printed unchanged, and the exit status reports whether all lines succeeded.
 func TestBatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ops.ndjson")
 	if err := os.WriteFile(file, []byte(`{"op":"fire","id":"a"}`), 0o600); err != nil {

@@ -5,8 +5,8 @@
 //	task, queue, lease, dead, cluster  call a cluster; each noun has its verbs, such as `belfry task schedule`
 //	plan, verify                       size a cluster, check the folder of a stopped node
 //
-// The command only parses arguments, calls and prints. Package node runs a node, packages under deploy the others of
-// the first line; package client calls a cluster.
+// The command only parses arguments, calls and prints. Package node runs a node, and the packages under deploy run the
+// other commands of the first line. Package client calls a cluster.
 //
 // # Settings
 //

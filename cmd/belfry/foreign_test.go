@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// browsing is a request as a browser sends it for a page.
+// browsing is a request in the form that a browser sends for a page.
 type browsing struct {
 	method, path string
 	host         string            // empty: the node's address
@@ -32,8 +32,8 @@ func (b browsing) ask(t *testing.T, node string) (status int, body string) {
 	return exchange(t, req)
 }
 
-// A web page in a browser beside a real node reaches nothing of it: neither by an image, nor by a form or a fetch without
-// a body, nor by the node's address under the page's own host name.
+// A web page in a browser beside a real node has no access to the node: neither by an image, nor by a form or a fetch
+// without a body, nor by the node's address under the page's own host name.
 func TestWebPageReachesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs a real node")
@@ -67,7 +67,7 @@ func TestWebPageReachesNothing(t *testing.T) {
 	image := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
 	fetch := map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors",
 		"Content-Type": "text/plain;charset=UTF-8"}
-	oldFetch := map[string]string{"Origin": "https://evil.example"} // of a browser without fetch metadata
+	oldFetch := map[string]string{"Origin": "https://evil.example"} // from a browser without fetch metadata
 	sandboxed := map[string]string{"Origin": "null"}
 	rebound := map[string]string{"Origin": "http://evil.example:8400", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}
 	posts := []string{"/v1/tasks/waiting/fire", "/v1/tasks/waiting/touch", "/v1/queues/jobs/lease", "/v1/queues/failed/dead/replay",
@@ -91,7 +91,8 @@ func TestWebPageReachesNothing(t *testing.T) {
 			t.Errorf("%+v: %d %s", attack, status, body)
 		}
 	}
-	// A browser that says nothing of an image's page: the GET has no effect, because there is none.
+	// A browser may send no header about the page of an image. The GET then has no effect, because the path has no
+	// GET.
 	if status, body := (browsing{"GET", "/v1/queues/jobs/stream?credit=10", "", nil}).ask(t, node); status != 405 {
 		t.Errorf("GET of a stream: %d %s", status, body)
 	}

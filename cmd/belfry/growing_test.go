@@ -9,10 +9,10 @@ import (
 
 const growingPage = "../../docs/growing.md"
 
-// promptBlock is a command of the page with what it prints.
+// promptBlock matches a command of the page with its output.
 var promptBlock = regexp.MustCompile("(?s)```console\n\\$ belfry (plan[^\n]*)\n(.*?)```\n")
 
-// TestGrowingPage runs the plans that docs/growing.md shows. With BELFRY_UPDATE=1 it writes down what they print now.
+// TestGrowingPage runs the plans that docs/growing.md shows. With BELFRY_UPDATE=1 it writes their present output.
 func TestGrowingPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(growingPage)

@@ -18,8 +18,8 @@ func untilHangup(parent context.Context) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(parent, syscall.SIGHUP)
 }
 
-// ignoreHangups logs each SIGHUP, and has it do nothing else, until stop is called. A node outlives the terminal that
-// started it, and has no settings that it reads again.
+// ignoreHangups logs each SIGHUP and otherwise ignores it until stop is called. A node outlives the terminal that
+// started it, and never reads its settings again.
 func ignoreHangups(log *slog.Logger) (stop func()) {
 	if signal.Ignored(syscall.SIGHUP) {
 		return func() {}

@@ -12,7 +12,7 @@ import (
 // helpWidth is the number of columns that help texts keep to.
 const helpWidth = 80
 
-// wrapHelp makes the help of a command and of those below keep to helpWidth, and say how flags are set besides.
+// wrapHelp makes the help of a command and of its subcommands keep to helpWidth, and end with settingsNote.
 func wrapHelp(root *cobra.Command) {
 	addTemplateFuncs()
 	template := strings.ReplaceAll(root.UsageTemplate(), ".LocalFlags.FlagUsages", "flagLines .LocalFlags")
@@ -31,7 +31,7 @@ func settingsNote(cmd *cobra.Command) string {
 	if !cmd.HasParent() || cmd.HasSubCommands() || isCall(cmd) {
 		return ""
 	}
-	var example *pflag.Flag // the one with the shortest name
+	var example *pflag.Flag // the flag with the shortest name
 	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if settable(f) && (example == nil || len(f.Name) < len(example.Name)) {
 			example = f

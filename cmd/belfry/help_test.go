@@ -19,7 +19,7 @@ func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// Every command says in one line what it does, has an example, and its help fits into a terminal of 80 columns.
+// Every command has a summary of one line, an example, and a help that fits into a terminal of 80 columns.
 func TestHelp(t *testing.T) {
 	root := newRoot()
 	root.InitDefaultHelpFlag()
@@ -106,7 +106,7 @@ func literal(word *syntax.Word) string {
 	return text.String()
 }
 
-// Flags are named alike in all commands, and a letter stands for one flag.
+// Flags have the same names in all commands, and a letter stands for one flag.
 func TestFlagsAgreeAmongCommands(t *testing.T) {
 	letters := map[string]string{}
 	eachCommand(newRoot(), func(cmd *cobra.Command) {

@@ -85,8 +85,8 @@ func (f *listFlags) filter(now time.Time) (client.Filter, error) {
 	return filter, err
 }
 
-// runList prints tasks as it reads them, since a list may be longer than memory. Without any it prints the text of
-// nothing to the standard error.
+// runList prints tasks as it reads them, since a list may be longer than memory. If there is no task, it prints the
+// text nothing to the standard error.
 func runList(
 	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, asJSON bool, nothing string,
 ) error {

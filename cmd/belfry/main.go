@@ -22,7 +22,7 @@ const (
 )
 
 func main() {
-	// The first signal ends the context and all stops in order; a second one ends the process at once.
+	// The first signal ends the context, and all parts stop in order. A second signal ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	cmd, err := newRoot().ExecuteContextC(ctx)

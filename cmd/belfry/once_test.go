@@ -14,7 +14,7 @@ import (
 	webhook "github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// arrivals are the webhook-ids that came for each task.
+// arrivals holds the webhook-ids that arrived for each task.
 type arrivals struct {
 	mu  sync.Mutex
 	ids map[string][]string
@@ -56,8 +56,9 @@ func put(t *testing.T, node, id, body string, once bool) (status int, problem st
 	return status, problem
 }
 
-// The same call three times, the third after the delivery, through three real nodes: with the condition that the README
-// advises there is one delivery, and each repeat is answered with the task that is there. Without it there are two.
+// A caller makes the same call three times, the third after the delivery, through three real nodes. With the condition
+// that the README advises there is one delivery, and each repeat is answered with the existing task. Without the
+// condition there are two deliveries.
 func TestScheduleOnce(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

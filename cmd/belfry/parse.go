@@ -91,7 +91,7 @@ func labelsInto(m *map[string]string, entries []string) error {
 	return pairs(m, "label", entries, "=:", "name=value")
 }
 
-// pairs reads name and value on both sides of the first of these separators.
+// pairs splits each entry into a name and a value at the first of these separators.
 func pairs(m *map[string]string, flag string, entries []string, separators, form string) error {
 	for _, entry := range entries {
 		at := strings.IndexAny(entry, separators)

@@ -28,7 +28,7 @@ func TestPlanAsJSON(t *testing.T) {
 	}
 }
 
-// What is wrong with an argument is said with the flag's name, and is the caller's mistake.
+// The error of a wrong argument has the flag's name and counts as the caller's mistake.
 func TestPlanRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, value, want string }{
@@ -46,7 +46,7 @@ func TestPlanRefuses(t *testing.T) {
 	}
 }
 
-// The commands that a plan gives must be ones that serve takes.
+// The commands that a plan prints must be commands that serve accepts.
 func TestPlansCanBeRun(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{}, {"--tasks", "100M"}, {"--replication", "1"}} {
@@ -64,7 +64,7 @@ func TestPlansCanBeRun(t *testing.T) {
 	}
 }
 
-// Every cost is listed, with how it was measured.
+// Every cost is listed with its method of measurement.
 func TestPlanCosts(t *testing.T) {
 	t.Parallel()
 	out, err := printed(t, "plan", "--costs")

@@ -71,7 +71,7 @@ func fillNeeds(t *table, p capacity.Plan) {
 	}
 }
 
-// mostly names the parts that make up most.
+// mostly names the parts that make up most of the sum.
 func mostly(parts []capacity.Part) string {
 	if len(parts) < 2 {
 		return ""
@@ -132,7 +132,7 @@ func size(bytes float64) string {
 	return significant(bytes) + " " + units[i]
 }
 
-// count is a number with its thousands apart.
+// count formats a number with a separator between its thousands.
 func count(n float64) string {
 	if n < 100 {
 		return significant(n)
@@ -144,7 +144,7 @@ func count(n float64) string {
 	return digits
 }
 
-// significant is a number with three digits that count.
+// significant formats a number with three significant digits.
 func significant(n float64) string {
 	if n == 0 {
 		return "0"

@@ -19,7 +19,7 @@ func newQueue() *cobra.Command {
 	}, newQueueSet(), newQueuePatch(), newQueuePause(), newQueueResume(), newQueueGet(), newQueueList(), newQueueDelete())
 }
 
-// group makes a command of commands: it prints its help.
+// group makes a command with subcommands. The command itself prints its help.
 func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	parent.Args = knownCommand
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

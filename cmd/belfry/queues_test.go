@@ -40,7 +40,7 @@ func TestQueueDelete(t *testing.T) {
 	}
 }
 
-// Flags that are not given leave what there is.
+// Flags that are not given leave their fields unchanged.
 func TestQueueSetChangesWhatItSays(t *testing.T) {
 	for args, want := range map[string]string{
 		"--max-in-flight 0 --keep-dead 30d": `"target":{"url":"http://x/","headers":{"a":"b"}},"retry":{"max_attempts":3},` +
@@ -105,7 +105,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// Where there is nothing to print, a word says so beside the output, which pipes read.
+// If there is no result to print, the command prints a sentence to the standard error, since pipes read the output.
 func TestNothingIsSaidBesideTheOutput(t *testing.T) {
 	s := serveOne(t, 200, `{"tasks":[],"queues":[],"next_cursor":null}`)
 	for args, want := range map[string]string{

@@ -18,7 +18,8 @@ import (
 	"github.com/belfryhq/belfry/httpapi/apitest"
 )
 
-// Real nodes, asked anything along the contract: every answer is a documented one, no node dies, and none logs an error.
+// Real nodes get random requests that follow the contract. Every answer is documented, no node dies, and none logs an
+// error.
 func TestNodesKeepTheContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -55,7 +56,7 @@ func TestNodesKeepTheContract(t *testing.T) {
 	}
 }
 
-// streamPatience: a stream ends when its caller goes.
+// streamPatience is the time after which the test ends a stream, because a stream ends only when its caller leaves.
 const streamPatience = 100 * time.Millisecond
 
 func ask(t *rapid.T, api *apitest.API, node string) {

@@ -26,7 +26,7 @@ func TestBrokersFile(t *testing.T) {
 	}
 }
 
-// serving runs a node and returns its HTTP address, and what stops it.
+// serving runs a node and returns its HTTP address and a function that stops it.
 func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	t.Helper()
 	root := newRoot()
@@ -54,7 +54,7 @@ func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	}
 }
 
-// dial is a client of a node, once that is ready.
+// dial returns a client of a node once the node is ready.
 func dial(t *testing.T, addr string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: []string{addr}})

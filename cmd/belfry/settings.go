@@ -47,9 +47,9 @@ func isCall(cmd *cobra.Command) bool {
 // addrVariable sets --addr of every command that calls a cluster.
 const addrVariable = "BELFRY_ADDR"
 
-// variable returns the name of the environment variable that sets a flag; it is empty if none does. A variable belongs
-// to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only its
-// address from the environment: what they change stands on the command line.
+// variable returns the name of the environment variable that sets a flag, or "" if no variable does. A variable
+// belongs to one command, so that a node's settings cannot steer a demo. Commands that call a cluster take only its
+// address from the environment: their other settings are on the command line.
 func variable(cmd *cobra.Command, f *pflag.Flag) string {
 	switch {
 	case !settable(f):

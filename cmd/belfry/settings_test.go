@@ -105,12 +105,12 @@ func TestVariablesThatAreRefused(t *testing.T) {
 	}
 }
 
-// A variable belongs to one command, and commands that change a cluster take only its address from the environment.
+// A variable belongs to one command. Commands that change a cluster take only its address from the environment.
 func TestVariables(t *testing.T) {
 	owners := map[string]string{}
 	eachCommand(newRoot(), func(cmd *cobra.Command) {
 		if cmd.InheritedFlags(); cmd.HasSubCommands() {
-			return // it sets nothing
+			return // the command has no settings
 		}
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			name := variable(cmd, f)
@@ -168,6 +168,6 @@ func FuzzFile(f *testing.F) {
 	f.Add([]byte("shards: [\n"))
 	f.Add([]byte("shards: {a: b}\nno-such: 1\n"))
 	f.Fuzz(func(_ *testing.T, data []byte) {
-		_ = applyFile(testFlags(), "f", data) // refuses, and does not panic
+		_ = applyFile(testFlags(), "f", data) // it must refuse, not panic
 	})
 }

@@ -26,10 +26,10 @@ func usageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// typos returns how many letters of a word may be wrong when it is taken for another.
+// typos returns the number of wrong letters with which a word is still taken for another.
 func typos(word string) int { return min(2, len(word)/2) }
 
-// knownCommand refuses a word that names none of a command's commands.
+// knownCommand refuses a word that is the name of no subcommand.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A mistake is named in the caller's words: the flag, its value, the values it takes, and the word that was meant.
+// An error names a mistake in the caller's words: the flag, its value, the values it takes, and the nearest right
+// word.
 func TestMistakes(t *testing.T) {
 	for args, want := range map[string]string{
 		"shedule a":                                 `unknown command "shedule" for "belfry" (did you mean task schedule?); see belfry --help`,
@@ -49,7 +50,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// A verb without its noun is answered with the nouns that have it.
+// The error for a verb without its noun lists the nouns that have the verb.
 func TestVerbWithoutNoun(t *testing.T) {
 	for args, want := range map[string]string{
 		"schedule a --in 1h": "task schedule", "get a": "queue get or task get", "cancel a": "task cancel",
@@ -63,7 +64,7 @@ func TestVerbWithoutNoun(t *testing.T) {
 	}
 }
 
-// Where no node is, the message says what can be done, and not by which steps the command found out.
+// If no node answers, the message has a remedy and leaves out the steps of the failed dial.
 func TestNoNodeAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

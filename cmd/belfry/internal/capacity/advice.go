@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
-// warnings are what the figures alone do not say.
+// warnings returns warnings about the plan that its figures do not show.
 func (p Plan) warnings(c Costs) []string {
 	var told []string
 	warn := func(when bool, format string, args ...any) {
@@ -41,7 +41,7 @@ func (p Plan) warnings(c Costs) []string {
 	return told
 }
 
-// asMany is how the load can be carried by several clusters of as many nodes as this build can form.
+// asMany returns a sentence on splitting the load among several clusters of sizes that this build can form.
 func (p Plan) asMany(c Costs) string {
 	for _, clusters := range []int{2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 75, 100} {
 		w := p.Workload
@@ -54,7 +54,8 @@ func (p Plan) asMany(c Costs) string {
 	return ""
 }
 
-// commands are what to run on each node, the first as an example; none, if today's build cannot run the plan.
+// commands returns the commands to run on each node, with those of the first node as an example. It returns none if
+// this build cannot run the plan.
 func (p Plan) commands() []string {
 	switch {
 	case p.Nodes > formable, p.Nodes > 1 && p.Workload.Replication != 3:
@@ -75,7 +76,7 @@ func (p Plan) serve() string {
 	return fmt.Sprintf("belfry serve --data /var/lib/belfry --shards %d", p.Shards)
 }
 
-// Duration is a number of seconds for people.
+// Duration formats a number of seconds for people.
 func Duration(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {

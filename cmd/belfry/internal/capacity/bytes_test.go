@@ -31,7 +31,8 @@ const (
 	sampledSlots = 256
 )
 
-// idsOf are so many numbers of a length, all on a few slots, so that these are as full as with millions.
+// idsOf returns numbers of this length as ids. They all hash to a few slots, so that these are as full as with
+// millions.
 func idsOf(length int) []string {
 	var ids []string
 	for i := 0; len(ids) < sampled; i++ {
@@ -57,7 +58,7 @@ func (s sample) schedule(i int, id string) *fsmpb.Command {
 	}
 }
 
-// settled is the end of a webhook's attempt as its leader puts it into the log.
+// settled returns the end of a webhook's attempt as its leader writes it into the log.
 func (s sample) settled(g task.Grant) *fsmpb.Command {
 	return &fsmpb.Command{
 		Namespace: g.Namespace, Id: g.ID,
@@ -81,7 +82,7 @@ func policy() *fsmpb.Policy {
 	}
 }
 
-// apply has commands applied in entries, and returns what they took in the log and what was granted.
+// apply applies commands in entries, and returns their bytes in the log and the grants.
 func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int, grants []task.Grant) {
 	t.Helper()
 	const batch = 100
@@ -102,10 +103,10 @@ func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int,
 	return logged, grants
 }
 
-// counted is what a sample's task takes.
+// counted holds the measured bytes of a sample's task.
 type counted struct{ memory, log, snapshot, settle, tombstone float64 }
 
-// pending is what tasks take until they are due.
+// pending returns the bytes of memory that a task takes until it is due.
 func (s sample) pending(t *testing.T) float64 {
 	t.Helper()
 	m := fsm.New(1)
@@ -160,7 +161,7 @@ func snapshotBytes(t *testing.T, m *fsm.Machine) int {
 	return int(n)
 }
 
-// near holds a cost against what was counted just now.
+// near compares a cost with the value that was measured just now.
 func near(t *testing.T, c Costs, id costID, got, tolerance float64) {
 	t.Helper()
 	want := c.of(id)
@@ -195,7 +196,7 @@ func TestBytesOfTasks(t *testing.T) {
 	near(t, c, blobRounding, rounding, 0.05)
 }
 
-// TestBytesOfKeys tells a task's key from the task.
+// TestBytesOfKeys measures a task with and without a key.
 func TestBytesOfKeys(t *testing.T) {
 	t.Parallel()
 	m, without := fsm.New(1), fsm.New(1)
@@ -250,11 +251,11 @@ func header() raft.RPCHeader {
 	return raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(node), Addr: []byte(node)}
 }
 
-// packetHead is what IPv4 and TCP with time stamps add to what is sent at once; each exchange is two packets, and the
+// packetHead is the bytes that IPv4 and TCP with time stamps add to each packet. An exchange is two packets, and the
 // answer's acknowledgement.
 const packetHead = 20 + 32
 
-// exchanged is the bytes of a request of Raft and its answer, both ways, on a network.
+// exchanged returns the bytes of a request of Raft and its answer on a network, both ways.
 func exchanged(t *testing.T, request *raft.AppendEntriesRequest) float64 {
 	t.Helper()
 	conn := &countingConn{}
@@ -292,7 +293,7 @@ func (t tcp) Dial(address raft.ServerAddress, timeout time.Duration) (net.Conn, 
 	return t.conn, err
 }
 
-// countingConn counts what goes both ways; it is read and written by one goroutine.
+// countingConn counts the bytes in both directions. One goroutine reads and writes it.
 type countingConn struct {
 	net.Conn
 	bytes int

@@ -6,18 +6,18 @@ type Cost struct {
 	Value float64 `json:"value"`
 	Unit  string  `json:"unit"`
 	What  string  `json:"what"`
-	How   string  `json:"how"` // what measures it again
+	How   string  `json:"how"` // the command that measures the cost again
 	On    string  `json:"on"`
 }
 
-// Costs are all of them, by costID.
+// Costs holds all costs, indexed by costID.
 type Costs [costCount]Cost
 
-// of is a cost's value.
+// of returns the value of a cost.
 func (c *Costs) of(id costID) float64 { return c[id].Value }
 
-// costID names a cost. "A task" is one with a queue, a target that other tasks share, a delay, and an id of at most 24
-// bytes; bytes of payload, and of longer ids, are added.
+// costID names a cost. "A task" has a queue, a target that other tasks share, a delay, and an id of at most 24 bytes.
+// The bytes of the payload and of longer ids are added.
 type costID int
 
 const (
@@ -58,7 +58,7 @@ const (
 	beatCPU
 	pingCPU
 	restoreCPU
-	// What one shard or one disk can do.
+	// Limits of one shard or one disk.
 	commitSeconds
 	shardCommands
 	snapshotRate
@@ -66,13 +66,15 @@ const (
 	costCount
 )
 
-// Where and when. Repeat what a line names, and write down what comes out.
+// These name the command and the circumstances of a measurement. To measure a cost again, run its command and write
+// the result down.
 const (
 	byTest  = "go test ./cmd/belfry/internal/capacity -run TestBytes -v"
 	byParts = "go build -o bin/ ./cmd/belfry && go run -C bench ./cmd/parts --belfry ../bin/belfry"
 	byPages = byParts + " --memory"
-	// Writing, by its ms/write; reading, by how long it takes to look through the folder of a node with many tasks; the
-	// pace, by the bytes of a large snapshot and belfry_shard_snapshot_seconds of the node that took it under load.
+	// To measure writing, read its ms/write. To measure reading, time a look through the folder of a node with many
+	// tasks. To measure the pace, divide the bytes of a large snapshot by belfry_shard_snapshot_seconds of a node
+	// under load.
 	byMemory = "go test ./fsm -run - -bench Memory"
 	byVerify = "time belfry verify DATA"
 	byMetric = "curl -s localhost:8400/metrics | grep snapshot_seconds"
@@ -83,7 +85,7 @@ const (
 	guessed  = "a guess on the safe side, not measured yet; 2026-11-21"
 )
 
-// Measured are the costs that plans are made with. This is the only place where they stand.
+// Measured returns the costs that plans are made with. They are written down only here.
 func Measured() Costs {
 	return Costs{
 		taskMemory: {"task_memory", 96, "bytes",

@@ -18,7 +18,7 @@ func nodeNames(n int) []string {
 	return names
 }
 
-// laid is how a placement treats its nodes.
+// laid describes how evenly a placement loads its nodes.
 type laid struct {
 	replicas, leads, heirs [2]int  // fewest and most of a node; heirs: nodes that may follow it as leader
 	most                   float64 // shards that the busiest node leads after one was lost, each shared evenly by its heirs
@@ -61,7 +61,7 @@ func layOut(t *testing.T, shards, nodes int) ([]placement.Replicas, laid) {
 	return placed, l
 }
 
-// moved is how many replicas are on other nodes than before.
+// moved returns the number of replicas that are on other nodes than before.
 func moved(before, after []placement.Replicas) int {
 	n := 0
 	for i, r := range after {
@@ -74,7 +74,8 @@ func moved(before, after []placement.Replicas) int {
 	return n
 }
 
-// TestFiftyNodes is the table of docs/growing.md: where replicas and leaders lie, and what placing anew would move.
+// TestFiftyNodes prints the table of docs/growing.md: the places of replicas and leaders, and the moves of a new
+// placement.
 func TestFiftyNodes(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
@@ -111,7 +112,7 @@ func fromTo(ends [2]int) string {
 	return fmt.Sprintf("%d–%d", ends[0], ends[1])
 }
 
-// TestIdle is the other table of docs/growing.md: what nodes say to each other when nothing happens.
+// TestIdle prints the other table of docs/growing.md: the traffic between nodes without calls.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	c := Measured()

@@ -7,21 +7,22 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Cluster is as much of one as decides what its nodes say to each other when nothing happens.
+// Cluster is the part of a cluster's description that decides the traffic of its nodes without calls.
 type Cluster struct {
 	Nodes    int
 	Leaders  float64 // shards that the node leads
-	Replicas float64 // that it holds, those included
+	Replicas float64 // replicas that the node holds, the led ones included
 	Copies   int     // replicas of each shard
 	Peers    int     // nodes that share a shard with it
 	Timing   shard.Timing
 }
 
-// Idle is what one node takes part in each second, as the one who asks or the one who answers. The control group's
-// part is its leader's: the other nodes have one such exchange where it has one with each of them.
+// Idle counts the exchanges that one node takes part in each second, as the asking or the answering side. The figure
+// for the control group is that of its leader: every other node has one such exchange for each that the leader has
+// with it.
 type Idle struct {
 	Beats    float64 `json:"beats"`    // heartbeats of shards
-	Appends  float64 `json:"appends"`  // empty appends, by which followers of idle shards hear of the last commit
+	Appends  float64 `json:"appends"`  // empty appends, by which followers of idle shards learn of the last commit
 	Control  float64 `json:"control"`  // heartbeats and empty appends of the control group
 	Clocks   float64 `json:"clocks"`   // questions for the time
 	Compares float64 `json:"compares"` // questions for replicas' hashes
@@ -30,8 +31,8 @@ type Idle struct {
 	Bytes    float64 `json:"bytes"`    // a second, each way
 }
 
-// How the library spaces what it sends: a timer of 1 to 2 times its setting, and so 1.5 on average; a shard's heartbeat
-// then waits for the next multiple of half its setting, which makes 1.75.
+// The Raft library sends at a timer of 1 to 2 times its setting, and so at 1.5 times on average. A shard's heartbeat
+// then waits for the next multiple of half its setting, which makes 1.75 times.
 const (
 	timerSpread = 1.5
 	beatSpread  = 1.75
@@ -44,7 +45,7 @@ const (
 	askEvery      = time.Second
 )
 
-// Idle is what a node does when nothing is asked of it.
+// Idle returns the traffic and the processor time of a node without any calls.
 func (c *Costs) Idle(cl Cluster) Idle {
 	follows := cl.Replicas - cl.Leaders
 	links := cl.Leaders*float64(cl.Copies-1) + follows // from leaders to followers
@@ -64,13 +65,14 @@ func (c *Costs) Idle(cl Cluster) Idle {
 	return i
 }
 
-// controlRate is how often the control group's leader turns to one other node: see control.Config.
+// controlRate returns how often a second the control group's leader sends to one other node: see control.Config.
 func controlRate(t shard.Timing) float64 {
 	heartbeat := 2 * t.Heartbeat
 	return perSecond(heartbeat/10, timerSpread) + perSecond(heartbeat/3, timerSpread)
 }
 
-// gossipRate: a probe each second, asked and answered, and now and then all that is known, less often in a large mesh.
+// gossipRate returns the exchanges of gossip a second. They are a probe each second, asked and answered, and now and
+// then an exchange of the whole state, which is rarer in a large mesh.
 func gossipRate(nodes int) float64 {
 	if nodes < 2 {
 		return 0

@@ -2,31 +2,31 @@ package capacity
 
 import "github.com/belfryhq/belfry/shard"
 
-// What the code fixes.
+// These are properties of the code.
 const (
-	inlineID       = 24       // bytes of an id in its record
+	inlineID       = 24       // bytes of an id that fit into its record
 	snapshotLeast  = 32 << 20 // bytes of log that make a snapshot due, if the state is smaller
 	snapshotsKept  = 2
-	segmentBytes   = 8 << 20 // of a log's files, at least
+	segmentBytes   = 8 << 20 // least bytes of one file of a log
 	pendingBytes   = 16 << 20
-	entryCommands  = 1024 // in one entry at most,
+	entryCommands  = 1024 // most commands in one entry
 	entryBytes     = 128 << 10
-	logCached      = 2 * entryBytes // of its newest entries that a replica keeps in memory
-	recordBytes    = 128            // of a task, copied when it changes while a snapshot is written
+	logCached      = 2 * entryBytes // bytes of its newest entries that a replica keeps in memory
+	recordBytes    = 128            // bytes of a task that are copied if it changes while a snapshot is written
 	opened         = 4              // replicas that a starting node reads at a time
-	advances       = 100            // a second and shard at most, for as long as something comes due
-	tombstonesPart = 0.1            // of the memory limit, for the tombstones of all replicas together
-	limitPart      = 0.75           // of a machine's memory: a node's limit, if it is given none
-	fullPart       = 0.75           // of the limit: from there on a node takes no more tasks
+	advances       = 100            // most advances of a shard a second, while tasks come due
+	tombstonesPart = 0.1            // share of the memory limit for the tombstones of all replicas together
+	limitPart      = 0.75           // share of a machine's memory that is a node's limit by default
+	fullPart       = 0.75           // share of the limit from which a node takes no more tasks
 )
 
-// perShard is what one shard is asked for and holds.
+// perShard is the load and the state of one shard.
 type perShard struct {
 	tasks, tombstones        float64
-	asked                    float64 // tombstones that keep_done asks for
+	asked                    float64 // tombstones that keep_done would need without a bound
 	schedules, fires, cancel float64 // a second
 	entries                  float64 // a second
-	commandBytes             float64 // a second, in the log, without what each entry adds
+	commandBytes             float64 // a second, in the log, without the overhead of entries
 	log                      float64 // bytes a second
 	state, snapshot          float64 // bytes
 }
@@ -50,11 +50,11 @@ func (c *Costs) perShard(w Workload, m Machine, of shape) perShard {
 
 func (s perShard) commands() float64 { return s.schedules + s.fires + s.cancel }
 
-// entries: what comes while one is being committed is the next, so that there are never more than one in the time of a
-// commit.
+// entries returns the entries a second of a shard. Commands that arrive during a commit form the next entry, so there
+// is never more than one entry in the time of a commit.
 func (c *Costs) entries(wanted float64) float64 { return wanted / (1 + wanted*c.of(commitSeconds)) }
 
-// taskBytes is what a pending task takes in the memory of each replica.
+// taskBytes returns the bytes that a pending task takes in the memory of each replica.
 func (c *Costs) taskBytes(w Workload) float64 {
 	return c.of(taskMemory) + c.of(keyMemory) + c.of(blobRounding)*float64(w.Payload) + c.longID(w)
 }
@@ -66,7 +66,7 @@ func (c *Costs) longID(w Workload) float64 {
 	return c.of(longIDMemory) + c.of(blobRounding)*float64(w.ID)
 }
 
-// Part is one of the things that a resource is spent on.
+// Part is one use of a resource.
 type Part struct {
 	What  string  `json:"what"`
 	Value float64 `json:"value"`
@@ -85,7 +85,7 @@ type node struct {
 	costs    *Costs
 	work     Workload
 	shard    perShard
-	nodes    float64 // that are there
+	nodes    float64 // nodes that are up
 	leads    float64 // shards
 	replicas float64
 	copies   float64 // of each shard
@@ -121,7 +121,7 @@ func (n node) memory() []Part {
 	}
 }
 
-// cpu is in cores.
+// cpu returns the uses of the processor, in cores.
 func (n node) cpu() []Part {
 	c, s, w := n.costs, n.shard, n.work
 	calls := (w.Rate + w.cancels()) / n.nodes
@@ -143,7 +143,8 @@ func (n node) cpu() []Part {
 	return append(parts, Part{"heartbeats and clocks", n.idle.CPU})
 }
 
-// network is in bytes a second, each way: what some send, others get.
+// network returns the uses of the network, in bytes a second, each way: the bytes that some nodes send, others
+// receive.
 func (n node) network() []Part {
 	c, s, w := n.costs, n.shard, n.work
 	task := float64(w.ID + w.Payload)
@@ -159,20 +160,20 @@ func (n node) network() []Part {
 	}
 }
 
-// snapshots is how many bytes of them are written a second: about as many as of the log, since a snapshot is due when
-// as much log has been written as the state is large; and no more than their pace allows.
+// snapshots returns the bytes of snapshots that are written a second. They are about as many as those of the log,
+// since a snapshot is due when the log has grown by the size of the state. Their pace bounds them.
 func (n node) snapshots() float64 {
 	share := (n.costs.of(taskSnapshot) + float64(n.work.ID+n.work.Payload)) / n.costs.taskBytes(n.work)
 	return min(n.replicas*n.shard.log*share, n.costs.of(snapshotRate))
 }
 
-// diskWrite is in bytes a second.
+// diskWrite returns the uses of the disk, in bytes written a second.
 func (n node) diskWrite() []Part {
 	return []Part{{"log", n.replicas * n.shard.log}, {"journal", n.replicas * n.shard.log}, {"snapshots", n.snapshots()}}
 }
 
-// logLength is how long a shard's log gets before it is cut: one snapshot is written at a time, so that a shard waits
-// until all others on the node have had theirs.
+// logLength returns the bytes that a shard's log reaches before it is cut. A node writes one snapshot at a time, so a
+// shard waits until all others on the node have had theirs.
 func (n node) logLength() float64 {
 	round := n.replicas * n.shard.snapshot / n.costs.of(snapshotRate)
 	return max(snapshotLeast, n.shard.state) + n.shard.log*round
@@ -185,7 +186,7 @@ func (n node) diskSpace() []Part {
 	}
 }
 
-// syncs is how many fsyncs a second the log cannot do without: with entries half as large as they may get.
+// syncs returns the least fsyncs a second that the log needs, with entries half as large as they may get.
 func (n node) syncs() []Part {
 	if n.shard.commands() == 0 {
 		return []Part{{"entries", 0}}
@@ -195,11 +196,11 @@ func (n node) syncs() []Part {
 	return []Part{{"entries", n.replicas * n.shard.commands() / fullest}}
 }
 
-// syncsWanted is how many there are at most, when the disk is quick: shards whose entries come together share one.
+// syncsWanted returns the most fsyncs a second on a quick disk. Shards whose entries arrive together share an fsync.
 func (n node) syncsWanted() float64 { return n.replicas * n.shard.entries }
 
-// restart is how many seconds a node that starts again takes to have its tasks back: replicas are read a few at a time,
-// and then catch up side by side.
+// restart returns the seconds until a node that starts again has its tasks back. The node reads a few replicas at a
+// time, and then all of them catch up side by side.
 func (n node) restart(m Machine) float64 {
 	c, s := n.costs, n.shard
 	seconds := n.replicas * (s.tasks + s.tombstones) * c.of(restoreCPU) / max(1, min(m.Cores, n.replicas, opened)) / 1e6

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/memory"
 )
 
-// What a plan allows is what a node takes whose limit is the default one, and no more.
+// A plan uses exactly the memory up to which a node with the default limit takes tasks.
 func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 	t.Parallel()
 	p, err := Make(DefaultWorkload(), DefaultMachine(), Measured())
@@ -33,7 +33,7 @@ func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 	}
 }
 
-// Tombstones have a tenth of the memory limit, as serve gives it to them, and not of the machine.
+// Tombstones have a tenth of the memory limit, as serve gives it to them, not a tenth of the machine's memory.
 func TestTombstonesOfALongMemory(t *testing.T) {
 	t.Parallel()
 	w, m, c := DefaultWorkload(), DefaultMachine(), Measured()
@@ -45,7 +45,7 @@ func TestTombstonesOfALongMemory(t *testing.T) {
 	}
 }
 
-// Log caches hold so many bytes, however large entries are.
+// The bytes of the log caches do not depend on the size of entries.
 func TestLogCachesDoNotGrowWithEntries(t *testing.T) {
 	t.Parallel()
 	c := Measured()

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// needs are what the busiest node takes, what is scarcest first.
+// needs returns the needs of the busiest node, the scarcest resource first.
 func needs(m Machine, c Costs, usual, left node) []Need {
 	one := func(what string, value float64) []Part { return []Part{{what, value}} }
 	s := usual.shard
@@ -25,7 +25,7 @@ func needs(m Machine, c Costs, usual, left node) []Need {
 	return all
 }
 
-// Need finds one by its resource.
+// Need returns the plan's need of a resource.
 func (p Plan) Need(resource string) Need {
 	for _, n := range p.Needs {
 		if n.Resource == resource {

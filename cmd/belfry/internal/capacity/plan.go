@@ -8,14 +8,14 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
-// Limits of the code, and of what is sensible.
+// These are limits of the code and of common sense.
 const (
-	MaxShards  = 256 // of a cluster
-	mostGroups = 64  // replicas of one process; the library is made for tens
+	MaxShards  = 256 // most shards of a cluster
+	mostGroups = 64  // most replicas of one process; the Raft library is made for tens
 	mostNodes  = MaxShards
 	shardBlobs = 12 << 30 // bytes of payloads and targets in one shard; its addresses end at 16 GiB
-	formable   = 5        // nodes that may form a cluster, and hold its replicas
-	tried      = 50       // nodes that a cluster was thought through for
+	formable   = 5        // most nodes that may form a cluster and hold its replicas
+	tried      = 50       // most nodes that the design was examined for
 )
 
 // target is the part of a resource that a plan uses, on an ordinary day and after a loss.
@@ -33,7 +33,7 @@ var targets = map[string]target{
 	Groups:        {1, 1},
 }
 
-// Resources.
+// Names of the resources.
 const (
 	Memory        = "memory"
 	CPU           = "processor"
@@ -46,19 +46,19 @@ const (
 	Groups        = "replicas a node"
 )
 
-// Need is what the busiest node, or the busiest shard, takes of one resource.
+// Need is the use of one resource by the busiest node or the busiest shard.
 type Need struct {
 	Resource string  `json:"resource"`
 	Unit     string  `json:"unit"`
 	Usual    float64 `json:"usual"`
-	Lost     float64 `json:"lost"`  // after a node, or a zone, is lost
-	Have     float64 `json:"have"`  // of the machine, or of a shard
-	Allow    float64 `json:"allow"` // of that for an ordinary day,
+	Lost     float64 `json:"lost"`  // the use after a node or a zone is lost
+	Have     float64 `json:"have"`  // the amount that the machine or a shard has
+	Allow    float64 `json:"allow"` // the part of Have that an ordinary day may use
 	AllowOf  float64 `json:"allow_lost"`
-	Parts    []Part  `json:"parts"` // of an ordinary day
+	Parts    []Part  `json:"parts"` // the parts of Usual
 }
 
-// Share is how much of what is allowed is used; a plan holds while it is at most 1.
+// Share returns the used share of the allowed amount. A plan is valid while it is at most 1.
 func (n Need) Share() float64 { return max(n.Usual/n.Allow, n.Lost/n.AllowOf) }
 
 func need(resource, unit string, have float64, usual, lost []Part) Need {
@@ -69,31 +69,31 @@ func need(resource, unit string, have float64, usual, lost []Part) Need {
 	}
 }
 
-// Plan is how many nodes a load needs, and why.
+// Plan is the number of nodes that a load needs, with its reasons.
 type Plan struct {
 	Workload Workload `json:"workload"`
 	Machine  Machine  `json:"machine"`
 	Nodes    int      `json:"nodes"`
 	Shards   int      `json:"shards"`
 	Leads    int      `json:"leads"`    // shards that each node leads
-	Replicas int      `json:"replicas"` // that each holds
+	Replicas int      `json:"replicas"` // replicas that each node holds
 	Lost     int      `json:"lost"`     // nodes that may be lost at once
-	Needs    []Need   `json:"needs"`    // the one that limits first
+	Needs    []Need   `json:"needs"`    // the limiting need first
 	Facts    Facts    `json:"facts"`
 	Warnings []string `json:"warnings"`
-	Serve    []string `json:"serve"` // what to run on the first node; none, if today's build cannot run the plan
+	Serve    []string `json:"serve"` // the command for the first node; none if this build cannot run the plan
 }
 
-// Facts are what follows from a plan.
+// Facts are further figures of a plan.
 type Facts struct {
 	TaskBytes   float64 `json:"task_bytes"`   // in the memory of each replica
 	Wait        float64 `json:"wait"`         // seconds that a task waits on average
-	KeepDone    float64 `json:"keep_done"`    // seconds that what has ended is really kept
+	KeepDone    float64 `json:"keep_done"`    // seconds for which tombstones are really kept
 	Entries     float64 `json:"entries"`      // a second and shard
 	Syncs       float64 `json:"syncs"`        // a second and node, when the disk is quick
-	Restart     float64 `json:"restart"`      // seconds until a node that starts again has its tasks back
+	Restart     float64 `json:"restart"`      // seconds until a restarted node has its tasks back
 	Memory      float64 `json:"memory"`       // bytes, of all nodes together
-	DiskSpace   float64 `json:"disk_space"`   // the same
+	DiskSpace   float64 `json:"disk_space"`   // bytes, of all nodes together
 	Idle        Idle    `json:"idle"`         // of one node
 	Inheritance float64 `json:"inheritance"`  // shards that the busiest node leads after a loss
 	LogCapped   bool    `json:"log_capped"`   // snapshots cannot keep up: logs get longer than states
@@ -114,7 +114,7 @@ func Make(w Workload, m Machine, c Costs) (Plan, error) {
 	return p, nil
 }
 
-// smallest tries one number of nodes after the other.
+// smallest returns the plan with the fewest nodes, at most most. It tries the numbers of nodes in ascending order.
 func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 	last := Need{Resource: Groups}
 	for nodes := 1; nodes <= most; nodes++ {
@@ -124,7 +124,7 @@ func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 		for _, s := range shapes(nodes, w.Replication, m) {
 			if usual := c.nodeOf(w, m, s, 0, float64(s.perNode)); !fits(needs(m, c, usual, usual)) {
 				last = needs(m, c, usual, usual)[0]
-				continue // and no look at what is left after a loss, which takes longer
+				continue // skip the check of a loss, which takes longer
 			}
 			p, err := evaluate(w, m, c, s)
 			if err != nil {
@@ -139,9 +139,9 @@ func smallest(w Workload, m Machine, c Costs, most int) (Plan, error) {
 	return Plan{}, fmt.Errorf("no plan: even with %d nodes %s", most, last.complaint())
 }
 
-// shapes are those to try, best first: from the default number of shards upwards, as few as will do, then downwards.
-// Every number that a process can hold is among them, so that they are the same for all machines and a smaller machine
-// has no choice that a larger one lacks.
+// shapes returns the shapes to try, best first: from the default number of shards upwards, as few as will do, then
+// downwards. They include every number of shards that a process can hold. A smaller machine therefore has no choice
+// that a larger one lacks.
 func shapes(nodes, replication int, m Machine) []shape {
 	var more, fewer []shape
 	least := defaultLeads(nodes, m)
@@ -159,13 +159,13 @@ func shapes(nodes, replication int, m Machine) []shape {
 	return append(more, fewer...)
 }
 
-// possible: one node alone, or three, or five, form a cluster, and more may join. With fewer than the replicas wanted
-// there would be fewer replicas.
+// possible reports whether this many nodes can form a cluster with all replicas. One, three or five nodes form a
+// cluster, and more may join. Fewer nodes than wanted replicas would hold fewer replicas.
 func possible(nodes, replication int) bool {
 	return nodes >= replication && nodes != 2 && nodes != 4
 }
 
-// defaultLeads is how many shards each node leads in a cluster that is formed without --shards.
+// defaultLeads returns the number of shards that each node leads in a cluster that is formed without --shards.
 func defaultLeads(nodes int, m Machine) int {
 	return min(placement.Shards(nodes, m.Cores), MaxShards) / nodes
 }
@@ -175,18 +175,18 @@ func (n Need) complaint() string {
 		n.Resource, n.Usual, n.Unit, n.Have, n.Allow)
 }
 
-// Fits tells whether nothing is used beyond what is allowed.
+// Fits reports whether the plan uses no resource beyond the allowed amount.
 func (p Plan) Fits() bool { return fits(p.Needs) }
 
 func fits(sorted []Need) bool { return sorted[0].Share() <= 1 }
 
-// Check works the plan's load out anew, for its numbers of nodes and shards.
+// Check computes the plan's load anew, for its numbers of nodes and shards.
 func (p Plan) Check(c Costs) (Plan, error) {
 	return evaluate(p.Workload, p.Machine, c,
 		shape{nodes: p.Nodes, replication: p.Workload.Replication, perNode: p.Shards / p.Nodes})
 }
 
-// evaluate is the load of one shape, the resource that is used most first.
+// evaluate returns the plan of one shape, with the most used resource first.
 func evaluate(w Workload, m Machine, c Costs, s shape) (Plan, error) {
 	lost := s.lost(w.Zones)
 	after, err := s.leadersAfter(lost)

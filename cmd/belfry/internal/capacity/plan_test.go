@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
-// anyLoad draws loads from a hundred tasks up to what a large cluster carries.
+// anyLoad draws loads from a hundred tasks up to the load of a large cluster.
 func anyLoad(t *rapid.T) Workload {
 	w := DefaultWorkload()
 	scale := rapid.Float64Range(0, 9).Draw(t, "scale")
@@ -88,8 +88,8 @@ var more = []struct {
 	{"replication", func(w *Workload, _ float64) { w.Replication = min(5, w.Replication+2) }},
 }
 
-// less makes one figure of a machine smaller. Memory is not among them: tombstones are given a part of it, and with
-// more of them disks fill.
+// less makes one figure of a machine smaller. Memory is not among the figures, because a part of it goes to
+// tombstones, and more tombstones fill disks.
 var less = []struct {
 	name   string
 	shrink func(*Machine, float64)
@@ -101,10 +101,10 @@ var less = []struct {
 	{"network", func(m *Machine, by float64) { m.Network /= by }},
 }
 
-// takesNoLess reports whether the larger of two loads takes at least as much of every resource. A larger task may take less in two
-// cases: its tombstones fill their part of the memory, so that fewer are kept and written to snapshots; or its id no
-// longer lies in its record, so that it takes more memory and snapshots, due when a log is as long as the state, are
-// fewer.
+// takesNoLess reports whether the larger of two loads takes at least as much of every resource. A larger task may take
+// less in two cases. Either its tombstones fill their part of the memory, so that fewer are kept and written to
+// snapshots. Or its id no longer fits its record and takes more memory: snapshots, due when a log is as long as the
+// state, are then fewer.
 func takesNoLess(c Costs, w, larger Workload, m Machine, nodes int) bool {
 	for _, load := range []Workload{w, larger} {
 		s := c.perShard(load, m, shape{nodes: nodes, replication: load.Replication, perNode: 1})
@@ -115,12 +115,13 @@ func takesNoLess(c Costs, w, larger Workload, m Machine, nodes int) bool {
 	return (w.ID <= inlineID) == (larger.ID <= inlineID)
 }
 
-// neverFewer holds a load on a machine against each one that is a figure larger, and each machine a figure smaller.
+// neverFewer compares the plan of a load and a machine with the plans of larger loads and of smaller machines, one
+// figure at a time.
 func neverFewer(t rapid.TB, w Workload, m Machine, by float64) {
 	c := Measured()
 	p, err := smallest(w, m, c, mostNodes)
 	if err != nil {
-		return // it is too much already
+		return // the load is too much already
 	}
 	for _, figure := range more {
 		larger := w
@@ -146,8 +147,8 @@ func TestMoreLoadNeverNeedsFewerNodes(t *testing.T) {
 	})
 }
 
-// A plan once refused shapes with fewer shards than the default, which grows with the processors: 59 nodes of 16
-// processors, and 58 of 7, which could be formed of the larger machines as well.
+// A plan once refused shapes with fewer shards than the default, which grows with the processors. It needed 59 nodes
+// of 16 processors but 58 of 7, although 58 of the larger machines would have done.
 func TestMoreProcessorsNeverNeedMoreNodes(t *testing.T) {
 	t.Parallel()
 	w := Workload{Tasks: 1e8, Rate: 20001, Fires: 20001, ID: 1, Webhooks: 1, Batch: 2, Replication: 5}
@@ -200,7 +201,7 @@ func TestMoreLoadTakesMoreOfEverything(t *testing.T) {
 	})
 }
 
-// What people begin with is the cluster of three that belfry local runs, with serve's default number of shards.
+// A small load gets the cluster of three that belfry local runs, with serve's default number of shards.
 func TestSmallLoadsGetTheDefault(t *testing.T) {
 	t.Parallel()
 	for _, tasks := range []float64{1, 1000, 1e6, 20e6} {
@@ -213,7 +214,7 @@ func TestSmallLoadsGetTheDefault(t *testing.T) {
 	}
 }
 
-// On three nodes two are left, and lead half as much again.
+// After the loss of one node of three, each of the others leads half as many shards again.
 func TestLossOfANode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -288,7 +289,7 @@ func TestQuantities(t *testing.T) {
 	}
 }
 
-// Every cost says what it is of, how it was measured and where.
+// Every cost has a description, a method of measurement and a place.
 func TestCostsAreWhole(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)

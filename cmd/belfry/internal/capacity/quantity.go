@@ -20,12 +20,12 @@ var (
 	}
 )
 
-// ParseCount reads a number of things: 1000, 200k, 1.5M, 1e9.
+// ParseCount parses a number such as 1000, 200k, 1.5M or 1e9.
 func ParseCount(text string) (float64, error) {
 	return parse(text, countSuffixes, "a number such as 1000, 200k, 1.5M or 1e9")
 }
 
-// ParseBytes reads a size: 300, 2KiB, 64GiB, 500GB.
+// ParseBytes parses a size in bytes such as 300, 2KiB, 64GiB or 500GB.
 func ParseBytes(text string) (float64, error) {
 	return parse(text, byteSuffixes, "a size such as 300, 2KiB, 64GiB or 500GB")
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
-// shape is a cluster in which every node leads as many shards as any other.
+// shape is a cluster whose nodes all lead the same number of shards.
 type shape struct {
 	nodes, replication int
 	perNode            int // shards that each node leads
@@ -15,13 +15,13 @@ type shape struct {
 
 func (s shape) shards() int { return s.nodes * s.perNode }
 
-// copies is how many replicas a shard really has.
+// copies returns the actual number of replicas of a shard.
 func (s shape) copies() int { return min(s.replication, s.nodes) }
 
-// replicas is how many each node holds.
+// replicas returns the number of replicas that each node holds.
 func (s shape) replicas() int { return s.perNode * s.copies() }
 
-// lost is how many nodes may be gone at once: a zone's, or one; with a single replica none.
+// lost returns how many nodes may be lost at once: a zone's or one. With fewer than three replicas it is none.
 func (s shape) lost(zones int) int {
 	switch {
 	case s.copies() < 3:
@@ -32,8 +32,8 @@ func (s shape) lost(zones int) int {
 	return 1
 }
 
-// leadersAfter is how many shards the busiest of those left leads on average, when so many nodes are gone. Of one lost
-// node it is known who shares shards with it; of a zone's nodes it is not.
+// leadersAfter returns how many shards the busiest remaining node leads on average after the loss of this many nodes.
+// If one node is lost, the placement gives the nodes that share shards with it. If a zone is lost, it does not.
 func (s shape) leadersAfter(lost int) (float64, error) {
 	switch {
 	case lost == 0:
@@ -49,7 +49,7 @@ func (s shape) leadersAfter(lost int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	inherits := make(map[[2]string]float64) // by who is lost, and who follows
+	inherits := make(map[[2]string]float64) // by lost node and following leader
 	most := 0.0
 	for _, r := range placed {
 		for _, heir := range r.Nodes {

@@ -9,21 +9,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Workload is what a cluster must carry in its busiest hour.
+// Workload is the load that a cluster must carry in its busiest hour.
 type Workload struct {
 	Tasks       float64       `json:"tasks"`     // pending at once
 	Rate        float64       `json:"rate"`      // schedules a second
-	Fires       float64       `json:"fires"`     // a second; what is scheduled beyond that is cancelled
+	Fires       float64       `json:"fires"`     // a second; the rest of the schedules is cancelled
 	Payload     int           `json:"payload"`   // bytes
 	ID          int           `json:"id"`        // bytes
 	Webhooks    float64       `json:"webhooks"`  // the share of fires that are pushed; consumers pull the others
-	Batch       float64       `json:"batch"`     // tasks that a call carries, on average
-	KeepDone    time.Duration `json:"keep_done"` // how long what has ended is remembered
+	Batch       float64       `json:"batch"`     // average tasks in a call
+	KeepDone    time.Duration `json:"keep_done"` // retention of tombstones
 	Replication int           `json:"replication"`
-	Zones       int           `json:"zones"` // one of so many may be lost whole; 0 or 1: one node may be lost
+	Zones       int           `json:"zones"` // one of these zones may be lost whole; 0 or 1: one node may be lost
 }
 
-// DefaultWorkload is what is assumed of a load of which only the figures are told that come first.
+// DefaultWorkload returns the load that is assumed where the caller gives no figures.
 func DefaultWorkload() Workload {
 	return Workload{
 		Tasks: 1e6, Rate: 1000, Fires: 1000, Payload: 200, ID: 24, Webhooks: 1, Batch: 1, KeepDone: task.DefaultKeepDone,
@@ -31,7 +31,7 @@ func DefaultWorkload() Workload {
 	}
 }
 
-// Machine is one node's.
+// Machine describes the machine of one node.
 type Machine struct {
 	Memory    float64 `json:"memory"` // bytes
 	Cores     float64 `json:"cores"`
@@ -41,12 +41,12 @@ type Machine struct {
 	Network   float64 `json:"network"`    // bytes a second, each way
 }
 
-// DefaultMachine is an ordinary one of a data centre, with a solid-state disk.
+// DefaultMachine returns an ordinary machine of a data centre, with a solid-state disk.
 func DefaultMachine() Machine {
 	return Machine{Memory: 64 << 30, Cores: 16, Disk: 1 << 40, DiskWrite: 400e6, Syncs: 5000, Network: 10e9 / 8}
 }
 
-// bound is what a field may be.
+// bound is the allowed range of a field.
 type bound struct {
 	field       string
 	value       float64
@@ -54,7 +54,7 @@ type bound struct {
 	limit       string // in words
 }
 
-// Validate names the first field that is out of its bounds, as the command's flag, and the bounds.
+// Validate returns an error for the first field out of its bounds, with the command's flag and the bounds.
 func (w Workload) Validate() error {
 	const many = 1e12
 	for _, b := range []bound{
@@ -78,7 +78,7 @@ func (w Workload) Validate() error {
 	return nil
 }
 
-// Validate is that of a Workload.
+// Validate returns an error for the first field out of its bounds, with the command's flag and the bounds.
 func (m Machine) Validate() error {
 	for _, b := range []bound{
 		{"--node-memory", m.Memory, 256 << 20, 64 << 40, "256MiB to 64TiB"},
