@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// lookup returns where a node may be: where it was last reached, where it is registered, where gossip says it is, and
-// at last where this node was told to look for others. A wrong address costs a moment; see package peer.
+// lookup returns the addresses where a node may be, best first: where it was last reached, where it is registered,
+// where gossip places it, and at last the addresses of --join. A wrong address costs a moment; see package peer.
 func (n *Node) lookup(id string) []peer.Target {
 	known, _ := n.book.Node(id)
 	registered := control.Node(n.state(), id)
@@ -41,8 +41,8 @@ func usable(targets []peer.Target, own string) []peer.Target {
 	return kept
 }
 
-// unclaimed are the addresses given by --join at which no dial has found another node than id. A node of the cluster
-// may have moved to one of them.
+// unclaimed returns the addresses of --join at which no dial has found a node other than id. A node of the cluster may
+// have moved to one of them.
 func (n *Node) unclaimed(id string) []string {
 	addrs := slices.Clone(n.cfg.Join)
 	for _, other := range n.book.Nodes() {
@@ -53,7 +53,7 @@ func (n *Node) unclaimed(id string) []string {
 	return addrs
 }
 
-// joinAddrs is where others may be: as told, and where they were.
+// joinAddrs returns the addresses where other nodes may be: those of --join, and the registered ones.
 func (n *Node) joinAddrs() []string {
 	addrs := slices.Clone(n.cfg.Join)
 	for _, node := range n.state().Nodes {
@@ -70,7 +70,7 @@ func (n *Node) joinAddrs() []string {
 	return slices.DeleteFunc(addrs, func(a string) bool { return a == own || a == "" })
 }
 
-// reached notes where a dial has found a node.
+// reached records that a dial has found a node at an address.
 func (n *Node) reached(id, addr string) {
 	if len(id) == identity.IDBytes && id != n.ID() {
 		n.book.SetReached(id, addr)

@@ -6,18 +6,18 @@ import (
 	"google.golang.org/grpc/mem"
 )
 
-// codec writes and reads what goes over gRPC by the code that is generated for each message, without reflection. The
+// codec encodes and decodes gRPC's messages with the code that is generated for each message, without reflection. The
 // bytes are those of any other protobuf library.
 type codec struct{}
 
-// message is any of package clusterpb.
+// message is any message of package clusterpb.
 type message interface {
 	SizeVT() int
 	MarshalToSizedBufferVT(b []byte) (int, error)
 	UnmarshalVT(b []byte) error
 }
 
-// Name is what gRPC calls protobuf.
+// Name returns gRPC's name of protobuf.
 func (codec) Name() string { return "proto" }
 
 // Marshal encodes a message.
@@ -41,7 +41,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 	return mem.BufferSlice{mem.NewBuffer(b, pool)}, nil
 }
 
-// Unmarshal decodes into a message, which keeps nothing of the data.
+// Unmarshal decodes data into a message. The message keeps no reference to data.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
 	m, ok := v.(message)
 	if !ok {

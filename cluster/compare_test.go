@@ -17,9 +17,9 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
-// A byte of one node's log goes wrong while it is stopped, in a log without checksums. Within seconds of its start the
-// node, and those that share the shard with it, know that its replica is the wrong one; it does not lead, and does not
-// answer stale reads. With the byte put right, all is well after one more start.
+// A byte of one node's log is damaged while the node is stopped, in a log without checksums. Within seconds of its
+// start, the node and the other nodes of the shard know that its replica is the wrong one. The replica neither leads
+// nor answers stale reads. With the byte restored, the replica agrees after one more start.
 func TestDamagedReplicaIsFound(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.LogStore, cfg.Shards = logstore.BoltDB, 2 })
@@ -71,7 +71,8 @@ func TestDamagedReplicaIsFound(t *testing.T) {
 	c.Until("it leads again", func() error { return atHome(c.Node(0).View(t.Context())) })
 }
 
-// stays sees that other nodes lead the shard, although it should be led by this one, and carry out calls.
+// stays checks that other nodes lead the shard and carry out calls, although placement prefers this node as the
+// leader.
 func stays(t *testing.T, c *clustertest.Cluster, damaged int, shard uint32) {
 	t.Helper()
 	calm := time.After(5 * time.Second) // longer than it takes to give a leadership home
@@ -90,7 +91,7 @@ func stays(t *testing.T, c *clustertest.Cluster, damaged int, shard uint32) {
 	}
 }
 
-// shardOf is the one that has a task.
+// shardOf returns the shard that has a task.
 func shardOf(t *testing.T, v cluster.View) cluster.ShardView {
 	t.Helper()
 	i := slices.IndexFunc(v.Shards, func(s cluster.ShardView) bool { return s.Tasks > 0 })
@@ -111,7 +112,8 @@ func applied(v cluster.View) error {
 	return nil
 }
 
-// onlyDiverged: the replica of that shard on that node is shown as diverged, and no other. Node "": none is.
+// onlyDiverged returns an error unless exactly that shard's replica on that node is shown as diverged. With an empty
+// node, no replica may be.
 func onlyDiverged(v cluster.View, shard uint32, node string) error {
 	for _, s := range v.Shards {
 		for _, r := range s.Replicas {
@@ -123,7 +125,7 @@ func onlyDiverged(v cluster.View, shard uint32, node string) error {
 	return nil
 }
 
-// replaceInFiles changes a text in every file that has it.
+// replaceInFiles replaces a text in every file that contains it.
 func replaceInFiles(t *testing.T, dir, from, to string) {
 	t.Helper()
 	found := 0
@@ -146,7 +148,7 @@ func replaceInFiles(t *testing.T, dir, from, to string) {
 	}
 }
 
-// gauge adds up a gauge of a node.
+// gauge returns the sum of a gauge of a node over its labels.
 func gauge(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()

@@ -21,74 +21,76 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Config says what a node is and where it finds others.
+// Config holds the settings of a node and the addresses of other nodes.
 type Config struct {
 	DataDir string
-	Name    string // a label, at most 63 bytes of letters, digits and hyphens; empty: the host's
+	Name    string // a label, at most 63 bytes of letters, digits and hyphens; empty: the host's name
 
 	BindAddr      string // host:port for other nodes; port 0 picks one. Empty: 127.0.0.1:0
-	AdvertiseAddr string // where others dial it; empty: as bound
-	HTTPAddr      string // host:port where callers reach this node; told to others, not opened here
+	AdvertiseAddr string // address that other nodes dial; empty: BindAddr as bound
+	HTTPAddr      string // host:port for callers of this node; sent to other nodes, not opened here
 
-	// Join is where other nodes may be found. BootstrapExpect is how many nodes, this one included, form a new cluster:
-	// 1, 3 or 5; 0 joins a cluster that is there, or means 1 if Join is empty. Once the data folder belongs to a
-	// cluster, BootstrapExpect is not looked at any more.
+	// Join has addresses at which other nodes may be. BootstrapExpect is the number of nodes, this one included, that
+	// form a new cluster: 1, 3 or 5. 0 joins an existing cluster, or means 1 if Join is empty. BootstrapExpect is
+	// ignored once the data folder belongs to a cluster.
 	Join            []string
 	BootstrapExpect int
-	Shards          int // of a new cluster; 0: placement.Shards for its nodes and our processors
+	Shards          int // of a new cluster; 0: placement.Shards for its nodes and this node's processors
 	Replication     int // of a new cluster; 0: 3
 
-	Keys *peer.Keys // nil: loopback only
+	Keys *peer.Keys // nil: no TLS, and loopback only
 
 	Deliver        shard.Deliverer
 	LogStore       logstore.Kind
 	Timing         shard.Timing // zero: shard.LAN
-	Policy         shard.Policy // its bound on tombstones is not looked at:
-	TombstoneBytes int64        // all tombstones of this node's replicas together; 0: no bound
+	Policy         shard.Policy // its bound on tombstones is ignored:
+	TombstoneBytes int64        // bytes for the tombstones of all replicas here together; 0: no bound
 	Snapshots      Snapshots
 	Clock          func() time.Time // nil: time.Now
 	MaxClockOffset time.Duration    // 0: 250 ms
-	GossipMuted    func() bool      // reports whether all gossip is lost, as tests want it; nil: none is
+	GossipMuted    func() bool      // reports whether all gossip is lost, for tests; nil: no gossip is lost
 
-	// MinFreeDisk is how much room must be left on the data folder's disk for the node to lead and to grow. DiskSpace
-	// tells how much there is; nil: the file system does.
+	// MinFreeDisk is the room on the data folder's disk below which the node neither leads nor grows. DiskSpace
+	// returns the free room; nil asks the file system.
 	MinFreeDisk disk.Reserve
 	DiskSpace   func() (disk.Space, error)
 
-	// MemoryLimit is how many bytes the process may use: from three quarters of it on, the node's shards take no more
-	// tasks. 0: no limit. Heap and Machine return the use of memory; nil: the runtime and the system do.
+	// MemoryLimit is the number of bytes that the process may use; 0 means no limit. From three quarters of it on, the
+	// node's shards take no more tasks. Heap and Machine return the use of memory; nil asks the runtime and the
+	// system.
 	MemoryLimit int64
 	Heap        func() memory.Heap
 	Machine     func() (memory.Machine, error)
-	// MaxPending is how many bytes of calls may wait at each shard led here; 0: the shard's default.
+	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
 
 	Logger     *slog.Logger          // nil: none
 	Registerer prometheus.Registerer // nil: none
-	// QueueMetrics bounds how many queues have metrics of their own; 0: queuemetrics.DefaultBound.
+	// QueueMetrics bounds the number of queues with metrics of their own; 0: queuemetrics.DefaultBound.
 	QueueMetrics int
-	// Fatal is called when the node cannot go on: a disk that failed, a command of a newer version. In production it ends
-	// the process. Required.
+	// Fatal is called when the node cannot go on, because of a failed disk or a command of a newer version. In
+	// production it ends the process. Required.
 	Fatal func(error)
 }
 
-// Snapshots says when shards take them; zero fields are shard.Config's defaults.
+// Snapshots are the conditions for a shard's snapshot; zero fields are shard.Config's defaults.
 type Snapshots struct {
-	Log  int64   // bytes of log that make one due,
-	Part float64 // if they are so large a part of the state
-	Tail uint64  // entries kept after one
+	Log  int64   // bytes of log that make a snapshot due, if
+	Part float64 // the log is also this part of the state's size
+	Tail uint64  // entries kept after a snapshot
 }
 
-// MaxShards is how many a cluster may have: each costs a dozen goroutines and its share of idle heartbeats.
+// MaxShards is the largest number of shards of a cluster. Each costs a dozen goroutines and its share of idle
+// heartbeats.
 const MaxShards = 256
 
 const (
 	defaultReplication = 3
 	maxNameBytes       = 63
-	maxAddrBytes       = 120 // two of them, and the rest, fit into what gossip carries
+	maxAddrBytes       = 120 // two addresses, and the rest, fit into a message of gossip
 )
 
-// DefaultShards returns the number of shards that a new cluster gets unless it is configured.
+// DefaultShards returns the number of shards of a new cluster without a setting for it.
 func DefaultShards(nodes int) int { return placement.Shards(nodes, float64(runtime.GOMAXPROCS(0))) }
 
 func (c Config) withDefaults() (Config, error) {
@@ -129,7 +131,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// labelOf is the first part of a host's name, as far as it is a label.
+// labelOf returns the first part of a host's name, as far as its bytes may be in a label.
 func labelOf(host string) string {
 	for i := range len(host) {
 		if !isLabelByte(host[i]) {
@@ -181,7 +183,7 @@ func (c Config) validateAddrs() error {
 	return nil
 }
 
-// ParseTiming gives the timing of this name: lan (the default), fast or wan.
+// ParseTiming returns the timing of this name: lan (the default), fast or wan.
 func ParseTiming(name string) (shard.Timing, error) {
 	switch name {
 	case "", "lan":

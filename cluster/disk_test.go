@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// disks are those of the nodes, as full as the test says.
+// disks simulates the disks of the nodes, with the free space that the test sets.
 type disks struct {
 	mu   sync.Mutex
 	free [3]uint64
@@ -37,8 +37,8 @@ func (d *disks) of(i int) func() (disk.Space, error) {
 	}
 }
 
-// While one of three disks is nearly full its node leads nothing, and nobody notices. From two on nothing is scheduled,
-// and all else goes on. With room again everything is as it was.
+// While one of three disks is nearly full, its node leads no shard, and no caller notices. With two full disks no task
+// can be scheduled, and all other calls go on. With room again all calls succeed.
 func TestDisksFill(t *testing.T) {
 	t.Parallel()
 	d := &disks{free: [3]uint64{5000, 5000, 5000}}

@@ -1,80 +1,90 @@
-// Package cluster is one node among others. It knows the members and the placement of the shards, and brings each call
+// Package cluster is one node of a cluster. It knows the members and the placement of the shards, and brings each call
 // to its shard's leader.
-//
-// Node puts the parts together, each in a package of its own:
 //
 //	identity    the lasting facts of a data folder: node id, promise, cluster id, groups
 //	peer        the one port between nodes: Raft groups, gossip, gRPC; TLS
-//	witness      other nodes' records of a node, which expose an old copy of its folder
+//	witness     other nodes' records of a node, which expose an old copy of its folder
 //	gossip      hints: live nodes, their addresses, the shards' leaders
 //	addressbook the last known addresses of nodes, on disk
 //	formation   how a node without a cluster gets into one
 //	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
 //	placement   which nodes hold which shard: a pure function
-//	clocks      how far other nodes' clocks are from this one's
+//	clocks      the offsets of other nodes' clocks from this one's
 //	calls       the calls between nodes: one interface for shards here and elsewhere
 //	forward     the stream on which calls go to another node
 //	replicas    the replicas that are placed here, and their answers to calls
-//	leaders     which node is believed to lead each shard
-//	router      id → slot → shard → leader, and trying again
+//	leaders     this node's beliefs about the leader of each shard
+//	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	disk        the room left for the data
 //	memory      the room left for tasks
-//	size        amounts of disk and memory, read and written
+//	size        amounts of disk and memory, parsed and formatted
 //	verify      checks of a stopped node's data folder
-//	compare     this node's replicas against those elsewhere, all the time
-//	health      which nodes are alive and have room; whether the replicas here may lead and grow
+//	compare     steady comparison of this node's replicas with those elsewhere
+//	health      live nodes and their room; whether the replicas here may lead and grow
 //
-// The rule between them: gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name may
-// come from gossip, since a wrong one costs a retry. Membership and placement come from the control group only. The
-// node asks the clocks of all nodes in the control group's map, each once a second. A node is alive that has answered
-// within four seconds.
+// Node puts these parts together.
 //
-// A peer's addresses are looked up at each dial: the address where it was last reached and the one where it is
-// registered, both also from the address book on disk, then the address in gossip, and at last those of --join. The
-// dial tries all of them, and the node that answers proves its id (see package peer). So a restart elsewhere, or an
-// address that changed hands, needs no decision of the cluster. Nodes that all start again find each other before a
-// leader can tell them their addresses.
+// # Hints and decisions
 //
-// A node by itself only follows the control group's state: it runs the replicas that are placed on it and keeps its own
-// entry right. It moves no replica. Shards themselves (package shard) know neither this package nor each other.
+//   - Gossip hints, Raft decides, and gossip may lie or be silent. An address or a leader's name may come from gossip,
+//     since a wrong one costs a retry.
+//   - Membership and placement come from the control group only.
+//   - The node asks the clocks of all nodes in the control group's map, each once a second. A node that has answered
+//     within four seconds is alive.
+//   - A node by itself only follows the control group's state: it runs the replicas that are placed on it and keeps
+//     its own entry right. It moves no replica.
+//   - Shards themselves (package shard) know neither this package nor each other.
+//
+// # Addresses
+//
+// Each dial looks up a peer's addresses. It tries all of them, and the answering node proves its id (see package
+// peer):
+//
+//   - the address where the peer was last reached, and the one where it is registered, both also from the address book
+//     on disk;
+//   - then the address in gossip;
+//   - at last the addresses of --join.
+//
+// A restart elsewhere, or an address that changed hands, therefore needs no decision of the cluster. Nodes that all
+// start again find each other before a leader can send them their addresses.
 //
 // # Queues
 //
-// A queue's policy is in the control group, so every leader looks it up in its own node's memory, at each attempt. To
-// change a policy, a node asks the control group's leader. Then it asks every node that seems alive to say when the new
-// version is in force there: known to the node, and to the rules of the shards that it leads. No node polls. A node
-// that does not answer within a second is not waited for: it will read the same log.
-//
-// A node that has just started may hold an old copy of the policies. It tells its shards so until its registration for
-// this start has come back to it through the log, together with all earlier decisions. Leaders undo no rule meanwhile,
-// so a paused queue stays paused.
-//
-// One shard lends the limits of a queue as a whole. The queue's name determines that owner, and shards borrow from the
-// owner's leader through the router, in memory. Each shard counts its own tasks, and the node that is asked adds the
-// counts up. Their number is bounded by the number of queues and not of tasks: see Node.Queues.
+//   - A queue's policy is in the control group, so every leader looks it up in its own node's memory, at each attempt.
+//   - To change a policy, a node asks the control group's leader. Then it asks every node that seems alive to answer
+//     when the new version is in force there: known to the node, and to the rules of the shards that it leads. No node
+//     polls. The wait for a node ends after a second, because that node will read the same log.
+//   - A node that has just started may hold an old copy of the policies. It reports that to its shards until its
+//     registration for this start has come back through the log, together with all earlier decisions. Leaders undo no
+//     rule meanwhile, so a paused queue stays paused.
+//   - One shard lends the limits of a queue as a whole. The queue's name determines that owner, and shards borrow from
+//     the owner's leader through the router, in memory.
+//   - Each shard counts its own tasks, and the node that a caller asks adds the counts up. The number of counts is
+//     bounded by the number of queues and not of tasks: see Node.Queues.
 //
 // # Nodes in trouble
 //
-// A node whose disk is nearly full, or whose clock has left the others', gives its leaderships away. It takes none
-// while another node can lead. All nodes learn of it within a second, and give it no leadership back. A full disk ends
-// a node. So a shard accepts commands that need more room only while a majority of its nodes are up and have room:
-// otherwise its leader refuses them with task.ErrNoRoom and carries out the rest. Callers do not notice one full disk
-// of three. A node does not write a snapshot for which there is no room; it keeps its log instead.
-//
-// Memory is another matter, since every replica holds every task of its shard. So each live node of a shard counts, and
-// not their majority: as long as one has reached its limit (--memory-limit), the shard's leader refuses new tasks with
-// task.ErrNoMemory and carries out the rest. If the leader ignored that node, the node would be killed for its memory,
-// come back, receive every task again, and be killed again. The leader knows the memory use of other nodes within a
-// second, and its own node's within a quarter of a second. The last quarter of the limit has room for the tasks that
-// arrive meanwhile.
+//   - A node whose disk is nearly full, or whose clock has left the others', gives its leaderships away. It takes none
+//     while another node can lead. All nodes learn of it within a second, and give it no leadership back.
+//   - A full disk ends a node. A shard therefore accepts commands that need more room only while a majority of its
+//     nodes are up and have room. Otherwise its leader refuses them with task.ErrNoRoom and carries out the rest.
+//     Callers do not notice one full disk of three.
+//   - A node does not write a snapshot for which there is no room; it keeps its log instead.
+//   - Every replica holds every task of its shard in memory, so each live node of a shard counts, and not their
+//     majority. While one node has reached its limit (--memory-limit), the shard's leader refuses new tasks with
+//     task.ErrNoMemory and carries out the rest.
+//   - Why not ignore the node with a full memory? It would be killed for its memory, come back, receive every task
+//     again, and be killed again.
+//   - The leader knows the memory use of other nodes within a second, and its own node's within a quarter of a second.
+//     The last quarter of the limit has room for the tasks that arrive meanwhile.
 //
 // # Starting and stopping
 //
-// A node of a cluster opens its groups' files and asks the other voters for their records of it. It runs its Raft
-// groups when enough of them have answered and no answer contradicts its data folder: see package witness and
-// Node.Barred. A refused node stays up to answer such questions itself.
-//
-// Open returns as soon as the port is open. The cluster may still have to be formed then, with nodes that start later.
-// Ready reports when the node is of use. Close gives leaderships away before it hangs up.
+//   - A node of a cluster opens its groups' files and asks the other voters for their records of it. It runs its Raft
+//     groups when enough of them have answered and no answer contradicts its data folder: see package witness and
+//     Node.Barred. A refused node stays up to answer such questions itself.
+//   - Open returns as soon as the port is open. The cluster may still have to be formed then, with nodes that start
+//     later. Ready reports when the node can serve.
+//   - Close gives leaderships away before it closes the connections.
 package cluster

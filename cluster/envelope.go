@@ -14,13 +14,13 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// Every gRPC call carries the id of the node that it is meant for, and of the cluster.
+// Every gRPC call carries the ids of its destination node and of the caller's cluster under these keys.
 const (
 	toKey      = "belfry-to"
 	clusterKey = "belfry-cluster"
 )
 
-// outgoing writes them.
+// outgoing adds the ids of the destination and the cluster to each call.
 type outgoing struct {
 	n  *Node
 	to string
@@ -40,7 +40,7 @@ func (o outgoing) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.Cl
 	return streamer(o.label(ctx), desc, cc, method, opts...)
 }
 
-// incoming reads them, and refuses a call that is not meant for this node before anything of it is read.
+// incoming checks the ids of each call. It refuses a call for another node before any other part of the call is read.
 type incoming struct{ n *Node }
 
 func (i incoming) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo,
@@ -58,7 +58,8 @@ func (i incoming) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerIn
 	return handle(srv, s)
 }
 
-// check wants calls within a cluster to come from there. Those by which a node gets in come from outside.
+// check refuses calls for another node, and calls from outside the cluster except those by which a node enters it. A
+// node whose data folder was refused answers only Witness.
 func (i incoming) check(ctx context.Context, method string) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if to := first(md, toKey); to != i.n.ID() {
@@ -87,7 +88,7 @@ func first(md metadata.MD, key string) string {
 	return ""
 }
 
-// callerName is what the caller's certificate names; empty without keys.
+// callerName returns the name in the caller's certificate. It is empty without keys.
 func callerName(ctx context.Context) string {
 	caller, ok := grpcpeer.FromContext(ctx)
 	if !ok {

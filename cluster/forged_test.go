@@ -20,7 +20,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// victim is a node as a forger knows it.
+// victim is the forger's knowledge of a node.
 type victim struct {
 	id, addr string
 	boot     atomic.Uint64
@@ -49,7 +49,7 @@ func newAttack(t *testing.T, c *clustertest.Cluster, nodes int) *attack {
 	return a
 }
 
-// begin attacks until the test ends or stop is called.
+// begin runs the attack until the test ends or stop is called.
 func (a *attack) begin(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -64,12 +64,12 @@ func (a *attack) begin(t *testing.T) (stop func()) {
 			}
 		}
 	})
-	stop = sync.OnceFunc(func() { cancel(); running.Wait(); _ = a.forger.Close() }) // nothing is waited for there
+	stop = sync.OnceFunc(func() { cancel(); running.Wait(); _ = a.forger.Close() }) // no call waits for the forger
 	t.Cleanup(stop)
 	return stop
 }
 
-// round tells every victim lies about all others, and of members that do not exist: 3,000 in some seconds.
+// round sends every victim lies about all others, and about members that do not exist: 3,000 in some seconds.
 func (a *attack) round(t *testing.T, i uint64) {
 	nowhere := fmt.Sprintf("127.0.0.1:%d", 1+i%1000)
 	fakes := identity.NewID()
@@ -100,8 +100,8 @@ func (a *attack) meta(id string, boot uint64, addr string) *clusterpb.GossipMeta
 	return &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: a.cluster, Name: rand.Text()[:5], PeerAddr: addr}
 }
 
-// mustServe has every node in turn take calls with a delay and read the tasks back, for the duration long. All nodes
-// must be ready all the time.
+// mustServe makes calls with a delay through every node in turn and reads the tasks back, for the duration long. All
+// nodes must be ready all the time.
 func mustServe(t *testing.T, c *clustertest.Cluster, nodes int, long time.Duration) {
 	t.Helper()
 	ends := time.Now().Add(long)
@@ -121,7 +121,7 @@ func mustServe(t *testing.T, c *clustertest.Cluster, nodes int, long time.Durati
 	}
 }
 
-// checkOffsets wants a node to have asked its cluster's nodes for the time, and no others.
+// checkOffsets checks that a node has asked exactly its cluster's nodes for the time.
 func checkOffsets(t *testing.T, c *clustertest.Cluster, node, others int) {
 	t.Helper()
 	families, err := c.Registry(node).Gather()
@@ -135,8 +135,8 @@ func checkOffsets(t *testing.T, c *clustertest.Cluster, node, others int) {
 	}
 }
 
-// Forged gossip changes nothing for callers: while it goes on, for a node that starts under it, for one that holds no
-// replica, and afterwards.
+// Forged gossip changes nothing for callers: neither during the attack nor afterwards, and neither for a node that
+// starts meanwhile nor for one that holds no replica.
 func TestForgedGossip(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)
@@ -162,7 +162,7 @@ func TestForgedGossip(t *testing.T) {
 	c.Until("all nodes believe in the same map", func() error { return sameMap(c, 4) })
 }
 
-// relay stands before a node's peer port. While it is mute, it carries no gossip.
+// relay stands in front of a node's peer port. While it is mute, it carries no gossip.
 type relay struct {
 	tcp  net.Listener
 	udp  net.PacketConn
@@ -185,12 +185,12 @@ func newRelay(t *testing.T) *relay {
 		t.Fatal(err)
 	}
 	r.to = free.Addr().String()
-	_ = free.Close() // it only found a port
+	_ = free.Close() // it only reserved a port
 	var running sync.WaitGroup
 	running.Go(func() { r.accept(&running) })
 	running.Go(r.forward)
 	t.Cleanup(func() {
-		_, _ = r.tcp.Close(), r.udp.Close() // nothing was promised there
+		_, _ = r.tcp.Close(), r.udp.Close() // no write is pending
 		running.Wait()
 	})
 	return r
@@ -206,7 +206,7 @@ func (r *relay) accept(running *sync.WaitGroup) {
 	}
 }
 
-// carry looks at the first byte, by which gossip can be told from all else.
+// carry reads the first byte of a connection, which distinguishes gossip from all other traffic.
 func (r *relay) carry(conn net.Conn) {
 	defer conn.Close()
 	const gossipByte = 2
@@ -225,10 +225,10 @@ func (r *relay) carry(conn net.Conn) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(conn, node) // ends with either
+		_, _ = io.Copy(conn, node) // ends when either side closes
 		_ = conn.Close()
 	}()
-	_, _ = io.Copy(node, conn) // so does this
+	_, _ = io.Copy(node, conn) // ends likewise
 	_ = node.Close()
 	<-ended
 }
@@ -246,7 +246,7 @@ func (r *relay) forward() {
 	}
 }
 
-// Without any gossip, over UDP or TCP, everything goes on: also for nodes that start, and for an election.
+// Without any gossip, over UDP or TCP, all calls go on, also through nodes that start and during an election.
 func TestSilentGossip(t *testing.T) {
 	t.Parallel()
 	relays := []*relay{newRelay(t), newRelay(t), newRelay(t)}

@@ -12,10 +12,10 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// Lease gives a consumer due tasks of a queue that name no target, from all shards: as soon as there is one, and with
-// it what else has come by then, up to req.Max and some megabytes. It waits until ctx ends, and then returns none. What
-// it returns is leased, also if ctx has ended meanwhile: a caller that does not want it releases it. Errors are
-// *task.FieldError, task.ErrOverloaded and task.ErrNotProposed.
+// Lease leases due tasks of a queue that name no target to a consumer, from all shards. It returns as soon as there is
+// a task, with all others that have come by then, up to req.Max and some megabytes. If ctx ends first, it returns
+// none. The returned tasks are leased even if ctx has ended meanwhile: a caller that does not want them releases them.
+// Errors are *task.FieldError, task.ErrOverloaded and task.ErrNotProposed.
 func (n *Node) Lease(ctx context.Context, req task.LeaseRequest) ([]*fsmpb.Task, error) {
 	req.Namespace = cmp.Or(req.Namespace, task.DefaultNamespace)
 	req.Queue = cmp.Or(req.Queue, task.DefaultQueue)

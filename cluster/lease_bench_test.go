@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// consume leases until the context ends, and reports each task's lateness.
+// consume leases tasks until the context ends, and reports each task's lateness.
 func consume(ctx context.Context, b *testing.B, c *clustertest.Cluster, node, most int, ack bool,
 	late chan<- time.Duration) {
 	n := c.Node(node)
@@ -65,7 +65,8 @@ func quantiles(b *testing.B, late []time.Duration) {
 	b.ReportMetric(at(1), "max-ms")
 }
 
-// BenchmarkPullPunctual: a thousand tasks a second for two seconds, while a consumer waits at each of three nodes.
+// BenchmarkPullPunctual schedules a thousand tasks a second for two seconds, while a consumer waits at each of three
+// nodes.
 func BenchmarkPullPunctual(b *testing.B) {
 	c := clustertest.New(b, 3, nil)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(b.Context())) })
@@ -92,7 +93,7 @@ func BenchmarkPullPunctual(b *testing.B) {
 	}
 }
 
-// BenchmarkPullDrain: 50 000 tasks due in one millisecond, and six consumers with a max of 1000.
+// BenchmarkPullDrain has 50 000 tasks come due in one millisecond, for six consumers with a max of 1000.
 func BenchmarkPullDrain(b *testing.B) {
 	c := clustertest.New(b, 3, nil)
 	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(b.Context())) })

@@ -27,8 +27,8 @@ func pulled(queue, id string, delay time.Duration) *fsmpb.Command {
 	return cmd
 }
 
-// doAll has commands carried out that may be repeated, and repeats those of which it is not known whether they were: a
-// starved machine may elect somebody in the middle.
+// doAll carries out commands that may be repeated, and repeats those whose outcome is unknown. A starved machine may
+// elect another leader meanwhile.
 func doAll(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) {
 	t.Helper()
 	for len(cmds) > 0 {
@@ -66,10 +66,11 @@ func lease(t testing.TB, n *cluster.Node, queue string, most int, wait time.Dura
 	return tasks
 }
 
-// patience is longer than a lease: what a leader granted when it was deposed comes again after that.
+// patience is longer than a lease. The grants of a deposed leader are made again after that time.
 const patience = 45 * time.Second
 
-// leaseAll leases until this many have come, each once unless another leader was elected meanwhile.
+// leaseAll leases tasks until this many have come. Each may come only once, unless another leader was elected
+// meanwhile.
 func leaseAll(t testing.TB, n *cluster.Node, queue string, count, most int) map[string]*fsmpb.Task {
 	t.Helper()
 	all := make(map[string]*fsmpb.Task)
@@ -132,7 +133,8 @@ func leaseIsChecked(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// Any node leases from every shard, of which it leads few: what waits already, and what comes due.
+// Any node leases tasks from every shard, although it leads few of them: tasks that wait already, and tasks that come
+// due.
 func leaseThroughAnyNode(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
 		var cmds []*fsmpb.Command
@@ -154,7 +156,7 @@ func leaseThroughAnyNode(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// A hundred consumers come and go, and lose nothing: each task is acknowledged once and delivered at its first attempt.
+// A hundred consumers come and go without a loss: each task is acknowledged once and delivered at its first attempt.
 func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 	const tasks, consumers = 2000, 100
 	c.Until("every shard is led", func() error {
@@ -195,7 +197,7 @@ func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 	}
 	cancel()
 	wg.Wait()
-	stayed := maps.Equal(terms, termsOf(c.Node(0).View(t.Context()))) // a starved machine may elect somebody else
+	stayed := maps.Equal(terms, termsOf(c.Node(0).View(t.Context()))) // a starved machine may elect another leader
 	for id := range seen {
 		task, err := c.Node(0).Get(t.Context(), "", id, false)
 		if err != nil || task.State != fsmpb.State_STATE_DELIVERED || stayed && task.Attempts != 1 {
@@ -204,7 +206,7 @@ func consumersComeAndGo(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// comeAndGo leases with a patience that often ends in the middle, and acknowledges what it gets.
+// comeAndGo leases with a patience that often ends in the middle, and acknowledges the tasks it gets.
 func comeAndGo(ctx context.Context, t *testing.T, n *cluster.Node, acked chan<- string) {
 	for ctx.Err() == nil {
 		short, cancel := context.WithTimeout(ctx, rand.N(30*time.Millisecond))
@@ -224,8 +226,8 @@ func comeAndGo(ctx context.Context, t *testing.T, n *cluster.Node, acked chan<- 
 	}
 }
 
-// A lease survives the death of the node that leads its shard; where nobody settles, its end still retries the task; and
-// who waits is served by the leaders that come after.
+// A lease survives the death of the node that leads its shard. The end of a lease without a settle still retries the
+// task. Later leaders serve the waiting consumers.
 func leaseSurvivesANode(t *testing.T, c *clustertest.Cluster) {
 	var cmds []*fsmpb.Command
 	for i := range 60 {

@@ -16,9 +16,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// meter is a receiver that knows how many attempts it has at once.
+// meter is a receiver that counts its simultaneous attempts.
 type meter struct {
-	takes time.Duration // each
+	takes time.Duration // duration of each attempt
 
 	mu        sync.Mutex
 	now, most int
@@ -58,14 +58,14 @@ func (m *meter) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.O
 	return outcomes
 }
 
-// delivered is how many tasks have been.
+// delivered returns the number of delivered tasks.
 func (m *meter) delivered() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.ended)
 }
 
-// repeated names a task that was delivered more than once.
+// repeated returns an error with the name of a task that was delivered more than once.
 func (m *meter) repeated() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *meter) reset() (most int) {
 	return most
 }
 
-// into schedules n tasks, due now, into a queue: over all shards, through all nodes.
+// into schedules n tasks, due now, in a queue: over all shards, through all nodes.
 func into(t *testing.T, c *clustertest.Cluster, queue string, n int, target *fsmpb.Target) {
 	t.Helper()
 	for i := range 3 {
@@ -114,7 +114,7 @@ func awaitDelivered(c *clustertest.Cluster, m *meter, n int) {
 
 var receiver = &fsmpb.Target{Url: "http://127.0.0.1:1/"}
 
-// One attempt at a time is one attempt at a time, however many shards and nodes have tasks of the queue.
+// A queue with max_in_flight 1 has one attempt at a time, however many shards and nodes have its tasks.
 func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 	for _, limit := range []int{1, 5} {
 		mustPut(t, c.Node(limit%3), &fsmpb.QueuePolicy{Queue: "in-flight", MaxInFlight: uint32(limit)})
@@ -133,7 +133,7 @@ func testMaxInFlight(t *testing.T, c *clustertest.Cluster, m *meter) {
 	}
 }
 
-// The rate holds for the queue as a whole: what is due at once takes its time.
+// The rate holds for the queue as a whole: tasks that are due at once take their time.
 func testMaxPerSecond(t *testing.T, c *clustertest.Cluster, m *meter) {
 	defer m.reset()
 	const rate, tasks, burst = 50, 60, 5
@@ -157,7 +157,7 @@ func awaitReady(t *testing.T, c *clustertest.Cluster, queue string, n uint64) {
 	})
 }
 
-// Once PutQueue has returned, no leader begins anything of a paused queue. The tasks of a resumed one go on.
+// After PutQueue has returned, no leader begins an attempt of a paused queue. The tasks of a resumed queue go on.
 func testPauseIsInForce(t *testing.T, c *clustertest.Cluster, m *meter) {
 	const rounds, tasks = 10, 36
 	defer m.reset()
@@ -176,14 +176,14 @@ func testPauseIsInForce(t *testing.T, c *clustertest.Cluster, m *meter) {
 	}
 }
 
-// A paused queue begins nothing, also not after all leaders have been started again; a resumed one goes on.
+// A paused queue begins no attempt, even after a restart of all leaders. A resumed queue goes on.
 func testPauseOutlivesARestart(t *testing.T, c *clustertest.Cluster, m *meter) {
 	defer m.reset()
 	p := &fsmpb.QueuePolicy{Queue: "paused", Paused: true}
 	mustPut(t, c.Node(0), p)
 	into(t, c, "paused", 36, receiver)
 	into(t, c, "other", 36, receiver)
-	awaitDelivered(c, m, 36) // the other's
+	awaitDelivered(c, m, 36) // those of the other queue
 	awaitReady(t, c, "paused", 36)
 	for i := range 3 {
 		c.Stop(i)
@@ -201,7 +201,7 @@ func testPauseOutlivesARestart(t *testing.T, c *clustertest.Cluster, m *meter) {
 	awaitDelivered(c, m, 108)
 }
 
-// Tasks that name no target go to the queue's while it has one, and else wait for consumers.
+// Tasks that name no target go to the queue's target while it has one. Otherwise they wait for consumers.
 func testTargetOfTheQueue(t *testing.T, c *clustertest.Cluster, m *meter) {
 	p := &fsmpb.QueuePolicy{Queue: "target", Target: &fsmpb.Target{Url: "http://127.0.0.1:1/first"}}
 	for i, path := range []string{"first", "second"} {
@@ -225,7 +225,8 @@ func testTargetOfTheQueue(t *testing.T, c *clustertest.Cluster, m *meter) {
 	}
 }
 
-// The death of the node that lends only delays: what is in flight stays within the limit but for one loan's life.
+// The death of the lending node only delays tasks. The attempts in flight stay within the limit except for one loan's
+// life.
 func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
 	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "lender", MaxInFlight: 1})
 	into(t, c, "lender", 60, receiver)
@@ -235,12 +236,12 @@ func testLenderDies(t *testing.T, c *clustertest.Cluster, m *meter) {
 		}
 		return nil
 	})
-	lender := leaderOf(t, c, "queue/lender") // the owner's slot is that of such an id: see package router
+	lender := leaderOf(t, c, "queue/lender") // such an id has the slot of the queue's owner: see package router
 	c.Crash(lender)
 	awaitAll := func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		if len(m.ended) < 60 { // a takeover may repeat one that ran
+		if len(m.ended) < 60 { // a takeover may repeat a running attempt
 			return fmt.Errorf("%d of 60", len(m.ended))
 		}
 		return nil

@@ -23,7 +23,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
-const controlNumber = 0 // of the control group among the Raft groups; shards have their own ids
+const controlNumber = 0 // number of the control group among the Raft groups; shards have their own ids
 
 // run gets the node into a cluster and then follows the control group.
 func (n *Node) run() {
@@ -48,7 +48,7 @@ func (n *Node) run() {
 	n.replicas.Follow(n.ctx)
 }
 
-// withRoom begins to enter the cluster again while the disk is full. Ready says so meanwhile.
+// withRoom calls enter again while it fails with a full disk. Ready returns that error meanwhile.
 func (n *Node) withRoom(enter func() error) error {
 	for told := false; ; told = true {
 		err := enter()
@@ -89,8 +89,8 @@ func (n *Node) enterCluster() error {
 	return nil
 }
 
-// openControl opens this node's replica of the control group. The node that proposed a new cluster begins the group;
-// all others are told by it.
+// openControl opens this node's replica of the control group. The node that proposed a new cluster bootstraps the
+// group; all other nodes receive the group's configuration from it.
 func (n *Node) openControl() error {
 	if n.controlGroup() == nil {
 		if err := n.startControl(); err != nil {
@@ -122,7 +122,7 @@ func (n *Node) startControl() error {
 	return nil
 }
 
-// controlConfig is all of the control group's but its storage and transport.
+// controlConfig returns the control group's settings except its storage and transport.
 func (n *Node) controlConfig() control.Config {
 	return control.Config{
 		NodeID: n.ID(), Applied: n.seen.Kept(controlNumber).Index,
@@ -144,7 +144,7 @@ func (n *Node) askPromise(ctx context.Context, node string, p identity.Promise) 
 	return n.peers.get(node).rpc.Promise(ctx, &clusterpb.PromiseRequest{ClusterId: p.ClusterID, Nodes: p.Nodes})
 }
 
-// self is this node's entry in the control group as it should be.
+// self returns the correct entry of this node in the control group.
 func (n *Node) self() *clusterpb.Node {
 	return &clusterpb.Node{
 		Id: n.ID(), Name: n.cfg.Name, PeerAddr: n.endpoint.Addr(), HttpAddr: n.cfg.HTTPAddr,
@@ -157,7 +157,7 @@ func (n *Node) registerThrough(ctx context.Context, node string) (string, error)
 	return reply.GetClusterId(), err
 }
 
-// keepRegistered sees to it that the control group has this node's present entry.
+// keepRegistered keeps this node's entry in the control group up to date.
 func (n *Node) keepRegistered() {
 	g := n.controlGroup()
 	for {
@@ -173,7 +173,7 @@ func (n *Node) keepRegistered() {
 		if err := n.registerSelf(); err != nil {
 			n.cfg.Logger.Debug("not registered yet", "err", err)
 		}
-		if !n.sleep(200 * time.Millisecond) { // also for the entry to arrive here
+		if !n.sleep(200 * time.Millisecond) { // also gives the entry time to arrive here
 			return
 		}
 	}
@@ -185,7 +185,7 @@ func (n *Node) registerSelf() error {
 	return n.register(ctx, &clusterpb.RegisterRequest{Node: n.self()})
 }
 
-// register has the control group's leader take the entry. It goes through the nodes that are named as the leader, and
+// register asks the control group's leader to register the entry. It tries the nodes that are named as the leader, and
 // does not wait for an election. A relayed entry goes no further than this node.
 func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) error {
 	if n.controlGroup() == nil {
@@ -203,7 +203,7 @@ func (n *Node) register(ctx context.Context, req *clusterpb.RegisterRequest) err
 	}
 }
 
-// registerAt has a node take the entry, which it does if it leads the control group.
+// registerAt asks a node to register the entry. The node does so if it leads the control group.
 func (n *Node) registerAt(ctx context.Context, node string, entry *clusterpb.Node) error {
 	if node == n.ID() {
 		return n.controlGroup().Register(ctx, entry)
@@ -216,8 +216,8 @@ func (n *Node) registerAt(ctx context.Context, node string, entry *clusterpb.Nod
 // nearly always, and an election of it takes a second.
 const lastControlPause = 200 * time.Millisecond
 
-// searchControl begins a search for the control group's leader. Every node has a replica of the group, so this node's
-// is asked where the leader is not known.
+// searchControl begins a search for the control group's leader. Every node has a replica of the group, so the search
+// asks this node's replica if the leader is not known.
 func (n *Node) searchControl() leaders.Search {
 	here := &clusterpb.Shard{Preferred: n.ID(), Replicas: []string{n.ID()}}
 	return leaders.NewSearch(leaders.SearchConfig{
@@ -227,7 +227,7 @@ func (n *Node) searchControl() leaders.Search {
 	})
 }
 
-// controlLeader returns the control group's leader as far as the replica here knows.
+// controlLeader returns the control group's leader as far as this node's replica knows.
 func (n *Node) controlLeader() string {
 	if g := n.controlGroup(); g != nil {
 		leader, _ := g.Leader()
@@ -236,9 +236,9 @@ func (n *Node) controlLeader() string {
 	return ""
 }
 
-// isMember reports whether a node with this name may take part: it is registered; or it says by gossip, for which it
-// needs the key, that it is in this cluster and is only about to be registered, as all are while a cluster is being
-// formed; or this node does not know the registered nodes yet.
+// isMember reports whether a node with this name may take part. A registered node may. A node may, too, if it claims
+// in gossip, for which it needs the key, to be in this cluster: while a cluster is being formed, its nodes are not
+// registered yet. Any node may while this node does not know the registered nodes.
 func (n *Node) isMember(name string) bool {
 	state := n.state()
 	registered := func(node *clusterpb.Node) bool { return strings.EqualFold(node.Name, name) }
@@ -251,7 +251,7 @@ func (n *Node) isMember(name string) bool {
 }
 
 // isCurrent reports whether a state of the control group is the present one. A log that is read again after a restart
-// shows old states first. It has come to the present once it has this start of this node.
+// shows old states first. The present state is reached once it contains this start of this node.
 func (n *Node) isCurrent(state *clusterpb.ControlState) bool {
 	return control.Node(state, n.ID()).GetBoot() == n.identity.Boot()
 }

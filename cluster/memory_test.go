@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// heaps are those of the nodes, as full as the test says.
+// heaps simulates the heaps of the nodes, with the live bytes that the test sets.
 type heaps struct {
 	mu   sync.Mutex
 	live [3]int64
@@ -37,8 +37,8 @@ func (h *heaps) of(i int) func() memory.Heap {
 	}
 }
 
-// The node with the least memory bounds the shards that have a replica on it, wherever they are led. All that is no new
-// task goes on. When it is gone, or has memory again, tasks are taken.
+// The node with the least memory limits the shards that have a replica on it, whichever node leads them. All calls but
+// new tasks go on. When the node is gone, or has memory again, new tasks are accepted.
 func TestMemoryFills(t *testing.T) {
 	t.Parallel()
 	const limit = 1 << 30

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// startGossip enters the mesh. News from the mesh are hints only; see the package's comment.
+// startGossip enters the mesh. News from the mesh are only hints; see the package's comment.
 func (n *Node) startGossip() error {
 	var key []byte
 	if n.cfg.Keys != nil {
@@ -29,12 +29,12 @@ func (n *Node) startGossip() error {
 	return err
 }
 
-// isKnown reports whether a node is of this cluster, and whether this node knows enough to say that one is not.
+// isKnown reports whether a node is a member of this cluster. sure is set if this node knows all members.
 func (n *Node) isKnown(id string) (member, sure bool) {
 	return slices.Contains(n.mapNodes(), id), n.ClusterID() != "" && n.isCurrent(n.state())
 }
 
-// takeHint believes what gossip says about a shard's leader if that may be true, and returns whether that was news.
+// takeHint accepts gossip's hint about a shard's leader if the hint may be true, and reports whether it was news.
 func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
 	state := n.state()
 	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == identity.IDBytes

@@ -35,10 +35,10 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// Node is this process among others. Its methods are safe for concurrent use.
+// Node is this process as a node of the cluster. Its methods are safe for concurrent use.
 type Node struct {
 	cfg       Config
-	asked     *slog.Logger // for what others ask, who may be strangers
+	asked     *slog.Logger // for messages about requests of other nodes, which may be strangers
 	identity  *identity.Identity
 	book      *addressbook.Book
 	endpoint  *peer.Endpoint
@@ -59,26 +59,26 @@ type Node struct {
 
 	runHere witness.Run
 	folder  folder
-	check   atomic.Pointer[witness.Check]   // nil: it has not begun
-	present atomic.Bool                     // the node takes part, or has nothing yet that could be old
-	refusal atomic.Pointer[witness.Refusal] // why it never will
+	check   atomic.Pointer[witness.Check]   // nil: the check has not begun
+	present atomic.Bool                     // the node takes part, or has no data yet that could be old
+	refusal atomic.Pointer[witness.Refusal] // the reason why the node will never take part
 
 	mapped atomic.Pointer[mapped]
 
-	ctx      context.Context // of what runs in the background
+	ctx      context.Context // of the background goroutines
 	cancel   context.CancelCauseFunc
 	workers  sync.WaitGroup
-	serving  sync.WaitGroup // goes on until the replicas have ended: others still ask
-	draining chan struct{}  // closed when they may ask no more
+	serving  sync.WaitGroup // goes on until the replicas have ended, because other nodes still ask
+	draining chan struct{}  // closed when other nodes may ask no more
 	close    sync.Once
 	closed   error
 
 	mu      sync.Mutex
-	control *control.Group // nil: not in a cluster yet
-	noRoom  error          // why the node could not enter a cluster the last time: its disk was full
+	control *control.Group // nil: the node is in no cluster yet
+	noRoom  error          // the full disk that last kept the node from entering a cluster; nil: none
 }
 
-// Open starts the node: from its data folder, or as a new one. It does not wait for others; see Ready.
+// Open starts the node from its data folder, or as a new one. It does not wait for other nodes; see Ready.
 func Open(cfg Config) (*Node, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -147,7 +147,7 @@ func (n *Node) open() error {
 	return nil
 }
 
-// openPort makes others able to reach this node. They are heard, and answered, only after serve.
+// openPort opens the port for other nodes. The node hears and answers them only after serve.
 func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
@@ -158,22 +158,22 @@ func (n *Node) openPort() error {
 	return err
 }
 
-// ID returns the node's id, which is the data folder's and never changes.
+// ID returns the node's id, which belongs to the data folder and never changes.
 func (n *Node) ID() string { return n.identity.NodeID() }
 
-// PeerAddr is where other nodes dial this one.
+// PeerAddr returns the address at which other nodes dial this node.
 func (n *Node) PeerAddr() string { return n.endpoint.Addr() }
 
-// ClusterID is the cluster that the node is in; empty: none yet.
+// ClusterID returns the id of the node's cluster, or "" if it is in none yet.
 func (n *Node) ClusterID() string { return n.identity.ClusterID() }
 
-// Do has commands, each about a task, committed by the leaders of their shards, wherever those are, and answers each,
-// in order. Commands about one id keep their order. A context without a deadline gives a call ten seconds.
+// Do commits commands about tasks through the leaders of their shards, on any node, and returns the replies in order.
+// Commands about one id keep their order. A context without a deadline gives a call ten seconds.
 func (n *Node) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return n.router.Do(ctx, cmds)
 }
 
-// Get returns a task, nil if there is none; see router.Router.
+// Get returns a task, or nil if there is none; see router.Router.
 func (n *Node) Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error) {
 	return n.router.Get(ctx, namespace, id, stale)
 }
@@ -212,7 +212,8 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// state is the control group's, empty before the node is in a cluster. It must not be changed.
+// state returns the control group's state, which is empty before the node is in a cluster. The caller must not change
+// it.
 func (n *Node) state() *clusterpb.ControlState {
 	if g := n.controlGroup(); g != nil {
 		return g.State()
@@ -236,8 +237,8 @@ func (n *Node) controlGroup() *control.Group {
 
 var errClosed = errors.New("the node is being closed")
 
-// Close stops the node in the reverse order of its start, giving leaderships away first. It may take until ctx ends,
-// and a little longer.
+// Close stops the node in the reverse order of its start, and gives leaderships away first. It may take a little
+// longer than ctx allows.
 func (n *Node) Close(ctx context.Context) error {
 	n.close.Do(func() { n.closed = n.shutdown(ctx) })
 	return n.closed

@@ -40,7 +40,7 @@ func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply 
 	return replies
 }
 
-// mustRepeat is mustDo for calls that meet a crash: what is not known to be committed is sent again, as a caller would.
+// mustRepeat is mustDo for calls that meet a crash. It repeats a call with an unknown outcome, as a caller would.
 func mustRepeat(t testing.TB, n *cluster.Node, cmd *fsmpb.Command) {
 	t.Helper()
 	for {
@@ -54,7 +54,7 @@ func mustRepeat(t testing.TB, n *cluster.Node, cmd *fsmpb.Command) {
 	}
 }
 
-// counter adds up a counter of a node.
+// counter returns the sum of a counter of a node over its labels.
 func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
@@ -95,8 +95,8 @@ func TestSingleNode(t *testing.T) {
 	}
 }
 
-// A task scheduled through one node is readable at once through all others, also those that hold no replica of it, and
-// each call costs one hop at most.
+// A task scheduled through one node is readable at once through all others, also through those without a replica of
+// it. Each call costs one hop at most.
 func TestFiveNodes(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 5, nil)
@@ -144,7 +144,7 @@ func sameMap(c *clustertest.Cluster, nodes int) error {
 	return nil
 }
 
-// atHome: every shard is led by the node that placement prefers.
+// atHome returns an error unless every shard is led by the node that placement prefers.
 func atHome(v cluster.View) error {
 	for _, s := range v.Shards {
 		if s.Leader != s.Preferred {
@@ -154,7 +154,7 @@ func atHome(v cluster.View) error {
 	return nil
 }
 
-// checkSpread: three replicas each, and no node without its share.
+// checkSpread checks that each shard has three replicas and each node its share of them.
 func checkSpread(t *testing.T, v cluster.View) {
 	t.Helper()
 	held, preferred := make(map[string]int), make(map[string]int)
@@ -180,8 +180,9 @@ func checkSpread(t *testing.T, v cluster.View) {
 	}
 }
 
-// checkOneHop: once leaders are known and stay, a call makes exactly one hop, or none on the leader's own node. On a
-// starved machine leaders change now and then, and a call is tried again: so it is tried until a round needs no retry.
+// checkOneHop checks that a call makes exactly one hop, or none on the leader's own node, while leaders are known and
+// stay. Leaders of a starved machine change now and then, and a call is tried again. The check therefore repeats until
+// a round needs no retry.
 func checkOneHop(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
 	for i := range 5 {
@@ -198,7 +199,7 @@ func checkOneHop(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// roundOfCalls makes 60 calls through one node and returns what its router counted meanwhile.
+// roundOfCalls makes 60 calls through one node and returns the growth of its router's counters.
 func roundOfCalls(t *testing.T, c *clustertest.Cluster, node int) (local, hops, retries float64) {
 	t.Helper()
 	names := [3]string{"belfry_router_local_total", "belfry_router_hops_total", "belfry_router_retries_total"}
@@ -256,7 +257,7 @@ func leaderOf(t *testing.T, c *clustertest.Cluster, id string) int {
 	return -1
 }
 
-// A planned stop gives leaderships away first: the others' calls hardly notice.
+// A planned stop gives leaderships away first, so the other nodes' calls hardly notice it.
 func TestStopIsHardlyNoticed(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)
@@ -272,7 +273,7 @@ func TestStopIsHardlyNoticed(t *testing.T) {
 	}
 }
 
-// A node restarted on its data at another port is found there.
+// The other nodes find a node that restarts on its data at another port.
 func TestNodeMovesToAnotherPort(t *testing.T) {
 	t.Parallel()
 	moved := false
@@ -308,7 +309,7 @@ func TestNodeMovesToAnotherPort(t *testing.T) {
 	c.WaitReady()
 }
 
-// A node that comes later holds no replica, knows everything, and takes every call.
+// A node that joins later holds no replica, knows the whole cluster, and takes every call.
 func TestJoiner(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)
@@ -352,7 +353,7 @@ func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
 	}
 }
 
-// hammer sends calls of three commands about one id, the last of which must be what remains.
+// hammer makes calls of three commands about one id. The last command must determine the task.
 func hammer(ctx context.Context, n *cluster.Node) error {
 	ends := time.Now().Add(3 * time.Second)
 	for i := 0; time.Now().Before(ends); i++ {
@@ -362,7 +363,7 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 		want := cmds[2].GetSchedule().FireAtMs
 		replies := n.Do(ctx, cmds)
 		if errors.Is(replies[2].Err, task.ErrUnknown) {
-			continue // it may yet come, or not
+			continue // the call may yet be committed, or not
 		}
 		if replies[2].Err != nil {
 			return replies[2].Err
@@ -378,7 +379,7 @@ func hammer(ctx context.Context, n *cluster.Node) error {
 	return nil
 }
 
-// Three nodes with keys form a cluster, and one that comes later joins it. One whose authority is another does not.
+// Three nodes with keys form a cluster, and a later node joins it. A node with another authority cannot join.
 func TestNodesWithKeys(t *testing.T) {
 	t.Parallel()
 	ours, theirs := peertest.NewAuthority(t), peertest.NewAuthority(t)
@@ -410,7 +411,7 @@ func TestNodesWithKeys(t *testing.T) {
 	c.Stop(stranger)
 }
 
-// A replica whose folder was emptied has forgotten its vote: it does not run, and the rest does.
+// A replica whose folder was emptied has forgotten its vote. It does not run, and all other replicas do.
 func TestWipedReplicaIsNoticed(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)

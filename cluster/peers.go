@@ -23,7 +23,7 @@ const (
 	openStream      = time.Second
 )
 
-// peers holds one gRPC connection and one stream of calls for each node that was ever asked for.
+// peers holds one gRPC connection and one stream of calls for each node that this node has ever called.
 type peers struct {
 	node    *Node
 	metrics *forward.Metrics
@@ -33,7 +33,7 @@ type peers struct {
 	closed bool
 }
 
-// remote is another node.
+// remote is the connection to another node.
 type remote struct {
 	conn  *grpc.ClientConn
 	rpc   clusterpb.PeerClient
@@ -44,7 +44,7 @@ func newPeers(n *Node) *peers {
 	return &peers{node: n, metrics: forward.NewMetrics(n.cfg.Registerer), remote: make(map[string]*remote)}
 }
 
-// get never fails: a node that cannot be reached says so at each call.
+// get returns the connection to a node. It never fails: each call to an unreachable node returns the error.
 func (p *peers) get(id string) *remote {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,12 +92,12 @@ func (p *peers) connect(id string) *remote {
 
 var errNoStream = errors.New("no stream within a second")
 
-// open begins the stream of calls.
+// open begins the stream of calls to the node.
 func (r *remote) open(ctx context.Context) (forward.Stream, error) {
 	return openSoon(ctx, func(ctx context.Context) (forward.Stream, error) { return r.rpc.Forward(ctx) })
 }
 
-// openSoon begins a stream, or gives up soon: the calls that wait for it may find another leader meanwhile.
+// openSoon begins a stream within openStream or fails, because the waiting calls may find another leader meanwhile.
 func openSoon[S any](ctx context.Context, open func(context.Context) (S, error)) (S, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	giveUp := time.AfterFunc(openStream, func() { cancel(errNoStream) })
@@ -111,10 +111,10 @@ func openSoon[S any](ctx context.Context, open func(context.Context) (S, error))
 		var none S
 		return none, err
 	}
-	return stream, nil // it ends with the context that was given
+	return stream, nil // the stream ends with the context that was given
 }
 
-// isRefused tells whether the other node has turned a stream away before it read any of it: see incoming.
+// isRefused reports whether the other node turned a stream away before it read any of the calls: see incoming.
 func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
 
 func (p *peers) close() error {

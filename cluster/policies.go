@@ -14,10 +14,10 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// PutQueue makes this the policy of its queue, for which any node may be asked. It returns once the policy is committed
-// and in force on every node that can be reached, or a second after it is committed. Errors are *task.FieldError,
-// *task.QueuesFullError, task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten
-// seconds. No error and no log has any of the policy's secrets in it.
+// PutQueue sets the policy of a queue. A caller may use any node. PutQueue returns once the policy is committed and in
+// force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,
+// task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no
+// log contains a secret of the policy.
 func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
 	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
 		Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy}},
@@ -25,9 +25,9 @@ func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created
 	return err == nil && !changed.Existed, err
 }
 
-// UpdateQueue makes what change returns the policy of a queue, and returns it. Change gets the policy that there is,
-// nil for none, which it must not write to. It is called again if another change came between, so that none is lost. An
-// error of its own ends the call; see PutQueue for the others.
+// UpdateQueue sets the policy of a queue to the result of change, and returns it. change receives the present policy,
+// nil for none, and must not write to it. UpdateQueue calls change again if another change came between, so that no
+// change is lost. An error of change ends the call; see PutQueue for the others.
 func (n *Node) UpdateQueue(
 	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
 ) (*fsmpb.QueuePolicy, error) {
@@ -55,7 +55,7 @@ func (n *Node) UpdateQueue(
 	}
 }
 
-// DeleteQueue gives a queue the defaults again; see PutQueue. Tasks are not touched.
+// DeleteQueue resets a queue to the defaults; see PutQueue. Its tasks stay.
 func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
 	changed, err := n.changeQueue(ctx, &clusterpb.QueueChange{
 		Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}},
@@ -66,7 +66,7 @@ func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existe
 // changePatience bounds a change of a queue whose context has no deadline.
 const changePatience = 10 * time.Second
 
-// changeWithin gives a context without a deadline one.
+// changeWithin adds the deadline of changePatience to a context without a deadline.
 func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
 	if _, ok := ctx.Deadline(); ok {
 		return ctx, func() {}
@@ -74,7 +74,7 @@ func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, changePatience)
 }
 
-// changeQueue has the change committed, and waits until it is in force.
+// changeQueue commits the change through the control group's leader, and waits until it is in force.
 func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	ctx, cancel := changeWithin(ctx)
 	defer cancel()
@@ -95,7 +95,7 @@ func (n *Node) changeQueue(ctx context.Context, change *clusterpb.QueueChange) (
 	}
 }
 
-// changeAt has a node commit the change, which it does if it leads the control group.
+// changeAt asks a node to commit the change. The node does so if it leads the control group.
 func (n *Node) changeAt(
 	ctx context.Context, node string, change *clusterpb.QueueChange,
 ) (*clusterpb.QueueChanged, error) {
@@ -105,7 +105,7 @@ func (n *Node) changeAt(
 	return n.peers.get(node).calls.ChangeQueue(ctx, change)
 }
 
-// changeHere has this node's replica of the control group commit the change; see control.Group.
+// changeHere commits the change through this node's replica of the control group; see control.Group.
 func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	g := n.controlGroup()
 	if g == nil {
@@ -127,18 +127,19 @@ func (n *Node) changeHere(ctx context.Context, change *clusterpb.QueueChange) (*
 	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version, Conflict: done.Conflict}, nil
 }
 
-// policiesHere is what this node knows of the policies, for the shards on it.
+// policiesHere gives the shards on this node its knowledge of the policies.
 type policiesHere struct{ n *Node }
 
 var _ shard.Policies = policiesHere{}
 
-// Policy looks it up in the control group's state.
+// Policy returns the policy of a queue from the control group's state.
 func (p policiesHere) Policy(namespace, queue string) *fsmpb.QueuePolicy {
 	return control.Queue(p.n.state(), namespace, queue)
 }
 
-// Watch is known once the node's entry for this very start is in the state: then so is all that was decided before it
-// registered. What the replica of the control group knows at first is as old as its last snapshot.
+// Watch returns the policies and a channel that is closed at the next change. Known is set once the state has the
+// node's entry for this start, because the state then has all decisions from before the registration, too. The replica
+// of the control group begins with a state as old as its last snapshot.
 func (p policiesHere) Watch() (shard.Policed, <-chan struct{}) {
 	state, changed := p.n.controlGroup().Watch()
 	self := control.Node(state, p.n.ID())
@@ -147,10 +148,10 @@ func (p policiesHere) Watch() (shard.Policed, <-chan struct{}) {
 	}, changed
 }
 
-// inForcePatience is how long a change that is committed waits to be in force everywhere.
+// inForcePatience is the longest wait for a committed change to be in force everywhere.
 const inForcePatience = time.Second
 
-// awaitInForce waits for every node that seems alive.
+// awaitInForce waits until every node that seems alive has the version in force.
 func (n *Node) awaitInForce(ctx context.Context, version uint64) {
 	ctx, cancel := context.WithTimeout(ctx, inForcePatience)
 	defer cancel()
@@ -176,8 +177,8 @@ func (n *Node) askInForce(ctx context.Context, node string, version uint64) erro
 	return err
 }
 
-// inForce returns once this node knows the policies of this version, and the shards that it leads go by them. A shard
-// that it begins to lead later does from the first.
+// inForce returns once this node knows the policies of this version and the shards that it leads obey them. A shard
+// that the node begins to lead later obeys them from the start.
 func (n *Node) inForce(ctx context.Context, version uint64) error {
 	if err := n.policiesAt(ctx, version); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
-// controlled is a node that has a control group of its own, and nothing else.
+// controlled returns a node with a control group of its own and no other part.
 func controlled(t *testing.T) (*Node, *control.Group) {
 	t.Helper()
 	id, err := identity.Open(t.TempDir())
@@ -50,7 +50,7 @@ func controlled(t *testing.T) (*Node, *control.Group) {
 	return n, g
 }
 
-// Until the log has brought this start's registration back, what the node holds may be old.
+// The policies count as known only after the log has brought this start's registration back.
 func TestPoliciesAreKnownOnceRegistered(t *testing.T) {
 	n, g := controlled(t)
 	if now, _ := (policiesHere{n}).Watch(); now.Known {

@@ -31,7 +31,7 @@ func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool)
 	return created
 }
 
-// hasPolicy: the node knows this policy of its queue; nil: that there is none.
+// hasPolicy returns an error unless the node knows this policy of its queue, or, for nil, that the queue has none.
 func hasPolicy(ctx context.Context, n *cluster.Node, queue string, want *fsmpb.QueuePolicy) error {
 	got, _, err := n.Queue(ctx, "", queue)
 	if err != nil {
@@ -59,7 +59,7 @@ func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, w
 	})
 }
 
-// TestQueues has one cluster for all that needs no fresh one: starting one takes seconds.
+// TestQueues runs all tests that need no fresh cluster on one, because starting a cluster takes seconds.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	logged, m := &lockedBuffer{}, &meter{takes: 2 * time.Millisecond}
@@ -83,7 +83,7 @@ func TestQueues(t *testing.T) {
 	t.Run("secrets are kept", func(t *testing.T) { testSecretsAreNotTold(t, c, logged) })
 }
 
-// A policy set through any node is known to a node that joins, until it is deleted through that.
+// A joining node knows a policy that was set through any node, until the policy is deleted through the new node.
 func testJoinerKnowsPolicies(t *testing.T, c *clustertest.Cluster) {
 	p := &fsmpb.QueuePolicy{Queue: "q", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}}
 	for i := range 3 {
@@ -107,7 +107,7 @@ func testJoinerKnowsPolicies(t *testing.T, c *clustertest.Cluster) {
 	everywhere(t, c, 4, "q", nil)
 }
 
-// When PutQueue returns before its second is over, every node knows the policy, and not only soon.
+// If PutQueue returns within its second, every node knows the policy at once.
 func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 	var all time.Duration
 	const rounds = 60
@@ -126,7 +126,7 @@ func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 	t.Logf("a change took %v", all/rounds)
 }
 
-// Updates of one policy through all nodes at once each begin with the outcome of the one before.
+// Updates of one policy through all nodes at once each begin with the outcome of the previous one.
 func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 	const each = 8
 	var wg sync.WaitGroup
@@ -152,7 +152,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// A policy that breaks a limit is refused with its field's name, also by a leader that is elsewhere.
+// A policy that breaks a limit is refused with its field's name, also by a leader on another node.
 func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
 		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "refused", MaxPerSecond: -1})
@@ -164,7 +164,7 @@ func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// lockedBuffer takes what several nodes log.
+// lockedBuffer collects the logs of several nodes.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer
@@ -182,7 +182,7 @@ func (b *lockedBuffer) String() string {
 	return b.all.String()
 }
 
-// Whatever happens to a policy, its secrets are in no log and no error.
+// The secrets of a policy appear in no log and no error, whatever happens to the policy.
 func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedBuffer) {
 	secret := []byte("this-is-a-secret-of-32-bytes-yes")
 	p := &fsmpb.QueuePolicy{Queue: "secrets", Secrets: [][]byte{secret}}
@@ -219,7 +219,7 @@ func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedB
 	}
 }
 
-// While nodes come and go, what PutQueue says of a change is true: made, not made, or not known.
+// While nodes come and go, PutQueue's answer about a change is true: made, not made, or not known.
 func testPoliciesWhileLeadersChange(t *testing.T, c *clustertest.Cluster) {
 	for victim := range 3 {
 		asked, ctx := c.Node((victim+1)%3), t.Context()
@@ -246,7 +246,7 @@ func testPoliciesWhileLeadersChange(t *testing.T, c *clustertest.Cluster) {
 		c.WaitReady()
 		last := &fsmpb.QueuePolicy{Queue: fmt.Sprint("last-", victim)}
 		mustPut(t, asked, last)
-		everywhere(t, c, 3, last.Queue, last) // and so is all that was decided before
+		everywhere(t, c, 3, last.Queue, last) // the node then knows all earlier decisions, too
 		checkAnswers(t, c.Node(victim), victim, answers)
 	}
 }
@@ -272,7 +272,7 @@ func checkAnswers(t *testing.T, n *cluster.Node, victim int, answers []error) {
 	t.Logf("%d of %d changes were made", made, len(answers))
 }
 
-// What all shards hold of a queue is added up; queues with a policy or with tasks are listed, each once.
+// The counts of a queue are summed over all shards. Queues with a policy or with tasks are listed, each once.
 func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "listed-empty"})
 	mustPut(t, c.Node(0), &fsmpb.QueuePolicy{Queue: "listed-both"})

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clustertest"
 )
 
-// Three nodes hold every task; summed over their metrics each is counted once, also after a leader has died.
+// Three nodes hold every task. The sum of their metrics counts each task once, also after a leader has died.
 func TestQueueMetricsCountEachTaskOnce(t *testing.T) {
 	t.Parallel()
 	const tasks = 60

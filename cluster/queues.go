@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Queue returns a queue's policy, nil if it has none, and what all shards hold of it; each shard's part is linearizable
-// by itself. The policy has its secrets in it.
+// Queue returns a queue's policy, nil if it has none, and its counts over all shards. Each shard's part is
+// linearizable by itself. The policy contains its secrets.
 func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error) {
 	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, Queue: queue})
 	if err != nil {
@@ -30,8 +30,8 @@ func (n *Node) Queue(ctx context.Context, namespace, queue string) (*fsmpb.Queue
 	return proto.CloneOf(control.Queue(n.state(), namespace, queue)), counts, nil
 }
 
-// Queues returns the queues of a namespace that have a policy, and those that have a task, tombstones included, sorted
-// by name, with their counts as in Queue. Of those without a policy it returns the first 4096.
+// Queues returns the queues of a namespace that have a policy or a task, tombstones included, sorted by name, with
+// their counts as in Queue. Of the queues without a policy it returns the first 4096.
 func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, error) {
 	sums, err := n.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, All: true})
 	if err != nil {
@@ -40,7 +40,7 @@ func (n *Node) Queues(ctx context.Context, namespace string) ([]task.Queue, erro
 	return join(control.Queues(n.state(), namespace), sums), nil
 }
 
-// join makes one list of two sorted ones.
+// join merges two sorted lists into one.
 func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Queue {
 	var all []task.Queue
 	for unnamed := 0; len(policies)+len(counts) > 0; {
@@ -62,7 +62,8 @@ func join(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) []task.Que
 	return all
 }
 
-// compareHeads says which list goes on by name: below 0 the policies, above 0 the counts. One of them has an element.
+// compareHeads reports which list has the next name: the policies if it is below 0, the counts if above, both if 0. At
+// least one list has an element.
 func compareHeads(policies []*fsmpb.QueuePolicy, counts []*fsmpb.QueueCounts) int {
 	switch {
 	case len(counts) == 0:
@@ -90,7 +91,7 @@ func (n *Node) registerQueues() {
 	}))
 }
 
-// queueSizes yields what each shard led here holds of each queue.
+// queueSizes yields the size of each queue in each shard led here.
 func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
 	return func(yield func(task.QueueSize) bool) {
 		for _, s := range n.replicas.All() {

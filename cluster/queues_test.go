@@ -51,7 +51,7 @@ func TestPoliciesAndCountsAreJoined(t *testing.T) {
 	}
 }
 
-// However many queues callers make up, the list is bounded, and has every queue with a policy.
+// However many queues callers create, the list is bounded, and has every queue with a policy.
 func TestListedQueuesAreBounded(t *testing.T) {
 	const most = replicas.MaxUnnamed
 	var names []string

@@ -22,14 +22,14 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// folder is the open disks of a restarting node's groups, before any of the groups runs.
+// folder holds the open disks of a restarting node's groups, before any of the groups runs.
 type folder struct {
 	mu     sync.Mutex
 	disks  map[uint32]*raftdisk.Disk // by group
-	unread map[uint32]error          // groups that cannot be opened, and why
+	unread map[uint32]error          // groups that cannot be opened, with the reasons
 }
 
-// newRun draws the nonce that tells this start of the node from all others.
+// newRun draws the nonce that identifies this start of the node.
 func newRun(boot uint64, addr string) witness.Run {
 	var nonce [8]byte
 	for binary.BigEndian.Uint64(nonce[:]) == 0 {
@@ -38,7 +38,7 @@ func newRun(boot uint64, addr string) witness.Run {
 	return witness.Run{Boot: boot, Nonce: binary.BigEndian.Uint64(nonce[:]), Addr: addr}
 }
 
-// rejoin takes a node of a cluster back into its groups, once other nodes have sent their records of it and these agree
+// rejoin takes a node of a cluster back into its groups once other nodes have sent their records of it and these agree
 // with its data folder.
 func (n *Node) rejoin() error {
 	n.openShardDisks()
@@ -76,14 +76,14 @@ func (n *Node) tellGossip() {
 }
 
 // standAside ends the start of a node that must not take part. The node goes on to answer other nodes' questions about
-// its records of them, and answers nothing else.
+// its records of them, and refuses all other calls.
 func (n *Node) standAside(refusal *witness.Refusal) {
 	n.cfg.Logger.Error("this node must not take part", "reason", refusal.Reason, "advice", refusal.Advice)
 	n.refusal.Store(refusal)
 }
 
-// Barred says why the node does not take part in its cluster, as yet or at all. The reason is empty if the node takes
-// part, or is in no cluster yet.
+// Barred returns the reason why the node does not take part in its cluster, as yet or at all. The reason is empty if
+// the node takes part, or is in no cluster yet.
 func (n *Node) Barred() string {
 	if refusal := n.refusal.Load(); refusal != nil {
 		return "this node does not take part: " + refusal.Error()
@@ -117,8 +117,8 @@ func (n *Node) checkConfig() witness.CheckConfig {
 	return cfg
 }
 
-// votersOf are the voters of a group. A node that has not been told yet who votes in the control group goes by the
-// promise by which the cluster was formed.
+// votersOf returns the voters of a group. A node whose replica does not know the voters of the control group yet uses
+// the nodes of the promise by which the cluster was formed.
 func (n *Node) votersOf(number uint32, d *raftdisk.Disk) []string {
 	voters := d.Voters()
 	if p, promised := n.identity.Promised(); number == controlNumber && len(voters) == 0 && promised &&
@@ -128,7 +128,7 @@ func (n *Node) votersOf(number uint32, d *raftdisk.Disk) []string {
 	return voters
 }
 
-// labelOf is a node's name, as far as it is known.
+// labelOf returns a node's name, or "" if it is not known.
 func (n *Node) labelOf(id string) string {
 	known, _ := n.book.Node(id)
 	return known.Name
@@ -143,7 +143,7 @@ func (n *Node) askWitness(ctx context.Context, node string, req *clusterpb.Witne
 	return reply, err
 }
 
-// askWitnessAt asks the process that listens at an address, if it says that it is this very node.
+// askWitnessAt asks the process that listens at an address, if the process claims to be this very node.
 func (n *Node) askWitnessAt(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (
 	_ *clusterpb.WitnessReply, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
@@ -161,12 +161,12 @@ func (n *Node) askWitnessAt(ctx context.Context, addr string, req *clusterpb.Wit
 	return clusterpb.NewPeerClient(conn).Witness(ctx, req)
 }
 
-// Witness tells another node, or a copy of this one, what this node saw of it.
+// Witness answers another node, or a copy of this one, with this node's record of it.
 func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
 	return s.n.seen.Answer(req, s.n.runHere)
 }
 
-// openControlDisk opens what this node has of the control group. Without that it is of no use.
+// openControlDisk opens this node's files of the control group. The node is useless without them.
 func (n *Node) openControlDisk() error {
 	d, err := n.diskOf(controlNumber)
 	if err != nil {
@@ -175,8 +175,8 @@ func (n *Node) openControlDisk() error {
 	return n.lost(controlNumber, d)
 }
 
-// openShardDisks opens what this node has of its shards. One that cannot be opened will not run, and is no reason for
-// the others not to.
+// openShardDisks opens this node's files of its shards. A shard whose files cannot be opened will not run; the others
+// do.
 func (n *Node) openShardDisks() {
 	room := semaphore.NewWeighted(replicas.OpenAtOnce)
 	var opening sync.WaitGroup
@@ -203,7 +203,7 @@ func (n *Node) openShardDisks() {
 	}
 }
 
-// openDisk opens the files of a group, and makes those that a new group needs.
+// openDisk opens the files of a group, and creates those of a new group.
 func (n *Node) openDisk(number uint32) (*raftdisk.Disk, error) {
 	cfg := raftdisk.Config{
 		Dir: n.identity.GroupDir(number), Kind: n.cfg.LogStore, Existing: n.identity.Opened(number),
@@ -221,7 +221,7 @@ func (n *Node) owner(group uint32) *raftdisk.Owner {
 	return &raftdisk.Owner{Cluster: n.ClusterID(), Node: n.ID(), Group: group}
 }
 
-// foreign returns why a folder of a group is not this node's, if any is not. Then none is trusted.
+// foreign returns an error if a group's folder belongs to another node. In that case no folder is trusted.
 func (n *Node) foreign() error {
 	for number, err := range n.folder.unread {
 		if errors.Is(err, raftdisk.ErrForeign) {
@@ -231,12 +231,13 @@ func (n *Node) foreign() error {
 	return nil
 }
 
-// lost compares a replica with this node's own record of it. An entry that the replica had applied was on its disk.
+// lost returns an error if a replica lacks entries in this node's own record of it. An applied entry had been on its
+// disk.
 func (n *Node) lost(number uint32, d *raftdisk.Disk) error {
 	return n.seen.Kept(number).Lost(d.Term(), d.Last())
 }
 
-// diskOf returns the open disk of a group, and opens it if that has not been tried before.
+// diskOf returns the open disk of a group. It opens the disk unless that has been tried before.
 func (n *Node) diskOf(number uint32) (*raftdisk.Disk, error) {
 	n.folder.mu.Lock()
 	d, err := n.folder.disks[number], n.folder.unread[number]
@@ -262,7 +263,8 @@ func (n *Node) closeDisk(number uint32) error {
 	return d.Close()
 }
 
-// closeDisks closes what no group has taken over. The others close theirs, and do not mind.
+// closeDisks closes the disks that no group has taken over. A group closes its own disk, and a second close is
+// harmless.
 func (n *Node) closeDisks() error {
 	var errs []error
 	for _, d := range n.folder.disks {
@@ -271,7 +273,7 @@ func (n *Node) closeDisks() error {
 	return errors.Join(errs...)
 }
 
-// announce has the nodes of the cluster remember this start of the node.
+// announce reports this start of the node to every node of the cluster, which records it.
 func (n *Node) announce() {
 	g := n.controlGroup()
 	var told []string

@@ -63,8 +63,8 @@ func mustSay(c *clustertest.Cluster, n *cluster.Node, texts ...string) {
 	})
 }
 
-// An old copy of a node is put back while the node that could outvote it is down: nothing is decided until that one is
-// back, and then the copy is out.
+// An old copy of a node is put back while the node that could outvote it is down. No decision is made until that node
+// is back, and then the copy is refused.
 func TestOldCopyWaitsAndIsRefused(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)
@@ -100,7 +100,8 @@ func TestOldCopyWaitsAndIsRefused(t *testing.T) {
 	c.Stop(1)
 }
 
-// An old copy is refused at once where all others run, again and again, and none of that keeps the newest folder out.
+// An old copy is refused at once while all other nodes run, again and again. The refusals do not keep the newest
+// folder out.
 func TestNewestFolderComesBack(t *testing.T) {
 	t.Parallel()
 	c := clustertest.New(t, 3, nil)
@@ -114,7 +115,7 @@ func TestNewestFolderComesBack(t *testing.T) {
 	newest := t.TempDir()
 	copyTo(t, c.DataDir(1), newest)
 	copyTo(t, kept, c.DataDir(1))
-	for range 4 { // each start counts one more
+	for range 4 { // each start raises the boot number by one
 		c.Start(1)
 		mustSay(c, c.Node(1), "does not take part")
 		c.Stop(1)
@@ -130,7 +131,7 @@ func TestNewestFolderComesBack(t *testing.T) {
 	}
 	c.Stop(1)
 	c.Stop(0)
-	c.Start(1) // it is confirmed: a majority is enough
+	c.Start(1) // the folder is confirmed: a majority is enough
 	c.WaitReady()
 }
 
@@ -158,7 +159,7 @@ func TestCopyBesideItsOriginal(t *testing.T) {
 	}
 }
 
-// A node whose groups' folders were exchanged does not run any of them.
+// A node whose groups' folders were exchanged runs none of the groups.
 func TestExchangedFolders(t *testing.T) {
 	t.Parallel()
 	fatal := make(chan error, 8)

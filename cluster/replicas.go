@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// newReplicas returns the replicas on this node, of which none is open.
+// newReplicas returns the set of replicas on this node. None is open yet.
 func (n *Node) newReplicas() *replicas.Set {
 	snapshots := semaphore.NewWeighted(1) // taken one at a time
 	return replicas.New(replicas.Config{
@@ -29,7 +29,7 @@ func (n *Node) newReplicas() *replicas.Set {
 	})
 }
 
-// openReplica opens the replica of a shard that a state places here.
+// openReplica opens the replica of a shard that the state places on this node.
 func (n *Node) openReplica(
 	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
 ) (*shard.Shard, error) {
@@ -66,7 +66,7 @@ func (n *Node) openReplica(
 	return opened, nil
 }
 
-// replicaOpened has the node's own record of a replica follow it, and its data folder name it.
+// replicaOpened makes the node's own record of a replica follow it, and records its group in the data folder.
 func (n *Node) replicaOpened(s *shard.Shard) error {
 	n.seen.Follow(s.ID(), func() witness.Position { return position(s.Position()) })
 	return n.identity.RecordOpened(s.ID())
@@ -76,8 +76,9 @@ func position(term, applied uint64) witness.Position {
 	return witness.Position{Term: term, Index: applied}
 }
 
-// policyOf returns the policy of the replicas here. Each has its part of the bytes that tombstones may take on this
-// node. The number of replicas here may differ from the configured number of shards, which is that of a new cluster.
+// policyOf returns the policy of the replicas here. The bytes for tombstones on this node are shared among the
+// replicas. The number of replicas here may differ from the configured number of shards, which is that of a new
+// cluster.
 func (n *Node) policyOf(state *clusterpb.ControlState) shard.Policy {
 	here := 0
 	for _, s := range state.Shards {
@@ -98,7 +99,7 @@ func voters(s *clusterpb.Shard) []shard.Replica {
 	return all
 }
 
-// groupRegisterer keeps the metrics of one Raft group apart from those of others.
+// groupRegisterer labels the metrics of one Raft group, to keep them apart from those of others.
 func groupRegisterer(r prometheus.Registerer, group uint32) prometheus.Registerer {
 	if r == nil {
 		return nil
@@ -106,7 +107,7 @@ func groupRegisterer(r prometheus.Registerer, group uint32) prometheus.Registere
 	return prometheus.WrapRegistererWith(prometheus.Labels{"shard": fmt.Sprint(group)}, r)
 }
 
-// onLeader notes the leader that a replica here sees, and announces it if it is this node.
+// onLeader records the leader that a replica here sees, and announces it by gossip if it is this node.
 func (n *Node) onLeader(c shard.Change) {
 	if n.leaders.Note(c.Shard, c.Term, c.Leader) && c.Leader == n.ID() {
 		n.gossip.Announce(&clusterpb.LeaderHint{Shard: c.Shard, Term: c.Term, Leader: c.Leader})

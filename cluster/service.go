@@ -17,13 +17,13 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 )
 
-// service answers other nodes.
+// service answers the gRPC calls of other nodes.
 type service struct {
 	clusterpb.UnimplementedPeerServer
 	n *Node
 }
 
-// serve begins to answer.
+// serve starts the gRPC server.
 func (n *Node) serve() {
 	check := incoming{n}
 	n.server = grpc.NewServer(
@@ -42,7 +42,7 @@ func (n *Node) serve() {
 	})
 }
 
-// stopServing ends in order what others ask, and after a while anyhow.
+// stopServing lets the calls of other nodes end in order, and cuts them off after a second.
 func (n *Node) stopServing() {
 	close(n.draining)
 	late := time.AfterFunc(time.Second, n.server.Stop)
@@ -83,13 +83,13 @@ func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clu
 	return s.n.consumers.Serve(stream, s.n.draining)
 }
 
-// answering answers calls of other nodes by the replicas on this node, and by its replica of the control group.
+// answering answers calls of other nodes from the replicas on this node, and from its replica of the control group.
 type answering struct {
 	calls.Shards
 	n *Node
 }
 
-// ChangeQueue has the replica of the control group commit a change.
+// ChangeQueue commits a change through this node's replica of the control group.
 func (a answering) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
 	return a.n.changeHere(ctx, change)
 }
@@ -113,7 +113,7 @@ func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.S
 	return s.n.status(), nil
 }
 
-// status is about the replicas here, the control group's first.
+// status returns the state of the replicas here, the control group's first.
 func (n *Node) status() *clusterpb.StatusReply {
 	reply := &clusterpb.StatusReply{Health: n.health.Report()}
 	if g := n.controlGroup(); g != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Now returns the time by which this node serves callers, and whether it is sure of it; see clocks.Clocks.
+// Now returns the time by which this node serves callers, and whether the time is reliable; see clocks.Clocks.
 func (n *Node) Now() (_ time.Time, sure bool) { return n.clocks.Now() }
 
 func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
@@ -23,8 +23,8 @@ func (n *Node) askTime(ctx context.Context, node string) (received, answered tim
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
 }
 
-// isAlone tells whether this node is all of its cluster. A log that is read again after a restart registers nodes one
-// by one, and places shards on them after that.
+// isAlone reports whether this node is the only one of its cluster. It requires that all shards are placed, because a
+// log that is read again after a restart registers nodes one by one and places shards on them after that.
 func (n *Node) isAlone() bool {
 	state := n.state()
 	unplaced := func(s *clusterpb.Shard) bool { return len(s.Replicas) == 0 }
@@ -40,12 +40,12 @@ func (n *Node) clockAgrees(ctx context.Context, voters []string) error {
 	return err
 }
 
-// clockLook is how often a node looks whether its clock has left the others'.
+// clockLook is the period at which a node checks whether its clock has left the others'.
 const clockLook = time.Second
 
-// keepTime has this node lead nothing, as far as others can, while its clock is further than the bound from the median.
-// Shards compare clocks themselves when they begin to lead, and when the clock was set; this is for a clock that goes
-// astray little by little, and keeps the node from being elected.
+// keepTime gives the node's leaderships away, as far as others can lead, while its clock is further than the bound
+// from the median. Shards compare clocks themselves when they begin to lead, and after a clock was set. keepTime finds
+// a clock that drifts slowly, and keeps the node from being elected.
 func (n *Node) keepTime() {
 	for n.sleep(clockLook) {
 		by, apart := n.clocks.Apart()

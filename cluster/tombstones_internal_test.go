@@ -7,8 +7,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/identity"
 )
 
-// A cluster of 24 shards, of which this node holds eight: they share what it may spend on tombstones, whatever number of
-// shards its own settings would give a new cluster.
+// In a cluster of 24 shards, this node's eight replicas share its bytes for tombstones. The number of shards that its
+// own settings would give a new cluster does not matter.
 func TestReplicasShareTheRoomForTombstones(t *testing.T) {
 	t.Parallel()
 	id, err := identity.Open(t.TempDir())

@@ -19,42 +19,42 @@ type View struct {
 	Shards    []ShardView // by id
 }
 
-// NodeView is one node.
+// NodeView describes one node.
 type NodeView struct {
 	ID, Name, HTTPAddr, PeerAddr string
 	Alive                        bool
-	DiskLow                      bool          // less than its reserve is free
-	MemoryFull                   bool          // its replicas' shards take no more tasks
-	ClockOffset                  time.Duration // its clock ahead of this node's; 0 if not known
-	ClockBound                   time.Duration // by how much that may be wrong
+	DiskLow                      bool          // its free disk space is below its reserve
+	MemoryFull                   bool          // the shards of its replicas take no more tasks
+	ClockOffset                  time.Duration // the lead of its clock over this node's; 0 if not known
+	ClockBound                   time.Duration // largest error of ClockOffset
 }
 
-// ShardView is one shard.
+// ShardView describes one shard.
 type ShardView struct {
 	ID        uint32
 	FirstSlot uint32
 	EndSlot   uint32 // exclusive
-	Leader    string // node id; empty: none known
+	Leader    string // node id; empty: no leader is known
 	Preferred string
 	Term      uint64
 	Tasks     uint64 // tombstones included
 	Replicas  []ReplicaView
 }
 
-// ReplicaView is one replica, as its own node tells.
+// ReplicaView describes one replica, as its own node reports it.
 type ReplicaView struct {
 	Node     string
 	State    string // leader, follower, candidate, shutdown; absent: not on its node; unknown: its node does not answer
 	Applied  uint64 // Raft index,
-	Commands uint64 // how many commands had been applied there in the shard's life,
+	Commands uint64 // number of commands applied there in the shard's life,
 	Hash     uint64 // and the state's hash
-	Diverged bool   // it differs from another replica, and is not known to have a majority on its side
+	Diverged bool   // the replica differs from another one, and is not known to agree with a majority
 }
 
-// viewPatience is how long other nodes have to answer.
+// viewPatience is the time that other nodes have for their answers.
 const viewPatience = 500 * time.Millisecond
 
-// View asks every node about its replicas. One that does not answer soon is shown without.
+// View asks every node about its replicas. A node that does not answer in time is shown without its reports.
 func (n *Node) View(ctx context.Context) View {
 	state := n.state()
 	told := n.askAll(ctx, state)
@@ -72,7 +72,7 @@ func (n *Node) View(ctx context.Context) View {
 	return v
 }
 
-// account is what a node says about itself and its replicas, by shard. nil: it did not answer.
+// account is a node's report on itself and its replicas, by shard. A nil account means that the node did not answer.
 type account struct {
 	replicas   map[uint32]*clusterpb.ReplicaStatus
 	diskLow    bool
@@ -90,7 +90,7 @@ func newAccount(reply *clusterpb.StatusReply) *account {
 	return a
 }
 
-// askAll returns what each node that answered says, by its id.
+// askAll returns the accounts of the nodes that answered, by node id.
 func (n *Node) askAll(ctx context.Context, state *clusterpb.ControlState) map[string]*account {
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
@@ -131,7 +131,8 @@ func (n *Node) viewNode(node *clusterpb.Node, told *account) NodeView {
 	return v
 }
 
-// viewShard believes the highest term about the leader, and the replica that has applied most about the tasks.
+// viewShard takes the leader from the report with the highest term, and the tasks from the replica that has applied
+// most.
 func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told map[string]*account) ShardView {
 	v := ShardView{ID: s.Id, FirstSlot: slots.GetFirst(), EndSlot: slots.GetEnd(), Preferred: s.Preferred}
 	most := uint64(0)
@@ -162,15 +163,16 @@ func (n *Node) viewShard(s *clusterpb.Shard, slots *clusterpb.SlotRange, told ma
 	return v
 }
 
-// mapped is the map's version, and the beliefs from which it was computed.
+// mapped is the map's version and the beliefs that it was computed from.
 type mapped struct {
 	state   *clusterpb.ControlState
 	news    uint64
 	version string
 }
 
-// MapVersion names what this node believes of which slots are in which shard, who leads it, and where callers find that
-// node: equal beliefs have equal versions, on all nodes. It costs next to nothing while nothing changes.
+// MapVersion returns a digest of this node's beliefs about the slots of each shard, the shards' leaders, and the nodes'
+// addresses for callers. Equal beliefs have equal versions on all nodes. The call costs next to nothing while the
+// beliefs stay the same.
 func (n *Node) MapVersion() string {
 	state, news := n.state(), n.leaders.News()
 	if m := n.mapped.Load(); m != nil && m.state == state && m.news == news {

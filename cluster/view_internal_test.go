@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
-// The version is another one for each thing that a client must learn, and for nothing else.
+// The version changes with each fact that a client must learn, and with no other.
 func TestMapVersion(t *testing.T) {
 	n := &Node{leaders: leaders.NewBeliefs()}
 	state := func() *clusterpb.ControlState {

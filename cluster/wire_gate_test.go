@@ -23,7 +23,7 @@ const (
 	gateCluster  = "gate-cluster-001"
 )
 
-// gated is a Raft replica of one node behind its gate, and a leader's way to it from another node.
+// gated is a Raft replica of one node behind its gate, and a leader's connection to it from another node.
 type gated struct {
 	t        *testing.T
 	leader   *peer.RaftTransport
@@ -99,7 +99,7 @@ var gateHeader = raft.RPCHeader{
 	ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(gateLeader), Addr: []byte(gateLeader),
 }
 
-// behind is a request of term 2 for some entries behind one.
+// behind returns a request of term 2 for some entries after entry prev.
 func behind(prev uint64, entries int, commit uint64) *raft.AppendEntriesRequest {
 	req := &raft.AppendEntriesRequest{
 		RPCHeader: gateHeader, Term: 2, PrevLogEntry: prev, LeaderCommitIndex: commit,
@@ -153,13 +153,13 @@ func (g *gated) holds(first, last, applied uint64) {
 	}
 }
 
-// What comes by the streams that all groups share comes through the group's gate too: no more is committed than was
+// Requests on the streams that all groups share pass the group's gate too. No more entries are committed than were
 // compared, and entries that a snapshot has taken are left out.
 func TestStreamsLeadThroughTheGate(t *testing.T) {
 	t.Parallel()
 	g := newGated(t)
 	g.append(behind(0, 10, 3))
-	g.append(behind(5, 0, 7)) // says nothing of 6 and 7
+	g.append(behind(5, 0, 7)) // entries 6 and 7 are not compared
 	g.holds(1, 10, 5)
 	g.install(20)
 	g.append(behind(18, 4, 22))
@@ -168,8 +168,8 @@ func TestStreamsLeadThroughTheGate(t *testing.T) {
 	g.holds(21, 22, 22)
 }
 
-// A pipeline's entries and snapshots go different ways, and may overtake each other. Whichever comes first, nothing is
-// lost and no gap appears.
+// A pipeline's entries and snapshots go different ways, and may overtake each other. In either order, no entry is lost
+// and no gap appears.
 func TestSnapshotAmongEntries(t *testing.T) {
 	t.Parallel()
 	g := newGated(t)
@@ -181,7 +181,7 @@ func TestSnapshotAmongEntries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range uint64(2) { // what a leader has under way when it turns to sending a snapshot
+		for i := range uint64(2) { // the leader's requests under way when it turns to sending a snapshot
 			if _, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse)); err != nil {
 				t.Fatal(err)
 			}
@@ -189,9 +189,9 @@ func TestSnapshotAmongEntries(t *testing.T) {
 		if err := pipeline.Close(); err != nil {
 			t.Fatal(err)
 		}
-		g.install(last + 3 + 4*(round%3)) // among them, or right behind, or beyond
+		g.install(last + 3 + 4*(round%3)) // among the entries, right behind them, or beyond
 		end := last + 11
-		g.append(behind(last, 11, end)) // all of it again
+		g.append(behind(last, 11, end)) // all entries again
 		if got := g.follower.LastIndex(); got != end {
 			t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
 		}
@@ -204,7 +204,7 @@ func TestSnapshotAmongEntries(t *testing.T) {
 	}
 }
 
-// contiguous tells of a gap in the log.
+// contiguous returns an error if the log has a gap.
 func (g *gated) contiguous() error {
 	first, err := g.log.FirstIndex()
 	last, err2 := g.log.LastIndex()
