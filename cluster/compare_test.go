@@ -75,7 +75,7 @@ func TestDamagedReplicaIsFound(t *testing.T) {
 // leader.
 func stays(t *testing.T, c *clustertest.Cluster, damaged int, shard uint32) {
 	t.Helper()
-	calm := time.After(5 * time.Second) // longer than it takes to give a leadership home
+	calm := time.After(5 * time.Second) // longer than a leadership takes to return to its preferred node
 	for n := 0; ; n++ {
 		mustDo(t, c.Node(n%3), schedule(fmt.Sprint("b", n), time.Hour))
 		if v := c.Node(n % 3).View(t.Context()); v.Shards[shard-1].Leader == c.Node(damaged).ID() {

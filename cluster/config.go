@@ -76,7 +76,7 @@ type Config struct {
 // Snapshots are the conditions for a shard's snapshot; zero fields are shard.Config's defaults.
 type Snapshots struct {
 	Log  int64   // bytes of log that make a snapshot due, if
-	Part float64 // the log is also this part of the state's size
+	Part float64 // it also has this many bytes for each byte of the state
 	Tail uint64  // entries kept after a snapshot
 }
 

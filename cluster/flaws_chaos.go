@@ -4,5 +4,5 @@ package cluster
 
 import "github.com/belfryhq/belfry/fsm/flaw"
 
-// flawSkipsCheck reports whether a node takes part without asking the others whether its data folder is old.
+// flawSkipsCheck reports whether a node takes part without asking the other nodes whether its data folder is old.
 func flawSkipsCheck() bool { return flaw.UncheckedCopy.On() }

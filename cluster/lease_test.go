@@ -234,7 +234,7 @@ func leaseSurvivesANode(t *testing.T, c *clustertest.Cluster) {
 		cmds = append(cmds, pulled("held", fmt.Sprint("held-", i), 0))
 	}
 	doAll(t, c.Node(0), cmds...)
-	// Half of them for a long lease, half for one that ends soon.
+	// Lease half of the tasks for long, and half for a time that ends soon.
 	held := make(map[string]*fsmpb.Task)
 	ended := make(map[string]uint64)
 	for len(held)+len(ended) < len(cmds) {

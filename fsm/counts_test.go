@@ -34,7 +34,7 @@ func TestCountsOfMemory(t *testing.T) {
 	if cancelled.Coming != 0 || cancelled.Bytes-cancelled.Free > full.Bytes {
 		t.Errorf("cancelled: %d bytes, %d free, %d coming", cancelled.Bytes, cancelled.Free, cancelled.Coming)
 	}
-	for range tasks/2048 + 1 { // an advance takes so many tasks at a time
+	for range tasks/2048 + 1 { // an advance takes 2048 tasks at most
 		applyBytes(t, m, mustMarshal(&fsmpb.Entry{
 			Version: CommandVersion, AtMs: 700_000, Commands: []*fsmpb.Command{advanceCommand(700_000)},
 		}))

@@ -34,8 +34,8 @@
 // # Rules
 //
 //   - A queue's policy belongs to the control group and is part of no command. When it changes, the shard's leader
-//     writes the part that applying commands needs, the rule, into the log. An Advance so stays a few bytes at any
-//     number of queues.
+//     writes the part that applying commands needs, the rule, into the log. An Advance therefore stays a few bytes
+//     long at any number of queues.
 //   - A rule moves no task. A task waits where its queue and destination put it.
 //   - An attempt that has begun ends as it began: the task itself records whether a consumer has it and when its lease
 //     ends.

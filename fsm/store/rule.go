@@ -64,7 +64,7 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	}
 	l := s.lanes.find(task.Lane{Namespace: key.namespace, Queue: key.name})
 	if l != nil && before.Pushed != q.rule.Pushed {
-		s.lanes.touch(l) // its load says whether it is pulled
+		s.lanes.touch(l) // its load includes Pulled
 	}
 }
 

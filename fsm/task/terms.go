@@ -2,7 +2,7 @@ package task
 
 import "github.com/belfryhq/belfry/fsm/fsmpb"
 
-// Terms are the terms of a task's attempts, in milliseconds. A zero field says nothing.
+// Terms are the terms of a task's attempts, in milliseconds. A zero field is not set.
 type Terms struct {
 	TimeoutMs                  int64 // of a whole attempt
 	MaxAttempts                uint32
@@ -20,8 +20,8 @@ func TermsOf(target *fsmpb.Target, retry *fsmpb.Retry) Terms {
 	}
 }
 
-// Or returns t completed by next, where t says nothing. A task's terms are its own, or its queue's, or the defaults:
-// own.Or(queue).Or(defaults).
+// Or returns t with the fields that are not set taken from next. A task's terms are own.Or(queue).Or(defaults): its own,
+// or its queue's, or the defaults.
 func (t Terms) Or(next Terms) Terms {
 	both := t
 	if t.TimeoutMs == 0 {

@@ -268,7 +268,7 @@ func TestArenaBrokenInvariants(t *testing.T) {
 	a.Freeze().Release()
 }
 
-// TestFreedBlobsAreRecycled frees under a view and counts on the room once the view is gone.
+// TestFreedBlobsAreRecycled frees blobs under a view and checks that their room is used again after its release.
 func TestFreedBlobsAreRecycled(t *testing.T) {
 	a := NewArena()
 	var refs []Ref
