@@ -13,8 +13,8 @@ import (
 
 const benchStart = 1_700_000_000_000
 
-// benchID returns an id of 24 bytes. With it, the payload of 100 bytes and due times uniform over 48 h, tasks have the
-// sizes that doc.go has numbers for.
+// benchID returns an id of 24 bytes. The benchmarks' payloads have 100 bytes, and their due times are uniform over 48
+// h.
 func benchID(i int) string { return fmt.Sprintf("order-%018d", i) }
 
 var benchPayload = bytes.Repeat([]byte("x"), 100)

@@ -14,7 +14,7 @@ const (
 	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered but not carried out
 	StaleRead        Flaw = "stale-read"         // a read is answered without proof of leadership
 	TwoIDs           Flaw = "two-ids"            // a repeated attempt has a webhook-id of its own
-	UncheckedCopy    Flaw = "unchecked-copy"     // a node takes part without asking the other nodes whether its folder is old
+	UncheckedCopy    Flaw = "unchecked-copy"     // a node takes part without a check whether its folder is old
 	BlindClock       Flaw = "blind-clock"        // no clock is compared with others, and clock jumps go unnoticed
 )
 

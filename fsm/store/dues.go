@@ -6,9 +6,9 @@ import (
 	"github.com/belfryhq/belfry/fsm/store/internal/slab"
 )
 
-// dues counts tasks by due time, in short steps and in two longer ones. The tasks of a day are therefore summed up in about a
-// hundred and fifty look-ups, however many they are. Only steps with a task take memory. Shorter steps would be finer,
-// but their counters would no longer fit the processor's cache, and each schedule would pay for that.
+// dues counts tasks by due time, in short steps and in two longer ones. The tasks of a day are therefore summed up in
+// about a hundred and fifty look-ups, however many they are. Only steps with a task take memory. Shorter steps would
+// be finer, but their counters would no longer fit the processor's cache, and each schedule would pay for that.
 type dues struct {
 	counts [len(dueSpans)]slab.Counter
 }

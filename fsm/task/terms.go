@@ -20,8 +20,8 @@ func TermsOf(target *fsmpb.Target, retry *fsmpb.Retry) Terms {
 	}
 }
 
-// Or returns t with the fields that are not set taken from next. A task's terms are own.Or(queue).Or(defaults): its own,
-// or its queue's, or the defaults.
+// Or returns t with the fields that are not set taken from next. A task's terms are own.Or(queue).Or(defaults): its
+// own, or its queue's, or the defaults.
 func (t Terms) Or(next Terms) Terms {
 	both := t
 	if t.TimeoutMs == 0 {
