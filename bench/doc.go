@@ -1,20 +1,24 @@
-// Package bench is the folder of what measures Belfry side by side with the services that a user would pick instead.
-// It has no code of its own.
+// Package bench is the parent folder of the packages that compare Belfry with other services for delayed tasks. It has
+// no code of its own.
 //
-//	subject       what a workload asks of a service under test, and how a server runs as a process of this machine
-//	belfry        Belfry in three processes with a user's defaults, as a subject
-//	peers/...     one package a peer
-//	workload      the workloads, each a function of a subject and a size
+//	subject       the interfaces of a service under test, and a server that runs as a child process
+//	belfry        Belfry as a subject: three processes with the default configuration
+//	peers/...     the other services, one package each
+//	workload      the workloads, each a function of a subject and of sizes
 //	report        medians, spread, ratios and goals, as Markdown, JSON and pictures
 //	cmd/bench     the command
 //
-// The folder is a module of its own, so that the drivers of the peers are no dependencies of Belfry: commands run there
-// by `go run -C bench ./cmd/bench`. It builds the Belfry that it measures in the folder above, with the dependencies of
-// that module.
+// The folder is a Go module of its own:
+//   - The drivers of the peers are no dependencies of Belfry.
+//   - Commands run in the module with `go run -C bench ./cmd/bench`.
+//   - The bench builds the measured Belfry from the parent folder, with that module's own dependencies.
 //
-// What is compared runs in one run on one machine, in turns, and nothing is tuned that a user would not get by default:
-// a figure means little on another machine, and the ratio of two figures means much. Every figure stands beside what
-// the service's acknowledgement is worth, because a service that keeps nothing is always fast.
+// The rules of the comparison:
+//   - All services run in one run on one machine, in turns. A single figure means little on another machine; the ratio
+//     of two figures means much.
+//   - Every service runs with the defaults or the usual durable configuration of its users.
+//   - The tables show the durability of an acknowledgement beside every figure, because a service that stores nothing
+//     is always fast.
 //
-// What the parts of Belfry cost (wheel, store, codec, proposer) is measured where they are, by testing.B.
+// The packages of the wheel, the store, the codec and the proposer measure their own cost with testing.B.
 package bench

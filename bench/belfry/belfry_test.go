@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// stage is a running cluster with callers of both ways.
+// stage is a running cluster with one caller of each kind.
 type stage struct {
 	t       *testing.T
 	service subject.Service
@@ -63,13 +63,13 @@ func tasks(prefix string, n int, due time.Time) (tasks []subject.Task) {
 	return tasks
 }
 
-// arrival is what a consumer or a receiver got.
+// arrival is a task that a consumer or a receiver got, with the instant of its arrival.
 type arrival struct {
 	id string
 	at time.Time
 }
 
-// consumed waits for the tasks of these ids and no others.
+// consumed consumes until the wanted tasks have arrived, and fails the test on any other task.
 func (s *stage) consumed(due time.Time, want ...string) {
 	s.t.Helper()
 	got := make(chan arrival, 100)
@@ -107,13 +107,13 @@ func (s *stage) await(got <-chan arrival, due time.Time, want []string) {
 
 func soon(d time.Duration) time.Time { return time.Now().Add(d).Truncate(time.Millisecond) }
 
-// Everything that the workloads ask of Belfry, on one cluster.
+// TestBelfryDoesAllThatIsAsked uses every ability that the workloads need of Belfry, on one cluster.
 func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 	s := newStage(t)
 	ctx := t.Context()
 	far := time.Now().Add(time.Hour)
 
-	// Scheduled in each way, cancelled in each way: only the others arrive.
+	// Tasks are scheduled in each way and cancelled in each way. Only the remaining ones arrive.
 	due := soon(2 * time.Second)
 	s.must(s.caller.(subject.BatchScheduler).ScheduleBatch(ctx, tasks("batch", 5, due)))
 	s.must(s.caller.Schedule(ctx, tasks("one", 1, due)[0]))
@@ -125,18 +125,18 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 		t.Errorf("what had arrived was cancelled: %v", err)
 	}
 
-	// Touched, it is due then.
+	// A touched task is due at its new instant.
 	s.must(s.caller.Schedule(ctx, tasks("touched", 1, far)[0]))
 	due = soon(500 * time.Millisecond)
 	s.must(s.caller.(subject.Toucher).Touch(ctx, "touched-0", due))
 	s.consumed(due, "touched-0")
 
-	// So few tasks make no log that a snapshot is due for.
+	// A log of so few tasks is too short for a snapshot.
 	if all, fewest, err := s.service.(subject.Snapshotter).Snapshots(ctx); err != nil || all != 0 || fewest != 0 {
 		t.Errorf("%d snapshots, %d, %v", all, fewest, err)
 	}
 
-	// A queue of its own is consumed apart.
+	// A consumer of one queue gets no tasks of another.
 	apart, err := s.service.(subject.Queuer).QueueCaller(ctx, "apart")
 	s.must(err)
 	s.must(apart.Schedule(ctx, tasks("apart", 1, time.Now())[0]))
@@ -160,7 +160,8 @@ func TestBelfryPushes(t *testing.T) {
 	s.await(got, due, []string{"one-0", "put-0"})
 }
 
-// What was acknowledged is there after all were killed, and after two more leaders were taken away, one after the other.
+// TestBelfryIsBroken checks that acknowledged tasks survive the kill of all nodes. Then it kills one leader and stops
+// another.
 func TestBelfryIsBroken(t *testing.T) {
 	s := newStage(t)
 	s.must(s.caller.(subject.BatchScheduler).ScheduleBatch(t.Context(), tasks("kept", 20, time.Now().Add(time.Second))))

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// caller calls through the client that all callers share.
+// caller calls the cluster through the client that all callers share.
 type caller struct {
 	*service
 	queue string
@@ -26,13 +26,13 @@ func (c *caller) task(t subject.Task) client.Task {
 	return task
 }
 
-// Schedule is one ordinary call.
+// Schedule schedules the task with one call.
 func (c *caller) Schedule(ctx context.Context, task subject.Task) error {
 	_, err := c.client.Schedule(ctx, c.task(task))
 	return err
 }
 
-// ScheduleBatch is one batch.
+// ScheduleBatch schedules the tasks with one batch.
 func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error {
 	for result := range c.client.ScheduleMany(ctx, func(yield func(client.Task) bool) {
 		for _, task := range tasks {
@@ -48,12 +48,12 @@ func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error 
 	return nil
 }
 
-// Replace is one batch: a schedule of an id that is there replaces its task.
+// Replace replaces the tasks with one batch. Scheduling an existing id replaces its task.
 func (c *caller) Replace(ctx context.Context, tasks []subject.Task) error {
 	return c.ScheduleBatch(ctx, tasks)
 }
 
-// Cancel is one ordinary call.
+// Cancel cancels the task with one call.
 func (c *caller) Cancel(ctx context.Context, id string) error {
 	outcome, err := c.client.Cancel(ctx, id)
 	if err != nil {
@@ -62,7 +62,7 @@ func (c *caller) Cancel(ctx context.Context, id string) error {
 	return mustBeCancelled(id, outcome)
 }
 
-// CancelBatch is one batch.
+// CancelBatch cancels the tasks with one batch.
 func (c *caller) CancelBatch(ctx context.Context, ids []string) error {
 	for result := range c.client.Batch(ctx, func(yield func(client.Op) bool) {
 		for _, id := range ids {
@@ -88,14 +88,14 @@ func mustBeCancelled(id string, outcome client.Outcome) error {
 	return nil
 }
 
-// Touch starts the task's delay again, which the service counts from when it hears of it.
+// Touch restarts the task's delay. The service counts the delay from the arrival of the call.
 func (c *caller) Touch(ctx context.Context, id string, due time.Time) error {
 	_, err := c.client.Touch(ctx, id, client.Touch{Delay: time.Until(due)})
 	return err
 }
 
-// concurrency is how many tasks a consumer has at once. A handler does nothing here, so what bounds it is what is under
-// way, as the number of messages is that other services let a consumer have; 1000 is what a lease call takes at most.
+// concurrency is the number of tasks that a consumer handles at once. A handler does nothing here, so the number bounds
+// the tasks in flight, as the prefetch limit of other services does. A lease call returns at most 1000 tasks.
 const concurrency = 1000
 
 // Consume runs a handler for each task, as a program does.

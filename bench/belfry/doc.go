@@ -1,9 +1,13 @@
-// Package belfry makes Belfry a subject of the bench: a cluster of three processes on loopback, started as `belfry
-// local` starts one, with nothing but the defaults that a user gets. So an acknowledgement means that two of three
-// processes have the task on their disk.
+// Package belfry makes Belfry a subject of the bench: a cluster of three processes on loopback. The processes start as
+// `belfry local` starts them, with the default configuration. An acknowledgement means that two of the three processes
+// have the task on disk.
 //
-// There are two ways to call it. Through the Go client, one client is shared by all callers, as in a program. By
-// single calls, each caller has an HTTP connection of its own to one of the nodes and PUTs or DELETEs one task after
-// the other, again if no leader took it or its outcome is unknown: what any language has without a client. Those
-// callers can do nothing else, because all else would be the client again.
+// The bench calls the cluster in two ways:
+//
+//	Go client      all callers share one client, as the goroutines of a program do
+//	single calls   each caller has one HTTP connection to one node, and sends a PUT or a DELETE for each task
+//
+// Single calls show the rate of a program in any language, without a client library. The caller repeats a call when the
+// node answers that the shard has no leader or that the outcome is unknown. Single callers only schedule and cancel:
+// further abilities would make them a second client library.
 package belfry

@@ -12,10 +12,10 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// flight is the recorders of the nodes' last moments, which the nodes serve beside their profiles.
+// flight controls the flight recorders of the nodes. A node serves its recorder beside its profiles.
 type flight struct {
 	dir   string
-	addrs []string // of the nodes' profiles; none: nothing is recorded
+	addrs []string // of the nodes' profiles; empty: the nodes record nothing
 }
 
 func newFlight(on bool, dir string) (*flight, error) {
@@ -28,7 +28,7 @@ func newFlight(on bool, dir string) (*flight, error) {
 	return f, err
 }
 
-// places has each node serve its profiles.
+// places makes each node serve its profiles.
 func (f *flight) places() []local.Place {
 	var places []local.Place
 	for _, addr := range f.addrs {
@@ -37,7 +37,7 @@ func (f *flight) places() []local.Place {
 	return places
 }
 
-// begin has the nodes record from now on. One that is started again records nothing.
+// begin starts the recorders of the nodes. A restarted node does not record.
 func (f *flight) begin(ctx context.Context) error {
 	for _, addr := range f.addrs {
 		if err := f.ask(ctx, http.MethodPost, addr, io.Discard); err != nil {
@@ -47,7 +47,7 @@ func (f *flight) begin(ctx context.Context) error {
 	return nil
 }
 
-// Keep writes what the nodes recorded last to files in the cluster's folder, one a node.
+// Keep writes the nodes' latest recordings to the cluster's folder, one file a node.
 func (s *service) Keep(ctx context.Context, name string) (where string, err error) {
 	f := s.flight
 	if len(f.addrs) == 0 {

@@ -11,14 +11,14 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// single calls one node over one connection, a task a call.
+// single calls one node over one connection, with one task a call.
 type single struct {
 	service *service
-	base    string // of its node's tasks
+	base    string // URL prefix of the node's tasks
 	http    *http.Client
 }
 
-// newSingle spreads the callers over the nodes.
+// newSingle makes a caller, and spreads the callers over the nodes.
 func newSingle(s *service) *single {
 	node := int(s.made.Add(1)) % len(s.urls)
 	return &single{service: s, base: s.urls[node] + "/v1/tasks/", http: &http.Client{
@@ -26,13 +26,13 @@ func newSingle(s *service) *single {
 	}}
 }
 
-// Close closes its connection.
+// Close closes the caller's connection.
 func (c *single) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
 }
 
-// Schedule is a PUT.
+// Schedule schedules the task with a PUT.
 func (c *single) Schedule(ctx context.Context, task subject.Task) error {
 	body := make([]byte, 0, len(task.Payload)+100)
 	body = append(body, `{"fire_at":"`...)
@@ -45,16 +45,16 @@ func (c *single) Schedule(ctx context.Context, task subject.Task) error {
 	return c.call(ctx, http.MethodPut, task.ID, body)
 }
 
-// Cancel is a DELETE.
+// Cancel cancels the task with a DELETE.
 func (c *single) Cancel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, id, nil)
 }
 
-// repeatAfter is how long a call waits before it is made again.
+// repeatAfter is the pause before a call is repeated.
 const repeatAfter = 20 * time.Millisecond
 
-// call makes a call, and makes it again while its shard has no leader or its outcome is unknown, as whoever calls
-// without a client has to: a PUT and a DELETE may come twice.
+// call makes a call, and repeats it while the shard has no leader or the outcome is unknown. Any program without a
+// client has to repeat such calls; a PUT and a DELETE are idempotent.
 func (c *single) call(ctx context.Context, method, id string, body []byte) error {
 	for {
 		again, err := c.once(ctx, method, id, body)

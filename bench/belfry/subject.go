@@ -15,34 +15,34 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// nodes is how many processes form the cluster.
+// nodes is the number of processes in the cluster.
 const nodes = 3
 
-// Config says which Belfry is measured and how it is called.
+// Config configures the measured Belfry and the way of calling it.
 type Config struct {
-	Name   string // in the tables
-	Binary string // of belfry
-	Single bool   // by single HTTP calls, else through the Go client
-	Flight bool   // its nodes record what they do: see subject.Recorder
+	Name   string // as the tables show it
+	Binary string // path of the belfry program
+	Single bool   // call by single HTTP calls, else through the Go client
+	Flight bool   // the nodes record their last moments: see subject.Recorder
 
-	Args []string // of each node's serve; none, as users get it
+	Args []string // extra arguments of each node's `belfry serve`; nil: the defaults
 }
 
-// Belfry is a subject.
+// Belfry is a Belfry cluster as a subject of the bench.
 type Belfry struct{ cfg Config }
 
-// New makes the subject.
+// New returns the subject.
 func New(cfg Config) *Belfry { return &Belfry{cfg} }
 
-// Name is how it stands in the tables.
+// Name returns the name in the tables.
 func (b *Belfry) Name() string { return b.cfg.Name }
 
-// Promise is that of a quorum with synchronous writes.
+// Promise returns the durability of a quorum with synchronous writes.
 func (b *Belfry) Promise() subject.Promise {
 	return subject.Promise{Nodes: nodes, Replicated: true, Fsync: subject.FsyncEachWrite}
 }
 
-// Missing is nothing: the binary is built from this module.
+// Missing returns "": the bench builds the program itself.
 func (b *Belfry) Missing() string { return "" }
 
 // Start starts the cluster and returns when every shard has a leader.
@@ -79,8 +79,8 @@ type service struct {
 	urls    []string
 	client  *client.Client
 	flight  *flight
-	target  atomic.Pointer[client.Target] // of the tasks scheduled from now on; nil: they are consumed
-	made    atomic.Int64                  // callers
+	target  atomic.Pointer[client.Target] // of the tasks scheduled from now on; nil: consumers take them
+	made    atomic.Int64                  // number of single callers made
 }
 
 const leadersPoll = 20 * time.Millisecond
@@ -110,7 +110,7 @@ func led(view *client.Cluster) bool {
 	return len(view.Shards) > 0
 }
 
-// Caller calls in the way of the subject.
+// Caller returns a caller of the configured kind.
 func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
 	if s.cfg.Single {
 		return newSingle(s), nil
@@ -120,12 +120,12 @@ func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
 
 const defaultQueue = "default"
 
-// QueueCaller calls through the client, for tasks of a queue.
+// QueueCaller returns a caller that uses the client and one queue.
 func (s *service) QueueCaller(_ context.Context, queue string) (subject.Caller, error) {
 	return &caller{service: s, queue: queue}, nil
 }
 
-// PIDs are those of the nodes that run.
+// PIDs returns the process ids of the running nodes.
 func (s *service) PIDs() []int {
 	var pids []int
 	for _, node := range s.cluster.Nodes() {
@@ -136,13 +136,13 @@ func (s *service) PIDs() []int {
 	return pids
 }
 
-// Stop stops the nodes in order.
+// Stop stops the nodes gracefully.
 func (s *service) Stop() error {
 	s.cluster.Stop()
 	return nil
 }
 
-// PushTo makes the URL the target of the tasks that are scheduled from now on.
+// PushTo sets the target URL of the tasks that are scheduled from now on.
 func (s *service) PushTo(url string) error {
 	s.target.Store(&client.Target{URL: url})
 	return nil
@@ -170,7 +170,7 @@ func (s *service) Restart(context.Context) error {
 	return nil
 }
 
-// AwaitReady waits for the nodes that run.
+// AwaitReady waits until each running node is ready.
 func (s *service) AwaitReady(ctx context.Context) error {
 	for _, node := range s.cluster.Nodes() {
 		if node.PID == 0 {
@@ -185,7 +185,7 @@ func (s *service) AwaitReady(ctx context.Context) error {
 
 var errNoReplicas = errors.New("no replica tells how many snapshots it has written")
 
-// Snapshots are those of all replicas of the nodes that run.
+// Snapshots counts the snapshots of all replicas on the running nodes, and those of the replica with the fewest.
 func (s *service) Snapshots(ctx context.Context) (all, fewest int, err error) {
 	var replicas []float64
 	for _, node := range s.cluster.Nodes() {
@@ -213,7 +213,7 @@ func (s *service) KillLeader() error { return s.withLeader(s.cluster.Kill) }
 // StopLeader stops the node that leads the most shards.
 func (s *service) StopLeader() error { return s.withLeader(s.cluster.Terminate) }
 
-// leaderLimit is how long it may take to find out who leads.
+// leaderLimit is the longest time for finding the leaders.
 const leaderLimit = 5 * time.Second
 
 func (s *service) withLeader(do func(name string) error) error {

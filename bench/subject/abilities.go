@@ -5,91 +5,94 @@ import (
 	"time"
 )
 
-// What some callers can do.
+// Abilities of some callers.
 type (
-	// BatchScheduler schedules many tasks in one call. Without error all are acknowledged.
+	// BatchScheduler schedules many tasks in one call. A nil error means that all are acknowledged.
 	BatchScheduler interface {
 		ScheduleBatch(ctx context.Context, tasks []Task) error
 	}
 
-	// Replacer schedules tasks whose ids may be there already, which are then replaced whole. Without error all are
-	// acknowledged.
+	// Replacer schedules tasks whose ids may exist already. A new task replaces the old one entirely. A nil error means
+	// that all are acknowledged.
 	Replacer interface {
 		Replace(ctx context.Context, tasks []Task) error
 	}
 
-	// Canceller takes back a task that is not yet due. A task that is not there is an error.
+	// Canceller cancels a task that is not yet due. Cancelling a missing task is an error.
 	Canceller interface {
 		Cancel(ctx context.Context, id string) error
 	}
 
-	// BatchCanceller takes back many in one call. Without error all are cancelled.
+	// BatchCanceller cancels many tasks in one call. A nil error means that all are cancelled.
 	BatchCanceller interface {
 		CancelBatch(ctx context.Context, ids []string) error
 	}
 
-	// Toucher makes a task due again later, as a heartbeat does.
+	// Toucher postpones a task, as a heartbeat does.
 	Toucher interface {
 		Touch(ctx context.Context, id string, due time.Time) error
 	}
 
-	// Consumer receives due tasks and acknowledges them until the context ends, which is no error. It calls got at once
-	// when a task is there, with the instant at which it was, before it acknowledges; got is safe for concurrent use.
+	// Consumer receives due tasks and acknowledges them until the context ends; then Consume returns nil. Consume calls
+	// got at the arrival of a task, before the acknowledgement, with the instant of the arrival. got is safe for
+	// concurrent use.
 	Consumer interface {
 		Consume(ctx context.Context, got func(id string, at time.Time)) error
 	}
 )
 
-// What some services can do.
+// Abilities of some services.
 type (
-	// Pusher sends the tasks that are scheduled from now on to a URL when they are due, as an HTTP POST a task whose
-	// header ce-subject is the task's id. Without it they are consumed.
+	// Pusher sends each task to a URL when the task is due, as an HTTP POST whose header ce-subject is the task's id.
+	// PushTo affects the tasks that are scheduled from now on. Consumers take the tasks of a service without PushTo.
 	Pusher interface {
 		PushTo(url string) error
 	}
 
-	// Killer kills all processes of the service with SIGKILL, and starts them again on the same data. Restart returns as
-	// soon as the processes are started; calls may fail for a while. Callers made before are then closed and made anew.
+	// Killer kills all processes of the service with SIGKILL, and starts them again on the same data. Restart returns
+	// as soon as the processes have started; calls may fail for a while. After a restart, the callers are closed and
+	// made anew.
 	Killer interface {
 		KillAll() error
 		Restart(ctx context.Context) error
 	}
 
-	// LeaderKiller kills with SIGKILL the process that leads, or the one that leads most.
+	// LeaderKiller kills the leader, or the process that leads the most, with SIGKILL.
 	LeaderKiller interface {
 		KillLeader() error
 	}
 
-	// LeaderStopper stops the process that leads most as an operator does for an upgrade, and returns when it is gone.
+	// LeaderStopper stops the process that leads the most, as an operator does for an upgrade, and returns when it has
+	// ended.
 	LeaderStopper interface {
 		StopLeader() error
 	}
 
-	// ReadyAwaiter waits until every process that runs says that it is ready, as an operator does before the next is
-	// stopped.
+	// ReadyAwaiter waits until every running process reports that it is ready, as an operator does before stopping the
+	// next one.
 	ReadyAwaiter interface {
 		AwaitReady(ctx context.Context) error
 	}
 
-	// Snapshotter tells how many snapshots of their state its processes have written since they were started, and how
-	// many of those the part of the state has of which the fewest were written.
+	// Snapshotter counts the snapshots that the processes have written since their start: all of them, and those of the
+	// part of the state with the fewest.
 	Snapshotter interface {
 		Snapshots(ctx context.Context) (all, fewest int, err error)
 	}
 
-	// Recorder writes down what its processes did in the last moments, as execution traces, and says where. Empty: it was
-	// not started with recorders.
+	// Recorder writes the processes' last moments to files, as execution traces, and returns where. Keep returns an
+	// empty path if the service runs without recorders.
 	Recorder interface {
 		Keep(ctx context.Context, name string) (where string, err error)
 	}
 
-	// Queuer makes a caller whose tasks go to a queue of this name, and which consumes from it alone.
+	// Queuer makes a caller that schedules to one queue and consumes only from it.
 	Queuer interface {
 		QueueCaller(ctx context.Context, queue string) (Caller, error)
 	}
 )
 
-// Ended is what a [Consumer] returns that has failed: nothing, if its context has ended, which is why it failed.
+// Ended returns the error of a failed [Consumer]: nil if the consumer failed because its context has ended, else err.
 func Ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

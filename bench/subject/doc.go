@@ -1,9 +1,13 @@
-// Package subject says what a workload asks of a service under test. Every service that is compared is a [Subject];
-// started, it is a [Service]; each of the concurrent callers of a workload has a [Caller] of it.
+// Package subject defines the interfaces of a service under test.
 //
-// The demands are small, so that a driver is a page of code in the words of the peer's own client library. What only
-// some services can do is an interface of its own, which a workload asks for by type assertion; the table then says
-// "cannot" for the others.
+//	Subject   a service that can be measured: its name, its durability, how to start it
+//	Service   a started subject
+//	Caller    one of the concurrent callers of a service
 //
-// It leaves to others: what is measured (workload), what is made of the figures (report).
+// Two rules keep a driver simple:
+//   - The interfaces are small, so that a driver is about a page of code on top of the peer's own client library.
+//   - An ability of only some services is an interface of its own, such as [Canceller]. A workload finds it by type
+//     assertion, and the tables say "cannot" for the other services.
+//
+// Package workload decides what is measured, package report evaluates the figures.
 package subject

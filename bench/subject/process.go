@@ -13,30 +13,30 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 )
 
-// Command says how a server is run.
+// Command describes how to run a server.
 type Command struct {
 	Args []string // the program and its arguments
 	Env  []string // variables beside this process's own, as NAME=value
-	Dir  string   // its working folder, where its output is kept in <program>.log
+	Dir  string   // working folder; it also gets the output, in <program>.log
 
-	// Ready asks whether it answers; the error says what is wrong. nil: it is not waited for.
+	// Ready returns nil when the server answers, else the reason. nil: Start does not wait.
 	Ready func(ctx context.Context) error
 }
 
-// Process is a server that runs as a child of this program and ends with it, together with what it started itself.
-// Its methods are not called concurrently.
+// Process is a server that runs as a child of this program. The server and its own children end with this program. The
+// methods are not safe for concurrent use.
 type Process struct {
 	command Command
 	child   *child.Child
 }
 
-// Run starts a server and returns when it is ready; with the end of its log if it dies before.
+// Run starts a server and returns when it is ready. The error includes the end of the log if the server dies before.
 func Run(ctx context.Context, command Command) (*Process, error) {
 	p := &Process{command: command}
 	return p, p.Start(ctx)
 }
 
-// Start starts it again after Kill or Stop, and returns when it is ready.
+// Start starts the server after Kill or Stop, and returns when it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	if err := p.Launch(); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (p *Process) Start(ctx context.Context) error {
 	return nil
 }
 
-// Launch starts it again after Kill or Stop, and waits for nothing.
+// Launch starts the server after Kill or Stop, and does not wait until it is ready.
 func (p *Process) Launch() error {
 	if p.child != nil && !p.child.Ended() {
 		return fmt.Errorf("%s runs already, with pid %d", p.program(), p.child.PID())
@@ -86,10 +86,10 @@ func (p *Process) await(ctx context.Context) error {
 
 func (p *Process) program() string { return filepath.Base(p.command.Args[0]) }
 
-// Log is the file that holds its output.
+// Log returns the path of the server's output.
 func (p *Process) Log() string { return filepath.Join(p.command.Dir, p.program()+".log") }
 
-// PIDs are those of the running process: one or none.
+// PIDs returns the process id of the running server; nil if it does not run.
 func (p *Process) PIDs() []int {
 	if p.child == nil || p.child.Ended() {
 		return nil
@@ -97,7 +97,8 @@ func (p *Process) PIDs() []int {
 	return []int{p.child.PID()}
 }
 
-// Kill ends it and its group with SIGKILL and returns when it is gone. One that does not run is gone already.
+// Kill ends the server and its process group with SIGKILL, and returns when the server has ended. Kill of a server that
+// never started does nothing.
 func (p *Process) Kill() error {
 	if p.child == nil {
 		return nil
@@ -107,10 +108,10 @@ func (p *Process) Kill() error {
 	return err
 }
 
-// stopGrace is how long Stop lets a server stop by itself.
+// stopGrace is the time for a server to stop by itself.
 const stopGrace = 10 * time.Second
 
-// Stop asks it to stop, with the signal of its liking, and kills it and its group if it has not within the grace.
+// Stop sends the server the signal, and waits up to stopGrace. Then it kills the process group.
 func (p *Process) Stop(with syscall.Signal) error {
 	if p.child == nil {
 		return nil
@@ -124,10 +125,10 @@ func (p *Process) Stop(with syscall.Signal) error {
 	case <-p.child.Done():
 	case <-grace.C:
 	}
-	return p.Kill() // also what it left behind
+	return p.Kill() // the server's own children too
 }
 
-// Answers is a [Command]'s Ready for a server that is ready once it listens.
+// Answers returns a Ready for a [Command] whose server is ready once it accepts connections.
 func Answers(addr string) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)

@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// fileThere is ready once the child has made a file.
+// fileThere returns a Ready that succeeds once the child has made a file.
 func fileThere(path string) func(context.Context) error {
 	return func(context.Context) error {
 		_, err := os.Stat(path)
@@ -76,7 +76,7 @@ func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.command.Dir, "end"), []byte("now\n"), 0); err != nil {
 		t.Fatal(err)
 	}
-	<-p.child.Done() // by itself, and its own child lives
+	<-p.child.Done() // the server ended by itself, but its own child lives
 	data, err := os.ReadFile(filepath.Join(p.command.Dir, "ready"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
 	}
 }
 
-// alive tells whether a process runs; one that nobody waited for yet does not.
+// alive reports whether a process runs. A zombie does not.
 func alive(pid string) bool {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	return err == nil && !strings.Contains(string(stat), ") Z ")

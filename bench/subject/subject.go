@@ -5,54 +5,54 @@ import (
 	"time"
 )
 
-// Task is one to be scheduled.
+// Task is a task to schedule.
 type Task struct {
 	ID      string    // unique in a run; of letters, digits and dashes
 	Due     time.Time // in whole milliseconds
-	Payload []byte    // JSON, of exactly the size that the workload says; shared by many tasks, so not to be changed
+	Payload []byte    // JSON of exactly the workload's size; shared by many tasks, so read-only
 }
 
 // Subject is a service that can be measured.
 type Subject interface {
-	// Name is how it stands in the tables: "Redis sorted set, always".
+	// Name returns the name in the tables, such as "Redis sorted set, always".
 	Name() string
-	// Promise is what its acknowledgement is worth.
+	// Promise returns the durability of an acknowledgement.
 	Promise() Promise
-	// Missing says what it needs that this machine does not have, and how to get it. Empty: nothing.
+	// Missing describes the missing prerequisites on this machine and how to install them. Empty: none.
 	Missing() string
-	// Start starts it fresh and empty, ready to be called, with its data and logs in a folder that exists and is empty.
-	// The context bounds the start, not the service's life.
+	// Start starts the service fresh and empty, ready for calls. dir is an existing, empty folder for its data and
+	// logs. The context bounds the start, not the service's life.
 	Start(ctx context.Context, dir string) (Service, error)
 }
 
-// Promise is what an acknowledgement is worth.
+// Promise is the durability of an acknowledged write.
 type Promise struct {
 	Nodes      int    `json:"nodes"`      // processes that form the service
-	Replicated bool   `json:"replicated"` // acknowledged means: a majority of them has it
+	Replicated bool   `json:"replicated"` // a majority of the processes has an acknowledged write
 	Fsync      string `json:"fsync"`      // one of the constants below
 }
 
-// When an acknowledged write is on the disk.
+// Instants at which a write is synced to disk.
 const (
-	FsyncEachWrite  = "each write" // before it is acknowledged
+	FsyncEachWrite  = "each write" // before the acknowledgement
 	FsyncEachSecond = "each second"
-	FsyncNone       = "none" // when the operating system likes
+	FsyncNone       = "none" // when the operating system decides
 )
 
-// Service is a subject that runs. Its methods are not called concurrently, its callers' are.
+// Service is a running subject. Its methods are not safe for concurrent use; several callers may be used concurrently.
 type Service interface {
-	// Caller makes one of many concurrent callers: with a connection of its own where the peer's client wants that, else
-	// shared.
+	// Caller makes one of many concurrent callers. It has a connection of its own if the peer's client works best so,
+	// else a shared one.
 	Caller(ctx context.Context) (Caller, error)
-	// PIDs are those of its processes that run, for memory and CPU.
+	// PIDs returns the ids of the running processes, for memory and processor time.
 	PIDs() []int
-	// Stop returns when everything of it is gone but the folder. Its callers are closed before.
+	// Stop ends the service and returns when only its folder is left. Its callers are closed before.
 	Stop() error
 }
 
-// Caller schedules. It is used by one goroutine at a time.
+// Caller schedules tasks. One goroutine uses it at a time.
 type Caller interface {
-	// Schedule returns without error when the service has acknowledged the task.
+	// Schedule returns nil when the service has acknowledged the task.
 	Schedule(ctx context.Context, task Task) error
 	Close() error
 }
