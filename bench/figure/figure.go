@@ -1,37 +1,37 @@
-// Package figure has the words that the workloads and the report share: which figures a workload gives, and what was
-// measured of one subject in one round. It knows neither how figures come about nor what is made of them.
+// Package figure defines the types that workloads and the report share: the kinds of figures, and the figures of one
+// subject in one round. It knows neither how figures are measured nor how they are reported.
 package figure
 
 import "time"
 
-// Kind is a figure that a workload gives.
+// Kind describes a figure of a workload.
 type Kind struct {
 	Key    string `json:"key"`   // "rate"
-	Title  string `json:"title"` // "acknowledged a second"
+	Title  string `json:"title"` // such as "acknowledged a second"
 	Unit   string `json:"unit"`  // "/s", "ms", "µs", "MB", "B", "%"; empty: a count
 	Higher bool   `json:"higher_is_better"`
 }
 
-// Measured is what one workload measured of one subject in one round.
+// Measured holds the figures of one workload with one subject in one round.
 type Measured struct {
-	Workload string             `json:"workload"` // its name
-	Subject  string             `json:"subject"`  // its name
+	Workload string             `json:"workload"` // name of the workload
+	Subject  string             `json:"subject"`  // name of the subject
 	Round    int                `json:"round"`    // from 1
 	Values   map[string]float64 `json:"values,omitempty"`
 	Usage    Usage              `json:"usage"`
-	Cannot   string             `json:"cannot,omitempty"` // what the subject cannot do, so that nothing was measured
-	Failed   string             `json:"failed,omitempty"` // why nothing was measured
-	Said     []string           `json:"said,omitempty"`   // what the workload did
+	Cannot   string             `json:"cannot,omitempty"` // ability that the subject lacks
+	Failed   string             `json:"failed,omitempty"` // why the figures are missing
+	Said     []string           `json:"said,omitempty"`   // progress messages of the workload
 }
 
-// Usage is what the measured part of a workload used of the machine. Its zero value says that it is not known.
+// Usage is the resource usage during the measured part of a workload. The zero value means unknown.
 type Usage struct {
 	Elapsed    time.Duration `json:"elapsed_ns"`
 	LoadCPU    time.Duration `json:"load_cpu_ns"`    // of the process that calls and receives
 	ServiceCPU time.Duration `json:"service_cpu_ns"` // of all processes of the service
 }
 
-// LoadShare is the load's part of the processor time that both used; false if it is not known.
+// LoadShare returns the load's share of the processor time of load and service; false if it is unknown.
 func (u Usage) LoadShare() (float64, bool) {
 	both := u.LoadCPU + u.ServiceCPU
 	if both <= 0 {

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// cell is a figure of one subject over all rounds.
+// cell is one figure of one subject over all rounds.
 type cell struct {
-	values  []float64 // of the rounds that gave it, sorted
+	values  []float64 // of the rounds that have the figure, sorted
 	cannot  string
-	failed  []string // why rounds did not give it
-	load    float64  // the load's share of the processor time that it and the service used, in the middle; 0: not known
-	present bool     // it was asked for at all
+	failed  []string // why the other rounds failed
+	load    float64  // median of the load's share of the processor time of load and service; 0: unknown
+	present bool     // some round ran the workload with the subject
 }
 
-// cell collects a figure.
+// cell collects a figure over all rounds.
 func (r *Run) cell(subject, workload, key string) cell {
 	var c cell
 	var loads []float64
@@ -44,7 +44,7 @@ func (r *Run) cell(subject, workload, key string) cell {
 	return c
 }
 
-// median of sorted values; of an even number the mean of the two in the middle; of none 0.
+// median returns the median of sorted values: the mean of the middle two of an even number, and 0 of none.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	if n == 0 {
@@ -56,8 +56,8 @@ func median(sorted []float64) float64 {
 func (c cell) known() bool     { return len(c.values) > 0 }
 func (c cell) median() float64 { return median(c.values) }
 
-// text is the median, the spread if there is one, the ratio to what others are compared to, and in how many rounds it
-// failed.
+// text formats the median, the spread if the rounds differ, the ratio to the reference, and the number of failed
+// rounds.
 func (c cell) text(unit string, reference cell) string {
 	switch {
 	case c.cannot != "":
@@ -82,7 +82,7 @@ func (c cell) text(unit string, reference cell) string {
 	return text
 }
 
-// number writes a figure as its unit is read: rates in thousands, all else with three digits that count.
+// number formats a figure for its unit: large rates in thousands, and all else with three significant digits.
 func number(value float64, unit string) string {
 	switch {
 	case unit == "/s" && value >= 9950:
@@ -95,7 +95,7 @@ func number(value float64, unit string) string {
 
 func ratio(value float64) string { return digits(value, 2) }
 
-// digits writes a value with so many digits that count, and never with an exponent.
+// digits formats a value with n significant digits, at most four decimals and no exponent.
 func digits(value float64, n int) string {
 	if value == 0 {
 		return "0"

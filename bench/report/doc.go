@@ -1,6 +1,9 @@
-// Package report makes tables and pictures of what was measured: medians over the rounds, how far they spread, how they
-// compare to Belfry's, and whether the goals are met.
+// Package report makes tables and pictures of measured figures.
 //
-// The raw figures of every round are written too, with the machine and the sizes, so that anyone can draw other
-// conclusions; the tables are made from that file alone. It measures nothing.
+//	RESULTS.md      tables: medians over the rounds, spread, ratio to Belfry, goals
+//	*.svg           one picture for some of the tables
+//	results.json    the raw figures of every round, the machine and the sizes
+//
+// The tables and pictures are made from results.json alone, so that a reader can recompute them. The package measures
+// nothing.
 package report

@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// Names of the two ways to call Belfry, and of it with the shards that it has by itself on larger machines, as goals
-// and tables have them.
+// Names of Belfry's subjects in goals and tables: the two ways to call it, and the number of shards that larger
+// machines get by default.
 const (
 	Client = "Belfry, Go client"
 	Single = "Belfry, one PUT a task"
 	Twelve = "Belfry, Go client, 12 shards"
 )
 
-// goal is what Belfry is to reach. The median over the rounds must be within the limit.
+// goal is a limit for one figure of Belfry. The median over the rounds must keep it.
 type goal struct {
 	column
 	subject string
-	least   bool // the limit is the least, else the most
+	least   bool // the limit is a minimum, else a maximum
 	limit   float64
 }
 
-// What the machine can do that the goals were set on: see Machine.
+// Speed of the machine on which the goals were set. See [Machine].
 const (
 	goalEcho  = 63_000.0
 	goalFsync = 50 * time.Microsecond
 )
 
-// goals are those of the project. They hold for the full sizes, on two cores that also carry the load.
+// goals are the project's goals, for the full sizes on two cores that also run the load.
 var goals = []goal{
 	{column{"schedule", "rate"}, Client, true, 45_000},
 	{column{"schedule-many", "rate"}, Client, true, 170_000},
@@ -64,11 +64,11 @@ var goals = []goal{
 	{column{"growth-queues", "fire_growth"}, Client, false, flat},
 }
 
-// flat is by how much the cost of a task may grow from the smallest to the largest size: as much as runs of one size
-// differ.
+// flat is the largest accepted ratio between the cost of a task at the largest size and at the smallest. Repeated runs
+// of one size differ as much.
 const flat = 1.3
 
-// verdict says whether a goal is met by what was measured.
+// verdict says whether the measured figure meets the goal.
 func (g goal) verdict(c cell) string {
 	switch {
 	case !c.present:

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Markdown writes the tables.
+// Markdown writes the tables to w.
 func (r *Run) Markdown(w io.Writer) error {
 	var b strings.Builder
 	r.head(&b)
@@ -44,7 +44,7 @@ service, so that the figure says more about the load than about the service. Raw
 `, r.rounds(), r.reference())
 }
 
-// reference is the subject that others are compared to.
+// reference returns the name of the subject that the ratios refer to.
 func (r *Run) reference() string {
 	if len(r.Subjects) == 0 {
 		return ""
@@ -52,7 +52,7 @@ func (r *Run) reference() string {
 	return r.Subjects[0].Name
 }
 
-// table writes a table, if anything of it was run, and returns why rounds failed.
+// table writes a table if some workload of it was run. It returns the reasons of failed rounds.
 func (r *Run) table(b *strings.Builder, t table) (notes []string) {
 	var columns []column
 	for _, c := range t.columns {
@@ -93,7 +93,7 @@ func (r *Run) row(b *strings.Builder, s Subject, columns []column) (notes []stri
 	for i, at := range columns {
 		c := r.cell(s.Name, at.workload, at.key)
 		present = present || c.present
-		var reference cell // none for itself
+		var reference cell // none for the reference itself
 		if s.Name != r.reference() {
 			reference = r.cell(r.reference(), at.workload, at.key)
 		}
@@ -127,7 +127,7 @@ func loadText(c cell) string {
 	return fmt.Sprintf("%.0f %%%s", 100*c.load, mark)
 }
 
-// oneLine keeps a long reason, such as the end of a log, within one item.
+// oneLine joins a long reason, such as the end of a log, into one line, and cuts it.
 func oneLine(reason string) string {
 	const longest = 400
 	line := []rune(strings.Join(strings.Fields(reason), " "))
@@ -154,7 +154,7 @@ func (r *Run) goals(b *strings.Builder) {
 	}
 }
 
-// absent names the subjects that this machine does not have.
+// absent lists the subjects that are not installed on this machine.
 func (r *Run) absent(b *strings.Builder) {
 	said := false
 	for _, s := range r.Subjects {
@@ -169,7 +169,7 @@ func (r *Run) absent(b *strings.Builder) {
 	}
 }
 
-// unique drops repeated notes and keeps their order.
+// unique drops repeated notes and keeps the order.
 func unique(notes []string) (kept []string) {
 	seen := map[string]bool{}
 	for _, note := range notes {

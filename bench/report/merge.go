@@ -12,9 +12,9 @@ import (
 	"github.com/belfryhq/belfry/bench/figure"
 )
 
-// Merge makes one run of several that were measured one after the other: a long run that was cut into parts, each of
-// which may be of other workloads and services. Only those of one commit, one machine and the same sizes are one. Where
-// they have measured the same, the rounds of the later count on.
+// Merge makes one run of several consecutive parts of a long run. The parts may have different workloads and subjects,
+// but must share the commit, the machine and the sizes. Where two parts measured the same workload and subject, the
+// round numbers of the later part continue those of the earlier one.
 func Merge(runs ...*Run) (*Run, error) {
 	if len(runs) == 0 {
 		return nil, errors.New("there is no run")
@@ -30,10 +30,10 @@ func Merge(runs ...*Run) (*Run, error) {
 	return &all, nil
 }
 
-// sameAs tells in what a run differs, so that its figures may not stand beside these.
+// sameAs returns an error that names the first difference that forbids to compare the two runs.
 func (r *Run) sameAs(other *Run) error {
 	here, there := r.Machine, other.Machine
-	here.Fsync, there.Fsync, here.Echo, there.Echo = 0, 0, 0, 0 // measured anew each time
+	here.Fsync, there.Fsync, here.Echo, there.Echo = 0, 0, 0, 0 // measured anew in each run
 	switch {
 	case r.Commit != other.Commit:
 		return fmt.Errorf("commit %s, not %s", other.Commit, r.Commit)
@@ -53,7 +53,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return bytes.Equal(left.Bytes(), right.Bytes())
 }
 
-// add takes over what a run has measured.
+// add adds another run's subjects, workloads and figures.
 func (r *Run) add(other *Run) {
 	for _, s := range other.Subjects {
 		i := slices.IndexFunc(r.Subjects, func(known Subject) bool { return known.Name == s.Name })
@@ -61,7 +61,7 @@ func (r *Run) add(other *Run) {
 		case i < 0:
 			r.Subjects = append(r.Subjects, s)
 		case s.Missing == "":
-			r.Subjects[i] = s // it has been installed meanwhile
+			r.Subjects[i] = s // installed meanwhile
 		}
 	}
 	for _, w := range other.Workloads {
@@ -69,7 +69,7 @@ func (r *Run) add(other *Run) {
 			r.Workloads = append(r.Workloads, w)
 		}
 	}
-	before := map[[2]string]int{} // rounds
+	before := map[[2]string]int{} // highest round so far
 	for _, m := range r.Measured {
 		before[whatOf(m)] = max(before[whatOf(m)], m.Round)
 	}
@@ -81,7 +81,7 @@ func (r *Run) add(other *Run) {
 
 func whatOf(m figure.Measured) [2]string { return [2]string{m.Workload, m.Subject} }
 
-// rounds says how often each thing was measured.
+// rounds returns how many rounds each pair of workload and subject has.
 func (r *Run) rounds() string {
 	times := map[[2]string]int{}
 	for _, m := range r.Measured {

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/bench/figure"
 )
 
-// parts are a run cut by workloads and rounds, so that no part has everything.
+// parts returns a run cut by workloads and rounds, so that no part is complete.
 func parts() []*Run {
 	var parts []*Run
 	for round := 1; round <= 3; round++ {
@@ -26,7 +26,7 @@ func parts() []*Run {
 			parts = append(parts, part)
 		}
 	}
-	// The first knows of one service and one workload alone.
+	// The first part has fewer subjects and only one workload.
 	parts[0].Subjects, parts[0].Workloads = parts[0].Subjects[:3], parts[0].Workloads[:1]
 	return parts
 }
@@ -74,7 +74,8 @@ func TestOnlyPartsOfOneRunAreMerged(t *testing.T) {
 	}
 }
 
-// What was missing in one part and measured in the other is not missing.
+// TestMergedServiceWasInstalledMeanwhile merges a part that lacks a service with one that measured it. The service is
+// not missing.
 func TestMergedServiceWasInstalledMeanwhile(t *testing.T) {
 	before, after := fixed(), fixed()
 	after.Subjects[3].Missing = ""

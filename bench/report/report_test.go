@@ -20,7 +20,7 @@ var update = flag.Bool("update", false, "write what is made as what is wanted")
 
 const peer = "A <peer> & co"
 
-// fixed is a run whose tables can be worked out by hand.
+// fixed returns a run whose tables can be computed by hand.
 func fixed() *Run {
 	rate := figure.Kind{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
 	late := func(key string) figure.Kind { return figure.Kind{Key: key, Title: "late " + key, Unit: "ms"} }
@@ -66,7 +66,7 @@ func fixedRound(round int) []figure.Measured {
 		{Workload: "lateness", Subject: peer, Values: map[string]float64{"p50": 3430, "p99": 5211, "max": 5414, "early": 110}},
 	}
 	if round == 2 {
-		all[6].Values, all[6].Failed = nil, "timed out" // one round of three
+		all[6].Values, all[6].Failed = nil, "timed out" // one of three rounds
 	}
 	for i := range all {
 		all[i].Round = round
@@ -74,7 +74,7 @@ func fixedRound(round int) []figure.Measured {
 	return all
 }
 
-// golden compares what is made with a file.
+// golden compares generated text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -140,7 +140,8 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-// Each column, each goal and each picture is of a figure that some workload may give: a typo would show nothing.
+// TestGoalsAndTablesAgree checks that some table has the figure of each goal. A misspelt key would silently show
+// nothing.
 func TestGoalsAndTablesAgree(t *testing.T) {
 	shown := map[column]bool{}
 	for _, table := range tables {

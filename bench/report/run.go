@@ -10,44 +10,44 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// Run is everything about a run of the bench: what results.json holds.
+// Run is the content of results.json.
 type Run struct {
 	Commit    string            `json:"commit"`
 	Date      time.Time         `json:"date"`
 	Machine   Machine           `json:"machine"`
-	Sizes     json.RawMessage   `json:"sizes"` // of the workloads, as they say it
+	Sizes     json.RawMessage   `json:"sizes"` // sizes of the workloads
 	Subjects  []Subject         `json:"subjects"`
 	Workloads []Workload        `json:"workloads"`
-	Measured  []figure.Measured `json:"measured"` // in the order in which it was
+	Measured  []figure.Measured `json:"measured"` // in the order of measuring
 }
 
-// Subject is a service that was measured. The first is the one that others are compared to.
+// Subject is a service in the report. The first subject of a run is the reference of the ratios.
 type Subject struct {
 	Name    string          `json:"name"`
 	Promise subject.Promise `json:"promise"`
 	Missing string          `json:"missing,omitempty"` // why it was not measured
 }
 
-// Workload is one that was run.
+// Workload is a workload that was run.
 type Workload struct {
 	Name    string        `json:"name"`
 	Title   string        `json:"title"`
 	Figures []figure.Kind `json:"figures"`
 }
 
-// Machine is where it was measured.
+// Machine describes the machine of a run.
 type Machine struct {
 	CPU        string        `json:"cpu"`
 	Cores      int           `json:"cores"`
 	MemoryMB   int64         `json:"memory_mb"`
-	OS         string        `json:"os"` // with its kernel
+	OS         string        `json:"os"` // with the kernel's version
 	Go         string        `json:"go"`
-	FileSystem string        `json:"file_system"` // of the data
-	Fsync      time.Duration `json:"fsync_ns"`    // what 4 KiB cost in the middle
-	Echo       float64       `json:"echo_rate"`   // tasks that a handler echoes a second, which does nothing else
+	FileSystem string        `json:"file_system"` // that holds the data
+	Fsync      time.Duration `json:"fsync_ns"`    // median cost of appending and syncing 4 KiB
+	Echo       float64       `json:"echo_rate"`   // calls a second to a handler that only decodes and encodes a task
 }
 
-// Read reads a run from its file.
+// Read reads a run from a file.
 func Read(path string) (*Run, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -60,7 +60,7 @@ func Read(path string) (*Run, error) {
 	return &run, nil
 }
 
-// kind finds a figure of a workload; nil if there is none.
+// kind returns a figure of a workload; nil if there is none.
 func (r *Run) kind(workload, key string) *figure.Kind {
 	for _, w := range r.Workloads {
 		if w.Name != workload {
@@ -75,7 +75,7 @@ func (r *Run) kind(workload, key string) *figure.Kind {
 	return nil
 }
 
-// title is that of a workload; its name if it was not run.
+// title returns a workload's title; its name if the workload was not run.
 func (r *Run) title(workload string) string {
 	for _, w := range r.Workloads {
 		if w.Name == workload {
@@ -85,7 +85,7 @@ func (r *Run) title(workload string) string {
 	return workload
 }
 
-// Unknown names the figures that tables or goals are made of and that no workload of this run gives.
+// Unknown returns the figures that tables show but no workload of this run has.
 func (r *Run) Unknown() (unknown []string) {
 	for _, t := range tables {
 		for _, c := range t.columns {

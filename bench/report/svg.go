@@ -32,13 +32,13 @@ text { font: 13px sans-serif; fill: #24292f; }
 </style>
 `
 
-// bar is a subject in a picture.
+// bar is one subject in a picture.
 type bar struct {
 	name  string
 	value float64
 }
 
-// svg draws the first column of a table as bars; empty if there is nothing to draw.
+// svg draws the first column of a table as bars. It returns "" if there is nothing to draw.
 func (r *Run) svg(t table) string {
 	at := t.columns[0]
 	kind := r.kind(at.workload, at.key)
@@ -87,7 +87,7 @@ func (b bar) draw(w *strings.Builder, y int, s scale, unit string) {
 		number(b.value, unit), html.EscapeString(spaced(unit)))
 }
 
-// scale maps values to lengths: evenly, or by the logarithm if the largest is more than a hundred times the smallest.
+// scale maps values to lengths: linear, or logarithmic if the largest value is more than 100 times the smallest.
 type scale struct {
 	lowest, highest float64
 	logarithmic     bool
@@ -120,7 +120,7 @@ func (s scale) width(value float64) float64 {
 	switch {
 	case value <= 0 || s.highest <= 0:
 	case s.logarithmic:
-		lowest := s.lowest / 2 // so that the lowest has a length
+		lowest := s.lowest / 2 // gives the lowest value a visible bar
 		share = math.Log(value/lowest) / math.Log(s.highest/lowest)
 	default:
 		share = value / s.highest

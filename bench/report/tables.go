@@ -1,18 +1,18 @@
 package report
 
-// column is a figure of a workload in a table.
+// column is one figure of one workload in a table.
 type column struct {
 	workload, key string
 }
 
-// table is one of the report's tables. A picture shows its first column if it has a file name.
+// table is a table of the report. A picture shows its first column if picture is set.
 type table struct {
 	title   string
 	picture string
 	columns []column
 }
 
-// tables are those of the report.
+// tables are the tables of the report, in order.
 var tables = []table{
 	{"Acknowledged schedules a second", "schedule",
 		[]column{{"schedule", "rate"}, {"schedule-many", "rate"}, {"schedule-batch", "rate"}}},

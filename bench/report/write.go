@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// Write writes results.json, RESULTS.md and the pictures into a folder, which it makes if it is not there.
+// Write writes results.json, RESULTS.md and the pictures into a folder, and makes the folder if it is missing.
 func (r *Run) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

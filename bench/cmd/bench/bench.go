@@ -19,11 +19,11 @@ import (
 	"github.com/belfryhq/belfry/bench/workload"
 )
 
-// bench is a run on its way.
+// bench is a run in progress.
 type bench struct {
 	options   *options
 	out       io.Writer
-	dir       string // the services' data, each in a folder of its own
+	dir       string // parent of the services' folders
 	subjects  []entry
 	workloads []workload.Workload
 	run       report.Run
@@ -68,7 +68,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// take takes a subject in, or says loudly what it lacks.
+// take adds a subject to the run, or prints which prerequisite is missing.
 func (b *bench) take(e entry) {
 	about := report.Subject{Name: e.subject.Name(), Promise: e.subject.Promise(), Missing: e.subject.Missing()}
 	b.run.Subjects = append(b.run.Subjects, about)
@@ -80,12 +80,12 @@ func (b *bench) take(e entry) {
 }
 
 func (b *bench) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(b.out, format+"\n", args...) // nobody to tell that nobody can be told
+	_, _ = fmt.Fprintf(b.out, format+"\n", args...) // there is no other place to report a failed write
 }
 
-// rounds measures everything as often as was asked for: in each round every workload meets all subjects in turn, so
-// that what changes on the machine meanwhile changes for all. What there is by then is written after each workload: the
-// whole takes hours.
+// rounds measures everything as often as the options say. In each round, every workload measures all subjects in turn,
+// so that changes on the machine affect all of them. It writes the results after each workload, because a whole run
+// takes hours.
 func (b *bench) rounds(ctx context.Context) error {
 	for round := 1; round <= b.options.rounds; round++ {
 		for _, w := range b.workloads {
@@ -124,7 +124,7 @@ func (b *bench) write() error {
 	return b.run.Write(b.options.out)
 }
 
-// measure measures in a folder that is gone afterwards.
+// measure runs one workload in a folder of its own. It removes the folder afterwards unless the options keep it.
 func (b *bench) measure(
 	ctx context.Context, w workload.Workload, s subject.Subject, name string,
 ) (m figure.Measured, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/bench/workload"
 )
 
-// Every figure that the report shows or holds a goal for is one that a workload gives.
+// TestReportShowsWhatWorkloadsGive checks that a workload provides every figure in the report's tables.
 func TestReportShowsWhatWorkloadsGive(t *testing.T) {
 	run := report.Run{}
 	for _, w := range workload.All(workload.Full()) {

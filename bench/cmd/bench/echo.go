@@ -18,8 +18,8 @@ const (
 	echoFor     = 2 * time.Second
 )
 
-// echoRate is how many requests a second a handler answers that decodes one task and encodes it again: what this
-// machine, which carries the callers too, could do at most by single calls if there were nothing behind HTTP and JSON.
+// echoRate returns how many requests a second a handler answers that only decodes and encodes a task. That is the upper
+// bound for single calls on this machine, which also runs the callers.
 func echoRate(ctx context.Context) (rate float64, err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func echoRate(ctx context.Context) (rate float64, err error) {
 	return float64(answered.Load()) / time.Since(began).Seconds(), nil
 }
 
-// echoTask is as large as the tasks of the workloads.
+// echoTask is as large as a task of the workloads.
 var echoTask = `{"fire_at":"2026-11-22T10:00:00.123Z","payload":"` + strings.Repeat("x", 198) + `"}`
 
 func callEcho(ctx context.Context, transport http.RoundTripper, url string) error {
@@ -81,6 +81,6 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// A caller that has gone has no use for the rest.
+	// A write error is ignored: it means that the caller has gone.
 	_ = json.NewEncoder(w).Encode(task)
 }

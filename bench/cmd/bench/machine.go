@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/bench/report"
 )
 
-// machine describes this machine and the disk on which a folder lies. What cannot be found out is said to be unknown.
+// machine describes this machine and the disk that holds dir. Unavailable facts are reported as unknown.
 func machine(ctx context.Context, dir string) (report.Machine, error) {
 	fsync, err := fsyncCost(dir)
 	if err != nil {
@@ -45,7 +45,7 @@ func memoryMB() int64 {
 	return kB << 10 / 1e6
 }
 
-// procField is the first value of this name in a file of /proc; empty if there is none.
+// procField returns the first value of a name in a file of /proc; "" if there is none.
 func procField(path, name string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -67,7 +67,7 @@ func system() string {
 	return runtime.GOOS + " " + strings.TrimSpace(string(release))
 }
 
-// fileSystem is the type of the file system of a folder.
+// fileSystem returns the type of the file system that holds a folder.
 func fileSystem(dir string) string {
 	out, err := exec.Command("df", "-PT", dir).Output()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
@@ -84,7 +84,7 @@ func fileSystem(dir string) string {
 	return fields[1]
 }
 
-// fsyncCost is what it costs in the middle to append 4 KiB to a file and sync it.
+// fsyncCost returns the median cost of appending 4 KiB to a file and syncing it.
 func fsyncCost(dir string) (cost time.Duration, err error) {
 	const tries = 200
 	path := filepath.Join(dir, "fsync")
@@ -109,8 +109,8 @@ func fsyncCost(dir string) (cost time.Duration, err error) {
 	return costs[tries/2], nil
 }
 
-// commit is what git has checked out, with a mark if code was changed since. Results that lie in the tree, which the
-// bench itself writes, are no code.
+// commit returns the hash of the checked-out commit, with the suffix -dirty if Go code has changed. Results that the
+// bench writes into the tree do not count as changes.
 func commit(ctx context.Context) string {
 	out, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command bench measures Belfry side by side with what a user would pick instead, on this machine, and writes tables,
-// pictures and the raw figures. Its exit status is 1 when it could not measure; a missed goal and a peer that fails are
-// results.
+// Command bench measures Belfry side by side with other services for delayed tasks, on this machine, and writes tables,
+// pictures and the raw figures. Its exit status is 1 when it could not measure. A missed goal and a failing peer are
+// results, not errors.
 package main
 
 import (
@@ -30,7 +30,7 @@ func main() {
 	}
 }
 
-// options are those of the command line.
+// options are the flags of the command.
 type options struct {
 	out, dir, binary    string
 	from                []string
@@ -85,7 +85,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	return cmd
 }
 
-// sizeFlags has a flag for each size.
+// sizeFlags defines a flag for each size.
 func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.IntVar(&s.Payload, "payload", s.Payload, "bytes of a payload")
 	f.IntVar(&s.Callers, "callers", s.Callers, "concurrent callers")
@@ -129,7 +129,7 @@ func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
 	f.IntSliceVar(&s.Queues, "queues", s.Queues, "numbers of queues of the growth-queues workload, rising")
 }
 
-// makeQuick takes the small sizes but for those that were given.
+// makeQuick takes the small sizes, except for those set by flags.
 func (o *options) makeQuick(flags *pflag.FlagSet) error {
 	if !flags.Changed("rounds") {
 		o.rounds = 1
@@ -166,7 +166,7 @@ func (o *options) run(cmd *cobra.Command) error {
 	return b.rounds(cmd.Context())
 }
 
-// merge makes tables and pictures of what was measured before.
+// merge makes tables and pictures from the results of earlier runs.
 func (o *options) merge() error {
 	runs := make([]*report.Run, len(o.from))
 	for i, path := range o.from {

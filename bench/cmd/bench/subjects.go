@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// entry is a subject, and the workloads that it is measured by.
+// entry is a subject and the workloads that measure it.
 type entry struct {
 	subject   subject.Subject
 	workloads []string // nil: all
@@ -24,7 +24,7 @@ func (e entry) takes(workload string) bool {
 	return e.workloads == nil || slices.Contains(e.workloads, workload)
 }
 
-// entries are all subjects, the one first that others are compared to.
+// entries returns all subjects, with the reference of the ratios first.
 func entries(binary string, flight bool) []entry {
 	all := []entry{
 		{subject: belfry.New(belfry.Config{Name: report.Client, Binary: binary, Flight: flight})},
@@ -46,7 +46,7 @@ func entries(binary string, flight bool) []entry {
 	return all
 }
 
-// chosen are the subjects whose name has one of the words in it.
+// chosen returns the subjects whose name contains one of the words.
 func chosen(all []entry, words []string) []entry {
 	if len(words) == 0 {
 		return all
@@ -63,7 +63,7 @@ func chosen(all []entry, words []string) []entry {
 
 const module = "github.com/belfryhq/belfry"
 
-// build builds belfry as users get it: with the dependencies of its own module, not those of the bench.
+// build builds belfry as users get it: with the dependencies of its own module, not with those of the bench.
 func build(ctx context.Context, dir string) (string, error) {
 	folder, err := run(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {

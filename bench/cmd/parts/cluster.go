@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// stand is three nodes, with one shard if its leader is looked for: a leader, a follower that takes calls, and one that
-// only follows.
+// stand is a cluster of three nodes. With one shard, the nodes have roles: the leader, a follower that takes calls
+// (entry), and a follower that takes none.
 type stand struct {
 	cluster                 *local.Cluster
 	dir                     string
@@ -35,7 +35,7 @@ func start(ctx context.Context, cfg config) (*stand, error) {
 	return s, nil
 }
 
-// startWith starts a cluster of so many shards and looks for no leader.
+// startWith starts a cluster with a number of shards, and does not look for the leader.
 func startWith(ctx context.Context, cfg config, shards int) (*stand, error) {
 	dir, err := os.MkdirTemp("", "belfry-parts-")
 	if err != nil {
@@ -46,7 +46,8 @@ func startWith(ctx context.Context, cfg config, shards int) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The timing changes what idle costs and nothing that is measured here, and no leader is lost on a busy machine.
+	// The slow timing keeps leaders in place on a busy machine. It changes the cost of idling and no other measured
+	// cost.
 	args := []string{"--shards", strconv.Itoa(shards), "--min-free-disk", "0", "--timing", "wan"}
 	s.cluster, err = local.Start(ctx, local.Config{DataDir: dir, Binary: binary, ExtraArgs: args})
 	if err != nil {
@@ -60,7 +61,7 @@ func (s *stand) stop() error {
 	return os.RemoveAll(s.dir)
 }
 
-// findLeader waits until leadership has been where it belongs for some seconds.
+// findLeader waits until one node has led the shard for some seconds.
 func (s *stand) findLeader(ctx context.Context) error {
 	const settled = 6 * time.Second
 	since, last := time.Now(), ""
@@ -91,7 +92,7 @@ func (s *stand) findLeader(ctx context.Context) error {
 	return nil
 }
 
-// used is what has been spent so far.
+// used is the processor time and the log entries since the nodes started.
 type used struct {
 	at                      time.Time
 	leader, entry, follower float64 // µs
@@ -114,13 +115,13 @@ func (s *stand) used() (used, error) {
 	return u, nil
 }
 
-// spent is a step's, with what the nodes do anyway taken off.
+// spent is the cost of a step, without the cost of idling.
 type spent struct {
 	leader, entry, follower, entries float64
 	tasks, requests                  float64
 }
 
-// step does something, and says what it took.
+// step runs a step and returns its cost.
 func (s *stand) step(name string, idle perSecond, do func() (tasks, requests int, err error)) (spent, error) {
 	before, err := s.used()
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *stand) step(name string, idle perSecond, do func() (tasks, requests int
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the values are this program's own
+		panic(err) // the program marshals only its own values
 	}
 	return data
 }

@@ -19,12 +19,12 @@ import (
 
 const callers = 64
 
-// load schedules tasks, each under an id of 24 bytes.
+// load schedules tasks with ids of 24 bytes.
 type load struct {
 	stand   *stand
 	payload string
 	next    atomic.Int64
-	target  string // empty: pulled
+	target  string // URL; empty: consumers pull the tasks
 	queue   string
 	due     time.Time // zero: in a day
 }
@@ -44,7 +44,7 @@ func (l *load) task() (id string, body map[string]any) {
 	return fmt.Sprintf("order-%018d", l.next.Add(1)), body
 }
 
-// puts sends a PUT a task, from so many callers.
+// puts sends one PUT a task, from a number of concurrent callers.
 func (l *load) puts(to local.Node, tasks, callers int) (int, int, error) {
 	var left atomic.Int64
 	left.Store(int64(tasks))
@@ -61,7 +61,7 @@ func (l *load) puts(to local.Node, tasks, callers int) (int, int, error) {
 	return tasks, tasks, err
 }
 
-// batches sends lines, a hundred a request.
+// batches schedules the tasks in requests of a hundred lines.
 func (l *load) batches(to local.Node, tasks int) (int, int, error) {
 	const lines = 100
 	var left atomic.Int64
@@ -94,7 +94,7 @@ func all(n int, do func() error) error {
 	return errors.Join(errs...)
 }
 
-// call repeats what a busy cluster could not commit: a leader may be lost to a machine that is.
+// call repeats a call that failed with a 5xx status: a busy machine may lose its leader.
 func (l *load) call(method string, to local.Node, path, kind, key string, body []byte) error {
 	const patience, pause = 30 * time.Second, 100 * time.Millisecond
 	for began := time.Now(); ; <-time.After(pause) {
@@ -120,7 +120,7 @@ func (l *load) callOnce(method string, to local.Node, path, kind, key string, bo
 	if err != nil {
 		return err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // the body was only read
 	text, err := io.ReadAll(answer.Body)
 	switch {
 	case err == nil && answer.StatusCode/100 == 5:
@@ -131,7 +131,7 @@ func (l *load) callOnce(method string, to local.Node, path, kind, key string, bo
 	return err
 }
 
-// receive answers webhooks until so many have come. The tasks were scheduled before and are due at an instant.
+// receive answers webhooks. It closes done after the given number of tasks.
 func receive(ctx context.Context, tasks int) (url string, done <-chan struct{}, stop func() error, err error) {
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -145,11 +145,11 @@ func receive(ctx context.Context, tasks int) (url string, done <-chan struct{}, 
 				close(all)
 			}
 		})}
-	go func() { _ = server.Serve(listen) }() // until it is closed
+	go func() { _ = server.Serve(listen) }() // until stop closes the server
 	return "http://" + listen.Addr().String() + "/fire", all, server.Close, nil
 }
 
-// consume leases and acknowledges through a node, a hundred at a time, until so many are done.
+// consume leases and acknowledges up to a hundred tasks a call through a node, until the given number is done.
 func (l *load) consume(to local.Node, tasks int) (int, int, error) {
 	var done atomic.Int64
 	err := all(4, func() error {
@@ -172,7 +172,7 @@ func (l *load) leaseOnce(to local.Node) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = answer.Body.Close() }() // it was only read
+	defer func() { _ = answer.Body.Close() }() // the body was only read
 	var leased struct{ Tasks []struct{ Receipt string } }
 	if err := json.NewDecoder(answer.Body).Decode(&leased); err != nil || len(leased.Tasks) == 0 {
 		return 0, err

@@ -1,12 +1,14 @@
-// Parts measures what the parts of a task's life cost in processor time: at the leader, at a follower, and at the node
-// that takes the call. `belfry plan` makes plans with the figures (costs.go), under the names that are printed.
+// Parts measures the processor time of each part of a task's life: on the leader, on a follower, and on the node that
+// takes the call. `belfry plan` computes plans from these figures (costs.go), under the names that Parts prints.
 //
-// It runs three nodes with one shard, as processes, and reads what each has used from /proc (so it needs Linux) before
-// and after a step. Steps differ in what share of the work they do, and a few equations tell the parts: a lone caller
-// makes an entry of every task, a batch makes few; a call through a follower leaves the leader without HTTP.
-// Processor time hardly depends on what else runs on the machine, but caches do: measure on a quiet one.
+// Parts runs three nodes with one shard, as processes. It reads each node's processor time from /proc before and after
+// a step, so it needs Linux. The steps divide the work differently, and a few linear equations separate the parts:
+//   - A single caller makes one log entry for every task; a batch makes few entries.
+//   - A call through a follower takes the HTTP work off the leader.
 //
-// With --memory it tells instead what a replica takes in memory that has no tasks, from clusters of one shard and of
+// Other load on the machine hardly affects processor time, but caches do: measure on a quiet machine.
+//
+// With --memory, Parts measures the memory of a replica without tasks instead, from clusters with one shard and with
 // many.
 //
 //	go build -o bin/ ./cmd/belfry && go run -C bench ./cmd/parts --belfry ../bin/belfry

@@ -16,10 +16,10 @@ type config struct {
 
 const (
 	defaultIdle = 30 * time.Second
-	ahead       = 20 * time.Second // from when tasks are scheduled until they are due, all at once
+	ahead       = 20 * time.Second // time between scheduling and the common due instant
 )
 
-// perSecond is what idle nodes use.
+// perSecond is the processor time of idle nodes, in µs a second.
 type perSecond struct{ leader, entry, follower float64 }
 
 func measure(ctx context.Context, cfg config) (err error) {
@@ -74,20 +74,20 @@ func (s *stand) idle(d time.Duration) (perSecond, error) {
 	return idle, err
 }
 
-// parts of an entry, and of a command in it.
+// parts are the costs of a log entry and of a command in it.
 type parts struct{ entry, command float64 }
 
-// follow is what a follower does: few entries with many commands against many with one.
+// follow computes a follower's costs from a step with few large entries and a step with many entries of one command.
 func follow(batch, lone spent) parts {
 	entry, command := solve(batch.entries, batch.tasks, batch.follower, lone.entries, lone.tasks, lone.follower)
 	return parts{entry, command}
 }
 
-// schedules tells the parts of a schedule apart.
+// schedules computes and prints the parts of a schedule.
 func schedules(batch, lone, single, passed spent) {
 	f := follow(batch, lone)
-	// The leader takes the calls itself: an entry, a request and the rest of a task. The request is left out first:
-	// lone and single have one for each task, and so together with the rest of it.
+	// The leader takes the calls itself. Its cost has three parts: an entry, a request and the rest of a task. The
+	// first equation joins request and rest, because lone and single have one request for each task.
 	entry, task := solve(lone.entries, lone.tasks, lone.leader, single.entries, single.tasks, single.leader)
 	rest := (batch.leader - batch.entries*entry - batch.requests*task) / (batch.tasks - batch.requests)
 	request := task - rest
@@ -106,13 +106,13 @@ func schedules(batch, lone, single, passed spent) {
 
 func tell(name string, value float64) { fmt.Printf("    %-24s %8.1f µs\n", name, value) }
 
-// solve finds x and y of a*x + b*y = c, d*x + e*y = f.
+// solve returns the x and y of a*x + b*y = c, d*x + e*y = f.
 func solve(a, b, c, d, e, f float64) (x, y float64) {
 	det := a*e - b*d
 	return (c*e - b*f) / det, (a*f - c*d) / det
 }
 
-// webhooks fires tasks that are due at one instant.
+// webhooks measures a burst of webhooks that are due at one instant.
 func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecond, f parts) error {
 	url, done, stop, err := receive(ctx, cfg.tasks)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 	return errors.Join(err, stop())
 }
 
-// pulls has consumers take tasks through a follower.
+// pulls measures consumers that take tasks through a follower.
 func (s *stand) pulls(cfg config, l *load, idle perSecond, f parts) error {
 	l.target, l.queue, l.due = "", "pulled", time.Now().Add(ahead)
 	if _, _, err := l.batches(s.leader, cfg.tasks); err != nil {

@@ -10,20 +10,21 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// Two clusters differ by this many shards, and in nothing else: what a node of the one has more is its replicas'.
+// Numbers of shards of the two clusters. The clusters differ in nothing else, so the difference in memory is that of
+// the additional replicas.
 const (
 	fewShards  = 1
 	manyShards = 49
 )
 
-// Each of many shards gets enough to have used all buffers that it has.
+// Load that fills all buffers of every shard, even with many shards.
 const (
 	usedTasks   = 50_000
 	usedPayload = 1000
 )
 
-// memory tells what a replica takes beside tasks, at first and when it was used. The tasks are the same in both
-// clusters, and so fall out. Log caches are not among it: a while after they were used they hold an entry each.
+// memory prints the memory of a replica without tasks, fresh and after use. Both clusters hold the same tasks, so the
+// difference contains none. Log caches hardly count: some time after use they hold one entry each.
 func memory(ctx context.Context, cfg config) error {
 	few, err := footprintsWith(ctx, cfg, fewShards)
 	if err != nil {
@@ -50,15 +51,15 @@ func memory(ctx context.Context, cfg config) error {
 	return nil
 }
 
-// footprint is what a node has of memory, in bytes: in pages of the system, and as it counts against its limit. Buffers
-// that were never filled count for the one, and take none of the other.
+// footprint is the memory of a node in bytes: resident pages, and the memory that counts against the node's limit
+// (held). A buffer that was never filled counts as held but not as resident.
 type footprint struct{ resident, held float64 }
 
 func (f footprint) String() string {
 	return fmt.Sprintf("%7.2f MB resident, %7.2f MB held", f.resident/1e6, f.held/1e6)
 }
 
-// footprints are those of a node before and after it was used.
+// footprints are the footprints of a node before and after use.
 type footprints struct{ fresh, used footprint }
 
 func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, err error) {
@@ -79,8 +80,8 @@ func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, 
 	return f, err
 }
 
-// footprint is the least that was seen of each of the nodes within a while, on average over them: garbage comes and
-// goes.
+// footprint watches the nodes for a time and returns the mean of their lowest footprints. The lowest footprint excludes
+// most garbage.
 func (s *stand) footprint(ctx context.Context, within time.Duration) (footprint, error) {
 	nodes := s.cluster.Nodes()
 	least := make([]footprint, len(nodes))
