@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// cancel is how many single tasks callers can take back.
+// cancel measures how many tasks a second the callers cancel with one task a call.
 func cancel(s Sizes) Workload {
 	return Workload{
 		Name: "cancel", Title: fmt.Sprintf("cancel, %d callers", s.Callers), Figures: callFigures("cancelled a second"),
@@ -15,7 +15,7 @@ func cancel(s Sizes) Workload {
 	}
 }
 
-// cancelBatch is how many tasks callers can take back, many in a call.
+// cancelBatch measures how many tasks a second the callers cancel with many tasks a call.
 func cancelBatch(s Sizes) Workload {
 	return Workload{
 		Name: "cancel-batch", Title: fmt.Sprintf("cancel, %d callers, batches of %d", s.Callers, s.Batch),
@@ -47,7 +47,7 @@ func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
 	if err != nil {
 		return err
 	}
-	// What cannot be done is found out before much is scheduled; what is cancelled then is not counted.
+	// A first round finds missing abilities before many tasks are scheduled. Its cancels do not count.
 	extra := len(load.callers) * size
 	tasks, n := newIDs(), r.sizes.CancelTasks
 	if _, err := load.load(ctx, extra, farOff(tasks, newPayload(r.sizes.Payload))); err != nil {

@@ -13,10 +13,10 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// got takes an arrival.
+// got receives an arrival.
 type got = func(id string, at time.Time)
 
-// consume starts so many consumers. The function that it returns ends them, and tells why one has ended before.
+// consume starts n consumers. The returned stop ends them, and reports why a consumer ended early.
 func (r *run) consume(ctx context.Context, n int, got got) (stop func() error, err error) {
 	callers, err := r.callers(ctx, n)
 	if err != nil {
@@ -35,7 +35,7 @@ func consumeBy(ctx context.Context, callers []subject.Caller, got got) (stop fun
 			return nil, errors.Join(err, group.Wait())
 		}
 		group.Go(func() error {
-			defer cancel() // one that fails ends the others
+			defer cancel() // one failed consumer ends the others
 			err := consumer.Consume(ctx, got)
 			if ctx.Err() != nil {
 				return nil
@@ -49,13 +49,13 @@ func consumeBy(ctx context.Context, callers []subject.Caller, got got) (stop fun
 	}, nil
 }
 
-// errEnded stands for the reason of a consumer that gave none.
+// errEnded is the reason of a consumer that ended without an error.
 var errEnded = errors.New("it ended")
 
-// retryPause is between the tries of who goes on through a failure.
+// retryPause is the pause between two tries.
 const retryPause = 10 * time.Millisecond
 
-// consumeThrough starts consumers that begin anew when they fail, as a program does whose service comes back.
+// consumeThrough starts consumers that restart after a failure, as a program does whose service comes back.
 func (r *run) consumeThrough(ctx context.Context, n int, got got) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
@@ -66,7 +66,7 @@ func (r *run) consumeThrough(ctx context.Context, n int, got got) (stop func()) 
 				if err := r.consumeOnce(ctx, got); err != nil && ctx.Err() == nil && failures.Add(1) == 1 {
 					r.say("a consumer failed, and begins anew: %v", err)
 				}
-				_ = sleepUntil(ctx, time.Now().Add(retryPause)) // the loop sees that the context has ended
+				_ = sleepUntil(ctx, time.Now().Add(retryPause)) // the loop checks the context
 			}
 		})
 	}

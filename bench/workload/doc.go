@@ -1,14 +1,17 @@
-// Package workload has the workloads by which services are compared: each is a function of a subject and of sizes,
-// starts the service fresh, and gives figures.
+// Package workload has the workloads that compare services. Each workload is a function of a subject and of sizes. It
+// starts the service fresh and returns figures.
 //
-// Two kinds of clocks. What asks "how many a second" is a closed loop: so many callers, each of which calls again as
-// soon as it was answered. What asks "how late" is an open loop: instants are laid down before, and every lateness and
-// latency counts from the instant that was meant, whatever else was going on. So a service or a load that stalls cannot
-// hide what had to wait meanwhile.
+//	question             load          method
+//	how many a second    closed loop   each caller calls again as soon as it has the answer
+//	how late             open loop     instants are fixed in advance; lateness and latency count from them
 //
-// The load runs in this process, on the machine of the service. What it uses of the processors is measured with every
-// workload, because a load that needs as much as the service is part of what is measured.
+// In an open loop, a service or a load that stalls cannot hide the waiting time of delayed calls.
 //
-// Everything here runs inside a synctest bubble, where the tests get exact figures. It leaves to others: how a service
-// is run and spoken to (subject), rounds and medians (cmd/bench, report).
+// The load runs in this process, on the machine of the service. Every workload measures the load's own processor time,
+// because a load that needs as much as the service distorts the figures.
+//
+// The workloads run inside synctest bubbles, where the tests get exact figures. Only webhooks need real connections.
+//
+// Package subject runs and calls the service. Package cmd/bench repeats the rounds, and package report computes the
+// medians.
 package workload

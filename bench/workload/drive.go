@@ -9,15 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// driven is what a closed loop came to.
+// driven is the outcome of a closed loop.
 type driven struct {
 	done      int
 	elapsed   time.Duration   // from the first call to the last answer
 	latencies []time.Duration // of all calls, sorted
 }
 
-// drive is a closed loop: each caller calls for the next of n operations as soon as it was answered, until all are done
-// or the time is up. The first error ends it.
+// drive runs a closed loop: each caller calls for the next of n operations as soon as its last call is answered. The
+// loop ends after all operations or at the time limit. The first error also ends it.
 func drive[C any](ctx context.Context, callers []C, n int, limit time.Duration,
 	call func(ctx context.Context, caller C, i int) error,
 ) (driven, error) {
@@ -50,11 +50,11 @@ func drive[C any](ctx context.Context, callers []C, n int, limit time.Duration,
 	return driven{done: len(all), elapsed: slices.Max(last), latencies: all}, err
 }
 
-// unlimited is the time of a loop that ends with its operations.
+// unlimited is the time limit of a loop that ends after its operations.
 const unlimited = time.Duration(1<<63 - 1)
 
-// pace is an open loop: n operations are meant for instants at a fixed rate from the beginning, and are called then, or
-// as soon after as one of the callers is free. Latencies count from the instants that were meant.
+// pace runs an open loop: n operations are planned at a fixed rate from begin on. Each is called at its planned
+// instant, or later when a caller becomes free. Latencies count from the planned instants.
 func pace[C any](ctx context.Context, callers []C, begin time.Time, n, rate int,
 	call func(ctx context.Context, caller C, i int) error,
 ) (latencies []time.Duration, err error) {
@@ -82,7 +82,7 @@ func pace[C any](ctx context.Context, callers []C, begin time.Time, n, rate int,
 	return latencies, group.Wait()
 }
 
-// meantAfter is when the i-th operation of a rate is meant, counted from the first.
+// meantAfter returns the planned time of the i-th operation after the first one.
 func meantAfter(i, rate int) time.Duration {
 	return time.Duration(float64(i) / float64(rate) * float64(time.Second))
 }

@@ -42,12 +42,12 @@ func stopLeader(service subject.Service) (func() error, error) {
 	return stopper.StopLeader, nil
 }
 
-// breakdown takes the leader away while tasks fire and are scheduled, both at fixed rates: the first tasks that are due
-// and the first that are scheduled after that wait until there is a new leader. Their wait is what is measured.
+// breakdown takes the leader away while tasks fire and are scheduled, both at fixed rates. The next due tasks and the
+// next writes wait for a new leader. The workload measures how long they wait.
 type breakdown struct {
 	name, title string
 	push        bool
-	strike      func(service subject.Service) (func() error, error) // finds out how the leader is taken away
+	strike      func(service subject.Service) (func() error, error) // returns the function that takes the leader away
 }
 
 func (b breakdown) workload(s Sizes) Workload {
@@ -97,7 +97,7 @@ func (b breakdown) play(ctx context.Context, r *run) error {
 	return r.breakDown(ctx, strike, out)
 }
 
-// strikeAfter is the part of the time that is over when the leader is taken away.
+// strikeAfter is the instant of the strike, as a fraction of the time.
 const strikeAfter = 0.3
 
 func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) error {
@@ -126,8 +126,8 @@ func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) er
 	return nil
 }
 
-// granted is how long after the strike tasks may be due that the old leader had handed out already: what became of
-// those tells when their leases end, and not when there is a new leader.
+// granted is the time after the strike in which the old leader may have handed out due tasks already. Such a task
+// returns when its lease ends, and so does not show when the new leader began.
 const granted = 50 * time.Millisecond
 
 func (r *run) setBreakdown(out *fired, w *writes, struck time.Time) {

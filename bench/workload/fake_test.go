@@ -12,14 +12,14 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// fake is a service in memory whose faults are exact. It can do everything unless it is told that it cannot.
+// fake is an in-memory service with exact faults. It has every ability unless plain is set.
 type fake struct {
 	latency time.Duration                                    // of each call
-	late    func(task subject.Task) time.Duration            // how late a task arrives; nil: not at all
+	late    func(task subject.Task) time.Duration            // how late a task arrives; nil: never late
 	loses   func(task subject.Task) bool                     // nil: none
 	repeats func(task subject.Task) bool                     // nil: none
-	stalls  func(since time.Time) (until time.Time, ok bool) // calls between these wait; nil: none
-	outage  time.Duration                                    // how long it does nothing after its leader is gone
+	stalls  func(since time.Time) (until time.Time, ok bool) // calls in this time wait until its end; nil: none
+	outage  time.Duration                                    // downtime after a loss of the leader
 	pids    []int                                            // its processes
 	plain   bool                                             // its callers can only schedule
 
@@ -28,11 +28,11 @@ type fake struct {
 	due   chan subject.Task
 	url   string
 
-	replaced time.Time // the last task that was there already
+	replaced time.Time // when an existing task was last replaced
 
-	down  atomic.Int64 // unix ns until which it is down
+	down  atomic.Int64 // unix ns until which the service is down
 	calls atomic.Int64
-	ended atomic.Int64 // callers that were closed
+	ended atomic.Int64 // number of closed callers
 }
 
 // held is a task and its timer.
@@ -69,7 +69,7 @@ func (f *fake) Stop() error {
 	return nil
 }
 
-// KillAll leaves it down until Restart.
+// KillAll takes the service down until Restart.
 func (f *fake) KillAll() error {
 	f.down.Store(1<<63 - 1)
 	return nil
@@ -87,7 +87,7 @@ func (f *fake) AwaitReady(ctx context.Context) error {
 	return sleepUntil(ctx, time.Unix(0, f.down.Load()))
 }
 
-// Snapshots are written some seconds after something was replaced.
+// Snapshots reports a full set of snapshots five seconds after the last replacement.
 func (f *fake) Snapshots(context.Context) (all, fewest int, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,7 +99,7 @@ func (f *fake) Snapshots(context.Context) (all, fewest int, err error) {
 
 var errDown = errors.New("connection refused")
 
-// call is what every call costs.
+// call counts a call and waits for its latency.
 func (f *fake) call(ctx context.Context) error {
 	f.calls.Add(1)
 	if time.Now().UnixNano() < f.down.Load() {
@@ -131,12 +131,12 @@ func (f *fake) put(task subject.Task) {
 }
 
 func (f *fake) fire(t *held) {
-	down := f.down.Load() // once: Restart changes it meanwhile
+	down := f.down.Load() // read once: Restart changes it concurrently
 	if up := time.Unix(0, down); time.Now().Before(up) {
 		if down == 1<<63-1 {
 			up = time.Now().Add(time.Millisecond)
 		}
-		f.mu.Lock() // which put holds until there is a timer
+		f.mu.Lock() // put holds it until the timer is set
 		defer f.mu.Unlock()
 		t.timer.Reset(time.Until(up))
 		return
@@ -242,7 +242,7 @@ func (c *fakeCaller) Consume(ctx context.Context, got func(string, time.Time)) e
 	}
 }
 
-// plainService is a fake that can only be scheduled to.
+// plainService is a fake whose callers can only schedule.
 type plainService struct{ f *fake }
 
 func (s *plainService) Caller(context.Context) (subject.Caller, error) {

@@ -11,21 +11,21 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// firing is so many tasks that are due evenly over a time.
+// firing is a number of tasks that are due evenly over a time.
 type firing struct {
 	tasks int
-	over  time.Duration // 0: in one millisecond
-	push  bool          // by webhook, else consumed
+	over  time.Duration // 0: all in one millisecond
+	push  bool          // by webhook, else to consumers
 }
 
-// fired is what came of a firing.
+// fired is the outcome of a firing.
 type fired struct {
 	*ledger
-	first time.Time // the first due instant
+	first time.Time // first due instant
 }
 
-// fire schedules the tasks beforehand, and measures from the first due instant until the last one has arrived. Due
-// instants are in no order.
+// fire schedules the tasks in advance, and measures from the first due instant until the last arrival. The order of the
+// due instants is random.
 func (r *run) fire(ctx context.Context, f firing) (*fired, error) {
 	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
 	stop, err := r.arrivals(ctx, f.push, out.got)
@@ -33,7 +33,7 @@ func (r *run) fire(ctx context.Context, f firing) (*fired, error) {
 		return nil, err
 	}
 	err = r.fireTo(ctx, f, out)
-	return out, cmp.Or(stop(), err) // a consumer's error says why nothing arrived
+	return out, cmp.Or(stop(), err) // a consumer's error explains why no task arrived
 }
 
 func (r *run) fireTo(ctx context.Context, f firing, out *fired) error {
@@ -52,10 +52,10 @@ func (r *run) fireTo(ctx context.Context, f firing, out *fired) error {
 	return out.wait(ctx, out.first.Add(f.over+r.sizes.Patience))
 }
 
-// readBefore is how long before the first due instant the meter is read, which takes its time.
+// readBefore is the time between reading the meter and the first due instant. Reading takes a while.
 const readBefore = 50 * time.Millisecond
 
-// scheduleAhead lays down the due instants, and schedules all before the first one.
+// scheduleAhead lays down the due instants, and schedules all tasks before the first one.
 func (r *run) scheduleAhead(ctx context.Context, load *loader, f firing, out *fired) error {
 	if err := r.layAhead(ctx, load, f, out); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (r *run) scheduleAhead(ctx context.Context, load *loader, f firing, out *fi
 	return err
 }
 
-// layAhead lays down the due instants, so far off that all can be scheduled before.
+// layAhead lays down the due instants, far enough ahead to schedule all tasks before the first one.
 func (r *run) layAhead(ctx context.Context, load *loader, f firing, out *fired) error {
 	lead, err := load.lead(ctx, f.tasks, newPayload(r.sizes.Payload))
 	if err != nil {
@@ -91,7 +91,7 @@ func (r *run) scheduleLaid(ctx context.Context, load *loader, out *fired) (drive
 	return took, nil
 }
 
-// layDown spreads the due instants evenly, in whole milliseconds, in a random order that is always the same.
+// layDown spreads the due instants evenly, in whole milliseconds. The order is random but always the same.
 func (f firing) layDown(l *ledger, first time.Time) {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(f.tasks)
 	for i, place := range order {
@@ -100,7 +100,7 @@ func (f firing) layDown(l *ledger, first time.Time) {
 	}
 }
 
-// latenessFigures are those of setLateness.
+// latenessFigures are the figures of setLateness.
 func latenessFigures() []figure.Kind {
 	kinds := append(latencyKinds("", "late"), figure.Kind{Key: "p99.9", Title: "late p99.9", Unit: "ms"})
 	return append(kinds, strayKinds()...)
@@ -124,7 +124,7 @@ func strayKinds() []figure.Kind {
 	}
 }
 
-// setStrays notes how many did not arrive as they should: once, and not before they are due.
+// setStrays records how many tasks were early, lost or repeated.
 func (r *run) setStrays(l *ledger, p punctuality) {
 	r.set("early", float64(p.early))
 	r.set("lost", float64(p.lost))
@@ -161,7 +161,7 @@ func burstWebhook(s Sizes) Workload {
 	return burstOf("burst-webhook", "webhooks", firing{tasks: s.BurstTasks, push: true})
 }
 
-// burstOf is how long it takes until all have arrived that are due in one millisecond.
+// burstOf measures the time from the common due instant of all tasks to the last arrival.
 func burstOf(name, how string, f firing) Workload {
 	figures := append([]figure.Kind{
 		{Key: "drained", Title: "drained after", Unit: "ms"},

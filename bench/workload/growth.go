@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// growth is what a schedule and a fire cost the service while more and more tasks are pending.
+// growth measures the cost of a schedule and of a fire at growing numbers of pending tasks.
 func growth(s Sizes) Workload {
 	return Workload{
 		Name: "growth", Title: "growing number of pending tasks", Figures: growthFigures(s.Pending, "pending"),
@@ -18,7 +18,7 @@ func growth(s Sizes) Workload {
 	}
 }
 
-// growthQueues is what a schedule and a fire cost while the tasks are spread over more and more queues.
+// growthQueues measures the cost of a schedule and of a fire at growing numbers of queues.
 func growthQueues(s Sizes) Workload {
 	return Workload{
 		Name: "growth-queues", Title: "growing number of queues", Figures: growthFigures(s.Queues, "queues"),
@@ -26,7 +26,7 @@ func growthQueues(s Sizes) Workload {
 	}
 }
 
-// growthFigures are those of grow.
+// growthFigures are the figures of grow.
 func growthFigures(sizes []int, of string) []figure.Kind {
 	figures := []figure.Kind{
 		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
@@ -37,7 +37,7 @@ func growthFigures(sizes []int, of string) []figure.Kind {
 	return figures
 }
 
-// costFigures are those of a probe at a size.
+// costFigures are the figures of one probe at one size.
 func costFigures(size int, at string) []figure.Kind {
 	return []figure.Kind{
 		{Key: fmt.Sprintf("schedule_%d", size), Title: "schedule " + at, Unit: "µs"},
@@ -84,7 +84,7 @@ func playGrowthQueues(ctx context.Context, r *run) error {
 	})
 }
 
-// grow probes the service at one size after the other, each of which a function brings it to.
+// grow brings the service to one size after the other with bring, and probes it at each.
 func (r *run) grow(
 	ctx context.Context, sizes []int, of string, bring func(size int) (callers, consumers []subject.Caller, err error),
 ) error {
@@ -108,11 +108,11 @@ func (r *run) grow(
 	return nil
 }
 
-// cost is what a task costs all processes of the service in processor time.
+// cost is the processor time of one task in all processes of the service.
 type cost struct {
 	schedule, fire time.Duration
 	rate           float64       // schedules a second
-	late           time.Duration // 99 % of the tasks are not later
+	late           time.Duration // lateness at the 99th percentile
 }
 
 func (c cost) String() string {
@@ -127,7 +127,7 @@ func (r *run) setCost(size int, c cost) {
 	r.set(fmt.Sprintf("late_%d", size), milliseconds(c.late))
 }
 
-// setGrowth notes how the last cost compares to the first, where a cost is known.
+// setGrowth records the ratio of the last cost to the first, if the first cost is known.
 func (r *run) setGrowth(costs []cost) {
 	first, last := costs[0], costs[len(costs)-1]
 	if first.schedule > 0 && first.fire > 0 {
@@ -136,10 +136,10 @@ func (r *run) setGrowth(costs []cost) {
 	}
 }
 
-// probeSpread is within which the tasks of a probe are due.
+// probeSpread is the time in which the tasks of a probe are due.
 const probeSpread = 2 * time.Second
 
-// probe schedules and fires some tasks, each caller and consumer those of its own queue if they have one.
+// probe schedules and fires some tasks. Callers and consumers use their own queues if they have any.
 func (r *run) probe(ctx context.Context, callers, consumers []subject.Caller) (cost, error) {
 	f := firing{tasks: r.sizes.Probe, over: probeSpread}
 	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
@@ -152,7 +152,7 @@ func (r *run) probe(ctx context.Context, callers, consumers []subject.Caller) (c
 }
 
 func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, out *fired) (cost, error) {
-	load := &loader{callers: callers} // single tasks: their cost is what is asked for
+	load := &loader{callers: callers} // single tasks: the probe measures the cost of one task
 	if err := r.layAhead(ctx, load, f, out); err != nil {
 		return cost{}, err
 	}

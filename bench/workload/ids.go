@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// ids are those of a set of tasks, of 24 bytes each: a random word, a dash, and which of them it is.
+// ids are the ids of a set of tasks. An id has 24 bytes: a random word of the set, a dash, and the number of the task.
 type ids string
 
 const idDigits = 11
@@ -21,7 +21,7 @@ func (p ids) id(i int) string {
 	return string(p) + "00000000000"[:idDigits-len(digits)] + digits
 }
 
-// index is the opposite of id; false for what is none of these.
+// index is the inverse of id. It returns false for an id of another set.
 func (p ids) index(id string) (int, bool) {
 	digits, ok := strings.CutPrefix(id, string(p))
 	if !ok || len(digits) != idDigits {
@@ -31,7 +31,7 @@ func (p ids) index(id string) (int, bool) {
 	return i, err == nil
 }
 
-// newPayload is a JSON string of this many bytes, two at least, that does not shrink when it is compressed.
+// newPayload returns a JSON string of size bytes, at least two, that does not compress.
 func newPayload(size int) []byte {
 	random := strings.Builder{}
 	for random.Len() < size {
@@ -40,7 +40,7 @@ func newPayload(size int) []byte {
 	return []byte(`"` + random.String()[:max(0, size-2)] + `"`)
 }
 
-// farOff makes tasks that no workload lives to see: due a day from now, a millisecond after each other.
+// farOff returns tasks that are due after the end of the workload: in a day, one millisecond apart.
 func farOff(p ids, payload []byte) func(i int) subject.Task {
 	first := time.Now().Truncate(time.Millisecond).Add(24 * time.Hour)
 	return func(i int) subject.Task {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ledger holds when each task is due, and takes down when it arrives. Arrivals may be noted concurrently; the due
-// instant of a task is set before it can arrive.
+// ledger records the due instant and the arrival of each task. It is safe for concurrent use by arrivals. The due
+// instant of a task is set before the task can arrive.
 type ledger struct {
 	ids     ids
 	due     []atomic.Int64 // unix ns
@@ -16,7 +16,7 @@ type ledger struct {
 
 	repeats atomic.Int64 // arrivals after the first
 	missing atomic.Int64
-	whole   chan struct{} // closed when none is missing
+	whole   chan struct{} // closed when no task is missing
 }
 
 func newLedger(p ids, n int) *ledger {
@@ -29,7 +29,7 @@ func (l *ledger) setDue(i int, due time.Time) { l.due[i].Store(due.UnixNano()) }
 
 func (l *ledger) dueOf(i int) time.Time { return time.Unix(0, l.due[i].Load()) }
 
-// got notes an arrival. Of what was not scheduled here it takes no note: samples and the like arrive, too.
+// got records an arrival. It ignores tasks of other sets, such as samples.
 func (l *ledger) got(id string, at time.Time) {
 	i, ok := l.ids.index(id)
 	switch {
@@ -41,7 +41,7 @@ func (l *ledger) got(id string, at time.Time) {
 	}
 }
 
-// arrivedAt is when a task arrived; zero if it has not.
+// arrivedAt returns the arrival of a task; zero if the task has not arrived.
 func (l *ledger) arrivedAt(i int) time.Time {
 	if ns := l.arrived[i].Load(); ns != 0 {
 		return time.Unix(0, ns)
@@ -49,7 +49,8 @@ func (l *ledger) arrivedAt(i int) time.Time {
 	return time.Time{}
 }
 
-// wait returns when all have arrived or the instant has come; the context's error if it ends before.
+// wait returns nil when all tasks have arrived or at the given instant. It returns the context's error if the context
+// ends before.
 func (l *ledger) wait(ctx context.Context, until time.Time) error {
 	limit := time.NewTimer(time.Until(until))
 	defer limit.Stop()
@@ -63,14 +64,14 @@ func (l *ledger) wait(ctx context.Context, until time.Time) error {
 	}
 }
 
-// punctuality is how late tasks were.
+// punctuality summarises the lateness of tasks.
 type punctuality struct {
-	lateness []time.Duration // of those that arrived, sorted; negative ones were early
+	lateness []time.Duration // of the arrived tasks, sorted; negative: early
 	early    int
-	lost     int // have not arrived
+	lost     int // tasks that have not arrived
 }
 
-// punctuality counts those of the tasks that a filter takes; nil takes all.
+// punctuality evaluates the tasks that the filter accepts; nil accepts all.
 func (l *ledger) punctuality(of func(i int) bool) punctuality {
 	var p punctuality
 	for i := range l.due {
@@ -92,7 +93,7 @@ func (l *ledger) punctuality(of func(i int) bool) punctuality {
 	return p
 }
 
-// span is when the first and the last arrived; zero if none has.
+// span returns the first and the last arrival; zero if no task has arrived.
 func (l *ledger) span() (first, last time.Time) {
 	for i := range l.arrived {
 		at := l.arrivedAt(i)

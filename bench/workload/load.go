@@ -9,10 +9,10 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// loader schedules many tasks before what is measured, in the fastest way that the subject has.
+// loader schedules many tasks in preparation of a measurement, in the fastest way of the subject.
 type loader struct {
 	callers []subject.Caller
-	batch   int // tasks in a call; 0: the subject takes one at a time
+	batch   int // tasks a call; 0: the subject takes single tasks
 }
 
 func (r *run) loader(ctx context.Context) (*loader, error) {
@@ -32,7 +32,7 @@ func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task)
 	return l.loadFor(ctx, n, unlimited, task)
 }
 
-// loadFor is load that ends when the time is up, too.
+// loadFor works as load, and also ends at the time limit.
 func (l *loader) loadFor(
 	ctx context.Context, n int, limit time.Duration, task func(i int) subject.Task,
 ) (driven, error) {
@@ -47,11 +47,11 @@ func (l *loader) loadFor(
 	})
 }
 
-// leadSample is the part of the tasks by which it is found out how long all of them take.
+// leadSample is the divisor of the sample by which lead estimates the duration of scheduling: one task in leadSample.
 const leadSample = 50
 
-// lead tells how long before the first due instant it is time to begin to schedule n tasks: twice what a sample of far
-// off tasks promises, and a second.
+// lead returns how long before the first due instant scheduling must begin: a second, plus twice the estimate from a
+// sample of far-off tasks.
 func (l *loader) lead(ctx context.Context, n int, payload []byte) (time.Duration, error) {
 	sample := n/leadSample + 2*len(l.callers)*max(1, l.batch)
 	sample = min(sample, n)
@@ -62,5 +62,5 @@ func (l *loader) lead(ctx context.Context, n int, payload []byte) (time.Duration
 	return 2*took.elapsed*time.Duration(n)/time.Duration(sample) + time.Second, nil
 }
 
-// errLoadTooSlow says that what was meant to be there when the first task is due was not.
+// errLoadTooSlow means that the first task was due before all tasks were scheduled.
 var errLoadTooSlow = errors.New("not all tasks were scheduled when the first was due")

@@ -18,7 +18,7 @@ func memorySmall(s Sizes) Workload {
 	return memoryOf("memory-small", s.MemoryTasks, s.SmallPayload)
 }
 
-// memoryOf is what pending tasks cost in memory: that of each process, and what it grew by, a task.
+// memoryOf measures the memory of each process with pending tasks, and its growth a task.
 func memoryOf(name string, tasks, payload int) Workload {
 	return Workload{
 		Name: name, Title: fmt.Sprintf("%d pending, ids of %d bytes, payloads of %d", tasks, len(newIDs().id(0)), payload),
@@ -76,10 +76,10 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	return nil
 }
 
-// megabytes are 10⁶ bytes each.
+// megabytes converts bytes to units of 10⁶ bytes.
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 
-// idle is what a service costs that has nothing to do.
+// idle measures the cost of a service without work.
 func idle(s Sizes) Workload {
 	return Workload{
 		Name: "idle", Title: fmt.Sprintf("idle for %v", s.IdleFor),

@@ -9,8 +9,8 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// memoryMany is what many tasks cost in memory while all that the service holds is written to snapshots, as one that
-// keeps a log does now and then to cut it. For that to be due some of them are replaced.
+// memoryMany measures the memory of many tasks while the service writes its whole state to snapshots. A service with a
+// log does so now and then to shorten the log. Replacing some of the tasks makes the snapshots due.
 func memoryMany(s Sizes) Workload {
 	replaced := s.MemoryMany * replacedShare / 10
 	return Workload{
@@ -27,7 +27,7 @@ func memoryMany(s Sizes) Workload {
 const (
 	replacedShare = 3 // of ten tasks
 	snapshotPoll  = time.Second
-	// snapshotLimit is how long all snapshots may take once they are due.
+	// snapshotLimit is the longest wait for all snapshots.
 	snapshotLimit = 10 * time.Minute
 )
 
@@ -65,7 +65,7 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	return nil
 }
 
-// fillUntilSnapshots schedules the tasks, replaces some, and waits until a snapshot at least is written of everything.
+// fillUntilSnapshots schedules the tasks, replaces some, and waits until every part of the state has a snapshot.
 func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.Snapshotter) (written int, err error) {
 	task := farOff(newIDs(), newPayload(r.sizes.Payload))
 	if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
@@ -92,7 +92,7 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 	}
 }
 
-// memoryOfAll is what all processes have together, in bytes.
+// memoryOfAll returns the total memory of all processes, in bytes.
 func (r *run) memoryOfAll() (all int64, err error) {
 	processes, err := r.someProcesses()
 	for _, usage := range processes {
@@ -103,8 +103,7 @@ func (r *run) memoryOfAll() (all int64, err error) {
 
 const memoryLook = time.Second
 
-// watchMemory looks at what all processes have together until the function that it returns is called, which tells the
-// most that was seen.
+// watchMemory samples the total memory of all processes until stop is called. stop returns the highest sample.
 func (r *run) watchMemory() (stop func() int64) {
 	var most int64
 	done, ended := make(chan struct{}), make(chan struct{})
@@ -118,7 +117,7 @@ func (r *run) watchMemory() (stop func() int64) {
 				return
 			case <-tick.C:
 			}
-			if all, err := r.memoryOfAll(); err == nil { // the figures proper say what is wrong
+			if all, err := r.memoryOfAll(); err == nil { // the final figures report the error
 				most = max(most, all)
 			}
 		}

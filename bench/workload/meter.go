@@ -9,14 +9,14 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// reading is what the load and the service had used at an instant.
+// reading is the processor time of the load and the service at an instant.
 type reading struct {
 	at      time.Time
 	load    time.Duration
-	service map[int]procstat.Tree // by process
+	service map[int]procstat.Tree // by process id
 }
 
-// read reads what was used so far. Where that cannot be read, it is told, and the figures do without it.
+// read reads the current usage. It reports a failure to say, and the figures then lack the usage.
 func (r *run) read() reading {
 	now := reading{at: time.Now(), service: map[int]procstat.Tree{}}
 	usage, err := r.processes()
@@ -33,7 +33,7 @@ func (r *run) read() reading {
 	return now
 }
 
-// processes is what each of the service's processes has used so far.
+// processes returns the usage of each process of the service so far.
 func (r *run) processes() (map[int]procstat.Tree, error) {
 	pids := r.service.PIDs()
 	all, err := procstat.OfTrees(pids...)
@@ -47,7 +47,7 @@ func (r *run) processes() (map[int]procstat.Tree, error) {
 	return byPID, nil
 }
 
-// since is what was used between two readings, by the service's processes that lived all the while.
+// since returns the usage between two readings. It counts the processes that lived throughout.
 func (now reading) since(before reading) figure.Usage {
 	used := figure.Usage{Elapsed: now.at.Sub(before.at), LoadCPU: now.load - before.load}
 	for pid, usage := range now.service {
@@ -58,7 +58,7 @@ func (now reading) since(before reading) figure.Usage {
 	return used
 }
 
-// meter measures what is used until the function that it returns is called, which is the measured part of the run.
+// meter starts the measured part of the run. The returned stop ends it and records its usage.
 func (r *run) meter() (stop func()) {
 	before := r.read()
 	return func() { r.usage = r.read().since(before) }

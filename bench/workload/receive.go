@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// receive lets the service push what is scheduled from now on to a receiver that answers at once. The function that it
-// returns closes it.
+// receive starts a receiver that answers at once, and makes the service push to it from now on. stop closes the
+// receiver.
 func (r *run) receive(ctx context.Context, got got) (stop func() error, err error) {
 	pusher, err := able[subject.Pusher](r.service, "send webhooks")
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *run) receive(ctx context.Context, got got) (stop func() error, err erro
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	stop = func() error {
-		err := server.Close() // it has nothing to lose
+		err := server.Close() // open requests need no answer any more
 		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
 			err = errors.Join(err, served)
 		}
@@ -48,7 +48,7 @@ func receiver(got got) http.Handler {
 	})
 }
 
-// arrivals starts consumers, or the receiver of webhooks. The function that it returns ends them.
+// arrivals starts consumers, or a receiver of webhooks. stop ends them.
 func (r *run) arrivals(ctx context.Context, push bool, got got) (stop func() error, err error) {
 	if push {
 		return r.receive(ctx, got)

@@ -8,10 +8,10 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// recordsKept is how often what the service did last is written down for one reason.
+// recordsKept is the largest number of recordings for one reason.
 const recordsKept = 2
 
-// recorder has the service write down what it did last, if it can, when something took long.
+// recorder makes the service write its recordings after a slow call, if the service can.
 type recorder struct {
 	run *run
 
@@ -21,7 +21,7 @@ type recorder struct {
 	writers sync.WaitGroup
 }
 
-// keep has it written down, beside whatever goes on. What happens while it is being written is left out.
+// keep writes the recordings in the background. It does nothing while another write is in progress.
 func (k *recorder) keep(ctx context.Context, name string) {
 	service, ok := k.run.service.(subject.Recorder)
 	if !ok {
@@ -54,5 +54,5 @@ func (k *recorder) write(ctx context.Context, service subject.Recorder, label st
 	k.writing = false
 }
 
-// close returns when nothing is being written.
+// close returns when the write in progress has ended.
 func (k *recorder) close() { k.writers.Wait() }

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// restart kills a service whose tasks are not yet due, and starts it again when all of them are.
+// restart kills a service before its tasks are due, and starts it again when all of them are due.
 func restart(s Sizes) Workload {
 	return Workload{
 		Name:  "restart",
@@ -22,7 +22,7 @@ func restart(s Sizes) Workload {
 	}
 }
 
-// restartSpread is within which the tasks are due.
+// restartSpread is the time in which the tasks are due.
 const restartSpread = time.Second
 
 func playRestart(ctx context.Context, r *run) error {

@@ -9,18 +9,18 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// run is one workload on its way.
+// run is one workload in progress.
 type run struct {
 	service subject.Service
 	sizes   Sizes
 	say     func(format string, args ...any)
-	opened  []subject.Caller // to be closed before the service stops
+	opened  []subject.Caller // callers to close before the service stops
 
 	values map[string]float64
 	usage  figure.Usage
 }
 
-// callers makes callers that live as long as the run.
+// callers makes n callers that live as long as the run.
 func (r *run) callers(ctx context.Context, n int) ([]subject.Caller, error) {
 	return r.open(n, func(int) (subject.Caller, error) { return r.service.Caller(ctx) })
 }
@@ -38,7 +38,7 @@ func (r *run) open(n int, open func(i int) (subject.Caller, error)) ([]subject.C
 	return callers, nil
 }
 
-// closeCallers closes them all. What goes wrong with it has no say in the figures, which are there by now.
+// closeCallers closes all callers. Failures are only reported, because the figures are complete by then.
 func (r *run) closeCallers() {
 	failed := 0
 	for _, caller := range r.opened {
@@ -51,10 +51,10 @@ func (r *run) closeCallers() {
 	r.opened = nil
 }
 
-// set notes a figure.
+// set records a figure.
 func (r *run) set(key string, value float64) { r.values[key] = value }
 
-// setLatencies notes the middle and the end of latencies in milliseconds, under keys that begin with the prefix.
+// setLatencies records the median, the 99th percentile and the maximum in milliseconds, under keys with the prefix.
 func (r *run) setLatencies(prefix string, sorted []time.Duration) {
 	for key, quantile := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
 		if len(sorted) > 0 {
@@ -74,7 +74,7 @@ func latencyKinds(prefix, title string) []figure.Kind {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// perSecond is a rate; 0 if no time has passed.
+// perSecond returns n/d a second; 0 if no time has passed.
 func perSecond(n int, d time.Duration) float64 {
 	if d <= 0 {
 		return 0
@@ -82,7 +82,7 @@ func perSecond(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// sleepUntil returns at the instant or, with the context's error, when the context ends.
+// sleepUntil sleeps until the instant. It returns the context's error if the context ends before.
 func sleepUntil(ctx context.Context, at time.Time) error {
 	if time.Until(at) <= 0 {
 		return ctx.Err()

@@ -8,12 +8,12 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// callFigures are those of a closed loop.
+// callFigures are the figures of a closed loop.
 func callFigures(rate string) []figure.Kind {
 	return append([]figure.Kind{{Key: "rate", Title: rate, Unit: "/s", Higher: true}}, latencyKinds("", "call")...)
 }
 
-// setCalls notes the figures of a closed loop whose calls held so many operations in all.
+// setCalls records the figures of a closed loop with a number of operations in all.
 func (r *run) setCalls(d driven, operations int) {
 	r.set("rate", perSecond(operations, d.elapsed))
 	r.setLatencies("", d.latencies)
@@ -23,7 +23,7 @@ func schedule(s Sizes) Workload { return scheduleBy("schedule", s.Callers) }
 
 func scheduleMany(s Sizes) Workload { return scheduleBy("schedule-many", s.ManyCallers) }
 
-// scheduleBy is how many single tasks so many callers get acknowledged.
+// scheduleBy measures how many tasks a second the callers schedule with one task a call.
 func scheduleBy(name string, callers int) Workload {
 	return Workload{
 		Name: name, Title: fmt.Sprintf("%d callers", callers), Figures: callFigures("acknowledged a second"),
@@ -37,7 +37,7 @@ func scheduleBy(name string, callers int) Workload {
 	}
 }
 
-// scheduleBatch is how many tasks callers get acknowledged that schedule many in a call.
+// scheduleBatch measures how many tasks a second the callers schedule with many tasks a call.
 func scheduleBatch(s Sizes) Workload {
 	return Workload{
 		Name: "schedule-batch", Title: fmt.Sprintf("%d callers, batches of %d", s.Callers, s.Batch),
@@ -59,7 +59,7 @@ func scheduleInBatches(ctx context.Context, r *run) error {
 
 func (r *run) schedule(ctx context.Context, load *loader) error {
 	payload, size := newPayload(r.sizes.Payload), max(1, load.batch)
-	// A call each for the connections, which is not counted.
+	// One uncounted call for each caller opens the connections.
 	if _, err := load.load(ctx, len(load.callers)*size, farOff(newIDs(), payload)); err != nil {
 		return err
 	}
@@ -69,14 +69,14 @@ func (r *run) schedule(ctx context.Context, load *loader) error {
 	if err != nil {
 		return err
 	}
-	done := min(d.done*size, r.sizes.ScheduleTasks) // the last call may be of fewer
+	done := min(d.done*size, r.sizes.ScheduleTasks) // the last call may hold fewer
 	r.setCalls(d, done)
 	r.say("%d callers scheduled %d tasks of %d bytes, %d in a call, in %v", len(load.callers), done, r.sizes.Payload,
 		size, d.elapsed)
 	return nil
 }
 
-// batchOf makes the tasks from one number to before another.
+// batchOf returns the tasks with the numbers from (inclusive) to to (exclusive).
 func batchOf(task func(int) subject.Task, from, to int) []subject.Task {
 	tasks := make([]subject.Task, 0, to-from)
 	for i := from; i < to; i++ {

@@ -5,9 +5,9 @@ import "time"
 // Sizes are the sizes of all workloads.
 type Sizes struct {
 	Payload     int `json:"payload"`      // bytes
-	Callers     int `json:"callers"`      // at once
-	ManyCallers int `json:"many_callers"` // at once, in the workload with many
-	Batch       int `json:"batch"`        // tasks in a call
+	Callers     int `json:"callers"`      // concurrent
+	ManyCallers int `json:"many_callers"` // concurrent, in the workload with many
+	Batch       int `json:"batch"`        // tasks a call
 	Consumers   int `json:"consumers"`
 
 	ScheduleFor   time.Duration `json:"schedule_for_ns"`
@@ -20,19 +20,19 @@ type Sizes struct {
 	LatenessOver  time.Duration `json:"lateness_over_ns"` // due within
 	WebhookTasks  int           `json:"webhook_tasks"`
 	WebhookOver   time.Duration `json:"webhook_over_ns"` // due within
-	Patience      time.Duration `json:"patience_ns"`     // for what is overdue; longer than leases are
+	Patience      time.Duration `json:"patience_ns"`     // wait for overdue tasks; longer than leases
 
 	BurstTasks  int `json:"burst_tasks"` // due in one millisecond
 	CancelTasks int `json:"cancel_tasks"`
 
 	TouchIDs   int           `json:"touch_ids"`
-	TouchDelay time.Duration `json:"touch_delay_ns"` // how long after a touch a task is due
+	TouchDelay time.Duration `json:"touch_delay_ns"` // from a touch to the due instant
 	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
 
 	MemoryTasks  int           `json:"memory_tasks"`
 	MemoryMany   int           `json:"memory_many"`   // tasks, some of which are replaced
 	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
-	Settle       time.Duration `json:"settle_ns"`     // before memory or idle cost is read
+	Settle       time.Duration `json:"settle_ns"`     // wait before reading memory or idle cost
 
 	RestartTasks int `json:"restart_tasks"`
 
@@ -42,22 +42,23 @@ type Sizes struct {
 
 	IdleFor time.Duration `json:"idle_for_ns"`
 
-	// Of the workload of tails.
-	TailsRate      int           `json:"tails_rate"`    // tasks scheduled a second; 0: half of what it can take
-	TailsPending   int           `json:"tails_pending"` // tasks that are there before
-	TailsFor       time.Duration `json:"tails_for_ns"`  // each of its parts
-	TailsRewrite   int           `json:"tails_rewrite"` // bytes a second that are replaced, for the log to grow
+	// Sizes of the workload tails.
+	TailsRate      int           `json:"tails_rate"`    // tasks scheduled a second; 0: half of the highest rate
+	TailsPending   int           `json:"tails_pending"` // tasks scheduled beforehand
+	TailsFor       time.Duration `json:"tails_for_ns"`  // duration of each part
+	TailsRewrite   int           `json:"tails_rewrite"` // bytes replaced a second, to grow the log
 	TailsCascade   int           `json:"tails_cascade"` // tasks
-	TailsSpan      time.Duration `json:"tails_span_ns"` // within which they are due; it begins at a multiple of it
+	TailsSpan      time.Duration `json:"tails_span_ns"` // time in which they are due; it begins at a multiple of itself
 	TailsConsumers int           `json:"tails_consumers"`
-	TailsParts     []string      `json:"tails_parts"` // only these of its parts; none: all
+	TailsParts     []string      `json:"tails_parts"` // parts to run; none: all
 
-	Pending []int `json:"pending"` // the workload of growth measures with so many pending tasks, one after the other
-	Probe   int   `json:"probe"`   // tasks that it schedules and lets fire each time
-	Queues  []int `json:"queues"`  // and with so many queues
+	Pending []int `json:"pending"` // numbers of pending tasks at which growth measures, in order
+	Probe   int   `json:"probe"`   // tasks scheduled and fired at each size
+	Queues  []int `json:"queues"`  // numbers of queues at which growth-queues measures
 }
 
-// Full are the sizes of the published figures, but for 10 million pending tasks, which not every machine can hold.
+// Full returns the sizes of the published figures. Only 10 million pending tasks are left out, which not every machine
+// can hold.
 func Full() Sizes {
 	return Sizes{
 		Payload: 200, Callers: 64, ManyCallers: 512, Batch: 100, Consumers: 4,
@@ -77,7 +78,7 @@ func Full() Sizes {
 	}
 }
 
-// Quick are sizes that show that everything works, and figures that are not worth much, in a minute or two.
+// Quick returns sizes for a check of a minute or two. The figures of such a run mean little.
 func Quick() Sizes {
 	s := Full()
 	s.Callers, s.ManyCallers = 16, 64

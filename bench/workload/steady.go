@@ -10,11 +10,11 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// steadyDelay is how long after its schedule is meant a task of the steady workload is due.
+// steadyDelay is the time between the planned schedule of a steady task and its due instant.
 const steadyDelay = time.Second
 
-// steady schedules at a fixed rate while what was scheduled before fires: how long an acknowledgement takes, and how
-// late a task is, when neither is all there is to do.
+// steady schedules tasks at a fixed rate while earlier ones fire. It measures the latency of acknowledgements and the
+// lateness of tasks under both loads.
 func steady(s Sizes) Workload {
 	return Workload{
 		Name: "steady", Title: fmt.Sprintf("%d a second scheduled and fired", s.SteadyRate),

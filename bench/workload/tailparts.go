@@ -12,14 +12,14 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// soonAfter is how long before its beginning a part is laid down.
+// soonAfter is the time between the preparation of a part and its beginning.
 const soonAfter = 100 * time.Millisecond
 
 func prepareQuiet(context.Context, *tailRun) (time.Time, disturbance, error) {
 	return time.Now().Add(soonAfter), nil, nil
 }
 
-// What is replaced again and again, for the log to grow while the tasks do not.
+// Tasks that are replaced repeatedly, so that the log grows while the number of tasks does not.
 const (
 	rewriteBytes = 16 << 10 // of a payload
 	rewriteBatch = 16
@@ -27,7 +27,7 @@ const (
 	rewriters    = 4
 )
 
-// prepareSnapshots has the log grow, so that snapshots are written and the log before them is cut.
+// prepareSnapshots makes the log grow, so that the service writes snapshots and shortens the log.
 func prepareSnapshots(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error) {
 	callers, err := t.callers(ctx, rewriters)
 	if err != nil {
@@ -46,7 +46,7 @@ func prepareSnapshots(ctx context.Context, t *tailRun) (begin time.Time, disturb
 	}, nil
 }
 
-// unlessEnded is the error of what goes on beside the schedules, which its end is not.
+// unlessEnded returns err, or nil if the context has ended: the end of a disturbance is no error.
 func unlessEnded(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -54,8 +54,8 @@ func unlessEnded(ctx context.Context, err error) error {
 	return err
 }
 
-// prepareCascade has many tasks come due, in the middle of the part, within a span of time that a timing wheel opens as
-// one slot or in a few steps. Nobody takes them.
+// prepareCascade makes many tasks due in the middle of the part, within a span that a timing wheel opens as one slot or
+// in a few steps. No consumer takes them.
 func prepareCascade(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error) {
 	payload := newPayload(t.sizes.Payload)
 	lead, err := t.load.lead(ctx, t.sizes.TailsCascade, payload)
@@ -82,16 +82,16 @@ func prepareCascade(ctx context.Context, t *tailRun) (begin time.Time, disturb d
 	return begin, nil, nil
 }
 
-// nextMultiple is the next instant whose Unix time is a multiple of the span.
+// nextMultiple returns the next instant whose Unix time is a multiple of the span.
 func nextMultiple(after time.Time, span time.Duration) time.Time {
 	return time.Unix(0, (after.UnixNano()/int64(span)+1)*int64(span))
 }
 
 const stormQueue = "storm"
 
-// prepareStorm has many tasks of a queue come due in one millisecond while its consumers come and go.
+// prepareStorm makes many tasks of a queue due in one millisecond while the queue's consumers come and go.
 func prepareStorm(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error) {
-	queuer := t.service.(subject.Queuer) // open has seen to it
+	queuer := t.service.(subject.Queuer) // open has checked it
 	callers, err := t.run.open(t.sizes.Callers, func(int) (subject.Caller, error) {
 		return queuer.QueueCaller(ctx, stormQueue)
 	})
@@ -116,14 +116,14 @@ func prepareStorm(ctx context.Context, t *tailRun) (begin time.Time, disturb dis
 	}, nil
 }
 
-// How long a consumer stays: not all equally long.
+// Durations for which consumers stay. They differ, so that the consumers do not go at once.
 const (
 	shortestStay = 100 * time.Millisecond
 	stayStep     = 37 * time.Millisecond
 	stays        = 10
 )
 
-// consumeByTurns keeps so many consumers that come, stay for a moment and go.
+// consumeByTurns keeps TailsConsumers consumers running, each of which comes, stays for a moment and goes.
 func (t *tailRun) consumeByTurns(ctx context.Context, queuer subject.Queuer, got got) error {
 	var group errgroup.Group
 	for i := range t.sizes.TailsConsumers {
@@ -154,12 +154,13 @@ func consumeFor(ctx context.Context, queuer subject.Queuer, stay time.Duration, 
 	return cmp.Or(err, caller.Close())
 }
 
-// moveEvery is how long after one that was stopped is ready again the next one is stopped: its shards are home by then.
+// moveEvery is the pause between a restarted node's readiness and the next stop. The shards have returned by then.
 const moveEvery = 6 * time.Second
 
-// prepareMoves has one leader after the other stop in order and start again: its shards go to others, and then home.
+// prepareMoves stops one leader after the other gracefully and restarts it. Its shards move to other nodes and then
+// back.
 func prepareMoves(_ context.Context, t *tailRun) (time.Time, disturbance, error) {
-	stopper, killer := t.service.(subject.LeaderStopper), t.service.(subject.Killer) // open has seen to it
+	stopper, killer := t.service.(subject.LeaderStopper), t.service.(subject.Killer) // open has checked it
 	awaiter := t.service.(subject.ReadyAwaiter)
 	return time.Now().Add(soonAfter), func(ctx context.Context) error {
 		next := time.Now().Add(soonAfter)

@@ -14,12 +14,11 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// tailLimit is what no schedule should take longer than.
+// tailLimit is the longest acceptable latency of a schedule.
 const tailLimit = 50 * time.Millisecond
 
-// tails schedules at half of what the service can take, while something else goes on that might make it wait: one
-// thing after the other, each for a while. How long the acknowledgements take is measured from the instants at which
-// the schedules were meant.
+// tails schedules at half of the service's highest rate while a disturbance may make it wait. Each disturbance has its
+// own part of the time. Latencies count from the planned instants of the schedules.
 func tails(s Sizes) Workload {
 	title := fmt.Sprintf("%d a second scheduled", s.TailsRate)
 	if s.TailsRate == 0 {
@@ -35,17 +34,17 @@ func tails(s Sizes) Workload {
 	return w
 }
 
-// tailPart is a part of the time, in which one thing goes on beside the schedules.
+// tailPart is a part of the time with one disturbance.
 type tailPart struct {
 	key, title string
-	// prepare makes what is needed, and returns when the part is to begin and what goes on in it; nil: nothing.
+	// prepare sets the part up. It returns the beginning of the part and its disturbance; nil: none.
 	prepare func(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error)
 }
 
-// disturbance is what goes on beside the schedules, until its context ends.
+// disturbance runs beside the schedules until its context ends.
 type disturbance func(ctx context.Context) error
 
-// tailParts are all parts. The moves are the last, since the service may not be well for a while after them.
+// tailParts are all parts in order. The moves come last, because the service may need a while to recover from them.
 var tailParts = []tailPart{
 	{"quiet", "nothing else", prepareQuiet},
 	{"snapshots", "the log grows and is cut", prepareSnapshots},
@@ -102,7 +101,7 @@ func playTails(ctx context.Context, r *run) error {
 	return nil
 }
 
-// open makes the callers, and finds out whether the service can do all that is asked.
+// open makes the callers, and checks that the service has all needed abilities.
 func (t *tailRun) open(ctx context.Context) (err error) {
 	if t.load, err = t.loader(ctx); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (t *tailRun) close() {
 	}
 }
 
-// fill schedules what is there before.
+// fill schedules the tasks that are pending throughout.
 func (t *tailRun) fill(ctx context.Context) error {
 	took, err := t.load.load(ctx, t.sizes.TailsPending, farOff(newIDs(), newPayload(t.sizes.Payload)))
 	if err != nil {
@@ -144,10 +143,10 @@ func (t *tailRun) fill(ctx context.Context) error {
 	return nil
 }
 
-// probeFor is how long it is measured how much the service can take.
+// probeFor is the duration of measuring the service's highest rate.
 const probeFor = 5 * time.Second
 
-// chooseRate takes the rate that was given, or half of what as many callers get acknowledged as later wait.
+// chooseRate takes the configured rate, or half of the rate that the same writers reach in a closed loop.
 func (t *tailRun) chooseRate(ctx context.Context) error {
 	if t.rate = t.sizes.TailsRate; t.rate > 0 {
 		return nil
@@ -165,7 +164,7 @@ func (t *tailRun) chooseRate(ctx context.Context) error {
 	return nil
 }
 
-// play schedules while one part's thing goes on.
+// play schedules during one part and records its figures.
 func (t *tailRun) play(ctx context.Context, p tailPart) error {
 	begin, disturb, err := p.prepare(ctx, t)
 	if err != nil {
@@ -182,7 +181,7 @@ func (t *tailRun) play(ctx context.Context, p tailPart) error {
 	return nil
 }
 
-// scheduleBeside schedules, and ends what goes on beside when it is done.
+// scheduleBeside schedules beside the disturbance, and then ends the disturbance.
 func (t *tailRun) scheduleBeside(
 	ctx context.Context, key string, begin time.Time, disturb disturbance,
 ) (latencies []time.Duration, err error) {
@@ -233,17 +232,17 @@ func (t *tailRun) setTails(p tailPart, begin time.Time, latencies []time.Duratio
 		t.failures.Load())
 }
 
-// stall is schedules in a row that took longer than the limit.
+// stall is a series of schedules that took longer than the limit.
 type stall struct {
-	from    time.Duration // after the beginning: when the first of them was meant
+	from    time.Duration // planned instant of the first one, after the beginning
 	calls   int
 	longest time.Duration
 }
 
-// stallsTold is how many stalls of a part are told of.
+// stallsTold is the largest number of reported stalls of a part.
 const stallsTold = 5
 
-// longest are the longest stalls, at most so many, in their order.
+// longest returns the longest stalls in their order, at most most unless some are equally long.
 func longest(stalls []stall, most int) []stall {
 	if len(stalls) <= most {
 		return stalls
@@ -252,8 +251,8 @@ func longest(stalls []stall, most int) []stall {
 	return slices.DeleteFunc(stalls, func(s stall) bool { return s.longest < by[most-1].longest })
 }
 
-// stallsIn finds the stalls among latencies in the order in which they were meant. Between two of them there is at
-// least the limit without any.
+// stallsIn finds the stalls in latencies, which are in the order of the planned instants. Slow schedules more than
+// tailLimit apart belong to different stalls.
 func stallsIn(latencies []time.Duration, rate int) []stall {
 	var stalls []stall
 	var last time.Duration

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Whatever goes on beside, each schedule takes a millisecond; or each takes 60, ten more than it should.
+// TestTails runs the parts on a service that takes a millisecond a call, and on one that takes 60 ms, which is 10 ms
+// over the limit.
 func TestTails(t *testing.T) {
 	m := measure(t, "tails", &fake{latency: time.Millisecond})
 	expect(t, m, map[string]float64{
@@ -29,7 +30,7 @@ func TestTailsTakeHalfOfWhatCanBeTaken(t *testing.T) {
 }
 
 func TestStalls(t *testing.T) {
-	latencies := make([]time.Duration, 1000) // a second
+	latencies := make([]time.Duration, 1000) // of one second
 	for i, late := range map[int]time.Duration{100: 80, 101: 79, 140: 51, 500: 60, 600: 50} {
 		latencies[i] = late * time.Millisecond
 	}
@@ -45,11 +46,11 @@ func TestStalls(t *testing.T) {
 	}
 }
 
-// What the service did is kept twice for one reason, and never while it is being written.
+// TestRecordsAreKept checks that recordings are kept twice for one reason, and never during another write.
 func TestRecordsAreKept(t *testing.T) {
 	service := &recordingService{fake: &fake{}, going: make(chan struct{})}
 	k := recorder{run: &run{service: service, say: t.Logf}}
-	for range 3 { // the last two come while the first is being written
+	for range 3 { // the last two come during the first write
 		k.keep(t.Context(), "storm")
 	}
 	close(service.going)
@@ -67,7 +68,7 @@ func TestRecordsAreKept(t *testing.T) {
 
 type recordingService struct {
 	*fake
-	going chan struct{} // closed: records can be written
+	going chan struct{} // closed: recordings can be written
 	kept  []string
 }
 

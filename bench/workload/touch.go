@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// touch is heartbeats: tasks that are made due again later before they are due, again and again. A few fall silent
-// halfway, and these alone may arrive, when they were last told to.
+// touch measures heartbeats: tasks that are postponed again and again before they are due. Some of them fall silent
+// halfway. Only the silent ones may arrive, at their last due instant.
 func touch(s Sizes) Workload {
 	return Workload{
 		Name:    "touch",
@@ -37,14 +37,14 @@ func touchFigures() []figure.Kind {
 		figure.Kind{Key: "early", Title: "of the silent, early"}, figure.Kind{Key: "lost", Title: "of the silent, lost"})
 }
 
-// silentPart is the part of the heartbeats that fall silent: one in so many.
+// silentPart is the divisor of the number of silent heartbeats: one in silentPart.
 const silentPart = 100
 
-// heartbeats are tasks that are touched, the first of them only until half of the time is over.
+// heartbeats are tasks that are touched. The silent ones are touched only for half of the time.
 type heartbeats struct {
 	silent, beating *ledger
 	delay           time.Duration
-	half            time.Time // from here on the silent ones are
+	half            time.Time // end of the silent ones' touches
 }
 
 func newHeartbeats(s Sizes) *heartbeats {
@@ -56,7 +56,7 @@ func newHeartbeats(s Sizes) *heartbeats {
 
 func (h *heartbeats) len() int { return len(h.silent.due) + len(h.beating.due) }
 
-// of is the ledger of the i-th task, and its place there.
+// of returns the ledger of the i-th task and the task's number in it.
 func (h *heartbeats) of(i int) (*ledger, int) {
 	if i < len(h.silent.due) {
 		return h.silent, i
@@ -72,10 +72,10 @@ func (h *heartbeats) got(id string, at time.Time) {
 	h.beating.got(id, at)
 }
 
-// next is the instant that a touch now asks for.
+// next returns the due instant of a touch at this moment.
 func (h *heartbeats) next() time.Time { return time.Now().Add(h.delay).Truncate(time.Millisecond) }
 
-// task is the i-th as it is first scheduled.
+// task returns the i-th task as it is first scheduled.
 func (h *heartbeats) task(payload []byte) func(i int) subject.Task {
 	return func(i int) subject.Task {
 		l, k := h.of(i)
@@ -120,7 +120,7 @@ func (r *run) beat(ctx context.Context, h *heartbeats) error {
 	return nil
 }
 
-// unlimitedCalls is the number of operations of a loop that ends with its time.
+// unlimitedCalls is the number of operations of a loop that ends at its time limit.
 const unlimitedCalls = int(^uint(0) >> 1)
 
 // toucher touches its own tasks in turn.
@@ -131,7 +131,7 @@ type toucher struct {
 	turn       int
 }
 
-// touchers shares the tasks out to the callers.
+// touchers distributes the tasks over the callers.
 func (h *heartbeats) touchers(callers []subject.Caller) ([]*toucher, error) {
 	touchers := make([]*toucher, min(len(callers), h.len()))
 	for k := range touchers {
@@ -149,7 +149,7 @@ func (h *heartbeats) touchers(callers []subject.Caller) ([]*toucher, error) {
 
 var errNothingToTouch = errors.New("all tasks have arrived though they were touched in time")
 
-// touchNext touches the next task that has not fallen silent. One that came due before its turn is out of the play.
+// touchNext touches the next task that has not fallen silent. It skips tasks that came due before their turn.
 func (t *toucher) touchNext(ctx context.Context) error {
 	h := t.heartbeats
 	for range len(t.tasks) {

@@ -11,16 +11,16 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// Workload is one that a subject can be put under.
+// Workload is a load to put on a subject.
 type Workload struct {
-	Name    string        `json:"name"`  // as flags have it: "schedule-64"
-	Title   string        `json:"title"` // as tables have it
+	Name    string        `json:"name"`  // as flags name it, such as "schedule"
+	Title   string        `json:"title"` // as tables show it
 	Figures []figure.Kind `json:"figures"`
 
 	run func(ctx context.Context, r *run) error
 }
 
-// All are the workloads at these sizes, in the order in which they are told.
+// All returns the workloads with these sizes, in the order of the report.
 func All(s Sizes) []Workload {
 	return []Workload{
 		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s),
@@ -32,16 +32,16 @@ func All(s Sizes) []Workload {
 	}
 }
 
-// startLimit is how long a service may take to start.
+// startLimit is the longest time for a service to start.
 const startLimit = 2 * time.Minute
 
-// Measure starts the subject in an empty folder, puts it under the workload and stops it. Progress is told to say.
+// Measure starts the subject in an empty folder, runs the workload and stops the subject. It reports progress to say.
 func (w Workload) Measure(
 	ctx context.Context, s subject.Subject, sizes Sizes, dir string, say func(string),
 ) figure.Measured {
 	m := figure.Measured{Workload: w.Name, Subject: s.Name()}
 	r := &run{sizes: sizes, values: map[string]float64{}}
-	var mu sync.Mutex // guards m.Said: consumers say something too
+	var mu sync.Mutex // guards m.Said: consumers call say too
 	r.say = func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -79,12 +79,12 @@ func (w Workload) measure(ctx context.Context, s subject.Subject, r *run, dir st
 	return err
 }
 
-// cannotError names what a subject cannot do.
+// cannotError names an ability that a subject lacks.
 type cannotError string
 
 func (e cannotError) Error() string { return string(e) }
 
-// able asks a service or a caller for what only some can do.
+// able asserts that a service or a caller has an optional ability.
 func able[T any](who any, what string) (T, error) {
 	can, ok := who.(T)
 	if !ok {

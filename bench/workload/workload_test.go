@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// sizes are so small that every figure can be told beforehand.
+// sizes are so small that every figure can be computed in advance.
 func sizes() Sizes {
 	s := Quick()
 	s.Callers, s.ManyCallers, s.Batch, s.Consumers = 4, 8, 10, 2
@@ -43,7 +43,7 @@ func named(t *testing.T, name string) Workload {
 	return all[i]
 }
 
-// measure runs a workload against a fake in simulated time.
+// measure runs a workload with a fake in simulated time.
 func measure(t *testing.T, name string, f *fake) figure.Measured {
 	t.Helper()
 	var m figure.Measured
@@ -54,7 +54,7 @@ func measure(t *testing.T, name string, f *fake) figure.Measured {
 	return m
 }
 
-// expect compares figures. Those that are not wanted may be anything.
+// expect compares the wanted figures. Other figures may have any value.
 func expect(t *testing.T, m figure.Measured, want map[string]float64) {
 	t.Helper()
 	if m.Failed != "" || m.Cannot != "" {
@@ -67,7 +67,7 @@ func expect(t *testing.T, m figure.Measured, want map[string]float64) {
 	}
 }
 
-// ordinal is which of its set a task is.
+// ordinal returns the number of a task in its set.
 func ordinal(task subject.Task) int {
 	i, ok := ids(task.ID[:len(task.ID)-idDigits]).index(task.ID)
 	if !ok {
@@ -95,7 +95,7 @@ func TestCancelIsAClosedLoop(t *testing.T) {
 	expect(t, measure(t, "cancel-batch", &fake{latency: time.Millisecond}), map[string]float64{"rate": 40_000, "max": 1})
 }
 
-// One task in a hundred is 7 ms late, all others 3 ms.
+// TestLatenessIsThatOfTheService has one task in a hundred 7 ms late, and all others 3 ms.
 func TestLatenessIsThatOfTheService(t *testing.T) {
 	f := &fake{latency: time.Millisecond, late: func(task subject.Task) time.Duration {
 		if ordinal(task) == 42 {
@@ -121,12 +121,12 @@ func TestEarlyLostAndRepeatedAreCounted(t *testing.T) {
 			return 0
 		},
 	}
-	// Of 100 tasks 0 and 50 are lost, 0, 20, 40, 60 and 80 are to be repeated.
+	// Of 100 tasks, 0 and 50 are lost; 0, 20, 40, 60 and 80 would be repeated.
 	expect(t, measure(t, "lateness", f), map[string]float64{"early": 10, "lost": 2, "repeats": 4, "p50": 0})
 }
 
-// A service that stands still for a second is not asked less meanwhile: what was meant to be scheduled in that time counts
-// from when it was meant.
+// TestWaitingIsNotHidden stalls the service for half a second. The load does not slow down meanwhile: the latency of a
+// delayed schedule counts from its planned instant.
 func TestWaitingIsNotHidden(t *testing.T) {
 	var from time.Time
 	f := &fake{latency: time.Millisecond}
@@ -138,7 +138,7 @@ func TestWaitingIsNotHidden(t *testing.T) {
 		return end, !at.Before(from) && at.Before(end)
 	}
 	expect(t, measure(t, "steady", f), map[string]float64{
-		"ack_p50": 1, "ack_p99": 479, "ack_max": 499, // 100 a second: ten milliseconds less each
+		"ack_p50": 1, "ack_p99": 479, "ack_max": 499, // 100 a second: 10 ms less for each later call
 		"max": 0, "lost": 0,
 	})
 }
@@ -156,13 +156,13 @@ func TestBurst(t *testing.T) {
 	}
 }
 
-// Heartbeats that go on do not arrive; of 200 the two that fall silent do, 4 ms late.
+// TestTouch expects 2 of 200 heartbeats to fall silent and to arrive 4 ms late. The others do not arrive.
 func TestTouch(t *testing.T) {
 	f := &fake{latency: time.Millisecond, late: func(subject.Task) time.Duration { return 4 * time.Millisecond }}
 	expect(t, measure(t, "touch", f), map[string]float64{
 		"rate": 4000, "false": 0, "silent_p50": 4, "silent_max": 4, "early": 0, "lost": 0,
 	})
-	// Calls that take a second each: no task is touched in time, and each arrives a second after it was scheduled.
+	// With calls of a second, no task is touched in time. Each arrives a second after its schedule.
 	m := measure(t, "touch", &fake{latency: time.Second})
 	if m.Failed == "" && m.Values["false"] < 100 {
 		t.Errorf("failed %q, values %v", m.Failed, m.Values)
@@ -176,8 +176,9 @@ func TestRestart(t *testing.T) {
 	expect(t, measure(t, "restart", f), map[string]float64{"lost": 2})
 }
 
-// The leader is gone at 1509 ms, for 700 ms. The first task after that is due at 1510 ms, the first that it cannot have
-// handed out at 1560 ms. The first write is meant for 1550 ms, tried every 10 ms, and takes one.
+// TestFailover loses the leader at 1509 ms, for 700 ms. The next task is due at 1510 ms. The first task that the leader
+// cannot have handed out is due at 1560 ms. The first write is planned for 1550 ms, repeated every 10 ms, and takes 1
+// ms.
 func TestFailover(t *testing.T) {
 	f := &fake{latency: time.Millisecond, outage: 700 * time.Millisecond}
 	m := measure(t, "failover", f)
@@ -206,7 +207,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 	expect(t, measure(t, "schedule", &fake{plain: true, latency: time.Millisecond}), map[string]float64{"rate": 4000})
 }
 
-// Webhooks come over a real connection, so their lateness is real.
+// TestWebhooks uses a real connection, so the lateness is real.
 func TestWebhooks(t *testing.T) {
 	for _, name := range []string{"lateness-webhook", "burst-webhook"} {
 		f := &fake{latency: time.Millisecond}
@@ -218,7 +219,7 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
-// broken is a subject of which something fails.
+// broken is a subject whose start or stop fails.
 type broken struct {
 	*fake
 	start, stop error
@@ -253,7 +254,7 @@ func TestFailuresAreReported(t *testing.T) {
 	}
 }
 
-// A run that is interrupted says so, and its callers are closed.
+// TestInterrupt checks that an interrupted run reports its cause and closes its callers.
 func TestInterrupt(t *testing.T) {
 	f := &fake{latency: time.Millisecond}
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +289,8 @@ func TestMemoryAndIdleNeedProcesses(t *testing.T) {
 	}
 }
 
-// Some tasks are replaced, and the most memory until everything is in a snapshot is told, and how many there were.
+// TestMemoryWhileSnapshotsAreWritten checks the highest memory and the number of snapshots while some tasks are
+// replaced.
 func TestMemoryWhileSnapshotsAreWritten(t *testing.T) {
 	s := sizes()
 	s.MemoryMany = 8000
@@ -314,11 +316,11 @@ func TestMemoryWhileSnapshotsAreWritten(t *testing.T) {
 	}
 }
 
-// Every figure that a workload gives is one that it has told.
+// TestFiguresAreTold checks that a workload returns only figures that it declares.
 func TestFiguresAreTold(t *testing.T) {
 	for _, w := range All(sizes()) {
 		if strings.Contains(w.Name, "webhook") || w.Name == "handover" {
-			continue // not in simulated time
+			continue // real time
 		}
 		m := measure(t, w.Name, &fake{latency: time.Millisecond, pids: []int{os.Getpid()}})
 		if m.Failed != "" || m.Cannot != "" {

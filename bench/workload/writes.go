@@ -9,18 +9,19 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// writes are tasks that are scheduled at a fixed rate through a failure, each until it is acknowledged.
+// writes are tasks that are scheduled at a fixed rate through a failure. Each write is repeated until it is
+// acknowledged.
 type writes struct {
 	begin     time.Time
 	rate      int
-	latencies []time.Duration // by number; of the instants that were meant
+	latencies []time.Duration // by number; from the planned instants
 	failures  atomic.Int64
 }
 
-// writeTry is how long one try of a write may take.
+// writeTry is the time limit of one try.
 const writeTry = 5 * time.Second
 
-// keepOn writes for as long as the run takes the leader away and waits.
+// keepOn writes at the fixed rate for FailoverFor.
 func (w *writes) keepOn(ctx context.Context, r *run) error {
 	writers := make([]*writer, r.sizes.Callers)
 	for i := range writers {
@@ -36,7 +37,7 @@ func (w *writes) keepOn(ctx context.Context, r *run) error {
 	return err
 }
 
-// longestSince is the longest that a write took that was meant for after an instant.
+// longestSince returns the longest latency of the writes that were planned after an instant.
 func (w *writes) longestSince(at time.Time) time.Duration {
 	var longest time.Duration
 	for i, latency := range w.latencies {
@@ -47,14 +48,14 @@ func (w *writes) longestSince(at time.Time) time.Duration {
 	return longest
 }
 
-// writer is a caller that is made anew when a call fails, as a program does whose connection broke.
+// writer is a caller that is replaced after a failed call, as a program does after a broken connection.
 type writer struct {
 	service  subject.Service
 	caller   subject.Caller // nil: to be made
 	failures *atomic.Int64
 }
 
-// write tries until the task is acknowledged.
+// write repeats the call until the task is acknowledged.
 func (w *writer) write(ctx context.Context, task subject.Task) error {
 	for {
 		err := w.try(ctx, task)
@@ -81,7 +82,7 @@ func (w *writer) try(ctx context.Context, task subject.Task) (err error) {
 	return w.caller.Schedule(ctx, task)
 }
 
-// drop closes the caller. That a broken one cannot be closed is no news.
+// drop closes the caller. It ignores the error, which is expected of a broken caller.
 func (w *writer) drop() {
 	if w.caller != nil {
 		_ = w.caller.Close()
