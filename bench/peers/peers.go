@@ -1,9 +1,9 @@
-// Package peers lists the services that a user would pick instead of Belfry. Each has a package of its own, with a
-// driver that uses it as its users would best use it for delayed tasks: its own client library, its usual durable
-// configuration, its fastest way to write, and what it promises written beside it.
+// Package peers lists the services that Belfry is compared with. Each service has a package of its own, whose driver
+// uses the service as its users best do for delayed tasks: with its own client library, its usual durable configuration
+// and its fastest way to write. The driver also states the durability of an acknowledgement.
 //
-// All run as children of the bench on loopback, with their data in the bench's folder and ports of their own, and
-// nothing of them is left behind. `make bench-peers` installs them.
+// All servers run as children of the bench on loopback, with their data in the bench's folder and ports of their own.
+// Nothing is left behind after a run. `make bench-peers` installs the servers.
 package peers
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// All are the peers in each form that is worth comparing as a whole.
+// All returns the peers in each form that is compared with all workloads.
 func All() []subject.Subject {
 	return []subject.Subject{
 		redis.SortedSet(redisserver.Always, redis.PollFast),
@@ -31,7 +31,7 @@ func All() []subject.Subject {
 	}
 }
 
-// ForLateness are further forms in which a peer is used, and which differ from those only in when tasks arrive.
+// ForLateness returns further forms of the peers. They differ from those of All only in the lateness of tasks.
 func ForLateness() []subject.Subject {
 	return []subject.Subject{
 		redis.SortedSet(redisserver.EverySecond, redis.PollArticle),

@@ -22,14 +22,14 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// servers are the names that BELFRY_TEST_BROKERS has for what the subjects need, by how a subject's name begins.
+// servers maps the first word of a subject's name to its server's name in BELFRY_TEST_BROKERS.
 var servers = map[string]string{
 	"Redis": "redis", "asynq": "redis", "beanstalkd": "beanstalkd", "NATS": "nats", "RabbitMQ": "rabbitmq",
 	"PostgreSQL": "postgresql",
 }
 
-// wantPeer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the name of its server: `make
-// test-brokers`.
+// wantPeer skips a test unless BELFRY_TEST_BROKERS, a comma-separated list, names the subject's server. `make
+// test-brokers` sets the variable.
 func wantPeer(t *testing.T, s subject.Subject) {
 	t.Helper()
 	server := servers[strings.Trim(strings.Fields(s.Name())[0], ",")]
@@ -44,7 +44,7 @@ func wantPeer(t *testing.T, s subject.Subject) {
 	}
 }
 
-// early is by how much tasks of a subject may be early, because it cuts off due instants.
+// early returns how early a subject's tasks may be. asynq cuts due instants to whole seconds.
 func early(s subject.Subject) time.Duration {
 	if s.Name() == asynq.Subject().Name() {
 		return time.Second
@@ -67,14 +67,14 @@ func TestNamesAreUnique(t *testing.T) {
 	}
 }
 
-// round is one subject under test.
+// round is the test of one subject.
 type round struct {
 	*testing.T
 	subject subject.Subject
 	service subject.Service
 	dir     string
-	due     map[string]time.Time // of the tasks that are to come
-	gone    map[string]bool      // tasks that are not, because they were cancelled
+	due     map[string]time.Time // of the tasks that must arrive
+	gone    map[string]bool      // cancelled tasks, which must not arrive
 }
 
 const roundTime = 90 * time.Second
@@ -101,7 +101,7 @@ func (r *round) context() context.Context {
 	return ctx
 }
 
-// stop checks that nothing is left behind.
+// stop stops the service and checks that no process is left behind.
 func (r *round) stop() {
 	r.check(r.service.Stop())
 	if pids := r.service.PIDs(); len(pids) > 0 {
@@ -119,10 +119,10 @@ func (r *round) stop() {
 	}
 }
 
-// leaving is how long what a server started itself may take to notice that the server is gone.
+// leaving is the time for a server's own children to end after the server.
 const leaving = 5 * time.Second
 
-// leftBehind are the processes that work in the round's folder.
+// leftBehind returns the processes that work in the round's folder.
 func (r *round) leftBehind() []string {
 	links, err := filepath.Glob("/proc/[0-9]*/cwd")
 	r.check(err)
@@ -167,7 +167,7 @@ func (r *round) must(err error) {
 	}
 }
 
-// schedule schedules 100 tasks, half of them as a batch if that can be.
+// schedule schedules 100 tasks, half of them as a batch if the subject can.
 func (r *round) schedule(c subject.Caller) {
 	r.Helper()
 	var tasks []subject.Task
@@ -186,7 +186,7 @@ func (r *round) schedule(c subject.Caller) {
 	}
 }
 
-// change cancels some tasks, and puts one off.
+// change cancels some tasks and postpones one.
 func (r *round) change(c subject.Caller) {
 	r.Helper()
 	if can, ok := c.(subject.Canceller); ok {
@@ -221,7 +221,7 @@ func (r *round) cancelled(ids ...string) {
 	}
 }
 
-// consume receives all that is to come, and nothing early.
+// consume receives all tasks that must arrive, and checks that none is early.
 func (r *round) consume(c subject.Caller) {
 	r.Helper()
 	ctx, done := context.WithCancel(r.context())
@@ -255,7 +255,7 @@ func (r *round) consume(c subject.Caller) {
 	}
 }
 
-// revive kills all and starts it again, and returns a caller that can schedule.
+// revive kills all processes and restarts them. It returns a caller that can schedule.
 func (r *round) revive() subject.Caller {
 	r.Helper()
 	k := r.service.(subject.Killer)
@@ -264,7 +264,7 @@ func (r *round) revive() subject.Caller {
 	return r.await()
 }
 
-// attempt begins the id of a task that may or may not be there.
+// attempt is the prefix of the ids of trial tasks, which may or may not arrive.
 const attempt = "attempt"
 
 // await returns a caller that can schedule.
@@ -290,14 +290,14 @@ func (r *round) await() subject.Caller {
 	}
 }
 
-// forgets tells of subjects that lose tasks when they are killed, by their nature: one tells only those who listen at
-// that moment, and one makes queues late.
+// forgets reports whether a subject loses tasks by design when it is killed: Redis key expiry notifies only connected
+// listeners, and RabbitMQ with a queue for each second makes queues late.
 func forgets(s subject.Subject) bool {
 	return s.Name() == redis.Expiry().Name() || s.Name() == rabbitmq.QueuePerSecond().Name()
 }
 
-// inMemory tells of subjects that acknowledge what no disk has. Whether they fire anything after processes were killed
-// is theirs, and what the bench measures: three replicas of NATS at times fire nothing for minutes then.
+// inMemory reports whether a subject acknowledges tasks before they are on disk. The test does not require that such a
+// subject fires after a kill; the bench measures it. Three replicas of NATS sometimes fire nothing for minutes then.
 func inMemory(s subject.Subject) bool { return s.Promise().Fsync == subject.FsyncNone }
 
 func TestPeers(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 
 type asynqSubject struct{}
 
-// Subject is asynq with its defaults.
+// Subject returns asynq with its defaults.
 func Subject() subject.Subject { return asynqSubject{} }
 
 func (asynqSubject) Name() string             { return "asynq, Redis " + string(redisserver.EverySecond) }
@@ -34,10 +34,10 @@ func (asynqSubject) Start(ctx context.Context, dir string) (subject.Service, err
 	return &service{Server: server}, nil
 }
 
-// service is a Redis and what the callers share of asynq, which is safe for concurrent use.
+// service is a Redis server and the asynq client of all callers, which is safe for concurrent use.
 type service struct {
 	*redisserver.Server
-	client *redis.Client // nil until a caller wants it
+	client *redis.Client // nil until the first caller
 	shared *caller
 }
 
@@ -66,7 +66,7 @@ func (s *service) disconnect() error {
 	return err
 }
 
-// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+// Restart closes the shared connection. Callers of before are closed and made anew.
 func (s *service) Restart(context.Context) error {
 	if err := s.disconnect(); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Server.Sto
 type caller struct {
 	client    *asynq.Client
 	inspector *asynq.Inspector
-	redis     asynq.RedisClientOpt // of the server
+	redis     asynq.RedisClientOpt // address of the server
 }
 
 func (c *caller) Schedule(ctx context.Context, task subject.Task) error {
@@ -90,7 +90,7 @@ func (c *caller) Schedule(ctx context.Context, task subject.Task) error {
 
 func (c *caller) Cancel(_ context.Context, id string) error { return c.inspector.DeleteTask(queue, id) }
 
-// Consume runs a server of asynq's.
+// Consume runs an asynq server.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	server := asynq.NewServer(c.redis, asynq.Config{LogLevel: asynq.ErrorLevel})
 	err := server.Start(asynq.HandlerFunc(func(ctx context.Context, _ *asynq.Task) error {
@@ -110,5 +110,5 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 	return nil
 }
 
-// Close leaves the client to the other callers.
+// Close leaves the shared client open.
 func (*caller) Close() error { return nil }

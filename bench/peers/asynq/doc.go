@@ -1,8 +1,15 @@
-// Package asynq measures the task queue github.com/hibiken/asynq on Redis: tasks are put off by ProcessAt, and a server
-// with its defaults handles them, with as many workers as there are processors, which looks for tasks every second and
-// for due ones every five. It keeps due instants in whole seconds, cut off, so tasks fire early.
+// Package asynq measures the task queue github.com/hibiken/asynq on Redis.
 //
-// Callers share a client whose commands are pipelined automatically, which asynq takes as it takes any Redis client.
-// The Redis writes to the disk every second, as is usual for it. asynq has no batches, and a task cannot be put off
-// further but by deleting it and making a new one, between which a crash loses it: that is not counted as a heartbeat.
+//	schedule   ProcessAt
+//	consume    a server with its defaults: one worker a processor
+//	polling    every second for tasks, every five seconds for due ones
+//	lateness   due instants are cut to whole seconds, so tasks fire early
+//	batch      none
+//	touch      none
+//
+// How the driver uses the service:
+//   - Callers share a client with automatic pipelining, which asynq accepts like any Redis client.
+//   - Redis writes to disk every second, as is usual with asynq.
+//   - Postponing a task takes a delete and a new task. A crash between the two loses the task, so the bench does not
+//     count them as a heartbeat.
 package asynq

@@ -17,7 +17,7 @@ const program = "beanstalkd"
 
 type beanstalkdSubject struct{}
 
-// Subject is beanstalkd with an fsync for each write.
+// Subject returns beanstalkd with an fsync for each write.
 func Subject() subject.Subject { return beanstalkdSubject{} }
 
 func (beanstalkdSubject) Name() string { return "beanstalkd -f0" }
@@ -54,7 +54,7 @@ func (beanstalkdSubject) Start(ctx context.Context, dir string) (subject.Service
 type service struct {
 	process *subject.Process
 	addr    string
-	jobs    *sync.Map // the server's number of a job, by the task's id
+	jobs    *sync.Map // the server's job numbers, by task id
 }
 
 func (s *service) Caller(context.Context) (subject.Caller, error) {

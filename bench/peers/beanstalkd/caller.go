@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	priority  = 1024        // the middle of the road, by its protocol's text
-	timeToRun = time.Minute // until a reserved job that is not deleted is ready again
+	priority  = 1024        // the middle of the range, by the protocol's documentation
+	timeToRun = time.Minute // from reserving a job until it is ready again unless it is deleted
 
 	consumers   = 16 // connections that reserve
 	reserveWait = time.Second
@@ -67,7 +67,7 @@ func (c *caller) CancelBatch(ctx context.Context, ids []string) error {
 	return all.Wait()
 }
 
-// Consume reserves and deletes on some connections.
+// Consume reserves and deletes jobs on several connections.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for range consumers {

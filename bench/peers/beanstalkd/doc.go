@@ -1,7 +1,9 @@
-// Package beanstalkd measures the work queue of that name, with its log on the disk before it acknowledges (-f0).
+// Package beanstalkd measures the work queue beanstalkd. Its log is on disk before each acknowledgement (-f0).
 //
-// Its delays are whole seconds: they are rounded up, so that no task is early and each is up to a second late. It gives
-// jobs numbers of its own, which are kept here by the id of the task. Callers have a connection each; a batch is many
-// commands under way on one connection, which its client library allows, and each still costs the server an fsync.
-// A delay cannot be changed without reserving the job, so there are no heartbeats.
+//   - Delays are whole seconds. The driver rounds them up, so that no task is early and each is up to a second late.
+//   - The server numbers the jobs. The driver maps the id of a task to the number.
+//   - Each caller has a connection of its own.
+//   - A batch is many commands in flight on one connection, which the client library allows. Each command still costs
+//     the server an fsync.
+//   - The delay of a job cannot be changed without reserving the job, so the package has no heartbeats.
 package beanstalkd

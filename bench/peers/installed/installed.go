@@ -1,4 +1,4 @@
-// Package installed finds the programs of peers that are not simply in the path.
+// Package installed finds the programs of peers outside the PATH.
 package installed
 
 import (
@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 )
 
-// natsVariable names a nats-server to be used.
+// natsVariable is the environment variable with the path of nats-server.
 const natsVariable = "BELFRY_NATS_SERVER"
 
-// NATS finds a nats-server: the one that BELFRY_NATS_SERVER names, the one in a folder bin, or the one in the path. It
-// must support message schedules, which Debian's does not.
+// NATS finds nats-server: the path in BELFRY_NATS_SERVER, else the one in a folder bin, else the one in the PATH. The
+// server must support message schedules; Debian's does not.
 func NATS() (string, error) {
 	if named := os.Getenv(natsVariable); named != "" {
 		return exec.LookPath(named)
@@ -27,7 +27,7 @@ func NATS() (string, error) {
 	return "", errors.New("nats-server (make bench-peers builds it from its Go module)")
 }
 
-// built finds a program in the folder bin of a module: the nearest one around the working directory that has it.
+// built finds a program in the folder bin of a module. It searches from the working directory upwards.
 func built(program string) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -47,7 +47,7 @@ func built(program string) (string, error) {
 	}
 }
 
-// RabbitMQ finds the server's own script. The one in the path changes the user, and wants Debian's folders.
+// RabbitMQ finds the server's own script. The script in the PATH changes the user and uses Debian's folders.
 func RabbitMQ() (string, error) {
 	path, err := exec.LookPath("/usr/lib/rabbitmq/bin/rabbitmq-server")
 	if err != nil {
@@ -63,7 +63,7 @@ func PostgreSQL() (string, error) {
 		return "", err
 	}
 	if len(found) > 0 {
-		return filepath.Dir(found[len(found)-1]), nil // sorted, and all of two digits for the next hundred years
+		return filepath.Dir(found[len(found)-1]), nil // sorted by name; version numbers have two digits
 	}
 	path, err := exec.LookPath("postgres")
 	if err != nil {

@@ -18,11 +18,11 @@ import (
 const (
 	headerSchedule  = "Nats-Schedule"
 	headerTarget    = "Nats-Schedule-Target"
-	headerScheduler = "Nats-Scheduler" // of a message that was scheduled: the subject on which it waited
+	headerScheduler = "Nats-Scheduler" // on a scheduled message: the subject on which it waited
 
 	consumerName   = "bench"
-	pull           = 1000  // messages under way to a consumer
-	unacknowledged = 20000 // messages that consumers may have
+	pull           = 1000  // messages in flight to a consumer
+	unacknowledged = 20000 // largest number of unacknowledged messages
 )
 
 type caller struct {
@@ -30,7 +30,7 @@ type caller struct {
 	payloads *sync.Map
 }
 
-// message waits on the task's subject. What waited there before is replaced.
+// message returns a message that waits on the task's subject. It replaces a message that waits there already.
 func message(id string, at time.Time, payload []byte) *nats.Msg {
 	return &nats.Msg{Subject: waiting + id, Data: payload, Header: nats.Header{
 		headerSchedule: {"@at " + at.UTC().Format(time.RFC3339Nano)}, headerTarget: {due},
@@ -77,8 +77,8 @@ func (c *caller) Touch(ctx context.Context, id string, at time.Time) error {
 	return err
 }
 
-// Cancel purges the task's subject, by the protocol's own request: the client's method does not say whether there was
-// anything.
+// Cancel purges the task's subject with the protocol's own request. The client's method does not report whether the
+// subject had a message.
 func (c *caller) Cancel(ctx context.Context, id string) error {
 	request, err := json.Marshal(map[string]string{"filter": waiting + id})
 	if err != nil {
@@ -109,7 +109,7 @@ func (c *caller) purged(id string, reply []byte) error {
 	return nil
 }
 
-// Consume pulls what is due.
+// Consume pulls due messages.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	consumer, err := c.js.CreateOrUpdateConsumer(ctx, streamName, jetstream.ConsumerConfig{
 		Durable: consumerName, FilterSubject: due, AckPolicy: jetstream.AckExplicitPolicy, MaxAckPending: unacknowledged,
@@ -121,7 +121,7 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 	fail := func(err error) {
 		select {
 		case failed <- err:
-		default: // the first one is told
+		default: // the first error is reported
 		}
 	}
 	consuming, err := consumer.Consume(func(msg jetstream.Msg) {
@@ -130,7 +130,7 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 		}
 	}, jetstream.PullMaxMessages(pull), jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
 		if errors.Is(err, jetstream.ErrConsumerDeleted) || errors.Is(err, jetstream.ErrBadRequest) {
-			fail(err) // after all else, as after a new leader, it asks again by itself
+			fail(err) // the consumer recovers from all other errors by itself, such as a change of leader
 		}
 	}))
 	if err != nil {
@@ -143,7 +143,7 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 	}
 	consuming.Stop()
 	<-consuming.Closed()
-	return errors.Join(err, c.js.Conn().Flush()) // acknowledgements that are still on their way
+	return errors.Join(err, c.js.Conn().Flush()) // sends the last acknowledgements
 }
 
 func (c *caller) receive(msg jetstream.Msg, got func(id string, at time.Time)) error {
@@ -157,5 +157,5 @@ func (c *caller) receive(msg jetstream.Msg, got func(id string, at time.Time)) e
 	return msg.Ack()
 }
 
-// Close leaves the connection to the other callers.
+// Close leaves the shared connection open.
 func (*caller) Close() error { return nil }

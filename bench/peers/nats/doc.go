@@ -1,13 +1,18 @@
-// Package nats measures NATS JetStream's message schedules (nats-server 2.12 and later): a message with the header
-// Nats-Schedule waits in a stream, on a subject of its own, until the server publishes it to the target subject,
-// which a pull consumer reads. What was acknowledged by the consumer is deleted (retention by work queue).
+// Package nats measures the message schedules of NATS JetStream (nats-server 2.12 and later).
 //
-// [OneNode] is one server that syncs each write. [ThreeNodes] replicates the stream to three, with the sync interval
-// that the server has by default (two minutes), so an acknowledgement says that the message is in the memory of a
-// majority. It is one stream, because that is what users have, and so one Raft group.
+//	OneNode      one server, which syncs each write
+//	ThreeNodes   three replicas with the default sync interval of two minutes: a majority has the message in memory
 //
-// Callers share a few connections, whose client joins what is sent at the same time. A batch is publishing without
-// waiting, and then waiting for all acknowledgements. A task is cancelled by purging its subject, and put off by
-// publishing it again on the same subject, for which a user has the payload at hand; so it is kept here. The client
-// library's own option for schedules cuts the instant to whole seconds; the header is written here.
+// How the driver uses the service:
+//   - A message with the header Nats-Schedule waits in a stream, on a subject of its own. When it is due, the server
+//     publishes it to the target subject.
+//   - A pull consumer reads the target subject. The stream deletes acknowledged messages (work-queue retention).
+//   - There is one stream, as users have it, and so one Raft group.
+//   - Callers share a few connections. The client joins messages that are sent at the same time.
+//   - A batch publishes all messages without waiting, and then waits for all acknowledgements.
+//   - A cancel purges the task's subject.
+//   - A touch publishes the task again on the same subject. A user has the payload at hand for that, so the driver
+//     keeps it.
+//   - The driver writes the schedule header itself, because the client library's option cuts the instant to whole
+//     seconds.
 package nats

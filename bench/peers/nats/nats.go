@@ -15,13 +15,13 @@ import (
 
 type natsSubject struct {
 	nodes int
-	sync  string // of the server's configuration; empty: its default
+	sync  string // sync interval in the configuration; empty: the server's default
 }
 
-// OneNode is one server that syncs each write.
+// OneNode returns a single server that syncs each write.
 func OneNode() subject.Subject { return natsSubject{nodes: 1, sync: "always"} }
 
-// ThreeNodes are three servers, all of which have the stream, and sync when they do by default.
+// ThreeNodes returns three servers that replicate the stream, with the default sync interval.
 func ThreeNodes() subject.Subject { return natsSubject{nodes: 3} }
 
 func (s natsSubject) Name() string {
@@ -51,7 +51,7 @@ func (s natsSubject) Start(ctx context.Context, dir string) (subject.Service, er
 	if err != nil {
 		return nil, err
 	}
-	addrs, err := local.FreeAddrs(2 * s.nodes) // for clients, and for each other
+	addrs, err := local.FreeAddrs(2 * s.nodes) // for clients and for the cluster's routes
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func urls(addrs []string) []string {
 	return out
 }
 
-// config is a node's configuration file. The server works in its folder.
+// config returns a node's configuration file. The server's working folder is the node's.
 func (s natsSubject) config(node int, addrs []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\njetstream {\n  store_dir: store\n", nodeName(node), addrs[node])
@@ -98,7 +98,7 @@ func (s natsSubject) config(node int, addrs []string) string {
 	return b.String()
 }
 
-// launch starts a node, and does not wait for it: a cluster is ready when it has a stream.
+// launch starts a node without waiting for it. createStream waits for the cluster.
 func (v *service) launch(ctx context.Context, program, dir, config string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err

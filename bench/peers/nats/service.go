@@ -17,22 +17,22 @@ import (
 
 const (
 	streamName  = "TASKS"
-	waiting     = "tasks.at." // and the id of the task
+	waiting     = "tasks.at." // followed by the id of the task
 	due         = "tasks.due"
-	connections = 4 // that callers share
+	connections = 4 // shared by the callers
 
 	createPoll = 100 * time.Millisecond
-	pending    = 1 << 16 // messages under way without an acknowledgement, on one connection
+	pending    = 1 << 16 // unacknowledged messages in flight on one connection
 )
 
 // service is the servers and the connections to them.
 type service struct {
 	nodes    []*subject.Process
 	urls     []string
-	payloads sync.Map // by the task's id, for heartbeats
+	payloads sync.Map // by task id, for heartbeats
 
 	shared []jetstream.JetStream
-	next   int // of the shared connections
+	next   int // index into shared
 }
 
 func (v *service) connect() (jetstream.JetStream, error) {
@@ -43,7 +43,7 @@ func (v *service) connect() (jetstream.JetStream, error) {
 	return jetstream.New(conn, jetstream.WithPublishAsyncMaxPending(pending))
 }
 
-// createStream tries until the cluster can.
+// createStream retries until the cluster has made the stream.
 func (v *service) createStream(ctx context.Context) error {
 	poll := time.NewTicker(createPoll)
 	defer poll.Stop()
@@ -112,7 +112,7 @@ func (v *service) each(do func(node *subject.Process) error) error {
 
 func (v *service) KillAll() error { return v.each((*subject.Process).Kill) }
 
-// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+// Restart closes the shared connections. Callers of before are closed and made anew.
 func (v *service) Restart(context.Context) error {
 	v.disconnect()
 	return v.each((*subject.Process).Launch)

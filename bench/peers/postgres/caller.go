@@ -23,7 +23,7 @@ const (
 	take       = `DELETE FROM tasks WHERE id = ANY (ARRAY (
 		SELECT id FROM tasks WHERE due <= now() ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id, payload`
 
-	consumers = 2 // that look for due tasks
+	consumers = 2 // that poll for due tasks
 	takeMost  = 1000
 	poll      = 10 * time.Millisecond
 )
@@ -63,7 +63,7 @@ func affected(want int) func(pgconn.CommandTag, error) error {
 	}
 }
 
-// Consume looks again at once when there was as much as can be taken.
+// Consume runs several consumers. A consumer polls again at once after a full take.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	all, ctx := errgroup.WithContext(ctx)
 	for range consumers {
@@ -91,7 +91,7 @@ func (c *caller) look(ctx context.Context, got func(id string, at time.Time)) er
 	return nil
 }
 
-// take is not broken off by the context: what was received is to be acknowledged.
+// take finishes its transaction even if the context ends, because the received tasks must be acknowledged.
 func (c *caller) take(ctx context.Context, got func(id string, at time.Time)) (n int, err error) {
 	ctx = context.WithoutCancel(ctx)
 	tx, err := c.pool.Begin(ctx)
@@ -119,5 +119,5 @@ func (c *caller) take(ctx context.Context, got func(id string, at time.Time)) (n
 	return int(tag.RowsAffected()), tx.Commit(ctx)
 }
 
-// Close leaves the pool to the other callers.
+// Close leaves the shared pool open.
 func (*caller) Close() error { return nil }

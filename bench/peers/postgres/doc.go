@@ -1,10 +1,16 @@
-// Package postgres measures PostgreSQL with a table of tasks, which is what many have already: an index by due
-// instant, a commit that is on the disk before it is acknowledged, and consumers that look every ten milliseconds and
-// take what is due with FOR UPDATE SKIP LOCKED. They delete it in a transaction that commits once it is received, so
-// what a consumer that dies had received is due for the next one.
+// Package postgres measures PostgreSQL with a table of tasks, which many users run already.
 //
-// Callers share a pool of connections with prepared statements. A batch is one statement with arrays.
+//	table       tasks, with an index by due instant
+//	schedule    one insert; the commit is on disk before it is acknowledged
+//	batch       one statement with arrays
+//	consume     every 10 ms, consumers take due tasks with FOR UPDATE SKIP LOCKED
 //
-// The server runs with its defaults, but for a cache and a log between checkpoints of a size for a machine of today.
-// It does not run as root; if the bench does, the server runs as the user postgres of Debian's package.
+// How the driver uses the service:
+//   - A consumer deletes the tasks in a transaction and commits after it has received them. If a consumer dies before
+//     the commit, its tasks are due for the next one.
+//   - Callers share a pool of connections with prepared statements.
+//   - The server runs with its defaults, except that the cache and the log between checkpoints have sizes for a current
+//     machine.
+//   - The server refuses to run as root. If the bench runs as root, the server runs as the user postgres of Debian's
+//     package.
 package postgres

@@ -11,13 +11,13 @@ import (
 	"strconv"
 )
 
-// owner is the user as whom the server runs. The zero owner is the one as whom this runs.
+// owner is the user that runs the server. The zero owner is the user of this process.
 type owner struct {
 	name     string
 	uid, gid int
 }
 
-// runAs is the user postgres if this is root, whom the server refuses.
+// runAs returns the user postgres if this process runs as root, which the server refuses.
 func runAs() (*owner, error) {
 	if os.Geteuid() != 0 {
 		return &owner{}, nil
@@ -37,7 +37,8 @@ func runAs() (*owner, error) {
 	return o, err
 }
 
-// command is what runs a program as that user. It becomes the program, and dies with this process as any child of it.
+// command returns the command line that runs a program as the owner. setpriv replaces itself with the program, which
+// dies with this process like any child.
 func (o *owner) command(program string, args ...string) []string {
 	command := append([]string{program}, args...)
 	if o.name == "" {
@@ -48,7 +49,7 @@ func (o *owner) command(program string, args ...string) []string {
 	}, command...)
 }
 
-// makeFolder makes a folder of that user, and lets him get there through folders for temporary files.
+// makeFolder makes a folder of the owner, and lets the owner pass through temporary folders above it.
 func (o *owner) makeFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil || o.name == "" {
 		return err
@@ -64,7 +65,7 @@ func (o *owner) makeFolder(path string) error {
 	return nil
 }
 
-// letPass lets everybody pass through a folder. One that is not in a folder for temporary ones is left as it is.
+// letPass lets all users pass through a folder. It leaves a folder alone that is not inside a temporary folder.
 func letPass(dir string) error {
 	const pass fs.FileMode = 0o001
 	info, err := os.Stat(dir)
@@ -81,7 +82,7 @@ func letPass(dir string) error {
 	return os.Chmod(dir, info.Mode().Perm()|pass)
 }
 
-// belowSticky tells whether a folder is somewhere in one with the sticky bit, as those for temporary files have it.
+// belowSticky reports whether a folder is below one with the sticky bit, as folders for temporary files have it.
 func belowSticky(dir string) (bool, error) {
 	for parent := filepath.Dir(dir); parent != dir; dir, parent = parent, filepath.Dir(parent) {
 		info, err := os.Stat(parent)

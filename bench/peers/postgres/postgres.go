@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// connections that the callers share. More of them wait for the same disk and the same processors.
+// connections is the size of the callers' pool. More connections would wait for the same disk and processors.
 const connections = 64
 
 const schema = `
@@ -19,7 +19,7 @@ CREATE INDEX tasks_due ON tasks (due)`
 
 type postgresSubject struct{}
 
-// Subject is PostgreSQL with a table of tasks.
+// Subject returns PostgreSQL with a table of tasks.
 func Subject() subject.Subject { return postgresSubject{} }
 
 func (postgresSubject) Name() string { return "PostgreSQL, SKIP LOCKED" }
@@ -64,7 +64,7 @@ func (v *service) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	config.MaxConns, config.MinConns = connections, connections // opened now: a connection is a process there
+	config.MaxConns, config.MinConns = connections, connections // a new connection starts a server process
 	v.pool, err = pgxpool.NewWithConfig(ctx, config)
 	return err
 }
@@ -85,7 +85,7 @@ func (v *service) disconnect() {
 	v.pool = nil
 }
 
-// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+// Restart closes the pool. Callers of before are closed and made anew.
 func (v *service) Restart(context.Context) error {
 	v.disconnect()
 	return v.process.Launch()

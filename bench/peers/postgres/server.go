@@ -20,7 +20,7 @@ import (
 
 const role = "bench"
 
-// server is one that runs on a folder.
+// server is a server that runs on a data folder.
 type server struct {
 	process *subject.Process
 	addr    string
@@ -43,7 +43,7 @@ func startServer(ctx context.Context, dir string) (*server, error) {
 	initdb := owner.command(filepath.Join(programs, "initdb"), "-D", data, "-U", role, "-A", "trust", "-E", "UTF8",
 		"--no-locale", "--no-sync")
 	making := exec.CommandContext(ctx, initdb[0], initdb[1:]...)
-	making.Dir = data // a folder that its user may be in
+	making.Dir = data // a folder that the owner may enter
 	if out, err := making.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("initdb: %w: %s", err, out)
 	}
@@ -81,10 +81,10 @@ func (s *server) ready(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// PIDs is that of the first process, which has started all others.
+// PIDs returns the process id of the main process, the parent of all others.
 func (s *server) PIDs() []int { return s.process.PIDs() }
 
-// KillAll kills the first process and then the others, each of which is a group of its own.
+// KillAll kills the main process and then the others, each of which has a process group of its own.
 func (s *server) KillAll() error {
 	return errors.Join(s.process.Kill(), s.killOthers())
 }
@@ -94,9 +94,9 @@ const (
 	goneTime = 10 * time.Second
 )
 
-// killOthers kills the processes that work in the data folder, and returns when there are none. (They end by themselves
-// when the first one is gone, but until then the server cannot be started again.) Those are found in /proc; where there
-// is none, they are left to themselves.
+// killOthers kills the processes that work in the data folder, and returns when there are none. They would end by
+// themselves after the main process, but the server cannot restart before. killOthers finds the processes in /proc;
+// without /proc it does nothing.
 func (s *server) killOthers() error {
 	poll, deadline := time.NewTicker(gonePoll), time.Now().Add(goneTime)
 	defer poll.Stop()
@@ -117,7 +117,7 @@ func (s *server) killOthers() error {
 	}
 }
 
-// workingIn finds the processes whose working folder it is. One that has ended, but was not yet waited for, has none.
+// workingIn returns the processes whose working folder is dir. A zombie has no working folder.
 func workingIn(dir string) ([]int, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -129,7 +129,7 @@ func workingIn(dir string) ([]int, error) {
 	}
 	var pids []int
 	for _, link := range links {
-		if target, err := os.Readlink(link); err != nil || target != dir { // not ours to read, or gone
+		if target, err := os.Readlink(link); err != nil || target != dir { // another user's process, or an ended one
 			continue
 		}
 		var pid int
@@ -141,7 +141,7 @@ func workingIn(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// stop has it break off what is open, write all and end.
+// stop makes the server abort open transactions, write its data and end.
 func (s *server) stop() error {
 	if s.process == nil {
 		return nil

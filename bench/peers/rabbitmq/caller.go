@@ -14,8 +14,8 @@ import (
 
 const (
 	callersPerConnection = 64
-	prefetch             = 2000 // messages under way to a consumer, as many as a quorum queue takes
-	ackEach              = 200  // messages, and when there is none at the moment
+	prefetch             = 2000 // messages in flight to a consumer, the limit of a quorum queue
+	ackEach              = 200  // most messages acknowledged at once
 )
 
 type connection struct {
@@ -64,7 +64,7 @@ func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error 
 	return nil
 }
 
-// publish gives the message as many milliseconds to live as there are until the task is due, and never one less.
+// publish sets the message's time-to-live to the milliseconds until the task is due, rounded up.
 func (c *caller) publish(ctx context.Context, task subject.Task) (*amqp.DeferredConfirmation, error) {
 	queue, err := c.delays.queue(c.channel, task.Due)
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *caller) publish(ctx context.Context, task subject.Task) (*amqp.Deferred
 	})
 }
 
-// Consume acknowledges many messages at once when many come.
+// Consume acknowledges many messages at once when many arrive.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	channel, err := c.conn.Channel()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time))
 	return errors.Join(err, channel.Close())
 }
 
-// receive takes what is there, acknowledges it as a whole, and waits for more.
+// receive takes all waiting messages, acknowledges them together, and waits for more.
 func receive(ctx context.Context, messages <-chan amqp.Delivery, got func(id string, at time.Time)) error {
 	for {
 		select {
@@ -104,7 +104,7 @@ func receive(ctx context.Context, messages <-chan amqp.Delivery, got func(id str
 			}
 			last, err := takeMore(message, messages, got)
 			if err == nil {
-				err = last.Ack(true) // with all before it
+				err = last.Ack(true) // acknowledges all earlier messages too
 			}
 			if err != nil {
 				return err
@@ -113,7 +113,7 @@ func receive(ctx context.Context, messages <-chan amqp.Delivery, got func(id str
 	}
 }
 
-// takeMore takes what else is there at this moment, and returns the last of it.
+// takeMore takes further waiting messages without blocking, and returns the last one.
 func takeMore(
 	last amqp.Delivery, messages <-chan amqp.Delivery, got func(id string, at time.Time),
 ) (amqp.Delivery, error) {
@@ -143,7 +143,7 @@ func take(message amqp.Delivery, ok bool, got func(id string, at time.Time)) err
 	return nil
 }
 
-// Close closes the channel, if its connection has not gone with a server that was killed.
+// Close closes the channel. A connection that is already closed is no error: the server may have been killed.
 func (c *caller) Close() error {
 	if err := c.channel.Close(); !errors.Is(err, amqp.ErrClosed) {
 		return err

@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	ready       = "ready" // the queue that consumers read
+	ready       = "ready" // queue that consumers read
 	waiting     = "waiting"
-	waitingLong = "waiting.long" // for tasks that are due later than this:
+	waitingLong = "waiting.long" // queue of tasks due later than this:
 	longDelay   = time.Hour
-	mostQueues  = 100             // in which tasks wait
-	keptForIdle = 5 * time.Minute // a second's queue, after the second
+	mostQueues  = 100             // limit of the queues in which tasks wait
+	keptForIdle = 5 * time.Minute // lifetime of a second's queue after the second
 )
 
-// quorum are the arguments of a quorum queue.
+// quorum returns the arguments of a quorum queue.
 func quorum(more amqp.Table) amqp.Table {
 	args := amqp.Table{"x-queue-type": "quorum"}
 	for name, value := range more {
@@ -34,7 +34,7 @@ type delays struct {
 	known map[string]bool
 }
 
-// queue returns the queue for a due instant, and declares it when it is the first to be due there.
+// queue returns the name of the queue for a due instant. It declares the queue on first use.
 func (d *delays) queue(channel *amqp.Channel, due time.Time) (string, error) {
 	name := waiting
 	switch {

@@ -1,15 +1,20 @@
-// Package rabbitmq measures RabbitMQ of Debian's package, without plugins: a message waits in a queue for its
-// time-to-live, and is dead-lettered to the queue that consumers read. Both are quorum queues, on one node, and dead
-// letters go out at least once, so nothing that was confirmed is lost on the way between them.
+// Package rabbitmq measures RabbitMQ of Debian's package, without plugins.
 //
-// Only the message at the head of a queue expires. [OneQueue] has one queue in which all wait: right for equal
-// delays, and for others each waits for those before it. Only who waits for an hour or longer does so in another queue:
-// nobody would put such tasks before short ones, and one of them would hold up all that come after it for a day.
-// [QueuePerSecond] has a queue for each second of due
-// instants, in which that is a second at most; a queue costs the server much, so there is a limit to how far the
-// instants may spread. And a server (3.10) that was killed right after it had made a queue was seen to take nothing
-// into it again, whatever was confirmed there; so the driver waits a second at its start.
+//	OneQueue         all tasks wait in one queue; a task due in more than an hour waits in another queue
+//	QueuePerSecond   tasks wait in one queue for each second of due instants
 //
-// Each caller has a channel, and some share a connection. A batch is publishing without waiting, and then waiting for
-// all confirms. A message that waits cannot be reached: neither cancelled nor put off.
+// How the driver uses the service:
+//   - A message waits in a queue for its time-to-live. Then it is dead-lettered to the queue that consumers read.
+//   - Both queues are quorum queues on one node. Dead letters are delivered at least once, so no confirmed message is
+//     lost between the queues.
+//   - Only the message at the head of a queue expires. OneQueue is right for equal delays. With different delays a
+//     message waits for those before it. Far-off tasks have a queue of their own, as a user would have it, because one
+//     of them would hold up all later tasks.
+//   - With QueuePerSecond a message waits at most a second for others. A queue costs the server much, so the number of
+//     queues is limited, and with it the spread of due instants.
+//   - Version 3.10, killed right after making a queue, was seen to accept nothing into the queue after a restart,
+//     although messages in it had been confirmed. The driver waits a second after its start for that reason.
+//   - Each caller has a channel. Some callers share a connection.
+//   - A batch publishes all messages without waiting, and then waits for all confirms.
+//   - A waiting message is out of reach, so it can neither be cancelled nor postponed.
 package rabbitmq

@@ -11,10 +11,10 @@ import (
 
 type rabbitSubject struct{ perSecond bool }
 
-// OneQueue has one queue in which tasks wait, and another for those that have long to wait.
+// OneQueue returns RabbitMQ with one queue for waiting tasks, and another for tasks that wait long.
 func OneQueue() subject.Subject { return rabbitSubject{} }
 
-// QueuePerSecond has a queue for each second in which tasks are due.
+// QueuePerSecond returns RabbitMQ with one queue for each second in which tasks are due.
 func QueuePerSecond() subject.Subject { return rabbitSubject{perSecond: true} }
 
 func (s rabbitSubject) Name() string {
@@ -51,8 +51,8 @@ func (s rabbitSubject) Start(ctx context.Context, dir string) (subject.Service, 
 	return v, nil
 }
 
-// settle waits until the server finds its quorum queues again after a crash. That it does not when it is killed sooner
-// was seen, and not explained.
+// settle waits a second. A server that is killed sooner after declaring its quorum queues was seen not to find them
+// again. The reason is unknown.
 func settle(ctx context.Context) error {
 	settled := time.NewTimer(time.Second)
 	defer settled.Stop()
@@ -64,12 +64,12 @@ func settle(ctx context.Context) error {
 	}
 }
 
-// service is a server, and the connections that callers share.
+// service is a server and the connections that callers share.
 type service struct {
 	*server
 	delays *delays
 	shared []*connection
-	made   int // callers, on those connections
+	made   int // number of callers on those connections
 }
 
 func (v *service) declare() error {
@@ -77,7 +77,7 @@ func (v *service) declare() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close() }() // what it was for is done, or has failed
+	defer func() { _ = conn.Close() }() // an error would not matter any more
 	channel, err := conn.Channel()
 	if err != nil {
 		return err
@@ -86,7 +86,7 @@ func (v *service) declare() error {
 		return err
 	}
 	if v.delays.perSecond {
-		return nil // each when it is wanted
+		return nil // queues are declared on first use
 	}
 	_, err = v.delays.queue(channel, time.Now())
 	if err == nil {
@@ -107,13 +107,13 @@ func (v *service) Caller(context.Context) (subject.Caller, error) {
 	return v.shared[len(v.shared)-1].caller()
 }
 
-// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+// Restart closes the shared connections. Callers of before are closed and made anew.
 func (v *service) Restart(context.Context) error {
 	v.disconnect()
 	return v.broker.Launch()
 }
 
-// disconnect does not ask whether the server heard it: it may be dead.
+// disconnect closes the shared connections. It ignores errors, because the server may be dead.
 func (v *service) disconnect() {
 	for _, c := range v.shared {
 		_ = c.conn.Close()

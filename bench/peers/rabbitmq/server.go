@@ -20,13 +20,13 @@ import (
 const (
 	user, password = "bench", "bench"
 
-	// deadLetters is how many dead letters a queue has under way without a confirm. The server's default of 32, which its
-	// pages on the matter advise to raise for throughput, would be the limit.
+	// deadLetters is the number of unconfirmed dead letters of a queue. The default of 32 would limit the throughput;
+	// the server's documentation advises to raise it.
 	deadLetters = 512
 )
 
-// server is a RabbitMQ with all that it owns in one folder, and an epmd of its own: nothing of it is left behind, and
-// one that runs on this machine is left alone.
+// server is a RabbitMQ with all its files in one folder, and an epmd of its own. It leaves nothing behind, and does not
+// touch another RabbitMQ on this machine.
 type server struct {
 	names, broker *subject.Process
 	addr          string
@@ -83,7 +83,7 @@ func environment(dir, namesPort, peersPort string) []string {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
 		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + dir,
-		"RUNNING_UNDER_SYSTEMD=true", // become the server, rather than wait for it
+		"RUNNING_UNDER_SYSTEMD=true", // exec the server instead of waiting for it
 		"RABBITMQ_NODENAME=belfry-bench@localhost", "RABBITMQ_DIST_PORT=" + peersPort,
 		"ERL_EPMD_ADDRESS=127.0.0.1", "ERL_EPMD_PORT=" + namesPort,
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
@@ -98,7 +98,7 @@ func environment(dir, namesPort, peersPort string) []string {
 func (s *server) dial() (*amqp.Connection, error) {
 	return amqp.DialConfig("amqp://"+s.addr+"/", amqp.Config{
 		SASL:      []amqp.Authentication{&amqp.PlainAuth{Username: user, Password: password}},
-		Heartbeat: time.Minute, // a machine that is busy with measuring may keep one waiting
+		Heartbeat: time.Minute, // a machine busy with measuring may delay a heartbeat
 		Dial:      amqp.DefaultDial(5 * time.Second),
 	})
 }
@@ -111,10 +111,10 @@ func (s *server) ready(context.Context) error {
 	return conn.Close()
 }
 
-// PIDs are those of the server and of its name service.
+// PIDs returns the process ids of the server and of its name service.
 func (s *server) PIDs() []int { return append(s.broker.PIDs(), s.names.PIDs()...) }
 
-// KillAll leaves the name service alone: on a machine of its own it would be another service.
+// KillAll kills the server but not the name service, which would be a separate service on a machine of its own.
 func (s *server) KillAll() error { return s.broker.Kill() }
 
 func (s *server) stop() error {

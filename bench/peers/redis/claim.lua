@@ -1,5 +1,5 @@
--- Takes up to ARGV[3] ids that are due at ARGV[1] (milliseconds), and makes them due again at ARGV[2], when the lease
--- ends.
+-- Takes up to ARGV[3] ids that are due at ARGV[1] (milliseconds), and makes them due again at ARGV[2], the end of the
+-- lease.
 -- KEYS: the sorted set, the hash of payloads.
 local ids = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
 if #ids == 0 then

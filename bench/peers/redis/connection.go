@@ -10,21 +10,21 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// connection is the client that all callers share. Its pipe sends what callers ask at the same time as one pipeline.
+// connection is the client that all callers share. Its pipe sends concurrent commands as one pipeline.
 type connection struct {
 	client *goredis.Client
-	pipe   *goredis.AutoPipeliner // deferred: a command is under way when its method returns, and done when it is asked
+	pipe   *goredis.AutoPipeliner // a command's method returns before its answer; reading the result waits for it
 }
 
-// Close leaves the connection to the other callers.
+// Close leaves the shared connection open.
 func (*connection) Close() error { return nil }
 
-// service is a server and its callers' connection.
+// service is a server and the callers' connection.
 type service struct {
 	*redisserver.Server
 	caller func(c *connection) (subject.Caller, error)
 
-	shared *connection // nil until a caller wants it
+	shared *connection // nil until the first caller
 }
 
 func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
@@ -46,12 +46,12 @@ func (s *service) disconnect() error {
 	if s.shared == nil {
 		return nil
 	}
-	err := s.shared.client.Close() // the pipe with it
+	err := s.shared.client.Close() // closes the pipe too
 	s.shared = nil
 	return err
 }
 
-// Restart leaves the old connections to the callers that have them: they are closed and made anew.
+// Restart closes the shared connection. Callers of before are closed and made anew.
 func (s *service) Restart(context.Context) error {
 	if err := s.disconnect(); err != nil {
 		return err

@@ -16,13 +16,13 @@ import (
 var claimSource string
 
 const (
-	claimMost  = 1000 // tasks in one claim; a script's arguments are limited to some thousands
+	claimMost  = 1000 // tasks a claim; a script takes at most some thousands of arguments
 	lease      = 30 * time.Second
 	ackTimeout = 5 * time.Second
 )
 
-// Consume claims what is due, and looks again at once as long as there is more than one claim's worth. The
-// acknowledgement of a full claim goes out with the next claim.
+// Consume claims due tasks. It claims again at once after a full claim, and acknowledges that claim together with the
+// next one.
 func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	script := goredis.NewScript(claimSource)
 	if err := script.Load(ctx, c.client).Err(); err != nil {
@@ -55,7 +55,7 @@ func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at ti
 	}
 }
 
-// claim acknowledges what was taken before, and takes what is due.
+// claim acknowledges the tasks of the last claim and takes due ones.
 func (c *sortedSetCaller) claim(ctx context.Context, script *goredis.Script, taken []string) ([]string, error) {
 	now := time.Now()
 	pipe := c.client.Pipeline()
@@ -74,7 +74,7 @@ func (c *sortedSetCaller) claim(ctx context.Context, script *goredis.Script, tak
 	return claimed(reply)
 }
 
-// claimed checks that each id has come with its payload.
+// claimed checks that each id has a payload.
 func claimed(reply []any) ([]string, error) {
 	if len(reply) != 2 {
 		return nil, fmt.Errorf("the claim's answer has %d parts", len(reply))
@@ -96,7 +96,7 @@ func claimed(reply []any) ([]string, error) {
 	return out, nil
 }
 
-// acknowledge is done even when the context has ended: the tasks were received.
+// acknowledge removes received tasks, even if the context has ended.
 func (c *sortedSetCaller) acknowledge(ctx context.Context, taken []string) error {
 	if len(taken) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func (c *sortedSetCaller) acknowledge(ctx context.Context, taken []string) error
 	return err
 }
 
-// remove removes tasks, one at least.
+// remove removes tasks, at least one.
 func remove(ctx context.Context, pipe goredis.Cmdable, ids []string) (removed, forgotten *goredis.IntCmd) {
 	return pipe.ZRem(ctx, keyDue, ids), pipe.HDel(ctx, keyPayloads, ids...)
 }

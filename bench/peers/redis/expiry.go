@@ -16,13 +16,13 @@ import (
 const (
 	expiryPrefix  = "task:"
 	expiryChannel = "__keyevent@0__:expired"
-	forgetMost    = 100 // payloads at once
+	forgetMost    = 100 // payloads removed at once
 )
 
 type expiry struct{}
 
-// Expiry is a key for each task that expires when it is due, and whoever listens to the server's events of it. The
-// payload stands in a hash, because an expired key has no value any more.
+// Expiry returns Redis with one key a task, which expires when the task is due. Consumers listen to the server's expiry
+// events. A hash holds the payload, because an expired key has no value any more.
 func Expiry() subject.Subject { return expiry{} }
 
 func (expiry) Name() string             { return "Redis key expiry events" }
@@ -58,10 +58,10 @@ func (c *expiryCaller) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// Consume receives what expires while it listens. What expires otherwise is lost.
+// Consume receives the keys that expire while it listens. Other expired tasks are lost.
 func (c *expiryCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
 	events := c.client.Subscribe(ctx, expiryChannel)
-	defer func() { _ = events.Close() }() // it only says that it was closed already
+	defer func() { _ = events.Close() }() // the only error is an earlier close
 	expired := events.Channel()
 	var received []string
 	for {

@@ -12,15 +12,15 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// How often consumers of a sorted set look.
+// Polling intervals of the consumers of a sorted set.
 const (
 	PollFast    = 5 * time.Millisecond
-	PollArticle = time.Second // as many articles have it
+	PollArticle = time.Second // the interval of many articles
 )
 
 const (
 	keyDue      = "tasks:due"      // a sorted set of ids by due instant in milliseconds
-	keyPayloads = "tasks:payloads" // a hash by id
+	keyPayloads = "tasks:payloads" // a hash of payloads by id
 )
 
 type sortedSet struct {
@@ -28,7 +28,7 @@ type sortedSet struct {
 	poll  time.Duration
 }
 
-// SortedSet is a sorted set by due instant with a hash of payloads, which consumers poll.
+// SortedSet returns Redis with a sorted set by due instant and a hash of payloads. Consumers poll the set.
 func SortedSet(fsync redisserver.Fsync, poll time.Duration) subject.Subject {
 	return sortedSet{fsync, poll}
 }

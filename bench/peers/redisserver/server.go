@@ -1,4 +1,4 @@
-// Package redisserver runs a redis-server of Debian's for the peers that are built on one.
+// Package redisserver runs Debian's redis-server for the peers that use Redis.
 package redisserver
 
 import (
@@ -15,16 +15,16 @@ import (
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// Fsync is the server's setting of that name: when its append-only file is on the disk.
+// Fsync is the server's setting appendfsync: when the append-only file is synced to disk.
 type Fsync string
 
-// The two settings that are in use.
+// Values of Fsync in use.
 const (
 	Always      Fsync = "always"
 	EverySecond Fsync = "everysec"
 )
 
-// Promise is what an acknowledgement is worth.
+// Promise returns the durability of an acknowledgement.
 func (f Fsync) Promise() subject.Promise {
 	when := subject.FsyncEachSecond
 	if f == Always {
@@ -35,7 +35,7 @@ func (f Fsync) Promise() subject.Promise {
 
 const program = "redis-server"
 
-// Missing says how to get the server if it is not there.
+// Missing describes how to install the server; "" if it is installed.
 func Missing() string {
 	if _, err := exec.LookPath(program); err != nil {
 		return "redis-server (Debian's package of that name; make bench-peers)"
@@ -43,7 +43,7 @@ func Missing() string {
 	return ""
 }
 
-// Server is one that runs.
+// Server is a running redis-server.
 type Server struct {
 	process *subject.Process
 	addr    string
@@ -73,16 +73,16 @@ func Start(ctx context.Context, dir string, fsync Fsync, options ...string) (*Se
 	return s, nil
 }
 
-// ready: one that still reads its file answers that it does.
+// ready returns an error until the server answers a ping. A server that still loads its file answers with an error.
 func (s *Server) ready(ctx context.Context) error {
 	client := s.Client()
 	return errors.Join(client.Ping(ctx).Err(), client.Close())
 }
 
-// Addr is where it listens.
+// Addr returns the server's address.
 func (s *Server) Addr() string { return s.addr }
 
-// Client is the client library's with its defaults, but for handshakes with what only other servers offer.
+// Client returns a client with the library's defaults, but without handshakes for features of other servers.
 func (s *Server) Client() *redis.Client {
 	return redis.NewClient(&redis.Options{
 		Addr: s.addr, DisableIdentity: true,
@@ -90,14 +90,14 @@ func (s *Server) Client() *redis.Client {
 	})
 }
 
-// PIDs is that of its process, if it runs.
+// PIDs returns the process id of the running server; nil if it does not run.
 func (s *Server) PIDs() []int { return s.process.PIDs() }
 
-// KillAll kills it.
+// KillAll kills the server.
 func (s *Server) KillAll() error { return s.process.Kill() }
 
-// Restart starts it again on the same data.
+// Restart starts the server again on the same data.
 func (s *Server) Restart() error { return s.process.Launch() }
 
-// Stop stops it.
+// Stop stops the server.
 func (s *Server) Stop() error { return s.process.Stop(syscall.SIGTERM) }
