@@ -1,3 +1,3 @@
-// Package deploy is the folder of everything about running Belfry: the local cluster, the demo, a receiver to try
-// things with, and the files for other places. It has no code of its own.
+// Package deploy is the parent folder of the packages that run Belfry: the local cluster, the demo, a receiver to try
+// webhooks with, and their child processes. It has no code of its own.
 package deploy

@@ -2,8 +2,8 @@ package child
 
 import "syscall"
 
-// attr: a process group of its own, so that Ctrl-C at a terminal reaches the parent alone, which then stops the
-// children in order; and SIGKILL, which a paused child heeds too, when the parent dies.
+// attr returns the attributes of a child. A process group of its own keeps Ctrl-C at a terminal from the child, so that
+// the parent can stop its children in order. SIGKILL ends the child when the parent dies, even if the child is paused.
 func attr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -13,16 +13,16 @@ import (
 // Config describes a child.
 type Config struct {
 	Command []string // the program and its arguments
-	Env     []string // all of its environment, as NAME=value; nil: this process's
-	Dir     string   // its working folder; empty: this process's
-	Log     string   // the file to whose end its output goes
+	Env     []string // whole environment, as NAME=value; nil: this process's
+	Dir     string   // working folder; empty: this process's
+	Log     string   // path of the file that the output is appended to
 }
 
-// Child is one life of a process. It is safe for concurrent use.
+// Child is one run of a process. It is safe for concurrent use.
 type Child struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // to be read after done
+	err  error // read it after done is closed
 }
 
 // Start starts a child.
@@ -31,7 +31,7 @@ func Start(cfg Config) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the child has its own
+	defer func() { _ = log.Close() }() // the child has its own descriptor
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env, cmd.Dir = cfg.Env, cfg.Dir
@@ -45,8 +45,8 @@ func Start(cfg Config) (*Child, error) {
 	return c, nil
 }
 
-// run starts the child and waits for it on a thread of its own: Linux sends the signal of the parent's death when the
-// thread that started the child ends, and Go ends threads as it likes.
+// run starts the child and waits for it, on a thread of its own. Linux sends the signal of the parent's death when the
+// thread that started the child ends, and the Go runtime may end threads at any time.
 func (c *Child) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -59,13 +59,13 @@ func (c *Child) run(started chan<- error) {
 	close(c.done)
 }
 
-// PID is its process id, which is also that of its process group.
+// PID returns the child's process id, which is also the id of its process group.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 
-// Done is closed when it has ended.
+// Done is closed when the child has ended.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Ended tells whether it has.
+// Ended reports whether the child has ended.
 func (c *Child) Ended() bool {
 	select {
 	case <-c.done:
@@ -75,14 +75,13 @@ func (c *Child) Ended() bool {
 	}
 }
 
-// Err is how it ended: nil with exit status 0. It is to be asked after Done.
+// Err returns the error of the child's exit: nil for exit status 0. Call it only after Done is closed.
 func (c *Child) Err() error { return c.err }
 
-// Signal sends it a signal; os.ErrProcessDone if it has ended.
+// Signal sends the child a signal. It returns os.ErrProcessDone if the child has ended.
 func (c *Child) Signal(sig os.Signal) error { return c.cmd.Process.Signal(sig) }
 
-// SignalGroup sends a signal to it and to all that it started and that stayed in its group. That nobody is left there
-// is no error.
+// SignalGroup sends a signal to the child and to its descendants in the same group. An empty group is no error.
 func (c *Child) SignalGroup(sig syscall.Signal) error {
 	if err := syscall.Kill(-c.PID(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signalling the group of process %d: %w", c.PID(), err)
@@ -92,7 +91,8 @@ func (c *Child) SignalGroup(sig syscall.Signal) error {
 
 const tailBytes = 2 << 10
 
-// LogTail is the end of a log file, to show why a child died.
+// LogTail returns the last 2 KiB of a log file, to show why a child died. It returns the error's text if the file
+// cannot be read.
 func LogTail(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {

@@ -74,13 +74,13 @@ func TestDeathIsTold(t *testing.T) {
 	}
 }
 
-// What a child has started ends with its group, though it does not wait for it.
+// TestGroupEndsWhole checks that a signal to the group also ends a grandchild.
 func TestGroupEndsWhole(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The grandchild holds the pipe open for writing: it has ended when the pipe has.
+	// The grandchild holds the pipe open for writing, so the pipe ends when the grandchild does.
 	c := shell(t, "sleep 1000 > "+fifo+" & wait")
 	pipe, err := os.OpenFile(fifo, os.O_RDONLY, 0)
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package child runs a program as a child process whose life is tied to this one's: a process group of its own, its
-// output at the end of a log file, and, on Linux, SIGKILL when the parent dies, however it dies. So nothing that is
-// started for a test or a measurement is left behind.
+// Package child runs a program as a child process whose life is tied to the parent's:
+//   - The child has a process group of its own, so that its descendants can be killed together.
+//   - Its output goes to the end of a log file.
+//   - On Linux the kernel kills the child with SIGKILL when the parent dies, even if the parent was killed. A test or a
+//     measurement leaves no process behind.
 //
-// It leaves to others: when the child is ready, whether it is started again, and what its death means.
+// The caller decides when a child is ready, whether to restart it, and what its death means.
 package child

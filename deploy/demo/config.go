@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Config says how big the demo is. Only Out must be given.
+// Config sets the size of the demo. Only Out is required.
 type Config struct {
 	Tasks   int           // default 5000
-	Spread  time.Duration // the tasks are due within so long of each other; default 20 s
-	DataDir string        // the nodes' data; empty: a temporary folder, removed at the end
-	Binary  string        // of belfry; empty: the running program's own
+	Spread  time.Duration // between the first and the last due task; default 20 s
+	DataDir string        // of the nodes; empty: a temporary folder, removed at the end
+	Binary  string        // path of belfry; empty: the running program
 	Stay    bool          // keep the cluster after the verdict, until the context ends
 	Live    bool          // Out is a terminal: redraw one line of progress
 	Out     io.Writer

@@ -15,19 +15,19 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// run is one demo on its way.
+// run is one demo in progress.
 type run struct {
 	cfg      Config
 	screen   *screen
 	cluster  *local.Cluster
 	client   *client.Client
 	tally    *tally
-	receiver string // its URL
+	receiver string // URL
 	probes   probes
 	start    time.Time
 }
 
-// Run plays the demo and returns its verdict, which it has printed. The error says why there is none.
+// Run plays the demo, prints its verdict and returns it. The error explains why there is no verdict.
 func Run(ctx context.Context, cfg Config) (*Verdict, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -59,13 +59,13 @@ func Run(ctx context.Context, cfg Config) (*Verdict, error) {
 	return verdict, nil
 }
 
-// dataDir returns the folder to use, and what takes it away again if it is a temporary one.
+// dataDir returns the folder to use. remove deletes the folder if it is a temporary one.
 func dataDir(asked string) (dir string, remove func(), err error) {
 	if asked != "" {
 		return asked, func() {}, nil
 	}
 	dir, err = os.MkdirTemp("", "belfry-demo-")
-	return dir, func() { _ = os.RemoveAll(dir) }, err // what cannot be removed lies where such things may lie
+	return dir, func() { _ = os.RemoveAll(dir) }, err // leftovers may stay in a temporary folder
 }
 
 func (r *run) startNodes(ctx context.Context, dir string) error {
@@ -83,7 +83,7 @@ func (r *run) startNodes(ctx context.Context, dir string) error {
 	return nil
 }
 
-// listen starts the receiver. Its handler finds the tally, which play makes before it schedules anything.
+// listen starts the receiver and makes the tally of its arrivals. stop closes the receiver.
 func (r *run) listen(ctx context.Context) (stop func(), err error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -96,14 +96,14 @@ func (r *run) listen(ctx context.Context) (stop func(), err error) {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(l) }()
 	return func() {
-		_ = server.Close() // it has nothing to lose
+		_ = server.Close() // open requests need no answer any more
 		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
 			r.screen.say("the receiver failed: %v", err)
 		}
 	}, nil
 }
 
-// play is the demo itself, from the first schedule to the verdict.
+// play runs the demo from the first schedule to the verdict.
 func (r *run) play(ctx context.Context) (*Verdict, error) {
 	view, err := r.awaitLeaders(ctx)
 	if err != nil {
@@ -166,8 +166,8 @@ func allLed(view *client.Cluster) bool {
 	return true
 }
 
-// headStart is the time between the first schedule and the first due task: enough to have scheduled all of them, on a
-// small machine too.
+// headStart returns the time between the first schedule and the first due task. All tasks are scheduled in that time,
+// even on a small machine.
 func (r *run) headStart() time.Duration {
 	return 2*time.Second + time.Duration(r.cfg.Tasks)*time.Second/20_000
 }
@@ -195,7 +195,7 @@ func (r *run) schedule(ctx context.Context) error {
 	return nil
 }
 
-// showStranger shows a task that somebody else scheduled for this receiver, in the time of --stay mostly.
+// showStranger prints a task that this demo did not schedule, usually one of a user during --stay.
 func (r *run) showStranger(a receiver.Arrival) {
 	r.screen.say("%s arrived, %s late: %.200q", a.TaskID, ms(a.Lateness()), a.Body)
 }

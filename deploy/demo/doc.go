@@ -1,7 +1,14 @@
-// Package demo is `belfry demo`: three real nodes, some thousands of tasks, the leader of the busiest shard killed in
-// the middle with SIGKILL and brought back, and a verdict on what arrived.
+// Package demo is `belfry demo`.
 //
-// It judges from outside, as a user would: what counts is which schedules were acknowledged over HTTP and what its own
-// receiver saw, by one clock, that of the machine. It is no benchmark (three nodes, the load and the receiver share
-// the machine's cores) and no proof: the fault tests break more, and judge more.
+//	1  start three real nodes
+//	2  schedule some thousands of tasks
+//	3  kill the leader of the busiest shard with SIGKILL, and measure the failover
+//	4  start the node again
+//	5  print a verdict on the deliveries
+//
+// The demo judges from outside, as a user would. It counts the schedules that were acknowledged over HTTP and the
+// webhooks at its own receiver. Both sides use the clock of this machine.
+//
+// The demo is no benchmark, because three nodes, the load and the receiver share the machine's cores. It is no proof
+// either: the fault tests break and check more.
 package demo

@@ -13,11 +13,11 @@ import (
 const (
 	killAfter   = 0.4 // of the spread
 	failoverMax = 30 * time.Second
-	deadFor     = 3 * time.Second // at least, so that the rest is seen to do without
+	deadFor     = 3 * time.Second // downtime of the node at least, so that the others are seen to do without it
 )
 
-// breakAndMend kills the leader of the busiest shard in the middle of the run, measures how long its shards took to
-// recover, and starts it again.
+// breakAndMend kills the leader of the busiest shard during the run, measures the recovery of its shards, and starts
+// the node again.
 func (r *run) breakAndMend(ctx context.Context) (failover, error) {
 	if err := sleepUntil(ctx, r.tally.dueAt(killAfter)); err != nil {
 		return failover{}, err
@@ -44,7 +44,7 @@ func (r *run) breakAndMend(ctx context.Context) (failover, error) {
 	return f, nil
 }
 
-// victim is the node to kill, and what it leads.
+// victim is the node to kill, and the shards that it leads.
 type victim struct {
 	name    string
 	busiest client.Shard
@@ -70,7 +70,7 @@ func (r *run) kill(ctx context.Context, v victim) (failover, error) {
 	r.screen.say("kill -9 %s, which leads shard %d (the busiest, %d tasks) and %d more",
 		v.name, v.busiest.ID, v.busiest.Tasks, len(v.shards)-1)
 	survivors, err := client.New(client.Config{
-		Addrs: r.survivors(v.name), MaxAttempts: 1, FixedAddrs: true, SingleCalls: true, // each try by itself
+		Addrs: r.survivors(v.name), MaxAttempts: 1, FixedAddrs: true, SingleCalls: true, // no retries
 	})
 	if err != nil {
 		return failover{}, err

@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// probes are tasks, one in each shard and due long after the demo, whose only use is to be written to.
-type probes map[uint32]string // shard to task id
+// probes are tasks for measuring writes: one in each shard, due long after the demo.
+type probes map[uint32]string // task id by shard
 
 const (
 	probeDelay = time.Hour
@@ -20,7 +20,7 @@ const (
 	probeLimit = time.Second // of one write
 )
 
-// placeProbes schedules tasks until every shard holds one: only the answer says where an id went.
+// placeProbes schedules tasks until every shard holds one. Only the answer tells the shard of an id.
 func placeProbes(ctx context.Context, c *client.Client, prefix string, shards int) (probes, error) {
 	placed := probes{}
 	for i := 0; len(placed) < shards; i++ {
@@ -43,7 +43,7 @@ func placeProbes(ctx context.Context, c *client.Client, prefix string, shards in
 	return placed, nil
 }
 
-// cancel takes the probes away again.
+// cancel cancels the probes.
 func (p probes) cancel(ctx context.Context, c *client.Client) error {
 	for _, id := range p {
 		if _, err := c.Cancel(ctx, id); err != nil {
@@ -74,8 +74,8 @@ func (p probes) awaitWrites(ctx context.Context, c *client.Client, shards []uint
 	return last, failed
 }
 
-// firstWrite begins a write every few milliseconds, whether or not those before it are still waiting: one that was
-// caught by the dead leader must not hide that the next would pass.
+// firstWrite begins a write every few milliseconds, even while earlier writes wait. A write that the dead leader took
+// must not hide that a later one succeeds.
 func firstWrite(ctx context.Context, c *client.Client, id string) (time.Time, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var tries sync.WaitGroup
@@ -87,7 +87,7 @@ func firstWrite(ctx context.Context, c *client.Client, id string) (time.Time, er
 	for {
 		tries.Go(func() {
 			if tryWrite(ctx, c, id) != nil {
-				return // the next may pass
+				return // a later try may succeed
 			}
 			select {
 			case done <- time.Now():

@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 )
 
-// shards plays a cluster of four shards: an id lives where its last digit modulo 4 says. A shard that is closed hangs
-// on writes until they are given up, or refuses them, in turn.
+// shards imitates a cluster of four shards: the last digit of an id modulo 4 is its shard. A closed shard alternately
+// hangs on writes and refuses them.
 type shards struct {
 	mu        sync.Mutex
 	closed    map[uint32]bool
@@ -27,7 +27,7 @@ type shards struct {
 }
 
 func (s *shards) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // else the server does not notice that the caller is gone
+	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the caller has gone
 	id := path.Base(strings.TrimSuffix(r.URL.Path, "/touch"))
 	shard := uint32(id[len(id)-1]-'0') % 4
 	s.mu.Lock()
@@ -92,7 +92,7 @@ func TestWritesAreAwaited(t *testing.T) {
 	s.closed[2] = true
 	opened := make(chan time.Time, 1)
 	go func() {
-		for range 3 { // tries that fail or hang
+		for range 3 { // these tries fail or hang
 			<-s.written
 		}
 		s.mu.Lock()

@@ -12,7 +12,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// A small demo, with real nodes. Its lateness says nothing on a machine that runs other tests; its counts do.
+// TestRealDemo runs a small demo with real nodes. It ignores the lateness, which means little on a machine that runs
+// other tests.
 func TestRealDemo(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

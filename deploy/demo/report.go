@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// write prints the verdict for people.
+// write prints the verdict as text.
 func (v *Verdict) write(out io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n  scheduled  %7d   each acknowledged by a majority of its shard\n", v.Scheduled)
@@ -42,7 +42,7 @@ func manyShards(n int) string {
 
 const barWidth = 44
 
-// drawBins draws the histogram: █ outside the failover, ░ during it. Whatever is not nothing is seen.
+// drawBins draws the histogram: █ outside the failover, ░ during it. A bin that is not empty has at least one mark.
 func (v *Verdict) drawBins(b *strings.Builder) {
 	last, most := 0, 1
 	for i, bin := range v.bins {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// screen shows lines that stay, and on a terminal below them one that is redrawn.
+// screen prints permanent lines, and on a terminal one line below them that is redrawn.
 type screen struct {
 	out  io.Writer
 	live bool
@@ -18,7 +18,7 @@ type screen struct {
 
 const clearLine = "\r\x1b[K"
 
-// say prints a line that stays.
+// say prints a permanent line.
 func (s *screen) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -29,7 +29,7 @@ func (s *screen) say(format string, args ...any) {
 	s.write(line)
 }
 
-// update replaces the redrawn line; where there is no terminal it prints one that stays.
+// update replaces the redrawn line. Without a terminal it prints a permanent line.
 func (s *screen) update(format string, args ...any) {
 	if !s.live {
 		s.say(format, args...)
@@ -41,7 +41,7 @@ func (s *screen) update(format string, args ...any) {
 	s.write(clearLine + s.status)
 }
 
-// clear ends the redrawn line.
+// clear removes the redrawn line.
 func (s *screen) clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *screen) clear() {
 	}
 }
 
-// Write takes the local cluster's lines.
+// Write prints the local cluster's lines.
 func (s *screen) Write(p []byte) (int, error) {
 	for line := range strings.Lines(string(p)) {
 		s.say("%s", strings.TrimSuffix(line, "\n"))
@@ -60,5 +60,5 @@ func (s *screen) Write(p []byte) (int, error) {
 }
 
 func (s *screen) write(text string) {
-	_, _ = io.WriteString(s.out, text) // a terminal that is gone cannot be told so
+	_, _ = io.WriteString(s.out, text) // there is no other place to report a failed write
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// tally keeps what was promised and what came of it, task by task.
+// tally records the promise and the outcome of each task.
 type tally struct {
-	prefix   string                 // of the ids of this run, before the task's number
-	stranger func(receiver.Arrival) // is told of arrivals that are none of this run's
+	prefix   string                 // of the ids of this run; the task's number follows
+	stranger func(receiver.Arrival) // receives arrivals of other tasks
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	tasks     []record
 	acked     int
 	delivered int // acknowledged tasks that arrived at least once
@@ -31,15 +31,15 @@ type record struct {
 	webhookID string
 	arrivals  int
 	lateness  time.Duration // of the first arrival
-	early     bool          // of any arrival
-	altered   bool          // a repeat came under another webhook-id
+	early     bool          // true if any arrival was early
+	altered   bool          // true if a repeat had another webhook-id
 }
 
 func newTally(prefix string, tasks int, stranger func(receiver.Arrival)) *tally {
 	return &tally{prefix: prefix, stranger: stranger, tasks: make([]record, tasks), complete: make(chan struct{})}
 }
 
-// plan spreads the due times evenly. It comes before anything is scheduled.
+// plan spreads the due times evenly. It is called before the first schedule.
 func (t *tally) plan(first time.Time, spread time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,18 +49,18 @@ func (t *tally) plan(first time.Time, spread time.Duration) {
 	}
 }
 
-// dueAt is when that part of the tasks is due: 0 the first, 1 the last.
+// dueAt returns the due time at a fraction of the tasks: 0 is the first, 1 the last.
 func (t *tally) dueAt(part float64) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.tasks[int(part*float64(len(t.tasks)-1))].due
 }
 
-// task is the i-th task as it is scheduled.
+// task returns the i-th task for scheduling.
 func (t *tally) task(i int, url string) client.Task {
 	return client.Task{
 		ID:      t.prefix + strconv.Itoa(i),
-		FireAt:  t.tasks[i].due, // planned before, and never changed
+		FireAt:  t.tasks[i].due, // set by plan, and never changed
 		Payload: fmt.Appendf(nil, `{"task":%d}`, i),
 		Target:  &client.Target{URL: url},
 	}
@@ -76,7 +76,7 @@ func (t *tally) acknowledge(i int) {
 	}
 }
 
-// arrive takes what the receiver got.
+// arrive records an arrival at the receiver and returns the status of the answer.
 func (t *tally) arrive(a receiver.Arrival) int {
 	number, found := strings.CutPrefix(a.TaskID, t.prefix)
 	i, err := strconv.Atoi(number)
@@ -87,7 +87,7 @@ func (t *tally) arrive(a receiver.Arrival) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r := &t.tasks[i]
-	late := a.At.Sub(r.due) // by what was asked for, not by what the header says
+	late := a.At.Sub(r.due) // compared with the requested time, not with the header's
 	r.early = r.early || late < 0
 	r.altered = r.altered || r.arrivals > 0 && a.WebhookID != r.webhookID
 	r.arrivals++
@@ -101,7 +101,7 @@ func (t *tally) arrive(a receiver.Arrival) int {
 	return http.StatusOK
 }
 
-// settle counts one more acknowledged task that arrived; t.mu is held.
+// settle counts one more acknowledged task that has arrived. The caller holds t.mu.
 func (t *tally) settle() {
 	t.delivered++
 	if t.delivered == len(t.tasks) {
@@ -109,10 +109,10 @@ func (t *tally) settle() {
 	}
 }
 
-// progress is how far the run is at an instant.
+// progress is the progress of the run at an instant.
 type progress struct {
 	acked, due, delivered int
-	worst                 time.Duration // lateness so far
+	worst                 time.Duration // highest lateness so far
 }
 
 func (t *tally) progress(now time.Time) progress {
@@ -128,7 +128,7 @@ func (t *tally) progress(now time.Time) progress {
 	return p
 }
 
-// snapshot copies the records, for the verdict.
+// snapshot copies the records for the verdict.
 func (t *tally) snapshot() []record {
 	t.mu.Lock()
 	defer t.mu.Unlock()

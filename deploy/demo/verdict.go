@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// Verdict is what the run came to.
+// Verdict is the outcome of the run.
 type Verdict struct {
-	Scheduled int // acknowledged
-	Delivered int // of these, at least once
-	Lost      int // of these, never
-	Early     int // tasks of which an arrival came before their time
+	Scheduled int // acknowledged tasks
+	Delivered int // acknowledged tasks that arrived at least once
+	Lost      int // acknowledged tasks that never arrived
+	Early     int // tasks with an arrival before the due time
 	Repeats   int // arrivals beyond a task's first
-	Altered   int // tasks of which a repeat came under another webhook-id
+	Altered   int // tasks with a repeat under another webhook-id
 
-	Killed   string        // the node
-	Shards   int           // that it led
-	Failover time.Duration // from the kill until all of them took writes again
+	Killed   string        // name of the killed node
+	Shards   int           // number of shards that it led
+	Failover time.Duration // from the kill until all of these shards took writes again
 
 	All    Lateness
-	Window Lateness // of what was due while the failover lasted
-	Calm   Lateness // of all the rest
+	Window Lateness // of the tasks that were due during the failover
+	Calm   Lateness // of all other tasks
 	bins   []bin
 }
 
-// OK tells whether the run went as promised: nothing was lost, nothing came early, and repeats could be told.
+// OK reports whether the run kept its promises: no task was lost or early, and all repeats had the first webhook-id.
 func (v *Verdict) OK() bool { return v.Lost == 0 && v.Early == 0 && v.Altered == 0 && v.Delivered > 0 }
 
-// Lateness sums up how late the first arrivals of some tasks were.
+// Lateness summarises the lateness of the first arrivals of some tasks.
 type Lateness struct {
 	Tasks         int
 	P50, P99, Max time.Duration
 }
 
-// failover is the time during which lateness is the failover's.
+// failover is the time whose lateness counts as the failover's.
 type failover struct {
 	victim string
 	shards int
@@ -42,9 +42,9 @@ type failover struct {
 }
 
 const (
-	// What was due just before the kill may have been granted and not delivered by then.
+	// A task due just before the kill may have been handed out but not delivered.
 	windowHead = 50 * time.Millisecond
-	// The first thing after a takeover is what became due meanwhile.
+	// After a takeover, the new leader first delivers the tasks that came due meanwhile.
 	windowTail = 250 * time.Millisecond
 )
 
@@ -52,7 +52,7 @@ func (f failover) covers(due time.Time) bool {
 	return !due.Before(f.killed.Add(-windowHead)) && !due.After(f.over.Add(windowTail))
 }
 
-// bin is one bar of the histogram: first arrivals less late than below, and not less than the bin before.
+// bin is one bar of the histogram: first arrivals with a lateness under below, and not under that of the previous bin.
 type bin struct {
 	below        time.Duration
 	calm, window int
@@ -68,7 +68,7 @@ func newBins() []bin {
 	return append(bins, bin{below: 1<<63 - 1})
 }
 
-// judge makes the verdict.
+// judge computes the verdict.
 func judge(tasks []record, f failover) *Verdict {
 	v := &Verdict{Killed: f.victim, Shards: f.shards, Failover: f.over.Sub(f.killed), bins: newBins()}
 	var window, calm []time.Duration

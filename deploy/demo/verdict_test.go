@@ -12,7 +12,7 @@ import (
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// played is a tally of four tasks, due at noon and each a second later, all acknowledged.
+// played returns a tally of four acknowledged tasks, due from noon on at intervals of a second.
 func played() *tally {
 	t := newTally("demo-x-", 4, func(receiver.Arrival) {})
 	t.plan(noon, 4*time.Second)
@@ -69,7 +69,7 @@ func TestCompleteOnceAllArrived(t *testing.T) {
 	if status := tally.arrive(receiver.Arrival{TaskID: "x-0", At: noon}); status != http.StatusOK {
 		t.Errorf("answered %d", status)
 	}
-	tally.acknowledge(0) // after it arrived
+	tally.acknowledge(0) // after its arrival
 	tally.acknowledge(1)
 	select {
 	case <-tally.complete:

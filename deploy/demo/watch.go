@@ -9,10 +9,10 @@ import (
 const (
 	redrawEvery = 100 * time.Millisecond
 	plainEvery  = 2 * time.Second
-	lostAfter   = 20 * time.Second // what has not come so long after the last due time is lost
+	lostAfter   = 20 * time.Second // a task that has not arrived this long after the last due time is lost
 )
 
-// showProgress shows how far the run is until the context ends.
+// showProgress shows the progress of the run until the context ends.
 func (r *run) showProgress(ctx context.Context) {
 	every := plainEvery
 	if r.cfg.Live {
@@ -46,7 +46,7 @@ func (r *run) lights() string {
 	return b.String()
 }
 
-// awaitDeliveries returns when every task has arrived, or too long after the last was due.
+// awaitDeliveries returns when every task has arrived, or lostAfter after the last due time.
 func (r *run) awaitDeliveries(ctx context.Context) error {
 	end := time.NewTimer(time.Until(r.tally.dueAt(1).Add(lostAfter)))
 	defer end.Stop()

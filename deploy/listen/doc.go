@@ -1,4 +1,6 @@
-// Package listen is the receiver behind `belfry listen`: it prints each arrival with its headers and its lateness, says
-// whether its signature is good, and fails, dawdles, hangs or resets if it is told to, so that retries and timeouts can
-// be seen at a terminal. Of a batch it prints each event, and answers with a result for each.
+// Package listen is the receiver behind `belfry listen`.
+//   - It prints each arrival with its headers, its lateness and the result of checking its signature.
+//   - It can be set to fail, to answer late, to hang or to reset the connection, so that a user sees retries and
+//     timeouts at a terminal.
+//   - For a batch it prints each event and answers with a result for each.
 package listen

@@ -14,19 +14,19 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// Config says where to listen and how to behave.
+// Config sets the address and the behaviour of the receiver.
 type Config struct {
-	Addr   string        // host:port; an empty host is every address of the machine
-	Fail   int           // the first so many attempts of each occurrence are answered with 500
-	Hang   bool          // never answer: attempts that are to fail, or all if Fail is 0
-	Reset  bool          // reset the connection, as with Hang
+	Addr   string        // host:port; an empty host means all addresses of the machine
+	Fail   int           // number of first attempts of each occurrence that get a 500
+	Hang   bool          // never answer failing attempts, or any attempt if Fail is 0
+	Reset  bool          // reset the connection in the cases of Hang
 	Delay  time.Duration // before each answer
-	Status int           // of the answers that do not fail; default 200
-	JSON   bool          // print an object a line instead of text
+	Status int           // of successful answers; default 200
+	JSON   bool          // print one JSON object a line instead of text
 	Out    io.Writer
 
-	// SecretFile has the queue's secrets, one a line; blank lines and those that begin with # are skipped. What is
-	// signed with none of them is answered with 401. Default: signatures are not looked at.
+	// SecretFile holds the queue's secrets, one a line. Blank lines and lines that begin with # are skipped. An attempt
+	// that no secret has signed gets a 401. Empty: signatures are not checked.
 	SecretFile string
 }
 
@@ -98,13 +98,13 @@ type printer struct {
 	mu      sync.Mutex // keeps a request's lines together
 }
 
-// take prints a request's arrivals and returns what their answers are to be.
+// take prints a request's arrivals and returns the statuses of their answers.
 func (p *printer) take(ctx context.Context, arrivals []receiver.Arrival) []int {
 	statuses, signatures := make([]int, len(arrivals)), make([]string, len(arrivals))
 	for i, a := range arrivals {
 		statuses[i], signatures[i] = p.judge(a)
 	}
-	for _, none := range []int{receiver.Hang, receiver.Reset} { // a request is answered or not
+	for _, none := range []int{receiver.Hang, receiver.Reset} { // a request is answered as a whole or not at all
 		if slices.Contains(statuses, none) {
 			statuses = slices.Repeat([]int{none}, len(arrivals))
 		}
@@ -121,7 +121,7 @@ func (p *printer) take(ctx context.Context, arrivals []receiver.Arrival) []int {
 	return statuses
 }
 
-// judge decides what an arrival's answer is to be, and says how its signature looks; empty: nobody asked.
+// judge returns the status of an arrival's answer and the result of checking its signature; "" if there are no secrets.
 func (p *printer) judge(a receiver.Arrival) (status int, signature string) {
 	if len(p.secrets) > 0 {
 		if err := receiver.Verify(a, p.secrets...); err != nil {

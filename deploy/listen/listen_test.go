@@ -130,7 +130,7 @@ func TestHowItFails(t *testing.T) {
 	}
 }
 
-// TestBatches: each event has its own status, but a request is answered whole or not at all.
+// TestBatches checks that each event has its own status, and that a request is answered as a whole or not at all.
 func TestBatches(t *testing.T) {
 	batch := append(alone(1), arrival(2))
 	for how, test := range map[string]struct {

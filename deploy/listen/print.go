@@ -22,11 +22,11 @@ func (p *printer) show(arrivals []receiver.Arrival, statuses []int, signatures [
 			p.showJSON(a, statuses[i], signatures[i])
 			continue
 		}
-		_, _ = io.WriteString(p.cfg.Out, text(a, statuses[i], signatures[i])) // a terminal that is gone cannot be told so
+		_, _ = io.WriteString(p.cfg.Out, text(a, statuses[i], signatures[i])) // a closed output
 	}
 }
 
-// say is for people; in JSON there is nothing but arrivals.
+// say prints a line for people. In JSON mode the output holds only arrivals.
 func (p *printer) say(format string, args ...any) {
 	if !p.cfg.JSON {
 		_, _ = fmt.Fprintf(p.cfg.Out, format, args...)
@@ -48,7 +48,7 @@ func (p *printer) showJSON(a receiver.Arrival, status int, signature string) {
 		LatenessMs float64           `json:"lateness_ms"`
 		Status     int               `json:"status"` // -1: hangs, -2: resets
 		Signature  string            `json:"signature,omitempty"`
-		Batch      string            `json:"batch,omitempty"` // its webhook-id
+		Batch      string            `json:"batch,omitempty"` // webhook-id of the batch
 		Headers    map[string]string `json:"headers"`
 		Body       string            `json:"body"`
 	}{
@@ -57,7 +57,7 @@ func (p *printer) showJSON(a receiver.Arrival, status int, signature string) {
 	}
 	enc := json.NewEncoder(p.cfg.Out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(line) // as above
+	_ = enc.Encode(line) // ignored for the same reason as in show
 }
 
 func text(a receiver.Arrival, status int, signature string) string {
@@ -70,14 +70,14 @@ func text(a receiver.Arrival, status int, signature string) string {
 	if id := batchOf(a); id != "" {
 		fmt.Fprintf(&b, "    %d of %d in %s\n", a.Index+1, a.Of, printable(id))
 	}
-	if a.Index == 0 { // the headers are the request's
+	if a.Index == 0 { // the headers belong to the whole request
 		writeHeaders(&b, a.Header)
 	}
 	fmt.Fprintf(&b, "    %s\n\n", body(a.Body))
 	return b.String()
 }
 
-// batchOf is the id of the batch that an arrival came in, if it did not come alone.
+// batchOf returns the id of an arrival's batch; "" if it came alone.
 func batchOf(a receiver.Arrival) string {
 	if id := a.Header.Get("Webhook-Id"); id != a.WebhookID {
 		return id
@@ -121,7 +121,7 @@ func body(data []byte) string {
 	return printable(string(data))
 }
 
-// printable quotes what would not leave the terminal as it was: a receiver prints what strangers send.
+// printable quotes a text with control characters, because the text of a stranger could change the terminal.
 func printable(s string) string {
 	for _, r := range s {
 		if !strconv.IsPrint(r) {

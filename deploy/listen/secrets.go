@@ -9,7 +9,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// readSecrets reads a file of signing keys; without a file there are none. Errors name the line and not what is on it.
+// readSecrets reads a file of signing keys. An empty name gives no keys. Errors name the line but do not repeat its
+// text.
 func readSecrets(file string) ([][]byte, error) {
 	if file == "" {
 		return nil, nil

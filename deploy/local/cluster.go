@@ -15,34 +15,34 @@ import (
 	"time"
 )
 
-// Node is a node as it stands now.
+// Node is the present state of a node.
 type Node struct {
 	Name     string // node-1, node-2, …
 	HTTPAddr string // host:port
-	PeerAddr string // host:port
-	Dir      string // belfry.log and belfry.pid, and its data if that is nowhere else
-	Data     string // its data
-	PID      int    // 0: it does not run
+	PeerAddr string // host:port, for other nodes
+	Dir      string // folder of belfry.log and belfry.pid, and of the data unless Data differs
+	Data     string // data folder
+	PID      int    // 0: the node does not run
 }
 
 // Cluster is a running local cluster. It is safe for concurrent use.
 type Cluster struct {
 	cfg    Config
 	events chan Event
-	stop   chan struct{}  // closed when Stop begins: nothing is started again
-	watch  sync.WaitGroup // watchers, and restarts that wait
+	stop   chan struct{}  // closed when Stop begins; no node starts afterwards
+	watch  sync.WaitGroup // watchers and pending restarts
 
-	mu      sync.Mutex // guards what follows and the members' processes
+	mu      sync.Mutex // guards the fields below and the members' processes
 	members []*member
 	stopped bool
 }
 
-// member is a node and, while it runs, its process.
+// member is a node and its process.
 type member struct {
 	Node
 	place   Place
-	process *process // nil: it does not run
-	ending  Kind     // how the running process is meant to end; empty: it is not meant to
+	process *process // nil: the node does not run
+	ending  Kind     // expected end of the running process; empty: none
 }
 
 // Start starts the nodes and returns when all of them are ready. The context bounds the start, not the cluster's life.
@@ -75,7 +75,7 @@ func newMember(cfg Config, i int, a addresses) *member {
 	}}
 }
 
-// startAll starts every node before it waits for any: the first start of a cluster needs all of them.
+// startAll starts every node before it waits for any, because a new cluster forms only with all its founders.
 func (c *Cluster) startAll(ctx context.Context) error {
 	processes := make([]*process, len(c.members))
 	for i, m := range c.members {
@@ -94,7 +94,7 @@ func (c *Cluster) startAll(ctx context.Context) error {
 	return nil
 }
 
-// nodeOf is a member as it is now: its process may end at any time.
+// nodeOf returns a member's present state, which changes when its process ends.
 func (c *Cluster) nodeOf(m *member) Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +125,8 @@ func (c *Cluster) launch(m *member) (*process, error) {
 	return p, writePID(m.Dir, m.PID)
 }
 
-// checkFree keeps a stranger who listens where a node belongs from being taken for the node. Addresses that its place
-// gave may not be this host's.
+// checkFree returns an error if another program listens on the node's addresses and could be taken for the node. It
+// skips addresses from the node's Place, which may belong to another host.
 func (m *member) checkFree() error {
 	var err error
 	if m.place.HTTPAddr == "" {
@@ -144,7 +144,7 @@ func (c *Cluster) args(m *member) []string {
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
 		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128",
 	}
-	if os.Getenv("GOMEMLIMIT") == "" { // which each of them would see, too
+	if os.Getenv("GOMEMLIMIT") == "" { // the nodes would inherit the variable
 		args = append(args, "--memory-limit", memoryShare(len(c.members)))
 	}
 	founders := founders(len(c.members))
@@ -158,7 +158,7 @@ func (c *Cluster) args(m *member) []string {
 	return slices.Concat(args, c.cfg.ExtraArgs, m.place.Args)
 }
 
-// founders is how many of n nodes form the cluster; the others join it.
+// founders returns how many of n nodes form the cluster. The others join it.
 func founders(n int) int {
 	switch {
 	case n >= 5:
@@ -179,7 +179,7 @@ func (c *Cluster) othersThan(m *member) []string {
 	return others
 }
 
-// await sees a process end, and starts the node again if that is wanted.
+// await waits for the end of a process and reports it. It starts the node again if Config.Restart is set.
 func (c *Cluster) await(m *member, p *process) {
 	<-p.Done()
 	c.mu.Lock()
@@ -200,7 +200,7 @@ func (c *Cluster) await(m *member, p *process) {
 	}
 }
 
-// restartPause keeps a node that cannot start from being started all the time.
+// restartPause is the delay before a restart. It limits the rate of restarts of a node that cannot start.
 const restartPause = time.Second
 
 func (c *Cluster) restart(m *member) {
@@ -216,7 +216,7 @@ func (c *Cluster) restart(m *member) {
 	}
 }
 
-// tell publishes an event; c.mu is held, so events come in their order.
+// tell publishes an event. The caller holds c.mu, so the events are in order.
 func (c *Cluster) tell(e Event) {
 	c.say("%s", e)
 	select {
@@ -226,13 +226,13 @@ func (c *Cluster) tell(e Event) {
 }
 
 func (c *Cluster) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(c.cfg.Out, format+"\n", args...) // nobody to tell that nobody can be told
+	_, _ = fmt.Fprintf(c.cfg.Out, format+"\n", args...) // there is no other place to report a failed write
 }
 
-// Events reports what happens to the nodes. It keeps some hundred events for a slow reader and is never closed.
+// Events returns the events of the nodes. The channel buffers 256 events for a slow reader and is never closed.
 func (c *Cluster) Events() <-chan Event { return c.events }
 
-// Nodes are the nodes as they stand now, node-1 first.
+// Nodes returns the present states of the nodes, node-1 first.
 func (c *Cluster) Nodes() []Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -243,7 +243,7 @@ func (c *Cluster) Nodes() []Node {
 	return nodes
 }
 
-// URLs are the base URLs of the nodes' HTTP interfaces.
+// URLs returns the base URLs of the nodes' HTTP interfaces.
 func (c *Cluster) URLs() []string {
 	var urls []string
 	for _, m := range c.members {
@@ -260,7 +260,7 @@ func (c *Cluster) StartNode(ctx context.Context, name string) error {
 	return c.AwaitReady(ctx, name)
 }
 
-// Launch starts a node that does not run, and waits for nothing.
+// Launch starts a node that does not run, and does not wait until it is ready.
 func (c *Cluster) Launch(name string) error {
 	m, err := c.member(name)
 	if err != nil {
@@ -270,7 +270,7 @@ func (c *Cluster) Launch(name string) error {
 	return err
 }
 
-// AwaitReady returns when a node that was started is ready, or with the end of its log when it dies first.
+// AwaitReady returns when a started node is ready. The error has the end of the node's log if the node dies before.
 func (c *Cluster) AwaitReady(ctx context.Context, name string) error {
 	m, err := c.member(name)
 	if err != nil {
@@ -287,25 +287,25 @@ func (c *Cluster) AwaitReady(ctx context.Context, name string) error {
 	return awaitReady(ctx, c.nodeOf(m), p)
 }
 
-// Kill ends a node with SIGKILL and returns when it is gone. It is not started again by itself.
+// Kill ends a node with SIGKILL and returns when it has ended. The cluster does not restart it.
 func (c *Cluster) Kill(name string) error { return c.end(name, syscall.SIGKILL, Killed) }
 
-// Terminate asks a node with SIGTERM to stop and returns when it has, by itself or after the grace.
+// Terminate sends a node SIGTERM and returns when it has ended. After Config.Grace it kills the node.
 func (c *Cluster) Terminate(name string) error { return c.end(name, syscall.SIGTERM, Stopped) }
 
-// Pause stops a node in its tracks with SIGSTOP; Resume lets it go on.
+// Pause suspends a node with SIGSTOP. Resume continues it.
 func (c *Cluster) Pause(name string) error { return c.Signal(name, syscall.SIGSTOP) }
 
-// Resume lets a paused node go on.
+// Resume continues a paused node.
 func (c *Cluster) Resume(name string) error { return c.Signal(name, syscall.SIGCONT) }
 
-// Signal sends a node any signal. If it dies of it, it has died by itself.
+// Signal sends a node a signal. A death from the signal counts as Died.
 func (c *Cluster) Signal(name string, sig os.Signal) error {
 	_, err := c.signal(name, sig, "")
 	return err
 }
 
-// signal sends a signal, and says how the process is meant to end, if it is.
+// signal sends a signal. A non-empty ending is the expected end of the process.
 func (c *Cluster) signal(name string, sig os.Signal, ending Kind) (*process, error) {
 	m, err := c.member(name)
 	if err != nil {
@@ -331,14 +331,14 @@ func (c *Cluster) member(name string) (*member, error) {
 	return nil, fmt.Errorf("there is no node %q", name)
 }
 
-// end makes a node's process end, killing it if it has not after the grace.
+// end makes a node's process end. It kills the process after Config.Grace.
 func (c *Cluster) end(name string, sig syscall.Signal, kind Kind) error {
 	p, err := c.signal(name, sig, kind)
 	if err != nil {
 		return err
 	}
 	if err := p.Signal(syscall.SIGCONT); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return err // a paused process would not hear the signal
+		return err // a paused process would not handle the signal
 	}
 	grace := time.NewTimer(c.cfg.Grace)
 	defer grace.Stop()
@@ -355,7 +355,7 @@ func (c *Cluster) end(name string, sig syscall.Signal, kind Kind) error {
 	return nil
 }
 
-// Stop stops the nodes one after the other, the last first, and returns when all are gone. It may be called again.
+// Stop stops the nodes one after the other, the last first, and returns when all have ended. Further calls do nothing.
 func (c *Cluster) Stop() {
 	c.mu.Lock()
 	if !c.stopped {
@@ -380,5 +380,6 @@ func (c *Cluster) running(m *member) bool {
 	return m.process != nil && !m.process.Ended()
 }
 
-// memoryShare is what one of some nodes on a machine may use of its memory: all together three quarters.
+// memoryShare returns the memory limit of one of several nodes on a machine. All nodes together get three quarters of
+// the memory.
 func memoryShare(nodes int) string { return strconv.Itoa(max(75/nodes, 1)) + "%" }

@@ -19,10 +19,11 @@ import (
 	"time"
 )
 
-// The tests' nodes are this test program again, playing `belfry serve`.
+// Environment variables that make this test program play another role. The tests' nodes are this program in the role of
+// `belfry serve`.
 const (
 	playNode   = "LOCAL_TEST_PLAYS_NODE"
-	playParent = "BELFRY_TEST_PLAYS_PARENT" // its value: the data folder; children do not inherit it
+	playParent = "BELFRY_TEST_PLAYS_PARENT" // the value is the data folder; children do not inherit it
 )
 
 func TestMain(m *testing.M) {
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve is a node without a clock or a memory: it is ready, and it stops.
+// serve plays a node without tasks: it answers that it is ready, and it stops on SIGTERM.
 func serve(args []string) int {
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	for _, name := range []string{
@@ -140,7 +141,7 @@ func TestNodesGetTheirFlags(t *testing.T) {
 	}
 }
 
-// A cluster is formed by one, three or five; whoever is beyond that joins.
+// TestFoundersAndJoiners checks that one, three or five nodes form a cluster, and that further nodes join it.
 func TestFoundersAndJoiners(t *testing.T) {
 	for n, want := range map[int][]string{
 		1: {"expect"}, 2: {"expect", "join"},
@@ -351,7 +352,7 @@ func TestStartTellsWhyItFailed(t *testing.T) {
 	}
 }
 
-// lockedBuffer may be written to by the cluster while the test reads.
+// lockedBuffer is a buffer that the cluster writes while the test reads.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer

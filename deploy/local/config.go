@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// Config describes a local cluster. Only DataDir must be given.
+// Config describes a local cluster. Only DataDir is required.
 type Config struct {
 	Nodes     int       // default 3
-	DataDir   string    // the cluster's folder; made if it is not there
-	HTTPPort  int       // of the first node, the others count up; 0: free ones, picked once and remembered
-	Binary    string    // of belfry; empty: the running program's own
-	Restart   bool      // start a node again that died by itself
-	ExtraArgs []string  // further arguments of each node's serve
-	Places    []Place   // where the first of the nodes run; none: all plainly on loopback
-	Out       io.Writer // told about starts and deaths, a line each; nil: nobody
+	DataDir   string    // the cluster's folder; made if it is missing
+	HTTPPort  int       // of the first node, the others count up; 0: free ports, chosen once and kept
+	Binary    string    // path of belfry; empty: the running program
+	Restart   bool      // restart a node that died by itself
+	ExtraArgs []string  // further arguments of each node's `belfry serve`
+	Places    []Place   // of the first nodes; the others run on loopback
+	Out       io.Writer // gets one line for each start and end of a node; nil: discarded
 
-	StartTimeout time.Duration // until a started node is ready; default 60 s
-	Grace        time.Duration // for a node to stop by itself, before it is killed; default 10 s
+	StartTimeout time.Duration // for a started node to be ready; default 60 s
+	Grace        time.Duration // for a node to stop before it is killed; default 10 s
 }
 
 const (

@@ -20,7 +20,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// smallDisk mounts a file system of that many MiB, which takes root.
+// smallDisk mounts a file system of a size in MiB, which needs root.
 func smallDisk(t *testing.T, mib int) string {
 	t.Helper()
 	if os.Getenv("BELFRY_CHAOS_ROOT") == "" {
@@ -42,7 +42,7 @@ func smallDisk(t *testing.T, mib int) string {
 	return dir
 }
 
-// fill leaves at most so much room on a disk.
+// fill leaves at most a number of bytes free on a disk.
 func fill(t *testing.T, ballast string, leave uint64) {
 	t.Helper()
 	var st unix.Statfs_t
@@ -65,8 +65,9 @@ func fill(t *testing.T, ballast string, leave uint64) {
 	}
 }
 
-// TestNodeRunsOutOfRoom: a node whose disk fills gives its leaderships away; when it is full it ends; started again it
-// says why it waits, and goes on by itself when there is room. Nothing that was acknowledged is lost.
+// TestNodeRunsOutOfRoom fills a node's disk. The node gives its leaderships away when space runs low, and ends when the
+// disk is full. After a restart it reports why it waits, and continues when there is space. No acknowledged task is
+// lost.
 func TestNodeRunsOutOfRoom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -94,7 +95,7 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 
 	fill(t, ballast, 20<<20)
 	until(t, "the node leads nothing", func() error { return leadsNothing(t, others, "node-1") })
-	for range 30 { // it is as useful as ever, and passes calls on
+	for range 30 { // the node still forwards calls
 		put(first, 10)
 	}
 
@@ -127,8 +128,8 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 	until(t, "the replicas are equal", func() error { return equalReplicas(t, first) })
 }
 
-// TestStartWithoutRoom: wherever in its first start a node finds the disk full, it says why it is not ready, lives, and
-// starts by itself when there is room; and so it does when it is started again on a disk that is full to the last byte.
+// TestStartWithoutRoom fills the disk at different points of a node's first start. The node stays alive, reports why it
+// is not ready, and starts when there is space. A restart on a full disk behaves the same way.
 func TestStartWithoutRoom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -233,7 +234,7 @@ func leadsNothing(t *testing.T, c *client.Client, name string) error {
 	return nil
 }
 
-// waits: the node answers its health page with the reason, and any call so.
+// waits checks that the node answers its health pages and a call with the reason.
 func waits(t *testing.T, url string) error {
 	for _, path := range []string{"/healthz", "/readyz", "/v1/tasks/task-1"} {
 		if err := unready(t, url+path, "too little room"); err != nil {
@@ -243,7 +244,7 @@ func waits(t *testing.T, url string) error {
 	return nil
 }
 
-// unready: an answer is 503 with a reason.
+// unready checks that the answer is 503 with a reason.
 func unready(t *testing.T, url, reason string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()

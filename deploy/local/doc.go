@@ -1,14 +1,20 @@
-// Package local runs a whole cluster on one machine: N nodes as child processes on loopback, their data, logs and pid
-// files in one folder. It is what stands behind `belfry local`, `belfry demo` and the fault tests.
+// Package local runs a whole cluster on one machine, for `belfry local`, `belfry demo` and the fault tests.
 //
-// Real processes, not nodes inside one process, because what is to be shown and tested is that a process may die: a
-// kill -9 frees nothing, flushes nothing and says goodbye to nobody, and the kernel closes its sockets. Each child is
-// told nothing but the flags of `belfry serve`, so a local cluster is the same thing as one on three machines.
+//	DataDir/
+//	    local.json    the addresses of the nodes, chosen at the first start
+//	    node-1/       belfry.log, belfry.pid and the data of a node
+//	    node-2/       …
 //
-// The folder is the cluster: started again on it, with ports picked the first time and written down, it goes on.
-// A child that dies is reported and left dead unless Config.Restart says otherwise. Children die with their parent
-// (on Linux even with one that was killed), so no run leaves nodes behind.
+// The cluster and its nodes:
+//   - The nodes are child processes on loopback. Each child gets the flags of `belfry serve`, so a local cluster works
+//     as one on several machines does.
+//   - A second start on the same folder continues the cluster with the same addresses.
+//   - A child that dies is reported. It stays down unless Config.Restart is set.
+//   - Children die with their parent, on Linux even if the parent was killed. No run leaves nodes behind.
 //
-// It leaves to others: waiting for shards to have leaders (a node says it is ready when it knows the map), judging
-// anything, and every other way of running nodes.
+// Why not several nodes inside one process: the demo and the tests show the death of a process. A SIGKILL frees and
+// flushes nothing and sends no goodbye, and the kernel closes the sockets.
+//
+// The package does not wait for shards to have leaders: a node is ready when it knows the map of shards. It judges
+// nothing, and runs nodes in no other way.
 package local

@@ -2,23 +2,23 @@ package local
 
 import "fmt"
 
-// Kind says what happened to a node.
+// Kind is the kind of an event.
 type Kind string
 
-// What happens to nodes.
+// Kinds of events.
 const (
 	Started Kind = "started"
-	Stopped Kind = "stopped" // as it was told to
+	Stopped Kind = "stopped" // by Terminate or Stop
 	Killed  Kind = "killed"  // by Kill
-	Died    Kind = "died"    // by itself, or by a stranger's hand
+	Died    Kind = "died"    // by itself, or by a signal from elsewhere
 )
 
-// Event is something that happened to a node.
+// Event is a start or an end of a node.
 type Event struct {
 	Node string
 	Kind Kind
 	PID  int
-	Err  error // how a process that died ended; nil: with exit code 0
+	Err  error // exit of the process; nil: exit status 0
 }
 
 func (e Event) String() string {
@@ -32,5 +32,6 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s died (pid %d): %s", e.Node, e.PID, how)
 }
 
-// eventBacklog is how many events wait for a reader. Who does not read misses the newest, and holds nobody up.
+// eventBacklog is the number of buffered events. When the buffer is full, new events are dropped, so that a slow reader
+// does not block the cluster.
 const eventBacklog = 256

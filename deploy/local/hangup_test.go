@@ -16,13 +16,14 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// A hangup of the terminal stops the commands that run a cluster there, and with them their nodes; nodes run on.
+// TestHangup checks that a hangup of the terminal stops `belfry local` and `belfry demo` with their nodes, but not
+// `belfry serve`.
 func TestHangup(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
 	}
 	caught := make(chan os.Signal, 1)
-	signal.Notify(caught, syscall.SIGHUP) // a caught signal has its default in a child; under nohup it would be ignored
+	signal.Notify(caught, syscall.SIGHUP) // a child inherits an ignored signal, as under nohup
 	defer signal.Stop(caught)
 	binary := localtest.Build(t)
 	t.Run("serve", func(t *testing.T) { hangUpNode(t, binary) })
@@ -70,7 +71,7 @@ func hangUpNode(t *testing.T, binary string) {
 	}
 }
 
-// hangUp runs a command and sends it SIGHUP once a line of its output contains until. It returns the lines of the
+// hangUp runs a command and sends it SIGHUP after a line of its output that contains until. It returns the lines of the
 // output and the error of the exit.
 func hangUp(t *testing.T, binary, until string, args ...string) (said []string, err error) {
 	t.Helper()

@@ -17,7 +17,7 @@ const (
 	layoutFile = "local.json"
 )
 
-// layout is what a cluster's folder remembers of it: the addresses of its nodes, in order.
+// layout is the content of the layout file: the addresses of the cluster's nodes, in order.
 type layout struct {
 	Nodes []addresses `json:"nodes"`
 }
@@ -27,7 +27,7 @@ type addresses struct {
 	Peer string `json:"peer"`
 }
 
-// openLayout reads the folder's layout, or makes and writes one. HTTP ports asked for replace those remembered.
+// openLayout reads the folder's layout, or makes and writes one. Config.HTTPPort replaces the stored HTTP ports.
 func openLayout(cfg Config) (layout, error) {
 	path := filepath.Join(cfg.DataDir, layoutFile)
 	l, err := readLayout(path)
@@ -60,7 +60,7 @@ func readLayout(path string) (layout, error) {
 	return l, nil
 }
 
-// write replaces the file as a whole, so that a run that is killed leaves the old one or the new one.
+// write replaces the file atomically, so that a killed run leaves the old file or the new one.
 func (l layout) write(path string) error {
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
@@ -87,11 +87,11 @@ func newLayout(nodes int) (layout, error) {
 	return l, nil
 }
 
-// Ports are picked below the range from which systems take the ports of outgoing connections (32768 and up, 49152 and
-// up): a node's port must still be free when the node comes back from a crash.
+// Range of the ports that FreeAddrs picks. It is below the ports for outgoing connections (32768 and up, or 49152 and
+// up), because a node's port must still be free when the node restarts after a crash.
 const firstPort, endPort = 20000, 32000
 
-// FreeAddrs picks n addresses of loopback whose ports nobody uses now.
+// FreeAddrs returns n loopback addresses with unused ports.
 func FreeAddrs(n int) ([]string, error) {
 	ports, err := freePorts(n)
 	addrs := make([]string, len(ports))
@@ -101,7 +101,7 @@ func FreeAddrs(n int) ([]string, error) {
 	return addrs, err
 }
 
-// freePorts finds n ports that nobody uses now, neither over TCP nor over UDP, which gossip needs.
+// freePorts returns n ports that are unused over both TCP and UDP. Gossip needs UDP.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for tries := 0; len(ports) < n; tries++ {
@@ -111,9 +111,9 @@ func freePorts(n int) ([]int, error) {
 		port := firstPort + rand.IntN(endPort-firstPort)
 		release, err := occupy(port)
 		if err != nil {
-			continue // taken; another one will do
+			continue // already in use
 		}
-		defer release() // only once all are found: none comes twice
+		defer release() // keeps a port from being picked twice
 		ports = append(ports, port)
 	}
 	return ports, nil

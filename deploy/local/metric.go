@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// metricLimit is how long a node may take to answer with its metrics.
+// metricLimit is the time limit of reading a node's metrics.
 const metricLimit = 5 * time.Second
 
 // Metric returns the sum of a metric's samples, 0 if the node has none.
@@ -22,7 +22,7 @@ func (n Node) Metric(ctx context.Context, name string) (float64, error) {
 	return total, err
 }
 
-// Samples returns the value of each sample of a metric; see procstat.Metrics.Values.
+// Samples returns the value of each sample of a metric. See [procstat.Metrics.Values].
 func (n Node) Samples(ctx context.Context, name string) ([]float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricLimit)
 	defer cancel()

@@ -14,7 +14,7 @@ func TestMetric(t *testing.T) {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write([]byte(body)) // a client that has gone is none of the test's
+		_, _ = w.Write([]byte(body)) // an error means that the client has gone
 	}))
 	defer server.Close()
 	n := Node{Name: "node-1", HTTPAddr: strings.TrimPrefix(server.URL, "http://")}

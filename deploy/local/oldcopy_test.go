@@ -17,8 +17,9 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// An old copy of node 2 is put back after node 3 and it alone acknowledged 60 tasks; node 1 was down. While node 3 is
-// down nothing is decided, and when it is back the copy is refused and the two others answer all 60.
+// TestOldCopyLosesNothing replaces the data of node 2 by an older copy. Between copy and replacement, nodes 2 and 3
+// alone had acknowledged 60 tasks, with node 1 down. Without node 3 the cluster decides nothing. When node 3 is back,
+// the cluster refuses the copy, and nodes 1 and 3 answer all 60 tasks.
 func TestOldCopyLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -46,7 +47,8 @@ func TestOldCopyLosesNothing(t *testing.T) {
 	}
 }
 
-// Without the check, the same loses tasks: the test above could have failed.
+// TestUncheckedCopyLosesTasks disables the check, and expects that the tasks are lost. It shows that the test above can
+// fail.
 func TestUncheckedCopyLosesTasks(t *testing.T) {
 	if os.Getenv("BELFRY_CHAOS_FLAWS") != "all" {
 		t.Skip("BELFRY_CHAOS_FLAWS=all builds nodes with a mistake")
@@ -63,7 +65,7 @@ func TestUncheckedCopyLosesTasks(t *testing.T) {
 
 const oldTasks = 60
 
-// withOldCopy runs three nodes up to where the first and the old copy of the second have been started.
+// withOldCopy plays the story until the first node and the old copy of the second have started.
 func withOldCopy(t *testing.T, binary string) *restarted {
 	t.Helper()
 	r := formed(t, binary)
@@ -101,7 +103,7 @@ func (r *restarted) killNode(i int) {
 	r.nodes[i] = nil
 }
 
-// copyTo replaces the folder at to with a copy of the one at from.
+// copyTo replaces the folder to with a copy of the folder from.
 func (r *restarted) copyTo(from, to string) {
 	r.t.Helper()
 	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
@@ -136,7 +138,7 @@ func (r *restarted) awaitReason(i int, words ...string) {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = resp.Body.Close() }() // it was read
+			defer func() { _ = resp.Body.Close() }() // the body was read
 			body, err := io.ReadAll(resp.Body)
 			if err != nil {
 				return err
@@ -151,7 +153,7 @@ func (r *restarted) awaitReason(i int, words ...string) {
 	}
 }
 
-// found asks a node for the tasks and counts those that it finds; absent counts the tasks that it reports missing.
+// found asks a node for the tasks. It counts the tasks that the node finds, and those that it reports missing (absent).
 func (r *restarted) found(i, tasks int) (found, absent int) {
 	r.t.Helper()
 	for id := range tasks {
@@ -165,7 +167,7 @@ func (r *restarted) found(i, tasks int) (found, absent int) {
 		if err != nil {
 			continue
 		}
-		_ = resp.Body.Close() // nothing is read from it
+		_ = resp.Body.Close() // the body is not needed
 		switch resp.StatusCode {
 		case http.StatusOK:
 			found++
@@ -173,7 +175,7 @@ func (r *restarted) found(i, tasks int) (found, absent int) {
 			absent++
 		default:
 			if found+absent == 0 && id >= 5 {
-				return 0, 0 // no shard is led
+				return 0, 0 // no shard has a leader
 			}
 		}
 	}

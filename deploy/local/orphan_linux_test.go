@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// parent runs a cluster of one, says where it is and waits to be killed.
+// parent runs a cluster of one node, prints the node's address and waits to be killed.
 func parent(dataDir string) int {
 	c, err := Start(context.Background(), Config{Nodes: 1, DataDir: dataDir})
 	if err != nil {
@@ -37,7 +37,7 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A connection that the child holds open ends when the child does.
+	// A connection to the child ends when the child ends.
 	conn, err := net.Dial("tcp", strings.TrimSpace(line))
 	if err != nil {
 		t.Fatalf("%v: %s", err, line)

@@ -12,10 +12,10 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// stuckAfter is how long a leader of this test may commit nothing before its node ends: 20 s by default.
+// stuckAfter is how long a leader may commit nothing before its node ends. The default outside this test is 20 s.
 const stuckAfter = 3 * time.Second
 
-// A node that was stopped under load for longer than a leader may commit nothing goes on when it is continued.
+// TestPausedNodeLives pauses a node under load for longer than stuckAfter. The node survives and takes tasks again.
 func TestPausedNodeLives(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -44,7 +44,7 @@ func TestPausedNodeLives(t *testing.T) {
 	}
 }
 
-// load schedules through every node until the test ends, whatever the answers are.
+// load schedules through every node until the test ends, and ignores the answers.
 func load(t *testing.T, urls []string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -65,7 +65,7 @@ func load(t *testing.T, urls []string) {
 	}
 }
 
-// livesFor fails the test if a node dies by itself within a time.
+// livesFor fails the test if a node dies by itself within d.
 func livesFor(t *testing.T, cluster *local.Cluster, d time.Duration) {
 	t.Helper()
 	end := time.After(d)

@@ -9,13 +9,13 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 )
 
-// process is one life of a node.
+// process is one run of a node.
 type process struct {
 	*child.Child
-	gone chan struct{} // closed when the cluster has taken note of its end: the node may be started again
+	gone chan struct{} // closed when the cluster has recorded the end; the node may then start again
 }
 
-// startProcess starts a child with further variables, whose output goes to the end of the log file.
+// startProcess starts a child with further variables. Its output is appended to the log file.
 func startProcess(command, env []string, logPath string) (*process, error) {
 	c, err := child.Start(child.Config{Command: command, Env: append(childEnv(os.Environ()), env...), Log: logPath})
 	if err != nil {
@@ -24,8 +24,8 @@ func startProcess(command, env []string, logPath string) (*process, error) {
 	return &process{Child: c, gone: make(chan struct{})}, nil
 }
 
-// childEnv keeps Belfry's own variables from the children: those of this program mean this program, and what a node
-// is to be told stands in its arguments.
+// childEnv removes the variables BELFRY_* from the environment. They configure this program; a node gets its
+// configuration from its arguments.
 func childEnv(env []string) []string {
 	var kept []string
 	for _, entry := range env {

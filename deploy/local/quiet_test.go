@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// A cluster logs no warning and no error while it starts and stops as it should: new, again on the same data, after all of
-// its nodes were killed, and as a node alone.
+// TestHealthyNodesLogNoWarning checks that a cluster logs no warning and no error while it starts and stops normally:
+// new, on existing data, after a kill of all nodes, and with a single node.
 func TestHealthyNodesLogNoWarning(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -27,7 +27,7 @@ func TestHealthyNodesLogNoWarning(t *testing.T) {
 				t.Error(err)
 			}
 			if how == "started again" {
-				noWarning(t, cluster, how) // before the kill: a node that sees others die may rightly warn
+				noWarning(t, cluster, how) // before the kill: a node that sees others die may warn
 				killAll(t, cluster)
 			} else {
 				cluster.Stop()

@@ -12,7 +12,7 @@ import (
 
 const readyPoll = 20 * time.Millisecond
 
-// awaitReady returns when the node answers that it is ready, or with its log's end when it dies first.
+// awaitReady returns when the node answers that it is ready. The error has the end of the log if the node dies before.
 func awaitReady(ctx context.Context, node Node, p *process) error {
 	probe := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
 	poll := time.NewTicker(readyPoll)

@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// Three real nodes: what was acknowledged is there through every node, without the one that was killed, and after all
-// of them were started again on the same folder.
+// TestRealNodes checks that acknowledged tasks are readable through every node, without a killed node, and after a
+// restart of all nodes on the same folder.
 func TestRealNodes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")

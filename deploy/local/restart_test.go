@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
-// restarted is three real nodes of one cluster that are started by hand, as systemd would.
+// restarted is a cluster of three real nodes that the test starts one by one, as systemd would.
 type restarted struct {
 	t      *testing.T
 	binary string
@@ -28,7 +28,7 @@ type restarted struct {
 	tasks  int            // acknowledged so far
 }
 
-// formed starts three nodes, and has them take some tasks. They know each other by --join, this once.
+// formed starts three nodes with --join and schedules some tasks. Later starts have no --join.
 func formed(t *testing.T, binary string) *restarted {
 	t.Helper()
 	r := &restarted{t: t, binary: binary, nodes: make([]*child.Child, 3)}
@@ -54,7 +54,7 @@ func freeAddrs(t *testing.T, n int) []string {
 	return addrs
 }
 
-// start starts a node on its folder and its present addresses, with nothing else but further arguments.
+// start starts a node with its folder, its present addresses and the given arguments.
 func (r *restarted) start(i int, args ...string) {
 	r.t.Helper()
 	command := slices.Concat([]string{r.binary, "serve", "--name", fmt.Sprint("node-", i), "--data", r.dirs[i],
@@ -68,7 +68,7 @@ func (r *restarted) start(i int, args ...string) {
 
 func (r *restarted) log(i int) string { return filepath.Join(r.dirs[i], "belfry.log") }
 
-// kill takes the power from all nodes.
+// kill kills all nodes at once, like a power cut.
 func (r *restarted) kill() {
 	for i, n := range r.nodes {
 		if n == nil {
@@ -82,7 +82,7 @@ func (r *restarted) kill() {
 	}
 }
 
-// awaitReady waits until every node says that it is ready.
+// awaitReady waits until every node reports that it is ready.
 func (r *restarted) awaitReady() {
 	r.t.Helper()
 	began := time.Now()
@@ -111,7 +111,7 @@ func (r *restarted) isReady(ctx context.Context, i int) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = resp.Body.Close() }() // nothing is read from it
+	defer func() { _ = resp.Body.Close() }() // the body is not needed
 	return resp.StatusCode == http.StatusOK
 }
 
@@ -128,7 +128,7 @@ func (r *restarted) write() {
 	}
 }
 
-// check finds all tasks through every node, and schedules more.
+// check reads all tasks through every node, and schedules more.
 func (r *restarted) check() {
 	r.t.Helper()
 	r.awaitReady()
@@ -142,8 +142,8 @@ func (r *restarted) check() {
 	}
 }
 
-// After a power cut nodes find each other again. Their data folders are enough for that as long as one address of each
-// majority is unchanged. Otherwise one --join for each node is enough.
+// TestNodesFindEachOtherAfterAPowerCut restarts nodes after a power cut. Their data folders are enough to find each
+// other as long as every majority has kept at least one address. Otherwise one --join for each node is enough.
 func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -186,7 +186,7 @@ func TestNodesFindEachOtherAfterAPowerCut(t *testing.T) {
 	}
 }
 
-// startRest starts the nodes that are down, without a word about the others.
+// startRest starts the nodes that are down, without --join.
 func (r *restarted) startRest() {
 	r.t.Helper()
 	for i, n := range r.nodes {

@@ -14,7 +14,7 @@ import (
 // Metrics are the metrics of a node by name.
 type Metrics map[string]*dto.MetricFamily
 
-// Fetch asks the node at addr, host:port, for its metrics.
+// Fetch reads the metrics of the node at addr, host:port.
 func Fetch(ctx context.Context, c *http.Client, addr string) (Metrics, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/metrics", nil)
 	if err != nil {
@@ -24,7 +24,7 @@ func Fetch(ctx context.Context, c *http.Client, addr string) (Metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = resp.Body.Close() }() // it was only read
+	defer func() { _ = resp.Body.Close() }() // the body was only read
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics of %s: %s", addr, resp.Status)
 	}
@@ -36,8 +36,8 @@ func Fetch(ctx context.Context, c *http.Client, addr string) (Metrics, error) {
 	return m, nil
 }
 
-// Values returns the value of each sample of a metric, one for each set of labels. Of a histogram or summary h the
-// number of observations is h_count. None: the node has no such metric.
+// Values returns the value of each sample of a metric, one for each set of labels. The number of observations of a
+// histogram or summary h is h_count. Values returns nil if the node has no such metric.
 func (m Metrics) Values(name string) []float64 {
 	var values []float64
 	for _, s := range m[name].GetMetric() {

@@ -14,7 +14,7 @@ func serve(t *testing.T, text string) (addr string) {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = w.Write([]byte(text)) // a client that hangs up is not the test's
+		_, _ = w.Write([]byte(text)) // an error means that the client has gone
 	}))
 	t.Cleanup(server.Close)
 	return strings.TrimPrefix(server.URL, "http://")

@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Tree is what a process and its descendants take from their machine. Memory that a descendant shares with others
-// counts in proportion (PSS), so that a server that forks is not counted many times.
+// Tree is the resource usage of a process and its descendants. A descendant's memory counts proportionally where it is
+// shared (PSS), so that a server that forks does not count its memory many times.
 type Tree struct {
 	Memory    int64         // bytes
-	Processor time.Duration // since they began; descendants that have ended count too if their parent waited for them
+	Processor time.Duration // since their start; includes ended descendants that their parent waited for
 }
 
-// OfTrees reads the usage of each process with that of its descendants.
+// OfTrees returns the usage of each process together with its descendants.
 func OfTrees(pids ...int) ([]Tree, error) {
 	if len(pids) == 0 {
 		return nil, nil
@@ -53,7 +53,7 @@ func treeOf(pid int, children map[int][]procfs.Proc) (Tree, error) {
 	return sum, err
 }
 
-// add adds a descendant, and nothing if that has ended meanwhile.
+// add adds the usage of a descendant. It adds nothing if the descendant has ended.
 func (t *Tree) add(p procfs.Proc) error {
 	memory, err := p.ProcSMapsRollup()
 	if err == nil {

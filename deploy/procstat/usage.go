@@ -6,15 +6,15 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Usage is what one process takes from its machine.
+// Usage is the resource usage of one process.
 type Usage struct {
 	Memory      int64 // resident bytes
 	Descriptors int
 	Threads     int
-	Processor   time.Duration // since the process began
+	Processor   time.Duration // since the start of the process
 }
 
-// Of reads the usage of a process.
+// Of returns the usage of a process.
 func Of(pid int) (Usage, error) {
 	p, err := procfs.NewProc(pid)
 	if err != nil {
@@ -24,7 +24,7 @@ func Of(pid int) (Usage, error) {
 	if err != nil {
 		return Usage{}, err
 	}
-	status, err := p.NewStatus() // whose memory is exact, unlike the one in stat
+	status, err := p.NewStatus() // its memory is exact, unlike the one in stat
 	if err != nil {
 		return Usage{}, err
 	}
@@ -35,7 +35,7 @@ func Of(pid int) (Usage, error) {
 	}, err
 }
 
-// ticks converts the processor time of /proc/PID/stat: its unit, USER_HZ, is the same on every Linux that Go runs on.
+// ticks converts processor time of /proc/PID/stat. Its unit, USER_HZ, is 1/100 s on every Linux that Go supports.
 func ticks(n int) time.Duration {
 	const perSecond = 100
 	return time.Duration(n) * time.Second / perSecond

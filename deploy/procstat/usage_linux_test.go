@@ -49,7 +49,7 @@ func TestTreeOfThisProcess(t *testing.T) {
 	_ = ballast[size-1]
 }
 
-// A server that does nothing itself and lets a child work takes what the child takes.
+// TestTreeCountsDescendants checks that the usage of an idle server includes that of its busy child.
 func TestTreeCountsDescendants(t *testing.T) {
 	server := exec.Command("sh", "-c", `(while :; do :; done) & echo $!; wait`)
 	out, err := server.StdoutPipe()

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// event is what matters here of a CloudEvent in a batch.
+// event is a CloudEvent of a batch, with the attributes that an Arrival needs.
 type event struct {
 	ID      string          `json:"id"`
 	Subject string          `json:"subject"`
@@ -33,7 +33,7 @@ func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
 		if e.Base64 != nil {
 			a.Body = e.Base64
 		}
-		// As with a single attempt, what is absent or malformed leaves its zero.
+		// A missing or malformed value leaves the field zero, as with a single attempt.
 		a.Fence, _ = strconv.ParseUint(e.Fence, 10, 64)
 		a.Due, _ = time.Parse(time.RFC3339Nano, e.Time)
 		arrivals[i] = a
@@ -41,7 +41,7 @@ func readBatch(at time.Time, h http.Header, body []byte) ([]Arrival, error) {
 	return arrivals, nil
 }
 
-// answerEach gives each attempt of a batch its own result.
+// answerEach answers a batch with one result for each attempt.
 func answerEach(w http.ResponseWriter, arrivals []Arrival, statuses []int) {
 	type result struct {
 		ID     string `json:"id"`
@@ -55,5 +55,5 @@ func answerEach(w http.ResponseWriter, arrivals []Arrival, statuses []int) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusMultiStatus)
-	_ = json.NewEncoder(w).Encode(reply) // a sender that has gone cannot be told
+	_ = json.NewEncoder(w).Encode(reply) // an error means that the sender has gone
 }

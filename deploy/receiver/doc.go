@@ -1,7 +1,7 @@
-// Package receiver is the receiving end of a webhook, for trying, showing and testing: it takes what Belfry delivers,
-// alone or in batches, and hands each attempt on as an Arrival, with the instant at which it came.
+// Package receiver is the receiving end of a webhook, for trying, showing and testing. It accepts Belfry's deliveries,
+// alone or in batches, and passes each attempt on as an Arrival with the instant of its arrival.
 //
-// It checks nothing by itself; Verify is there for who knows the queue's secrets. A receiver in production verifies the
-// signature, drops repeats by webhook-id and refuses fences lower than one it has seen; one that always did so here
-// would hide exactly what it is there to show.
+// The handler checks nothing; a caller that knows the queue's secrets uses Verify. A receiver in production verifies
+// the signature, drops repeats by webhook-id, and refuses a fence lower than an earlier one. Such checks would hide the
+// very behaviour that this package shows.
 package receiver

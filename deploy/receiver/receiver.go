@@ -10,21 +10,22 @@ import (
 	"time"
 )
 
-// Arrival is one attempt, as its receiver sees it. What the request does not say is zero.
+// Arrival is one attempt as its receiver sees it. A field that the request does not set is zero.
 type Arrival struct {
-	At        time.Time // when its header had come
+	At        time.Time // when the request's header had arrived
 	TaskID    string
 	WebhookID string
 	Attempt   int
 	Fence     uint64
 	Due       time.Time // in whole milliseconds
 	Header    http.Header
-	Body      []byte // the task's payload
-	Request   []byte // the body of the request, which is more than the payload in a batch
-	Index, Of int    // which of how many attempts of the request this is, from 0; of 1 if it came alone
+	Body      []byte // payload of the task
+	Request   []byte // body of the request, which is more than the payload in a batch
+	Index, Of int    // index in the request, from 0, and number of attempts; a single one is 0 of 1
 }
 
-// Lateness is how long after its due time the attempt came; negative: it came early. Without a due time it is 0.
+// Lateness returns the time between the due time and the arrival; negative if the attempt is early, 0 without a due
+// time.
 func (a Arrival) Lateness() time.Duration {
 	if a.Due.IsZero() {
 		return 0
@@ -32,19 +33,19 @@ func (a Arrival) Lateness() time.Duration {
 	return a.At.Sub(a.Due)
 }
 
-// In place of a status, ways not to answer a request.
+// Values in place of a status, for requests that get no answer.
 const (
-	Hang  = -1 // until the sender gives up
-	Reset = -2 // the connection
+	Hang  = -1 // keep the connection open until the sender gives up
+	Reset = -2 // reset the connection
 )
 
 const (
-	maxBody  = 1 << 20 // well over what a task may hold
+	maxBody  = 1 << 20 // well above the largest payload of a task
 	maxBatch = 64 << 20
 )
 
-// Handler hands each attempt that is POSTed to handle, on the request's own goroutine, and answers with the status that
-// handle returns, or not at all; of a batch, each with its own.
+// Handler passes each POSTed attempt to handle, on the request's own goroutine. It answers with the status that handle
+// returns, or not at all. The attempts of a batch have a status each.
 func Handler(handle func(Arrival) int) http.Handler {
 	return RequestHandler(func(arrivals []Arrival) []int {
 		statuses := make([]int, len(arrivals))
@@ -55,7 +56,7 @@ func Handler(handle func(Arrival) int) http.Handler {
 	})
 }
 
-// RequestHandler is Handler for who wants all attempts of a request together. It gets a status for each.
+// RequestHandler is like Handler, but handle gets all attempts of a request together and returns a status for each.
 func RequestHandler(handle func([]Arrival) []int) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		at := time.Now()
@@ -94,14 +95,14 @@ func readOne(at time.Time, h http.Header, body []byte) Arrival {
 	a := Arrival{
 		At: at, TaskID: h.Get("Ce-Subject"), WebhookID: h.Get("Webhook-Id"), Header: h, Body: body, Request: body, Of: 1,
 	}
-	// A header that is absent or no number leaves its zero: this receiver takes what comes.
+	// A header that is missing or not a number leaves the field zero. This receiver accepts any request.
 	a.Attempt, _ = strconv.Atoi(h.Get("Belfry-Attempt"))
 	a.Fence, _ = strconv.ParseUint(h.Get("Belfry-Fence"), 10, 64)
 	a.Due, _ = time.Parse(time.RFC3339Nano, h.Get("Belfry-Due"))
 	return a
 }
 
-// answer tells the sender how it went. If one attempt is not to be answered, none of its request is.
+// answer sends the statuses to the sender. One Hang or Reset leaves the whole request without an answer.
 func answer(w http.ResponseWriter, r *http.Request, arrivals []Arrival, statuses []int) {
 	switch {
 	case slices.Contains(statuses, Hang):
@@ -119,14 +120,14 @@ func answer(w http.ResponseWriter, r *http.Request, arrivals []Arrival, statuses
 
 func isFailure(status int) bool { return status < 200 || status > 299 }
 
-// reset ends a request's connection as a process does that is killed.
+// reset ends a request's connection as a killed process does.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		panic(http.ErrAbortHandler) // which closes it, the next best thing
+		panic(http.ErrAbortHandler) // closes the connection, the nearest alternative
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // without it the connection is merely closed
+		_ = tcp.SetLinger(0) // without it the close is orderly
 	}
 	_ = conn.Close()
 }

@@ -13,7 +13,7 @@ import (
 
 const secretPrefix = "whsec_"
 
-// ParseSecret reads a signing key as people have it: "whsec_" and base64. Its error does not repeat the key.
+// ParseSecret parses a signing key in its usual form: "whsec_" and base64. The error does not repeat the key.
 func ParseSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	if !ok {
@@ -26,17 +26,18 @@ func ParseSecret(text string) ([]byte, error) {
 	return secret, nil
 }
 
-// tolerance is how far the clocks of sender and receiver may be apart; what is older may be a replay.
+// tolerance is the largest accepted difference between the clocks of sender and receiver. An older signature may be a
+// replay.
 const tolerance = 5 * time.Minute
 
-// What Verify may find wrong.
+// Errors of Verify.
 var (
 	ErrUnsigned = errors.New("not signed")
 	ErrStale    = errors.New("signed more than five minutes ago or ahead")
 	ErrForged   = errors.New("signed with none of these secrets, or changed since")
 )
 
-// Verify holds the signature of an arrival's request against these secrets (Standard Webhooks). One has to fit.
+// Verify checks the signature of an arrival's request (Standard Webhooks). It returns nil if one of the secrets fits.
 func Verify(a Arrival, secrets ...[]byte) error {
 	id, timestamp := a.Header.Get("Webhook-Id"), a.Header.Get("Webhook-Timestamp")
 	given := strings.Fields(a.Header.Get("Webhook-Signature"))

@@ -10,8 +10,8 @@ import (
 
 const module = "github.com/belfryhq/belfry"
 
-// Build builds the command, with build tags if there are any, and returns its path. It is gone when the test ends. The
-// caller may be a test of another module: the command has the dependencies of its own.
+// Build builds the command with build tags and returns its path. The file is removed when the test ends. A test of
+// another module may call Build: the command is built with its own module's dependencies.
 func Build(t testing.TB, tags ...string) string {
 	t.Helper()
 	folder := run(t, "go", "list", "-m", "-f", "{{.Dir}}", module)
