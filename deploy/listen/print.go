@@ -22,7 +22,7 @@ func (p *printer) show(arrivals []receiver.Arrival, statuses []int, signatures [
 			p.showJSON(a, statuses[i], signatures[i])
 			continue
 		}
-		_, _ = io.WriteString(p.cfg.Out, text(a, statuses[i], signatures[i])) // a closed output
+		_, _ = io.WriteString(p.cfg.Out, text(a, statuses[i], signatures[i])) // the terminal may have gone
 	}
 }
 
@@ -57,7 +57,7 @@ func (p *printer) showJSON(a receiver.Arrival, status int, signature string) {
 	}
 	enc := json.NewEncoder(p.cfg.Out)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(line) // ignored for the same reason as in show
+	_ = enc.Encode(line) // the terminal may have gone
 }
 
 func text(a receiver.Arrival, status int, signature string) string {

@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// example is a call of curl on a page, with the answer that the page shows, if it does.
+// example is a curl call on a page. It includes the answer if the page shows one.
 type example struct {
 	where  string // page and line
 	method string
@@ -22,12 +22,12 @@ type example struct {
 	answer any // nil: not shown
 }
 
-// examples returns the calls of curl on the pages.
+// examples returns the curl calls on the pages.
 func examples(t *testing.T, pages []page) []example {
 	t.Helper()
 	var all []example
 	for _, p := range pages {
-		calls := 0 // of curl in the block before
+		calls := 0 // curl calls in the block before
 		for _, b := range p.blocks {
 			switch b.info {
 			case "sh":
@@ -54,7 +54,7 @@ func examples(t *testing.T, pages []page) []example {
 	return all
 }
 
-// curls reads the calls of curl in a block of commands.
+// curls parses the curl calls in a block of commands.
 func curls(commands string) ([]example, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(commands), "")
 	if err != nil {
@@ -82,7 +82,7 @@ func curls(commands string) ([]example, error) {
 	return found, nil
 }
 
-// parseCurl reads the arguments of curl that the pages use.
+// parseCurl parses the curl arguments that the pages use.
 func parseCurl(words []string) (example, error) {
 	var e example
 	for i := 0; i < len(words); i++ {
@@ -117,7 +117,7 @@ func parseCurl(words []string) (example, error) {
 	return e, nil
 }
 
-// request returns the call as a request, to find its operation by.
+// request returns the call as a request, for finding its operation.
 func (e example) request() (*http.Request, error) {
 	to, err := url.Parse("http://" + strings.TrimPrefix(e.url, "http://"))
 	if err != nil {

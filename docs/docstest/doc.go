@@ -5,33 +5,36 @@
 //
 // The info string behind a block's opening fence names the block's kind. Readers see it only in the block's colours.
 //
-//	sh                     commands. They are run, in the order of the page.
-//	sh background=NAME     the same, left running until the page ends.
-//	sh untested: REASON    commands that no test can run. That they exist and take these flags is checked.
+//	sh                     commands. They run in the order of the page.
+//	sh background=NAME     commands that keep running until the page ends
+//	sh untested: REASON    commands that no test can run. The test checks that they exist and take these flags.
 //	console                commands behind "$ ", each followed by all of its output
-//	go                     a whole program. It is run as sh is.
+//	go                     a whole program. It runs as sh does.
 //	json                   the last answers of the sh block before it
-//	output                 lines that stand together in the output of the sh or go block before it
-//	output of=NAME         the same of a background block. The test waits until they are printed.
-//	output shape           the same, and figures may differ
-//	text                   a drawing: nothing to check
+//	output                 adjacent lines in the output of the sh or go block before it
+//	output of=NAME         adjacent lines in the output of a background block. The test waits until they are printed.
+//	output shape           as output, but figures may differ
+//	text                   a drawing, which is not checked
 //
-// A block of any other kind fails the test, and so does an answer of 400 and above that no json block shows.
+// A block of any other kind fails the test. So does an answer of 400 and above that no json block shows.
 //
 // # Comparison
 //
-// Instants, durations, ids that the service makes, receipts and the numbers of commands differ from run to run: mask
-// replaces them on both sides before they are compared. All else must be equal, but for the white space.
+// Instants, durations, generated ids, receipts and the numbers of commands differ from run to run. mask replaces them
+// on both sides before the comparison. All other text must be equal, except for the white space.
 //
 // A name in angle brackets within a command, such as <receipt>, stands for the last value of that field in an answer.
 //
 // # Where it runs
 //
-// TestBlocksSayWhatTheyAre, TestLinks and TestProgramsCompile need nothing and are part of `go test ./...`. TestPages
-// takes the ports that the pages name; `make test-docs` runs it, in a network of its own if the system can make one.
-// Each page has a fresh copy of the repository as its working folder, and the `belfry` of that copy in its PATH.
+//	go test ./...           TestBlocksSayWhatTheyAre, TestLinks, TestProgramsCompile; they need nothing else
+//	make test-docs          TestPages
+//	make test-typescript    TestTypeScript
+//
+// TestPages uses the ports that the pages name. `make test-docs` runs it in a network namespace if the system allows
+// it. Each page gets a fresh copy of the repository as its working folder, with the `belfry` of that copy in its PATH.
 //
 // TestTypeScript compiles the bodies and answers of the pages' calls with the types that openapi-typescript generates
-// from httpapi/openapi.yaml; `make test-typescript` runs it. Generator and compiler are pinned in package.json, and
-// with checksums in package-lock.json, which names no registry.
+// from httpapi/openapi.yaml. package.json pins the generator and the compiler; package-lock.json adds checksums and
+// names no registry.
 package docstest

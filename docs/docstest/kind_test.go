@@ -9,13 +9,13 @@ import (
 // kind is the info string of a block, parsed.
 type kind struct {
 	language   string
-	background string // sh: the name under which it is left running
-	untested   string // sh: why it cannot be run
-	of         string // output: the background block that prints it
+	background string // sh: name of a block that keeps running
+	untested   string // sh: why the test cannot run the block
+	of         string // output: name of the background block that prints it
 	shape      bool   // output: figures may differ
 }
 
-// parseKind reads an info string.
+// parseKind parses an info string.
 func parseKind(info string) (kind, error) {
 	if reason, ok := strings.CutPrefix(info, "sh untested:"); ok {
 		k := kind{language: "sh", untested: strings.TrimSpace(reason)}
@@ -48,9 +48,9 @@ func parseKind(info string) (kind, error) {
 	return k, nil
 }
 
-// checkOrder reports the first block that has no kind, or that shows the output of nothing.
+// checkOrder reports the first block without a kind, or with an output that no earlier block prints.
 func checkOrder(p page) error {
-	printed := false // a block above has run, and its output can be shown
+	printed := false // a block above has printed output
 	running := map[string]bool{}
 	for _, b := range p.blocks {
 		k, err := parseKind(b.info)

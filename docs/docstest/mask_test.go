@@ -18,7 +18,7 @@ type rule struct {
 	by      string
 }
 
-// alwaysMasked are the rules for times, and for numbers and names that the service gives.
+// alwaysMasked are the rules for times, and for generated numbers and names.
 var alwaysMasked = []rule{
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)`), "‹instant›"},
 	{regexp.MustCompile(`\b\d\d:\d\d:\d\d\.\d+`), "‹clock›"},
@@ -29,10 +29,10 @@ var alwaysMasked = []rule{
 	{regexp.MustCompile(`[+-]?\b\d+(\.\d+)?\s?(ns|µs|ms|s|m|h)\b`), "‹duration›"},
 }
 
-// maskedFigures are the rules for measurements, which are masked besides in blocks of which only the shape counts.
+// maskedFigures are additional rules for measurements, in blocks with the option shape.
 var maskedFigures = []rule{
 	{regexp.MustCompile(`\bnode-\d+`), "node-‹n›"},
-	{regexp.MustCompile(`\b(\d+ )?shards?\b`), "‹shards›"}, // one of them comes without its number
+	{regexp.MustCompile(`\b(\d+ )?shards?\b`), "‹shards›"}, // one of these texts has no number
 	{regexp.MustCompile(`[█░]+`), ""},
 	{regexp.MustCompile(`\b\d+([.,]\d+)*\b`), "‹figure›"},
 }
@@ -44,8 +44,8 @@ func mask(text string, rules []rule) string {
 	return text
 }
 
-// lines returns the masked lines of a text, without the white space around and within them. With shape, figures are
-// masked too, and lines that are alike then count as one.
+// lines returns the masked lines of a text, without extra white space. With shape, it also masks figures and joins
+// equal lines.
 func lines(text string, shape bool) []string {
 	var masked []string
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -61,7 +61,7 @@ func lines(text string, shape bool) []string {
 	return masked
 }
 
-// contains reports whether the lines stand together in all.
+// contains reports whether lines are adjacent in all.
 func contains(all, lines []string) bool {
 	for i := range len(all) - len(lines) + 1 {
 		if slices.Equal(all[i:i+len(lines)], lines) {
@@ -115,7 +115,7 @@ func documents(text string) ([]any, error) {
 	}
 }
 
-// compareJSON holds the documents of a page against the last ones that were printed.
+// compareJSON compares the documents of a page with the last printed ones.
 func compareJSON(shown, printed []any) error {
 	if len(shown) == 0 || len(shown) > len(printed) {
 		return fmt.Errorf("%d answers are shown, %d were given", len(shown), len(printed))
@@ -130,13 +130,13 @@ func compareJSON(shown, printed []any) error {
 }
 
 func copied(v any) (c any) {
-	data, _ := json.Marshal(v) // was decoded from JSON
+	data, _ := json.Marshal(v) // cannot fail: the value was decoded from JSON
 	_ = json.Unmarshal(data, &c)
 	return c
 }
 
 func indented(v any) string {
-	data, _ := json.MarshalIndent(v, "", "  ") // was decoded from JSON
+	data, _ := json.MarshalIndent(v, "", "  ") // cannot fail: the value was decoded from JSON
 	return string(data)
 }
 

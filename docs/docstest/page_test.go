@@ -18,15 +18,15 @@ const repository = "../.."
 
 // page is one Markdown file of the repository.
 type page struct {
-	name     string // its path in the repository
+	name     string // path in the repository
 	blocks   []block
 	links    []string
-	headings map[string]bool // anchors, as GitHub makes them
+	headings map[string]bool // anchors in GitHub's form
 }
 
 // block is a fenced block of a page.
 type block struct {
-	line int // of its opening fence
+	line int // of the opening fence
 	info string
 	text string
 }
@@ -99,7 +99,7 @@ func fenced(node *ast.FencedCodeBlock, source []byte) block {
 
 func lineOf(source []byte, offset int) int { return bytes.Count(source[:offset], []byte("\n")) + 1 }
 
-// dropped are the characters of a heading that GitHub leaves out of its anchor.
+// dropped matches the characters of a heading that GitHub leaves out of its anchor.
 var dropped = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 
 func anchor(heading string) string {

@@ -54,7 +54,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestProgramsCompile vets the Go programs of the pages, and that they are formatted.
+// TestProgramsCompile vets the Go programs of the pages and checks their formatting.
 func TestProgramsCompile(t *testing.T) {
 	t.Parallel()
 	programs := 0
@@ -83,8 +83,8 @@ func TestProgramsCompile(t *testing.T) {
 	}
 }
 
-// TestLinks checks that each link to a page, to a heading or to a file leads somewhere. Links that leave the repository
-// are not followed.
+// TestLinks checks that each link to a page, a heading or a file has a target. It does not follow links out of the
+// repository.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	pages := map[string]page{}

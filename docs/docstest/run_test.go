@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestPages runs every block of every page, as doc.go says.
+// TestPages runs every block of every page, as doc.go describes.
 func TestPages(t *testing.T) {
 	if os.Getenv("BELFRY_DOCS") == "" {
 		t.Skip("make test-docs runs the blocks of README.md and docs/*.md")
@@ -28,7 +28,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// ports finds the ports of this machine that the pages name.
+// ports matches the ports of this machine that the pages name.
 var ports = regexp.MustCompile(`(?:localhost|127\.0\.0\.1)(:\d+)`)
 
 func skipWhereNotPossible(t *testing.T, pages []page) {
@@ -60,14 +60,14 @@ func runPage(t *testing.T, place *place, p page) {
 	}
 }
 
-// place is where pages are run: a copy of the repository, made anew for each, and a folder of programs.
+// place is where pages run: a folder of programs, and a copy of the repository that is made anew for each page.
 type place struct {
-	files    []string // of the repository
-	folder   string   // the copy
+	files    []string // files of the repository
+	folder   string   // folder of the copy
 	programs string
 }
 
-// newPlace builds belfry. It does so in the copy, where `go run ./cmd/belfry` then finds most of its work done.
+// newPlace builds belfry in the copy. The build cache then speeds up `go run ./cmd/belfry` on the pages.
 func newPlace(t *testing.T) *place {
 	t.Helper()
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -88,7 +88,7 @@ func newPlace(t *testing.T) *place {
 	return p
 }
 
-// renew makes the copy again.
+// renew makes the copy anew.
 func (p *place) renew(t *testing.T) {
 	t.Helper()
 	if err := os.RemoveAll(p.folder); err != nil {
@@ -101,7 +101,7 @@ func (p *place) renew(t *testing.T) {
 	}
 }
 
-// copyFile copies a file with its mode. One that was deleted, but not yet committed so, is left out.
+// copyFile copies a file with its mode. It skips a file that is deleted but still in git's index.
 func copyFile(from, to string) error {
 	info, err := os.Stat(from)
 	if os.IsNotExist(err) {
@@ -120,8 +120,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
-// environment returns the environment for a page's commands. It lacks this process's settings for belfry, and makes curl
-// tell the status of each answer.
+// environment returns the environment for a page's commands. It lacks this process's settings for belfry, and makes
+// curl print the status of each answer.
 func (p *place) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSession plays small pages that need no cluster: some as they should be, and others that must be found out.
+// TestSession runs small pages that need no cluster. Some are correct; the session must find the mistakes of the
+// others.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	const answer = "```sh\necho '{\"id\": \"a\", \"receipt\": \"r-1\"}'\n```\n\n"
@@ -49,7 +50,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// refusal is a block that is answered with a status, as curl would tell it.
+// refusal returns a block that prints a status, as curl would.
 func refusal(status string) string {
 	return "```sh\necho '{\"status\": " + status + "}'; echo '" + answered + status + "' >&2\n```\n\n"
 }

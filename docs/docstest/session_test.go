@@ -21,24 +21,24 @@ import (
 const (
 	blockLimit = 2 * time.Minute  // for the commands of a block
 	waitLimit  = time.Minute      // for lines of a background block
-	stopLimit  = 20 * time.Second // for a background block to end when it is interrupted
+	stopLimit  = 20 * time.Second // for a background block to end after an interrupt
 )
 
-// answered stands before the status of each answer that curl got.
+// answered is the prefix of the status of each answer to curl.
 const answered = "curl was answered "
 
-// session is one page being run.
+// session is the run of one page.
 type session struct {
 	t       *testing.T
 	folder  string
 	env     []string
 	running map[string]*background
-	printed string            // by the last block of commands
-	refused []string          // statuses from 400 on that the last block was answered
-	fields  map[string]string // the last values in answers
+	printed string            // output of the last block of commands
+	refused []string          // statuses from 400 on in the last block
+	fields  map[string]string // last values of the answers' fields
 }
 
-// background is a block that was left running.
+// background is a block that keeps running.
 type background struct {
 	process *child.Child
 	log     string
@@ -50,7 +50,7 @@ func newSession(t *testing.T, place *place) *session {
 		running: map[string]*background{}, fields: map[string]string{}}
 }
 
-// playAll plays the blocks of a page. It goes on after one that fails, and reports all failures.
+// playAll runs the blocks of a page. It continues after a failed block, and reports all failures.
 func (s *session) playAll(p page) error {
 	var all []error
 	for _, b := range p.blocks {
@@ -73,7 +73,7 @@ func (s *session) playAll(p page) error {
 	return errors.Join(all...)
 }
 
-// play runs a block, or compares it with the output of the blocks before.
+// play runs a block, or compares it with the output of earlier blocks.
 func (s *session) play(k kind, text string) error {
 	switch k.language {
 	case "sh":
@@ -112,7 +112,7 @@ func (s *session) commands(k kind, text string) error {
 	return s.run(text)
 }
 
-// run runs commands in a shell of their own, which ends at the first that fails.
+// run runs commands in a shell of their own, which ends at the first failing command.
 func (s *session) run(commands string) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), blockLimit)
 	defer cancel()
@@ -152,13 +152,13 @@ func (s *session) program(source string) error {
 	return s.run("go run " + file)
 }
 
-// writeProgram makes a file of a page's program and returns its path.
+// writeProgram writes a page's program to a file and returns its path.
 func writeProgram(folder, source string) (string, error) {
 	path := filepath.Join(folder, "main.go")
 	return path, os.WriteFile(path, []byte(source), 0o644)
 }
 
-// remember keeps the fields of the answers that were printed.
+// remember stores the fields of the printed answers.
 func (s *session) remember() {
 	answers, _ := documents(s.printed) // other output has no fields
 	var walk func(v any)
@@ -180,7 +180,7 @@ func (s *session) remember() {
 	walk(answers)
 }
 
-// placeholder is a field of an earlier answer in a command.
+// placeholder matches a field of an earlier answer in a command.
 var placeholder = regexp.MustCompile(`<[a-z][a-z_]*>`)
 
 func (s *session) filled(commands string) (string, error) {
@@ -198,7 +198,7 @@ func (s *session) filled(commands string) (string, error) {
 	return filled, nil
 }
 
-// dialogue runs the commands behind "$ " and holds their output against the lines below each.
+// dialogue runs the commands behind "$ " and compares their output with the lines below each.
 func (s *session) dialogue(text string) error {
 	for _, part := range strings.Split("\n"+text, "\n$ ")[1:] {
 		command, shown, _ := strings.Cut(part, "\n")
@@ -212,7 +212,7 @@ func (s *session) dialogue(text string) error {
 	return nil
 }
 
-// answers compares the answers that a page shows, and strikes the refusals among them off.
+// answers compares the answers that a page shows, and removes their statuses from the unshown refusals.
 func (s *session) answers(text string) error {
 	shown, err := documents(text)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *session) answers(text string) error {
 	return compareJSON(shown, printed)
 }
 
-// allShown reports a refusal of the last block that the page does not show.
+// allShown reports a refusal in the last block that the page does not show.
 func (s *session) allShown() error {
 	if len(s.refused) == 0 {
 		return nil
@@ -252,7 +252,7 @@ func (s *session) leaveRunning(name, commands string) error {
 	return nil
 }
 
-// stop interrupts a background block as Ctrl-C would. One that had ended by itself has failed.
+// stop interrupts a background block as Ctrl-C does. A block that ended by itself before is an error.
 func (b *background) stop() error {
 	if b.process.Ended() {
 		return fmt.Errorf("it ended before the page: %v", b.process.Err())
@@ -266,7 +266,7 @@ func (b *background) stop() error {
 	}
 }
 
-// wait waits until the lines stand together in the output of a background block.
+// wait waits until the lines are adjacent in the output of a background block.
 func (s *session) wait(b *background, want []string, shape bool) error {
 	if b == nil {
 		return errors.New("the block that should print this does not run")

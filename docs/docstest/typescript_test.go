@@ -26,8 +26,9 @@ type Answer<Operation extends { responses: unknown }, Type> =
   { [Status in keyof Operation["responses"]]: Content<Operation["responses"][Status], Type> }[keyof Operation["responses"]];
 `
 
-// TestTypeScript gives every body and every answer of the pages the type that openapi-typescript makes of openapi.yaml.
-// The same values with a field that does not exist must be refused: that shows that the types check something.
+// TestTypeScript checks every body and every answer of the pages against the type that openapi-typescript generates
+// from openapi.yaml. It also checks that the same values with an unknown field are refused, which shows that the types
+// check something.
 func TestTypeScript(t *testing.T) {
 	if os.Getenv("BELFRY_TYPESCRIPT") == "" {
 		t.Skip("make test-typescript installs the generator and the compiler")
@@ -50,7 +51,7 @@ func node(t *testing.T, arguments ...string) {
 	}
 }
 
-// typed writes the examples as TypeScript.
+// typed returns the examples as TypeScript.
 func typed(t *testing.T, all []example) string {
 	t.Helper()
 	router := operations(t)
@@ -95,7 +96,7 @@ func operations(t *testing.T) routers.Router {
 	return router
 }
 
-// mediaType tells a problem from other answers by its type.
+// mediaType distinguishes a problem from other answers by the field type.
 func mediaType(answer any) string {
 	fields, _ := answer.(map[string]any)
 	if kind, _ := fields["type"].(string); strings.HasPrefix(kind, "urn:belfry:problem:") {
@@ -104,7 +105,7 @@ func mediaType(answer any) string {
 	return "application/json"
 }
 
-// declare writes a value of the type, and one that the type must refuse.
+// declare writes a value of the type, and a second value that the type must refuse.
 func declare(t *testing.T, source *strings.Builder, where, name, kind string, value any) {
 	t.Helper()
 	fields, ok := copied(value).(map[string]any)

@@ -8,7 +8,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// check checks commands that cannot be run: that each exists and takes its flags.
+// check checks that each command that cannot run exists and takes its flags.
 func (s *session) check(commands string) error {
 	statements, err := parseShell(commands)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *session) check(commands string) error {
 	return nil
 }
 
-// parseShell returns the commands of a block, each on a line, without comments.
+// parseShell returns the commands of a block, one a line, without comments.
 func parseShell(text string) ([]string, error) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -52,7 +52,7 @@ func harmless(command string) (string, error) {
 	verb := strings.Join(words[:min(2, len(words))], " ")
 	switch {
 	case words[0] == "belfry", verb == "go run":
-		return command + " --help", nil // read after the other flags, each of which must be known
+		return command + " --help", nil // --help is read after the other flags, which must all be known
 	case words[0] == "make":
 		return "make -n " + strings.Join(words[1:], " "), nil
 	case words[0] == "bash" && len(words) == 2:
