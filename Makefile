@@ -1,8 +1,8 @@
-# The few targets people expect. `make help` lists them.
+# The targets that developers expect. `make help` lists them.
 
 GO   ?= go
 TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# Two modules: this one and the bench, whose drivers of other services are no dependencies of Belfry.
+# The repository has two modules: this one and the bench, whose drivers of other services are no dependencies of Belfry.
 
 .DEFAULT_GOAL := build
 
