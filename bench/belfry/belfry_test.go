@@ -122,7 +122,7 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 	s.must(s.single.(subject.Canceller).Cancel(ctx, "batch-3"))
 	s.consumed(due, "batch-4", "one-0", "put-0")
 	if err := s.caller.(subject.Canceller).Cancel(ctx, "one-0"); err == nil || !strings.Contains(err.Error(), "already_fired") {
-		t.Errorf("what had arrived was cancelled: %v", err)
+		t.Errorf("a task that had arrived was cancelled: %v", err)
 	}
 
 	// A touched task is due at its new instant.

@@ -209,7 +209,7 @@ func (r *round) change(c subject.Caller) {
 		r.due["task-2"] = time.Now().Add(4 * time.Second).Truncate(time.Millisecond)
 		r.must(can.Touch(r.context(), "task-2", r.due["task-2"]))
 		if err := can.Touch(r.context(), "nobody", time.Now()); err == nil {
-			r.Error("nobody was put off")
+			r.Error("a task that does not exist was touched")
 		}
 	}
 }
@@ -238,7 +238,7 @@ func (r *round) consume(c subject.Caller) {
 		case r.gone[id]:
 			r.Errorf("%s came, though it was cancelled", id)
 		case !ok:
-			r.Errorf("%q came, which nobody scheduled", id)
+			r.Errorf("%q came, but was never scheduled", id)
 		case due.Sub(at) > early(r.subject):
 			r.Errorf("%s came %v early", id, due.Sub(at))
 		}

@@ -112,7 +112,7 @@ func TestReportIsMadeOfItsFileAlone(t *testing.T) {
 		golden(t, name, string(made))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "burst.svg")); !os.IsNotExist(err) {
-		t.Errorf("a picture of what was not run: %v", err)
+		t.Errorf("there is a picture of a workload that did not run: %v", err)
 	}
 }
 
@@ -187,6 +187,6 @@ func TestScale(t *testing.T) {
 		t.Errorf("%+v: lengths %v, %v, %v", wide, a, b, c)
 	}
 	if !strings.Contains(fmt.Sprint(wide.note()), "logarithmic") {
-		t.Error("it is not said")
+		t.Error("the note does not say that the scale is logarithmic")
 	}
 }

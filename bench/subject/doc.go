@@ -9,5 +9,5 @@
 //   - An ability of only some services is an interface of its own, such as [Canceller]. A workload finds it by type
 //     assertion, and the tables say "cannot" for the other services.
 //
-// Package workload decides what is measured, package report evaluates the figures.
+// Package workload defines the measurements, package report evaluates the figures.
 package subject

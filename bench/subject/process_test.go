@@ -127,7 +127,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Answers(addrs[0])(t.Context()); err == nil {
-		t.Error("nobody listens, and it answers")
+		t.Error("no server listens, but the check succeeds")
 	}
 	l, err := net.Listen("tcp", addrs[0])
 	if err != nil {

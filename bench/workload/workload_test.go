@@ -152,7 +152,7 @@ func TestBurst(t *testing.T) {
 	m := measure(t, "burst", f)
 	expect(t, m, map[string]float64{"lost": 1})
 	if _, ok := m.Values["drained"]; ok {
-		t.Error("it was drained though one is lost")
+		t.Error("the burst counts as drained, though a task is lost")
 	}
 }
 
@@ -201,7 +201,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 			t.Errorf("%s: %+v", name, m)
 		}
 		if name != "cancel-batch" && name != "cancel" && f.calls.Load() > 0 {
-			t.Errorf("%s: %d calls before it was found out", name, f.calls.Load())
+			t.Errorf("%s: %d calls before the missing ability was found", name, f.calls.Load())
 		}
 	}
 	expect(t, measure(t, "schedule", &fake{plain: true, latency: time.Millisecond}), map[string]float64{"rate": 4000})
@@ -331,7 +331,7 @@ func TestFiguresAreTold(t *testing.T) {
 		}
 		for key := range m.Values {
 			if !slices.ContainsFunc(w.Figures, func(k figure.Kind) bool { return k.Key == key }) {
-				t.Errorf("%s gives %q, which it has not told", w.Name, key)
+				t.Errorf("%s gives %q, which it does not declare", w.Name, key)
 			}
 		}
 	}

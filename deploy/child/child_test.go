@@ -67,7 +67,7 @@ func TestDeathIsTold(t *testing.T) {
 		t.Errorf("ended with %v", c.Err())
 	}
 	if err := c.SignalGroup(syscall.SIGTERM); err != nil {
-		t.Errorf("nobody is left: %v", err)
+		t.Errorf("signal to an empty group: %v", err)
 	}
 	if _, err := Start(Config{Command: []string{"/does/not/exist"}, Log: filepath.Join(t.TempDir(), "log")}); err == nil {
 		t.Error("nothing was started, and no error")

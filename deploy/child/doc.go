@@ -4,5 +4,5 @@
 //   - On Linux the kernel kills the child with SIGKILL when the parent dies, even if the parent was killed. A test or a
 //     measurement leaves no process behind.
 //
-// The caller decides when a child is ready, whether to restart it, and what its death means.
+// The caller decides when a child is ready, whether to restart it, and how to react to its death.
 package child

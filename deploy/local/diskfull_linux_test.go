@@ -103,7 +103,7 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 	until(t, "the node ends", func() error {
 		put(others, 200<<10)
 		if cluster.Nodes()[0].PID != 0 {
-			return fmt.Errorf("it runs after %d tasks", tasks)
+			return fmt.Errorf("the node still runs after %d tasks", tasks)
 		}
 		return nil
 	})
@@ -121,7 +121,7 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pid := cluster.Nodes()[0].PID; pid != waiting {
-		t.Errorf("it was process %d that waited, and %d runs", waiting, pid)
+		t.Errorf("process %d waited, but process %d runs", waiting, pid)
 	}
 	put(first, 10)
 	readAll(t, first, tasks)

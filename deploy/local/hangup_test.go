@@ -36,7 +36,7 @@ func TestHangup(t *testing.T) {
 	t.Run("demo", func(t *testing.T) {
 		dir := t.TempDir()
 		if said, err := hangUp(t, binary, "scheduled ", "demo", "--data", dir); err == nil {
-			t.Errorf("a demo without its end succeeded: %q", said)
+			t.Errorf("an interrupted demo succeeded: %q", said)
 		}
 		left, err := filepath.Glob(filepath.Join(dir, "*", "belfry.pid"))
 		if err != nil || len(left) > 0 {
@@ -63,7 +63,7 @@ func hangUpNode(t *testing.T, binary string) {
 		select {
 		case <-look:
 		case <-deadline:
-			t.Fatalf("no word of the hangup in %s", log)
+			t.Fatalf("the log does not mention the hangup: %s", log)
 		}
 	}
 	if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {

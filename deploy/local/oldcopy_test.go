@@ -43,7 +43,7 @@ func TestOldCopyLosesNothing(t *testing.T) {
 		return nil
 	})
 	if log := child.LogTail(r.log(1)); strings.Count(log, "must not take part") != 1 || !strings.Contains(log, "level=ERROR") {
-		t.Errorf("the log says it otherwise than once, as an error:\n%s", log)
+		t.Errorf("the log does not report the refusal exactly once, as an error:\n%s", log)
 	}
 }
 
