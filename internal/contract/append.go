@@ -7,7 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// An object is appended member by member, each with a comma in front, and Close makes an object of the members.
+// The Append functions write an object member by member, each with a comma in front. Close makes an object of the
+// members.
 
 // Close makes an object of the members that begin at b[begin:].
 func Close(b []byte, begin int) []byte {
@@ -18,7 +19,7 @@ func Close(b []byte, begin int) []byte {
 	return append(b, '}')
 }
 
-// members holds each field's name as it stands in front of a value.
+// members holds each field's name with the comma, quotes and colon that precede its value.
 var members = func() (table [len(names)]string) {
 	for f, name := range names {
 		table[f] = `,"` + name + `":`
@@ -26,13 +27,13 @@ var members = func() (table [len(names)]string) {
 	return table
 }()
 
-// AppendName appends the name of a member, whose value must follow.
+// AppendName appends the name of a member. The caller must append the value next.
 func AppendName(b []byte, f Field) []byte { return append(b, members[f]...) }
 
-// AppendText appends a member that is a string.
+// AppendText appends a member whose value is a string.
 func AppendText(b []byte, f Field, text string) []byte { return AppendString(AppendName(b, f), text) }
 
-// AppendTextIf is AppendText unless the text is empty.
+// AppendTextIf appends a member whose value is a string, unless the text is empty.
 func AppendTextIf(b []byte, f Field, text string) []byte {
 	if text == "" {
 		return b
@@ -40,15 +41,15 @@ func AppendTextIf(b []byte, f Field, text string) []byte {
 	return AppendText(b, f, text)
 }
 
-// AppendUint appends a member that is a whole number.
+// AppendUint appends a member whose value is a whole number.
 func AppendUint(b []byte, f Field, n uint64) []byte {
 	return strconv.AppendUint(AppendName(b, f), n, 10)
 }
 
-// AppendInt appends a member that is a whole number, perhaps a negative one.
+// AppendInt appends a member whose value is a whole number, perhaps a negative one.
 func AppendInt(b []byte, f Field, n int64) []byte { return strconv.AppendInt(AppendName(b, f), n, 10) }
 
-// AppendSpan appends a member that is a duration, unless the duration is 0.
+// AppendSpan appends a member whose value is a duration, unless the duration is 0.
 func AppendSpan(b []byte, f Field, d time.Duration) []byte {
 	if d == 0 {
 		return b
@@ -56,7 +57,7 @@ func AppendSpan(b []byte, f Field, d time.Duration) []byte {
 	return AppendDuration(AppendName(b, f), d)
 }
 
-// AppendSpans appends a member that is a list of durations, unless the list is empty.
+// AppendSpans appends a member whose value is a list of durations, unless the list is empty.
 func AppendSpans(b []byte, f Field, list []time.Duration) []byte {
 	if len(list) == 0 {
 		return b
@@ -71,10 +72,11 @@ func AppendSpans(b []byte, f Field, list []time.Duration) []byte {
 	return append(b, ']')
 }
 
-// AppendTime appends a member that is an instant in Unix milliseconds.
+// AppendTime appends a member whose value is an instant, given in Unix milliseconds.
 func AppendTime(b []byte, f Field, ms int64) []byte { return AppendInstant(AppendName(b, f), ms) }
 
-// AppendTimeOrNull is AppendTime, but null for the instant 0, which means none.
+// AppendTimeOrNull appends a member whose value is an instant, given in Unix milliseconds. The instant 0 means none and
+// is written as null.
 func AppendTimeOrNull(b []byte, f Field, ms int64) []byte {
 	if ms == 0 {
 		return append(AppendName(b, f), "null"...)
@@ -82,7 +84,7 @@ func AppendTimeOrNull(b []byte, f Field, ms int64) []byte {
 	return AppendTime(b, f, ms)
 }
 
-// AppendPair appends the i-th member of a map of strings.
+// AppendPair appends the i-th member (from 0) of a map of strings.
 func AppendPair(b []byte, i int, name, value string) []byte {
 	if i > 0 {
 		b = append(b, ',')
@@ -128,23 +130,23 @@ func appendEscape(b []byte, c byte) []byte {
 	return append(b, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }
 
-// AppendBool appends a member that is true or false.
+// AppendBool appends a member whose value is true or false.
 func AppendBool(b []byte, f Field, value bool) []byte {
 	return strconv.AppendBool(AppendName(b, f), value)
 }
 
-// AppendFloat appends a member that is a number.
+// AppendFloat appends a member whose value is a number.
 func AppendFloat(b []byte, f Field, n float64) []byte {
 	return strconv.AppendFloat(AppendName(b, f), n, 'f', -1, 64)
 }
 
-// AppendBase64 appends a member that is bytes.
+// AppendBase64 appends a member whose value is bytes, written as a base64 string.
 func AppendBase64(b []byte, f Field, data []byte) []byte {
 	b = append(AppendName(b, f), '"')
 	return append(base64.StdEncoding.AppendEncode(b, data), '"')
 }
 
-// AppendSigning appends a queue's secrets, or their fingerprints, unless there are none.
+// AppendSigning appends the member signing with a queue's secrets or their fingerprints, unless there are none.
 func AppendSigning(b []byte, secrets []string) []byte {
 	if len(secrets) == 0 {
 		return b

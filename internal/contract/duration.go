@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The reasons why a text is no duration.
+// The errors of ParseDuration.
 var (
 	ErrDuration = errors.New(`must be a duration: numbers with units, like "500ms", "1h30m", "48h" or "7d" ` +
 		`(units: ns, us, ms, s, m, h, d), or one of ISO 8601, like "PT30M" or "P2D"`)
@@ -18,10 +18,10 @@ var (
 
 const day = 24 * time.Hour
 
-// ParseDuration reads a duration in Go's format, with d for days of 24 hours ("1d12h"), or in that of ISO 8601
-// ("PT30M", "P2D", "P1W"; no years and no months). Parts finer than a nanosecond are rounded up. A duration that
-// overflows time.Duration becomes the longest one, so that the caller's own limit refuses it by name. The error is
-// ErrDuration or ErrCalendar.
+// ParseDuration reads a duration in Go's format, with d for days of 24 hours ("1d12h"), or in the format of ISO 8601
+// ("PT30M", "P2D", "P1W"; no years and no months). It rounds parts finer than a nanosecond up. A duration that
+// overflows time.Duration becomes the longest possible one, so that the caller's own limit refuses it by name. The
+// error is ErrDuration or ErrCalendar.
 func ParseDuration(text string) (time.Duration, error) {
 	rest, negative := text, false
 	if rest != "" && (rest[0] == '-' || rest[0] == '+') {
@@ -54,7 +54,7 @@ func unsigned(text string) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// durationPart reads one number with its unit from the beginning of text, and returns what follows it.
+// durationPart reads one number with its unit from the beginning of text, and returns the rest of the text.
 func durationPart(text string) (part time.Duration, rest string, err error) {
 	whole, rest := cutDigits(text)
 	fraction := ""
@@ -71,8 +71,8 @@ func durationPart(text string) (part time.Duration, rest string, err error) {
 	return addSaturated(timesSaturated(whole, unit), fractionOf(fraction, unit)), rest, nil
 }
 
-// fractionOf returns 0.digits of a unit in nanoseconds, rounded up, so that a delay never ends early. It is exact,
-// unlike a float.
+// fractionOf returns the fraction 0.digits of a unit in nanoseconds, rounded up, so that a delay never ends early. The
+// result is exact, unlike a float.
 func fractionOf(digits string, unit time.Duration) time.Duration {
 	const most = 18 // digits that a uint64 holds
 	var numerator, denominator uint64 = 0, 1
@@ -137,7 +137,7 @@ func addSaturated(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-// CeilMs returns a duration in milliseconds, rounded up.
+// CeilMs returns a duration in milliseconds, rounded towards positive infinity.
 func CeilMs(d time.Duration) int64 {
 	ms := int64(d / time.Millisecond)
 	if d%time.Millisecond > 0 {
@@ -147,7 +147,7 @@ func CeilMs(d time.Duration) int64 {
 }
 
 // AppendDuration appends a duration, in quotes, in the form that ParseDuration reads: without the zero parts of
-// time.Duration's own form ("10m", not "10m0s"), and in days if it is longer than 48 hours.
+// time.Duration.String ("10m", not "10m0s"), and in days for durations longer than 48 hours.
 func AppendDuration(b []byte, d time.Duration) []byte {
 	b = append(b, '"')
 	if d > 48*time.Hour {
@@ -160,12 +160,12 @@ func AppendDuration(b []byte, d time.Duration) []byte {
 		b, d = appendUnit(b, d, time.Minute, 'm')
 	}
 	if d != 0 || b[len(b)-1] == '"' {
-		b = append(b, d.String()...) // the compiler makes no string of it
+		b = append(b, d.String()...) // the compiler avoids allocating the string
 	}
 	return append(b, '"')
 }
 
-// appendUnit appends the whole units of a duration and returns what is left of it.
+// appendUnit appends the whole units of a duration and returns the remainder.
 func appendUnit(b []byte, d, unit time.Duration, letter byte) ([]byte, time.Duration) {
 	return append(strconv.AppendInt(b, int64(d/unit), 10), letter), d % unit
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// shared reads a table of texts and their meanings.
+// shared reads a table of texts and their meanings from testdata.
 func shared(t testing.TB, name string) map[string]string {
 	t.Helper()
 	table, err := os.ReadFile("testdata/" + name)

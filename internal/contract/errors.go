@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// SyntaxError says where a text stops being the JSON (RFC 8259) that was expected.
+// SyntaxError reports where a text stops being the expected JSON (RFC 8259).
 type SyntaxError struct {
-	Offset int // characters before the place; -1: the text as a whole is meant
+	Offset int // characters before the place; -1: the text as a whole
 	Detail string
 }
 
@@ -18,11 +18,11 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("%s at character %d", e.Detail, e.Offset+1)
 }
 
-// FieldError refuses the value of one member.
+// FieldError reports that the value of one member is refused.
 type FieldError struct {
-	Field  string // as the caller wrote it, with the objects around it: "target.url"
+	Field  string // as the caller wrote it, with the enclosing objects: "target.url"
 	Detail string // continues a sentence that begins with the field: "must be a string"
-	Limit  string // the limit that it breaks; empty: none
+	Limit  string // the limit that the value breaks; empty: none
 }
 
 func (e *FieldError) Error() string {
@@ -32,10 +32,10 @@ func (e *FieldError) Error() string {
 	return e.Field + " " + e.Detail
 }
 
-// Twice refuses a member that its object has twice.
+// Twice returns the error for a member that its object has twice.
 func Twice(field string) error { return &FieldError{Field: field, Detail: "is given twice"} }
 
-// Clip keeps a quotation of a caller's words to about 128 bytes. It cuts no character in two.
+// Clip shortens a quotation of a caller's text to about 128 bytes. It cuts no character in two.
 func Clip(text string) string {
 	const most = 128
 	if len(text) <= most {

@@ -2,10 +2,10 @@ package contract
 
 import "math/bits"
 
-// Field is a member of the API's JSON objects. A member of one name is one Field, whichever object it stands in.
+// Field is a member of the API's JSON objects. Members with the same name are the same Field in every object.
 type Field uint8
 
-// The members that requests have or may not have come first, so that a Set has a bit for each.
+// The members that a request may name come first, up to Credit, so that a Set has a bit for each.
 const (
 	Op Field = iota
 	ID
@@ -26,7 +26,7 @@ const (
 	NoLaterThan
 	OrSchedule
 
-	// Set by the service, of a task.
+	// Members of a task that the service sets.
 	State
 	Attempts
 	NextAttemptAt
@@ -43,7 +43,7 @@ const (
 	Attempt
 	Fence
 
-	// Of a target, and of a retry policy.
+	// Members of a target and of a retry policy.
 	URL
 	Headers
 	Timeout
@@ -52,7 +52,7 @@ const (
 	MaxBackoff
 	Delays
 
-	// Of a queue.
+	// Members of a queue.
 	MaxInFlight
 	MaxPerSecond
 	BatchMax
@@ -64,7 +64,7 @@ const (
 	Counts
 	Version
 
-	// Of a lease, a settle, and a line of a stream.
+	// Members of a lease, a settle, and a line of a stream.
 	Max
 	Wait
 	Lease
@@ -75,7 +75,7 @@ const (
 	Reason
 	Credit
 
-	// Of answers only: a line of a batch, a result of a settle, an attempt that has ended, a problem, a count.
+	// Members of answers only: a line of a batch, a result of a settle, an ended attempt, a problem, a count.
 	Status
 	Problem
 	Results
@@ -147,7 +147,7 @@ var names = [...]string{
 // String returns the member's name.
 func (f Field) String() string { return names[f] }
 
-// FieldOf returns the field of a name, Unknown if there is none.
+// FieldOf returns the field with the given name, or Unknown if there is none.
 func FieldOf(name []byte) Field {
 	for i := slot(name); ; i = (i + 1) % uint(len(slots)) {
 		f := slots[i]
@@ -157,8 +157,8 @@ func FieldOf(name []byte) Field {
 	}
 }
 
-// slots holds each field at the slot of its name, or at the next free one; Unknown marks a free slot. A search in it
-// takes about half the time of one in a map.
+// slots holds each field at the slot of its name's hash, or at the next free one. Unknown marks a free slot. A search
+// in slots takes about half the time of a map's.
 var slots = newSlots()
 
 func newSlots() (table [256]Field) {
@@ -182,7 +182,7 @@ func slot[T string | []byte](name T) uint {
 	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
 }
 
-// Set has a bit for each field up to Credit.
+// Set is a set of the fields from Op to Credit, with one bit for each.
 type Set uint64
 
 // Has reports whether f is in the set.

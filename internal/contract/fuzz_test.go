@@ -20,7 +20,7 @@ var values = []string{
 	`{"a":"\x"}`, `{"\`, `{"a":{"b`, `{"a":[0,-0.5`,
 }
 
-// FuzzValid holds Valid against encoding/json, which takes bytes that are not UTF-8 and any depth.
+// FuzzValid compares Valid with encoding/json, which also accepts bytes that are not UTF-8 and any depth.
 func FuzzValid(f *testing.F) {
 	for _, v := range values {
 		f.Add([]byte(v))
@@ -33,7 +33,7 @@ func FuzzValid(f *testing.F) {
 	})
 }
 
-// depth returns how many arrays and objects of valid JSON lie in one another.
+// depth returns how deep arrays and objects are nested in valid JSON.
 func depth(text []byte) int {
 	open, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {
@@ -53,7 +53,7 @@ func depth(text []byte) int {
 	return deepest
 }
 
-// Every byte at every place of a string is seen, whether words of eight or single bytes are looked at there.
+// TestValidSeesEachByteOfAString tries every byte at every place of a string, both in words of eight bytes and alone.
 func TestValidSeesEachByteOfAString(t *testing.T) {
 	const length = 20
 	for at := range length {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrInstant says that a text is no instant.
+// ErrInstant is the error for a text that is no instant.
 var ErrInstant = errors.New(
 	`must be an instant of RFC 3339, like "2026-11-21T10:00:00Z" or "2026-11-21T11:00:00.5+01:00"`)
 
@@ -31,14 +31,14 @@ func ParseInstant(text string) (int64, error) {
 	return ms, nil
 }
 
-// isUsual reports whether a text that time.Parse takes is of the form that AppendInstant writes.
+// isUsual reports whether text, which time.Parse accepts, has the form that AppendInstant writes.
 func isUsual(text string) bool {
 	return len(text) == len("2006-01-02T15:04:05.000Z") && text[10] == 'T' && text[13] == ':' && text[19] == '.' &&
 		text[23] == 'Z'
 }
 
-// wellFormed refuses forms that time.Parse takes and RFC 3339 does not: hours of one digit, commas for points, and
-// offsets of a day or more.
+// wellFormed reports whether text, which time.Parse accepts, is also valid by RFC 3339: no hours of one digit, no
+// commas for points, and no offsets of a day or more.
 func wellFormed(text string) bool {
 	const form, zone = "0000-00-00T00:00:00", "+00:00"
 	if len(text) <= len(form) || !looksLike(text[:len(form)], form) {
@@ -57,7 +57,7 @@ func wellFormed(text string) bool {
 	return looksLike(rest, zone) && rest[1:3] < "24" && rest[4:] < "60"
 }
 
-// looksLike compares text with a form in which 0 stands for any digit.
+// looksLike reports whether text matches a form in which 0 stands for any digit.
 func looksLike(text, form string) bool {
 	if len(text) != len(form) {
 		return false
@@ -71,7 +71,8 @@ func looksLike(text, form string) bool {
 	return true
 }
 
-// finerThanNanoseconds reports whether the fraction has more than the nine digits that time.Time keeps, zeros aside.
+// finerThanNanoseconds reports whether the fraction has a digit other than 0 after the nine digits that time.Time
+// keeps.
 func finerThanNanoseconds(text string) bool {
 	_, fraction, _ := strings.Cut(text, ".")
 	digits, _ := cutDigits(fraction)
@@ -87,7 +88,7 @@ func CeilUnixMs(t time.Time) int64 {
 	return ms
 }
 
-// AppendInstant appends an instant, in quotes, as RFC 3339 with milliseconds and Z.
+// AppendInstant appends an instant, given in Unix milliseconds, as RFC 3339 in quotes, with milliseconds and Z.
 func AppendInstant(b []byte, ms int64) []byte {
 	b = append(b, '"')
 	b = time.UnixMilli(ms).UTC().AppendFormat(b, time.RFC3339) // much faster than a layout with a fraction

@@ -17,7 +17,7 @@ var (
 	isoHours = []isoUnit{{'H', time.Hour}, {'M', time.Minute}, {'S', time.Second}}
 )
 
-// isoDuration reads what follows the P of a duration of ISO 8601: weeks and days, and after a T hours, minutes and
+// isoDuration reads the text after the P of an ISO 8601 duration: weeks and days, and after a T hours, minutes and
 // seconds. Only the last number may have a fraction.
 func isoDuration(text string) (time.Duration, error) {
 	days, hours, timed := strings.Cut(text, "T")
@@ -35,7 +35,7 @@ func isoDuration(text string) (time.Duration, error) {
 	return addSaturated(sum, rest), err
 }
 
-// isoParts reads numbers with units, which come in this order. last: nothing follows the text.
+// isoParts reads numbers with units; the units come in the given order. last reports that nothing follows the text.
 func isoParts(text string, units []isoUnit, last bool) (sum time.Duration, err error) {
 	for text != "" {
 		whole, rest := cutDigits(text)

@@ -1,16 +1,16 @@
 package contract
 
-// Object says which members an object of a request may have, and how any other is refused.
+// Object lists the members that an object of a request may have, and the members that get a refusal of their own.
 type Object struct {
-	Prefix string // in front of the members' names in errors, like "target."
+	Prefix string // precedes the members' names in errors, like "target."
 	Takes  Set
-	// Refused each in its own words, where any other member is one that is not known.
+	// Each of these sets is refused in its own words. A member in none of them is refused as unknown.
 	Elsewhere Set // members that other calls take
 	Answered  Set // members that only answers have
 	Unpatched Set // members of a task that a patch cannot change
 }
 
-// The members that calls take.
+// The sets of members that calls take.
 const (
 	SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
 		1<<ExpiresAfter | 1<<Labels)
@@ -35,7 +35,7 @@ var (
 	PutObject       = ofTask(PutFields)
 	PostObject      = ofTask(TaskFields)
 	TouchObject     = ofTask(TouchFields)
-	EmptyObject     = ofTask(0) // of a call whose body says nothing
+	EmptyObject     = ofTask(0) // for a call whose body has no members
 	LineObject      = ofTask(LineFields)
 	PatchObject     = ofPatch(PatchFields)
 	PatchLineObject = ofPatch(HeadFields | PatchFields)
@@ -58,8 +58,8 @@ func ofPatch(takes Set) Object {
 	return o
 }
 
-// admit returns the field that a name means and notes it in seen. It refuses a member that the object does not take or
-// has had already.
+// admit returns the field with the given name and adds the field to seen. It refuses a member that the object does not
+// take or already has.
 func (o *Object) admit(seen *Set, name []byte) (Field, error) {
 	f := FieldOf(name)
 	bit := Set(1) << f

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Eight times the same byte.
+// The constants hold the same byte eight times.
 const (
 	ones        = 0x0101010101010101
 	highBits    = ones * 0x80
@@ -14,12 +14,12 @@ const (
 	backslashes = ones * '\\'
 )
 
-// plain returns the length of the longest prefix of b, in steps of eight bytes but where it meets one, without a quote,
-// a backslash or a control character, and whether that prefix is ASCII. It looks at eight bytes at a time, since most
-// of a payload is one string.
+// plain returns the length n of a prefix of b without a quote, a backslash or a control character, and whether that
+// prefix is ASCII. The prefix ends at the first such byte, or else after the last whole word of eight bytes. plain
+// reads eight bytes at a time, since most of a payload is one string.
 //
-// A subtraction sets the high bit of the first byte that it borrows for, and perhaps, wrongly, of bytes behind it. So
-// the first one set is right (Warren, Hacker's Delight, section 6-1).
+// A subtraction sets the high bit of the first byte that borrows, and perhaps, wrongly, of later bytes. So the lowest
+// bit that is set is right (Warren, Hacker's Delight, section 6-1).
 func plain(b []byte) (n int, ascii bool) {
 	var seen uint64
 	for ; n+8 <= len(b); n += 8 {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Every byte, at every place of two words, alone and before another one, is seen where it is.
+// TestPlainStopsWhereItMust tries every byte at every place of two words, alone and before another special byte.
 func TestPlainStopsWhereItMust(t *testing.T) {
 	const length = 16
 	for at := range length {
@@ -32,7 +32,7 @@ func plainByByte(b []byte) (n int, ascii bool) {
 	return n, ascii
 }
 
-// What is shorter than a word is left to who asks.
+// TestPlainLooksAtWords checks that plain leaves a rest shorter than eight bytes to its caller.
 func TestPlainLooksAtWords(t *testing.T) {
 	if n, ascii := plain([]byte("0123456")); n != 0 || !ascii {
 		t.Errorf("%d of 7 bytes, ASCII %v", n, ascii)

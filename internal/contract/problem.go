@@ -1,9 +1,9 @@
 package contract
 
-// ProblemPrefix begins the type of every problem (RFC 9457). A slug follows, which never changes.
+// ProblemPrefix begins the type of every problem (RFC 9457). A slug follows it and never changes.
 const ProblemPrefix = "urn:belfry:problem:"
 
-// The slugs of the problems that clients tell apart. openapi.yaml lists all types.
+// The slugs of the problems that clients distinguish. openapi.yaml lists all types.
 const (
 	TaskNotFound    = "task-not-found"
 	QueueNotFound   = "queue-not-found"

@@ -2,18 +2,18 @@ package contract
 
 import "unicode/utf8"
 
-// MaxDepth is the deepest nesting of a payload. Receivers' parsers commonly stop there or earlier.
+// MaxDepth is the deepest nesting of a payload. Receivers' parsers commonly stop at this depth or earlier.
 const MaxDepth = 1000
 
-// Reader reads one JSON text from its beginning to its end. It never recurses, and every byte it has passed is
-// well-formed UTF-8 JSON. What it returns aliases the text, unless the method says otherwise. Its errors are a
-// *SyntaxError, a *FieldError, or an error of a function that it was handed.
+// Reader reads one JSON text from its beginning to its end. It never recurses, and every byte that it has passed is
+// well-formed UTF-8 JSON. Results alias the text unless the method's comment states otherwise. Errors are a
+// *SyntaxError, a *FieldError, or an error of a function that the caller passed.
 type Reader struct {
 	data []byte
 	pos  int // 0 <= pos <= len(data)
 }
 
-// NewReader returns a reader of the text, which must not change as long as the reader or its results are in use.
+// NewReader returns a reader of the text. The text must not change while the reader or its results are in use.
 func NewReader(text []byte) *Reader { return &Reader{data: text} }
 
 func (r *Reader) fail(detail string) error { return r.failAt(r.pos, detail) }
@@ -22,7 +22,7 @@ func (r *Reader) failAt(pos int, detail string) error {
 	return &SyntaxError{Offset: utf8.RuneCount(r.data[:pos]), Detail: detail}
 }
 
-// Peek skips white space and returns the byte that the next token begins with; 0 at the end.
+// Peek skips white space and returns the first byte of the next token, or 0 at the end.
 func (r *Reader) Peek() byte {
 	for ; r.pos < len(r.data); r.pos++ {
 		switch c := r.data[r.pos]; c {
@@ -34,10 +34,10 @@ func (r *Reader) Peek() byte {
 	return 0
 }
 
-// AtEnd reports whether nothing but white space is left.
+// AtEnd reports whether only white space is left.
 func (r *Reader) AtEnd() bool { return r.Peek() == 0 && r.pos == len(r.data) }
 
-// End refuses a text in which something but white space is left.
+// End returns an error if anything but white space is left.
 func (r *Reader) End() error {
 	if !r.AtEnd() {
 		return r.fail("something follows the end of the JSON value")
@@ -45,8 +45,8 @@ func (r *Reader) End() error {
 	return nil
 }
 
-// Root reads a text that is one object, which has the members of o. It notes them in seen, and calls member before the
-// value of each, which member must consume.
+// Root reads a text that is one object with the members of o. It adds the members to seen, and calls member before each
+// value. member must consume the value.
 func (r *Reader) Root(o *Object, seen *Set, member func(Field) error) error {
 	if r.Peek() != '{' {
 		return r.notObject()
@@ -57,7 +57,7 @@ func (r *Reader) Root(o *Object, seen *Set, member func(Field) error) error {
 	return r.End()
 }
 
-// notObject refuses a text that is no object, or no JSON at all.
+// notObject returns the error for a text that is no object, or no JSON at all.
 func (r *Reader) notObject() error {
 	if r.pos == len(r.data) {
 		return r.fail("the body is empty, and it ends")
@@ -68,7 +68,7 @@ func (r *Reader) notObject() error {
 	return &SyntaxError{Offset: -1, Detail: "must be a JSON object"}
 }
 
-// Object reads the value of the member name as Root reads a text.
+// Object reads the value of the member name as Root reads a text, but leaves the text after the value unread.
 func (r *Reader) Object(name string, o *Object, seen *Set, member func(Field) error) error {
 	if r.Peek() != '{' {
 		return r.WrongType(name, "an object")
@@ -92,7 +92,8 @@ func (r *Reader) members(o *Object, seen *Set, member func(Field) error) error {
 	}
 }
 
-// Each reads an object of any members, the value of the member name, and calls member before the value of each.
+// Each reads the value of the member name, an object with any members, and calls member before each value. member must
+// consume the value.
 func (r *Reader) Each(name string, member func(name []byte) error) error {
 	if r.Peek() != '{' {
 		return r.WrongType(name, "an object")
@@ -108,8 +109,8 @@ func (r *Reader) Each(name string, member func(name []byte) error) error {
 	}
 }
 
-// Known reads an object of an answer, the value of the member name, and calls member before the value of each, which
-// member must consume. It passes over nulls, but for a payload's, and over members that this version does not know.
+// Known reads the value of the member name, an object of an answer, and calls member before each value. member must
+// consume the value. Known skips members that this version does not know, and nulls, except the payload's.
 func (r *Reader) Known(name string, member func(Field) error) error {
 	if r.Peek() != '{' {
 		return r.WrongType(name, "an object")
@@ -132,8 +133,8 @@ func (r *Reader) Known(name string, member func(Field) error) error {
 	}
 }
 
-// next passes the opening brace or the comma before a member, and reads the member's name with the colon. It returns
-// false at the end of the object.
+// next passes the opening brace or the comma before a member, and reads the member's name with the colon. more is false
+// at the end of the object.
 func (r *Reader) next(first bool) (name []byte, more bool, err error) {
 	c := r.Peek()
 	switch {
@@ -164,7 +165,8 @@ func (r *Reader) next(first bool) (name []byte, more bool, err error) {
 	return name, true, nil
 }
 
-// Array reads an array, the value of the member name, and calls element before each value, which element must consume.
+// Array reads the value of the member name, an array, and calls element before each value. element must consume the
+// value.
 func (r *Reader) Array(name string, element func(i int) error) error {
 	if r.Peek() != '[' {
 		return r.WrongType(name, "an array")

@@ -12,7 +12,8 @@ import (
 
 func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
 
-// What Go writes is read as Go meant it, and what is written here is read again.
+// TestDurationsAgreeWithGo checks that ParseDuration reads the durations that Go writes, and that both parsers read the
+// texts that this package writes.
 func TestDurationsAgreeWithGo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := time.Duration(rapid.Int64Min(-math.MaxInt64).Draw(t, "d"))
@@ -36,7 +37,8 @@ func TestAppendDuration(t *testing.T) {
 	}
 }
 
-// The reader accepts the texts that encoding/json accepts, depth and UTF-8 aside.
+// TestReaderAgreesWithEncodingJSON checks that the reader accepts the texts that encoding/json accepts, depth and UTF-8
+// aside.
 func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 	alphabet := []string{"{", "}", "[", "]", ",", ":", `"a"`, `"\n"`, `"`, `\`, "1", "-", "0", ".", "e", "true", "false",
 		"null", " ", "\t", "x"}

@@ -1,6 +1,6 @@
 package contract
 
-// Value reads one value of any kind and returns its text, byte for byte, without the white space around it.
+// Value reads one value of any kind and returns its text, byte for byte, without the white space before and after it.
 func (r *Reader) Value() ([]byte, error) {
 	r.Peek()
 	begin := r.pos
@@ -10,7 +10,7 @@ func (r *Reader) Value() ([]byte, error) {
 	return r.data[begin:r.pos], nil
 }
 
-// nesting has a bit for each open bracket: whether it is an object's.
+// nesting is the stack of open brackets, with one bit for each: 1 for an object, 0 for an array.
 type nesting struct {
 	depth   int
 	objects [MaxDepth/64 + 1]uint64
@@ -30,7 +30,7 @@ func (n *nesting) inObject() bool {
 	return n.objects[d/64]&(1<<(d%64)) != 0
 }
 
-// Skip passes one value. Its stack is a bit for each level, so that depth costs neither goroutine stack nor memory.
+// Skip passes one value. Its stack has one bit for each level, so that depth costs neither goroutine stack nor memory.
 func (r *Reader) Skip() error {
 	if c := r.Peek(); c != '{' && c != '[' {
 		return r.skipScalar(c)
@@ -51,7 +51,7 @@ func (r *Reader) Skip() error {
 	}
 }
 
-// skipToken passes a scalar or an opening bracket with, in an object, its first member's name. It reports whether
+// skipToken passes a scalar or an opening bracket, and in an object the first member's name too. opened reports whether
 // a value must follow.
 func (r *Reader) skipToken(open *nesting) (opened bool, err error) {
 	c := r.Peek()

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// unquoted reads a string and returns its content, which aliases the text if it has no escapes. It refuses a lone
-// surrogate, which has no UTF-8 form: to replace it would change the caller's words.
+// unquoted reads a string and returns its content, which aliases the text if there are no escapes. It refuses a lone
+// surrogate, which has no UTF-8 form: a replacement would change the caller's text.
 func (r *Reader) unquoted() ([]byte, error) {
 	begin := r.pos + 1
 	escaped, err := r.skipString()
@@ -63,7 +63,7 @@ func (r *Reader) skipString() (escaped bool, err error) {
 	return false, r.fail("a string does not end")
 }
 
-// escapeLength returns the length of the escape at the beginning of b; 0 if there is none.
+// escapeLength returns the length of the escape at the beginning of b, or 0 if there is none.
 func escapeLength(b []byte) int {
 	if len(b) < 2 {
 		return 0
@@ -121,7 +121,8 @@ func simpleEscape(c byte) byte {
 	return c // quote, backslash, slash
 }
 
-// unicodeEscape reads \uXXXX, or two of them that make one character, and returns their length; 0 for half a pair.
+// unicodeEscape reads \uXXXX, or a surrogate pair of two, and returns the character and the escape's length. The length
+// is 0 for half a pair.
 func unicodeEscape(raw []byte) (rune, int) {
 	r := hexRune(raw[2:6])
 	if !utf16.IsSurrogate(r) {

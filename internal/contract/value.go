@@ -10,13 +10,13 @@ import (
 
 // These methods read the value of the member name, and refuse a value of another type.
 
-// Text reads a string. It aliases the text if it has no escapes.
+// Text reads a string. The result aliases the Reader's text if the string has no escapes.
 func (r *Reader) Text(name string) (string, error) {
 	b, err := r.TextBytes(name, "a string")
 	return unsafe.String(unsafe.SliceData(b), len(b)), err
 }
 
-// TextBytes is Text as bytes. It refuses another type as not being want.
+// TextBytes reads a string as bytes. The error for a value of another type reads "must be " and want.
 func (r *Reader) TextBytes(name, want string) ([]byte, error) {
 	if r.Peek() != '"' {
 		return nil, r.WrongType(name, want)
@@ -24,7 +24,7 @@ func (r *Reader) TextBytes(name, want string) ([]byte, error) {
 	return r.unquoted()
 }
 
-// Null passes a null and reports whether there was one.
+// Null passes a null, and reports whether it found one.
 func (r *Reader) Null() bool {
 	if r.Peek() != 'n' {
 		return false
@@ -75,7 +75,7 @@ func (r *Reader) Uint(name string, most uint64) (uint64, error) {
 	return n, nil
 }
 
-// Number reads a number from least to most, which need not be whole.
+// Number reads a number from least to most, not necessarily a whole one.
 func (r *Reader) Number(name string, least, most float64) (float64, error) {
 	raw, err := r.number(name, "a number")
 	if err != nil {
@@ -101,7 +101,7 @@ func outside(name string, raw []byte, limit string) error {
 	return &FieldError{Field: name, Detail: "is " + Clip(string(raw)), Limit: limit}
 }
 
-// Duration reads a duration; see ParseDuration.
+// Duration reads a duration in the forms of ParseDuration.
 func (r *Reader) Duration(name string) (time.Duration, error) {
 	text, err := r.Text(name)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r *Reader) Duration(name string) (time.Duration, error) {
 	return d, nil
 }
 
-// Instant reads an instant in Unix milliseconds; see ParseInstant.
+// Instant reads an instant in the form of ParseInstant and returns Unix milliseconds.
 func (r *Reader) Instant(name string) (int64, error) {
 	text, err := r.Text(name)
 	if err != nil {
@@ -127,7 +127,7 @@ func (r *Reader) Instant(name string) (int64, error) {
 	return ms, nil
 }
 
-// WrongType refuses a value for its type, or, where there is no value at all, for its syntax.
+// WrongType returns the error for a value of the wrong type, or a syntax error if there is no valid value.
 func (r *Reader) WrongType(name, want string) error {
 	if err := r.Skip(); err != nil {
 		return err
@@ -135,7 +135,7 @@ func (r *Reader) WrongType(name, want string) error {
 	return &FieldError{Field: name, Detail: "must be " + want}
 }
 
-// Valid returns nil if the text is one JSON value, as the contract takes one.
+// Valid returns nil if the text is one JSON value that a Reader accepts.
 func Valid(text []byte) error {
 	r := Reader{data: text}
 	if err := r.Skip(); err != nil {
