@@ -6,17 +6,17 @@ var (
 	loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	loopback6 = netip.IPv6Loopback()
 
-	publicIPv6 = netip.MustParsePrefix("2000::/3") // all unicast that is assigned for global use
+	publicIPv6 = netip.MustParsePrefix("2000::/3") // unicast addresses for global use
 )
 
-// addressRange is a part of the address space where no public receiver is.
+// addressRange is a part of the address space that has no public receiver.
 type addressRange struct {
 	prefix netip.Prefix
 	kind   string
 }
 
-// ranges4 and ranges6 follow IANA's special-purpose address registries (RFC 6890 and what updates it), as of 2025.
-// Of IPv6, ranges6 has what lies in publicIPv6 and is not public, and what lies outside and deserves its name.
+// ranges4 and ranges6 follow IANA's special-purpose address registries (RFC 6890 and its updates), as of 2025. ranges6
+// lists the ranges in publicIPv6 that are not public, and those outside that have a name of their own.
 var (
 	ranges4 = parseRanges([][2]string{
 		{"0.0.0.0/8", "unspecified"},
@@ -64,8 +64,8 @@ func parseRanges(table [][2]string) []addressRange {
 	return out
 }
 
-// kindOf names the kind of a special address; it is empty for a public unicast one. Where ranges overlap, the first
-// in the table names it.
+// kindOf returns the kind of a special address, or "" for a public unicast one. Where ranges overlap, the first in the
+// table counts.
 func kindOf(addr netip.Addr) string {
 	ranges := ranges4
 	if addr.Is6() {

@@ -26,7 +26,7 @@ func delivered() verdict { return verdict{task.Outcome{Delivered: true}, resultD
 
 func failed(text string) verdict { return verdict{task.Outcome{Error: text}, resultFailed} }
 
-// hopeless is the verdict when no further attempt can help.
+// hopeless returns the verdict of an attempt after which no retry can help.
 func hopeless(text string) verdict {
 	return verdict{task.Outcome{Permanent: true, Error: text}, resultPermanent}
 }
@@ -43,7 +43,7 @@ func (w *Webhook) attempt(parent context.Context, a task.Attempt, begun time.Tim
 	})
 }
 
-// exchange makes one request, and has judge say what its reply means.
+// exchange makes one HTTP request; judge turns the reply into a verdict.
 func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
 	build func(context.Context) (*http.Request, error), judge func(*exchange, *http.Response) verdict) verdict {
 	if w.closed.Load() {
@@ -59,18 +59,18 @@ func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
 	if err != nil {
 		return x.failed(err)
 	}
-	defer func() { _ = resp.Body.Close() }() // what it can report has no bearing on the outcome
+	defer func() { _ = resp.Body.Close() }() // an error here does not change the outcome
 	return judge(x, resp)
 }
 
-// exchange is one request on its way, so that an error can say how far it came.
+// exchange is one request in progress. It records its phase, so that an error can name it.
 type exchange struct {
-	parent         context.Context // the caller's
-	ctx            context.Context // ends with the exchange, at the latest when its time is over
+	parent         context.Context // the caller's context
+	ctx            context.Context // ends with the exchange, at the latest at deadline
 	cancel         context.CancelCauseFunc
-	reached        atomic.Int32 // a phase; written by the transport's goroutines
+	reached        atomic.Int32 // a phase; the transport's goroutines write it
 	trace          httptrace.ClientTrace
-	timeout        time.Duration // the whole attempt's
+	timeout        time.Duration // of the whole attempt
 	connectTimeout time.Duration // never longer than timeout
 	deadline       time.Time     // of the whole attempt
 	timer          *time.Timer   // ends ctx
@@ -94,27 +94,27 @@ func (x *exchange) end() {
 	x.cancel(errEnded)
 }
 
-// hurry leaves the rest of a reply only so much of the attempt's time, for nothing depends on it any more.
+// hurry limits the time for the rest of a reply to replyPatience, since the outcome no longer depends on the body.
 func (x *exchange) hurry() { x.timer.Reset(min(replyPatience, time.Until(x.deadline))) }
 
-// phase is how far an exchange has come.
+// phase is the progress of an exchange.
 type phase int32
 
 const (
 	connecting phase = iota
 	sending
-	waiting   // the request is out whole
-	answering // the first byte of the answer is here
+	waiting   // the whole request is sent
+	answering // the first byte of the reply has arrived
 )
 
 func (x *exchange) enter(p phase) { x.reached.Store(int32(p)) }
 
 func (x *exchange) phase() phase { return phase(x.reached.Load()) }
 
-// traced returns ctx with all that the transport needs to know of x.
+// traced returns ctx with x's trace and deadline, which the transport and the dialer read.
 func (x *exchange) traced(ctx context.Context) context.Context {
 	x.trace = httptrace.ClientTrace{
-		GetConn:              func(string) { x.enter(connecting) }, // again, if an idle connection proved dead
+		GetConn:              func(string) { x.enter(connecting) }, // called again if an idle connection proved dead
 		GotConn:              func(httptrace.GotConnInfo) { x.enter(sending) },
 		WroteRequest:         x.wrote,
 		GotFirstResponseByte: func() { x.enter(answering) },
@@ -122,14 +122,15 @@ func (x *exchange) traced(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(withAttempt(ctx, x.deadline), &x.trace)
 }
 
-// wrote may come after the first byte of an answer, from a receiver that did not wait for all of the request.
+// wrote notes that the whole request is sent. It may run after the reply's first byte, since a receiver may reply
+// early.
 func (x *exchange) wrote(info httptrace.WroteRequestInfo) {
 	if info.Err == nil {
 		x.reached.CompareAndSwap(int32(sending), int32(waiting))
 	}
 }
 
-// failed judges an exchange that ended without a reply.
+// failed returns the verdict of an exchange that ended without a reply.
 func (x *exchange) failed(err error) verdict {
 	if v, ended := x.cutOff(); ended {
 		return v
@@ -141,7 +142,8 @@ func (x *exchange) failed(err error) verdict {
 	return failed(x.describe(err))
 }
 
-// cutOff judges an exchange whose end came from this side, if it did.
+// cutOff returns the verdict of an exchange that this node ended, by the caller's cancellation or a timeout. It returns
+// false for any other end.
 func (x *exchange) cutOff() (verdict, bool) {
 	switch {
 	case errors.Is(x.parent.Err(), context.Canceled):
@@ -152,13 +154,13 @@ func (x *exchange) cutOff() (verdict, bool) {
 	return verdict{}, false
 }
 
-// outOfTime tells whether the attempt's time is over, by whichever of the clocks that count it is first: its own timer,
-// the deadline that a dial ends at, or that of a caller who allows it the same time and began to count a little sooner.
+// outOfTime reports whether the attempt's time is over by any of three clocks: the exchange's own timer, the deadline
+// of its dials, or the caller's context, which may have the same timeout and an earlier start.
 func (x *exchange) outOfTime() bool {
 	return errors.Is(context.Cause(x.ctx), errTimedOut) || !time.Now().Before(x.deadline) || x.parent.Err() != nil
 }
 
-// answered judges a reply by its status.
+// answered returns the verdict of a reply by its status.
 func (x *exchange) answered(resp *http.Response, now time.Time) verdict {
 	x.hurry()
 	if isSuccess(resp.StatusCode) {
@@ -170,7 +172,7 @@ func (x *exchange) answered(resp *http.Response, now time.Time) verdict {
 
 func isSuccess(status int) bool { return 200 <= status && status <= 299 }
 
-// refusal is the verdict on a status that is no success.
+// refusal returns the verdict of a status that is not 2xx.
 func refusal(status int, after time.Duration, text string) verdict {
 	v := failed(text)
 	if status == http.StatusGone {

@@ -13,11 +13,12 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// DeliverBatch makes one attempt of each of these in a single request and reports what came of each, in their order.
-// They must be of one queue and have equal targets: the first one's target and secrets are everyone's. The shortest of
-// their timeouts is the request's; else it does as Deliver does. A batch of one is a batch as well, so that a receiver
-// of batches meets nothing else. How much goes into one request is the caller's to bound: all of it is in memory, and
-// receivers have limits.
+// DeliverBatch makes one attempt of each task in a single request, and returns the outcomes in the order of batch.
+//
+// The tasks must be of one queue and have equal targets: the request uses the first task's target and secrets. The
+// request's timeout is the shortest of the batch. The other rules are those of Deliver. A batch of one is sent as a
+// batch too, so that a receiver of batches gets nothing else. The caller must bound the size of a batch: all of it is
+// in memory, and receivers have limits.
 func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	if len(batch) == 0 {
 		return nil
@@ -34,7 +35,7 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task
 	return outcomes
 }
 
-// attemptBatch runs the attempts of a batch within the shortest timeout among them.
+// attemptBatch runs the attempts of a batch within the shortest of their timeouts.
 func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, begun time.Time) []verdict {
 	var each []verdict
 	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
@@ -52,7 +53,7 @@ func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, beg
 	return each
 }
 
-// shortest is the timeout that no attempt's lease is shorter than.
+// shortest returns the shortest timeout of the batch, so that the request outlasts no attempt's lease.
 func shortest(batch []task.Attempt) time.Duration {
 	shortest := task.MaxTimeout
 	for _, a := range batch {
@@ -64,7 +65,7 @@ func shortest(batch []task.Attempt) time.Duration {
 	return shortest
 }
 
-// batchRequest makes the HTTP request of a batch. Its errors are words for last_error: no retry helps.
+// batchRequest makes the HTTP request of a batch. Its errors are texts for last_error; no retry helps.
 func (w *Webhook) batchRequest(ctx context.Context, batch []task.Attempt, now time.Time) (*http.Request, error) {
 	target, body := batch[0].Task.GetSpec().GetTarget(), events(batch)
 	req, err := post(ctx, target, body)
@@ -79,7 +80,7 @@ func (w *Webhook) batchRequest(ctx context.Context, batch []task.Attempt, now ti
 	return req, nil
 }
 
-// batchID names a batch by what is in it, in whatever order: the same events again have the same id.
+// batchID returns the webhook-id of a batch: a hash of its tasks' webhook-ids, whatever their order.
 func batchID(batch []task.Attempt) string {
 	ids := make([]string, len(batch))
 	for i, a := range batch {

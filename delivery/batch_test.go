@@ -19,7 +19,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// batchOf makes a batch of n tasks with ids task-0… and webhook ids msg-0….
+// batchOf makes a batch of n tasks with ids task-0… and webhook-ids msg-0….
 func batchOf(url string, n int, change ...func(*fsmpb.Task)) []task.Attempt {
 	batch := make([]task.Attempt, n)
 	for i := range batch {
@@ -86,7 +86,8 @@ func TestBatchRequest(t *testing.T) {
 	}
 }
 
-// TestPayloadsInABatch: JSON keeps its bytes, and whatever could make the batch unreadable is base64.
+// TestPayloadsInABatch checks that JSON payloads keep their bytes, and that payloads that could make the batch
+// unreadable are base64.
 func TestPayloadsInABatch(t *testing.T) {
 	deep := strings.Repeat("[", maxNesting) + strings.Repeat("]", maxNesting)
 	tests := map[string]struct {
@@ -219,11 +220,11 @@ belfry_delivery_attempts_total{result="permanent"} 1
 	}
 }
 
-// FuzzEvents: whatever is in a task, the batch is JSON, and the task's bytes come out of it as they were.
+// FuzzEvents checks for any task that the batch is JSON and that the task's bytes are unchanged in it.
 func FuzzEvents(f *testing.F) {
 	f.Add("id", "queue", "application/json", []byte(`{"a": [1, "\""]}`))
 	f.Add("\xff\n\"", "</script>", "text/plain", []byte{0xff})
-	f.Add("id", "", "", []byte(`{"a":`)) // not JSON, although its type says so
+	f.Add("id", "", "", []byte(`{"a":`)) // not JSON, despite its type
 	f.Fuzz(func(t *testing.T, id, queue, contentType string, payload []byte) {
 		batch := batchOf("", 2, func(task *fsmpb.Task) {
 			task.Spec.Queue, task.Spec.ContentType, task.Spec.Payload = queue, contentType, payload
@@ -251,5 +252,5 @@ func FuzzEvents(f *testing.F) {
 	})
 }
 
-// toRunes has a replacement character for each byte that is not UTF-8, not for each run of them.
+// toRunes replaces each byte that is not UTF-8 by one replacement character, not each run of them.
 func toRunes(s string) string { return string([]rune(s)) }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// benchReceiver answers 204 with as little work as HTTP allows, so that what is measured is the sender.
+// benchReceiver answers 204 with as little work as HTTP allows, so that the benchmark measures the sender.
 func benchReceiver(b *testing.B) string {
 	return "http://" + listen(b, func(c net.Conn) {
 		in := bufio.NewReader(c)
@@ -26,7 +26,7 @@ func benchReceiver(b *testing.B) string {
 	})
 }
 
-// BenchmarkDeliver includes the receiver: allocations are of both sides.
+// BenchmarkDeliver includes the receiver: its allocations are those of both sides.
 func BenchmarkDeliver(b *testing.B) {
 	w := newWebhook(b)
 	a := attemptOf(benchReceiver(b))
@@ -51,7 +51,7 @@ func BenchmarkDeliver(b *testing.B) {
 	})
 }
 
-// BenchmarkDeliverBatch is of a hundred signed tasks in a request; time and allocations are those of the request.
+// BenchmarkDeliverBatch sends a hundred signed tasks in each request. Times and allocations are per request.
 func BenchmarkDeliverBatch(b *testing.B) {
 	const n = 100
 	w := newWebhook(b)

@@ -12,20 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Config is all that a Webhook is made of. The zero value works: it reaches public addresses only.
+// Config holds the settings of a Webhook. The zero value works and reaches public addresses only.
 type Config struct {
-	AllowCIDRs []netip.Prefix // of otherwise refused addresses; see Guard
+	AllowCIDRs []netip.Prefix // ranges allowed beside the public ones; see Guard
 	Version    string         // for the user-agent, "belfry/<version>"; default "dev"
 
-	ConnectTimeout time.Duration  // for look-up, TCP and TLS together, within the attempt's own timeout; default 10 s
-	IdleTimeout    time.Duration  // how long a connection without a request is kept; default 4 s
-	MaxIdle        int            // connections kept in all, each about 20 KB; default 1024
-	MaxIdlePerHost int            // of these, for one scheme, host and port; default 256
-	RootCAs        *x509.CertPool // whom to trust; default: the system's
+	ConnectTimeout time.Duration  // for look-up, TCP and TLS together, within the attempt's timeout; default 10 s
+	IdleTimeout    time.Duration  // how long an idle connection is kept; default 4 s
+	MaxIdle        int            // idle connections in all, each about 20 KB; default 1024
+	MaxIdlePerHost int            // idle connections of one scheme, host and port; default 256
+	RootCAs        *x509.CertPool // trusted authorities; default: the system's
 	Resolver       *net.Resolver  // default: Go's own
 
 	Now        func() time.Time      // default time.Now
-	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths, queries are never logged
+	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths and queries are never logged
 	Registerer prometheus.Registerer // default: none
 }
 

@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// Describe words an error of a connection for last_error: in one short line, and without this node's addresses. It is
-// for other ways to deliver than by HTTP.
+// Describe returns a text for last_error of a connection's error: one short line, without this node's addresses.
+// Package broker uses it, for example.
 func Describe(err error) string {
 	var dns *net.DNSError
 	var untrusted *tls.CertificateVerificationError

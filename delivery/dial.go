@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// sessionsKept is for how many TLS receivers a handshake can be shortened.
+// sessionsKept is the number of TLS receivers whose sessions are kept to shorten the next handshake.
 const sessionsKept = 1024
 
-// dialer opens connections to allowed addresses.
+// dialer opens connections to addresses that the guard allows.
 type dialer struct {
 	guard   *Guard
 	timeout time.Duration
@@ -38,7 +38,7 @@ func newDialer(cfg Config) *dialer {
 	return d
 }
 
-// attemptKey is where the transport's contexts carry the attempt that a dial is for.
+// attemptKey is the context key of the attempt that a dial serves.
 type attemptKey struct{}
 
 type attemptScope struct {
@@ -50,11 +50,13 @@ func withAttempt(ctx context.Context, deadline time.Time) context.Context {
 	return context.WithValue(ctx, attemptKey{}, attemptScope{ctx, deadline})
 }
 
-// bound ends a dial with its attempt. The transport itself lets a dial go on when the request that asked for it is
-// over, with a context that has the request's values but not its end; towards a dead receiver that would pile up
-// sockets that no lane counts. Only when the attempt found another connection and got its reply is the new one left to
-// come.
-// The deadline is also what net.Dialer shares out among a name's addresses.
+// bound returns a context for a dial that ends with the dial's attempt. The transport itself lets a dial continue after
+// the end of its request, with a context that has the request's values but not its end. Such dials towards a dead
+// receiver would pile up sockets that no lane counts. A dial continues in one case: its attempt got its reply over
+// another connection.
+//
+// The context's deadline is the earlier of the dialer's timeout and the attempt's deadline. net.Dialer divides the time
+// among a name's addresses.
 func (d *dialer) bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	end := time.Now().Add(d.timeout)
 	attempt, ok := ctx.Value(attemptKey{}).(attemptScope)
@@ -80,7 +82,7 @@ func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return d.connect(ctx, network, addr)
 }
 
-// dialTLS opens a TLS connection. It is here and not left to the transport so that bound holds for the handshake too.
+// dialTLS opens a TLS connection. The transport does not do it, so that bound limits the handshake too.
 func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, release := d.bound(ctx)
 	defer release()
@@ -101,7 +103,8 @@ func (d *dialer) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return conn, nil
 }
 
-// connect looks addr up and tries its addresses as net.Dialer does, IPv6 and IPv4 side by side; control sees each.
+// connect looks addr up and tries its addresses as net.Dialer does, IPv6 and IPv4 in parallel. control checks each
+// address.
 func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	seen := &candidates{}
 	conn, err := d.net.DialContext(context.WithValue(ctx, candidatesKey{}, seen), network, addr)
@@ -111,7 +114,7 @@ func (d *dialer) connect(ctx context.Context, network, addr string) (net.Conn, e
 	return conn, nil
 }
 
-// control is called with each socket that is about to connect, and with the very address it will connect to.
+// control checks the address of each socket immediately before the socket connects.
 func (d *dialer) control(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	seen, ok := ctx.Value(candidatesKey{}).(*candidates)
 	if !ok {
@@ -129,17 +132,17 @@ func (d *dialer) control(ctx context.Context, _, address string, _ syscall.RawCo
 	return nil
 }
 
-// errRefused keeps a socket from connecting. Callers see a refusedError.
+// errRefused keeps a socket from connecting. Callers get a refusedError instead.
 var errRefused = errors.New("address refused")
 
-// candidatesKey is where a dial's context carries its candidates.
+// candidatesKey is the context key of a dial's candidates.
 type candidatesKey struct{}
 
-// candidates is what the guard said of the addresses that one dial tried.
+// candidates records the guard's decisions on the addresses that one dial tried.
 type candidates struct {
 	mu      sync.Mutex // net.Dialer tries two families at once
-	allowed bool       // at least one was
-	addr    netip.Addr // the first that was refused
+	allowed bool       // at least one address was allowed
+	addr    netip.Addr // the first refused address
 	kind    string
 }
 
@@ -154,8 +157,8 @@ func (c *candidates) note(addr netip.Addr, kind string) {
 	}
 }
 
-// explain turns a dial's error into a refusedError, if all that was tried was refused. A name that has an allowed
-// address too is merely down: net.Dialer may report either of its errors then.
+// explain turns a dial's error into a refusedError if the guard refused every tried address. A name that also has an
+// allowed address is merely down: net.Dialer may report the error of either address.
 func (c *candidates) explain(hostport string, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,11 +171,11 @@ func (c *candidates) explain(hostport string, err error) error {
 	return &refusedError{hostport: hostport, addr: c.addr, kind: c.kind}
 }
 
-// refusedError says that a receiver has none but refused addresses.
+// refusedError is the error for a receiver whose addresses are all refused.
 type refusedError struct {
 	hostport string
 	addr     netip.Addr
-	kind     string // what the guard calls such addresses
+	kind     string // the guard's name for the kind of addr
 }
 
 func (e *refusedError) Error() string {

@@ -23,10 +23,10 @@ type nameServer struct {
 	lookups atomic.Int64 // of IPv4 addresses
 }
 
-// fixed answers every look-up with the same addresses.
+// fixed returns a function that answers every look-up with addrs.
 func fixed(addrs ...string) func(int64) []string { return func(int64) []string { return addrs } }
 
-// dnsServer answers the nth look-up (from 1) of any name's addresses with answer(n).
+// dnsServer starts a DNS server that answers the nth address look-up (from 1) of any name with answer(n).
 func dnsServer(t testing.TB, answer func(n int64) []string) *nameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -39,14 +39,14 @@ func dnsServer(t testing.TB, answer func(n int64) []string) *nameServer {
 	return s
 }
 
-// resolver asks this server and no other.
+// resolver returns a resolver that queries only s.
 func (s *nameServer) resolver() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "udp", s.addr)
 	}}
 }
 
-// deafResolver asks a server that never answers.
+// deafResolver returns a resolver whose server never answers.
 func deafResolver(t testing.TB) *net.Resolver {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +148,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestRefusedAndDown: a name with an allowed address is down, not refused, in whatever order the resolver sorts them.
+// TestRefusedAndDown checks that a name with an allowed address counts as down, not as refused, in any order of its
+// addresses.
 func TestRefusedAndDown(t *testing.T) {
 	down := portOf(t, receiverThatIsDown(t))
 	for _, addrs := range [][]string{{"10.0.0.7", "127.0.0.1"}, {"127.0.0.1", "10.0.0.7"}, {"203.0.113.9", "127.0.0.1"}} {
@@ -160,7 +161,8 @@ func TestRefusedAndDown(t *testing.T) {
 	}
 }
 
-// TestExplain: net.Dialer reports the first error or that of the first family, whatever came of the other addresses.
+// TestExplain covers the errors that net.Dialer may report: the first one, or the first family's, whatever the others
+// were.
 func TestExplain(t *testing.T) {
 	refusal := &net.OpError{Op: "dial", Err: errRefused}
 	down := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
@@ -190,7 +192,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestDialEndsWithTheAttempt: a dial has the attempt's deadline, for net.Dialer to share out among addresses.
+// TestDialEndsWithTheAttempt checks that a dial has the attempt's deadline, which net.Dialer divides among addresses.
 func TestDialEndsWithTheAttempt(t *testing.T) {
 	d := &dialer{timeout: time.Hour}
 	for _, left := range []time.Duration{time.Minute, 2 * time.Hour} {
@@ -204,7 +206,7 @@ func TestDialEndsWithTheAttempt(t *testing.T) {
 	}
 }
 
-// TestRebinding: a name that leads somewhere allowed when it is first looked up, and elsewhere after that.
+// TestRebinding uses a name that resolves to an allowed address at first, and to a refused one later.
 func TestRebinding(t *testing.T) {
 	good := serve(t, answer(200, map[string]string{"Connection": "close"}, ""))
 	bad, err := net.Listen("tcp", "127.0.0.2:"+portOf(t, good))
@@ -239,8 +241,9 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestRebindingFromPublic: a name that leads to a public address first, and home ever after; and one that leads to both
-// at once. Nothing is sent to the public one here: this test ends its dials where the guard has let them pass.
+// TestRebindingFromPublic uses a name that resolves to a public address at first and to loopback later, and a name that
+// resolves to both at once. The test ends each dial that the guard has passed, so that nothing is sent to the public
+// address.
 func TestRebindingFromPublic(t *testing.T) {
 	const public = "8.8.8.8"
 	private := listen(t, func(net.Conn) { t.Error("the private address was connected to") })
@@ -248,7 +251,7 @@ func TestRebindingFromPublic(t *testing.T) {
 	passed := errors.New("passed by the guard")
 	tests := map[string]struct {
 		answer func(int64) []string
-		want   []string // of each dial: the address that passed, or how the refusal begins
+		want   []string // of each dial: the address that passed, or the refusal's beginning
 	}{
 		"changes": {func(n int64) []string {
 			if n == 1 {
@@ -285,7 +288,8 @@ func TestRebindingFromPublic(t *testing.T) {
 	}
 }
 
-// TestLiteralsAreCheckedAtDial: not only at the schedule call, for a task may be older than what is allowed now.
+// TestLiteralsAreCheckedAtDial checks literal addresses at the dial too: a task may be older than the present
+// --allow-webhook-cidr.
 func TestLiteralsAreCheckedAtDial(t *testing.T) {
 	url := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("reached") })
 	port := portOf(t, url)
@@ -300,7 +304,7 @@ func TestLiteralsAreCheckedAtDial(t *testing.T) {
 			t.Errorf("%s: outcome %+v", host, out)
 		}
 	}
-	// Go's resolver takes these for names. Even one that did not would only reach the guard.
+	// Go's resolver treats these hosts as names. A resolver that did not would still only reach the guard.
 	for _, host := range []string{
 		"2130706433", "0x7f.1", "0177.0.0.1", "127.1", "127.0.0.1.", "127.0.0.1..", "0X7F000001", "017700000001", "0",
 		"6425673729",
@@ -311,7 +315,7 @@ func TestLiteralsAreCheckedAtDial(t *testing.T) {
 	}
 }
 
-// TestNobodyDialsPastTheGuard: a dial without a record of candidates is a mistake in this package, and fails closed.
+// TestNobodyDialsPastTheGuard checks that a dial without candidates, a mistake in this package, is refused.
 func TestNobodyDialsPastTheGuard(t *testing.T) {
 	url := serve(t, answer(200, nil, ""))
 	d := newDialer(Config{AllowCIDRs: loopback, ConnectTimeout: time.Second})

@@ -1,82 +1,113 @@
-// Package delivery takes one task to one receiver, once: Webhook.Deliver makes one HTTP request of one granted attempt
-// and says what came of it, Webhook.DeliverBatch one request of many. Guard says which addresses a webhook may reach at
-// all.
+// Package delivery takes one task to one webhook receiver, once.
 //
-// # What it leaves to others
+//	Webhook.Deliver       one HTTP request for one granted attempt; returns the attempt's outcome
+//	Webhook.DeliverBatch  one HTTP request for many attempts; returns an outcome for each
+//	Guard                 decides which addresses a webhook may reach
+//	Describe              words a connection's error for last_error
 //
-// The leader of the task's shard decides whether and when there is an attempt, under which fence, how many run towards
-// one destination at a time (its lanes), and what an outcome means: backoff, dead letter, settle. Nothing here retries,
-// queues, limits or remembers a task, so an attempt costs memory and goroutines only while it runs, and a receiver that
-// is down or slow costs nothing to anyone else. A circuit breaker is the leader's too: it is credit, fed by outcomes.
-// This package knows the vocabulary of tasks (package fsm/task) and nothing else of Belfry.
+// # Division of work
 //
-// # What a request is
+//   - The leader of the task's shard decides whether and when there is an attempt, under which fence, how many attempts
+//     run towards one destination at a time (its lanes), and the meaning of an outcome: backoff, dead letter, settle.
+//   - This package does not retry, queue, limit or remember tasks. An attempt costs memory and goroutines only while it
+//     runs, and a receiver that is down or slow costs other receivers nothing.
+//   - A circuit breaker is the leader's too: it is credit, fed by outcomes.
+//   - The package imports the vocabulary of tasks (packages fsm/task and fsmpb), the JSON writer (package
+//     internal/contract), and nothing else of Belfry's.
 //
-// A POST of the payload byte for byte, as a CloudEvent in binary mode, with the headers of the contract; see headers.
-// A task without a payload is an empty body, and then no content-type. If the queue has secrets, webhook-signature is
-// "v1," and the base64 HMAC-SHA256 of webhook-id, a dot, webhook-timestamp, a dot and the body (Standard Webhooks): one
-// for each secret, with a space between, so that during a rotation a receiver may know either. Secrets go into that
-// computation and nowhere else: no log, no error and no metric has them. Another way to deliver (a broker) is another
-// type with the same methods, chosen by the target's scheme by whoever wires them.
+// # Request
 //
-// # What a reply is
+// A request is a POST of the payload byte for byte, as a CloudEvent in binary mode, with the headers of the contract;
+// see headers.
 //
-// Its status decides, and decides when the reply's header is there: 2xx is delivered whatever happens to the body
-// after it. Redirects are not followed: they could lead past the guard, and turn a POST into a GET. The body is read
-// for the error text and to keep the connection, at most 64 KiB of it and for at most one second; a receiver that
-// sends more or dawdles loses its connection, nothing else. 410 says that no further attempt can help. Retry-After,
-// in seconds or as a date, is passed on with any failure, a day of it at most.
+//   - A task without a payload gives an empty body and no content-type.
+//   - If the queue has secrets, webhook-signature is "v1," and the base64 HMAC-SHA256 of webhook-id, a dot,
+//     webhook-timestamp, a dot and the body (Standard Webhooks). It has one signature for each secret, with a space
+//     between, so that during a rotation a receiver may hold either secret.
+//   - Secrets go into that computation and nowhere else: no log, no error and no metric has them.
+//   - Another way to deliver (a broker) is another type with the same methods. The code that wires the types chooses
+//     one by the target's scheme.
 //
-// # What a batch is
+// # Reply
 //
-// One POST of content type application/cloudevents-batch+json: a JSON array with one CloudEvent for each task. An event
-// says what the headers of a single request say: specversion, id (which is the task's webhook-id), type, source,
-// subject (the task's id) and time (when it was due); the extensions belfryattempt (a number), belfryfence (a string of
-// decimal digits: it has 64 bits, and CloudEvents' integers 32) and, if the task has one, traceparent; datacontenttype
-// and the payload. A payload whose type is JSON (application/json, or anything with a subtype json or the suffix +json)
-// and which is JSON is the member data, in the very bytes that were scheduled. Any other is data_base64; so is JSON
-// that is not UTF-8 or is nested more than 60 levels deep, which some parsers would refuse, and with it the whole
-// batch. A task without a payload has neither, and no datacontenttype.
+//   - The status decides the outcome, as soon as the reply's header has arrived: 2xx is delivered, even if the body
+//     after it breaks off.
+//   - Redirects are not followed: they could lead past the guard, and turn a POST into a GET.
+//   - The body is read for the error text and to keep the connection, at most 64 KiB of it and for at most one second.
+//     A receiver that sends more or dawdles only loses its connection.
+//   - 410 ends the retries: no further attempt can help.
+//   - Retry-After, in seconds or as a date, is passed on with any failure, up to one day.
 //
-// The request has webhook-id, webhook-timestamp and webhook-signature, the signature over the whole body. This
-// webhook-id is the batch's own: it begins with "batch_" and is computed from the ids of the events, so that the same
-// events again, in whatever order, have the same one. A retry is seldom of the same events: dedupe on theirs.
+// # Batch
 //
-// The reply's status is that of all events, as for a single request: 2xx delivers all, 410 ends the retries of all, and
-// anything else fails all alike, with Retry-After. A 2xx (200 or 207, say) may instead give each event its own result,
-// in a JSON object with the member results:
+// A batch is one POST of content type application/cloudevents-batch+json: a JSON array with one CloudEvent for each
+// task. An event carries the values of a single request's headers:
+//
+//	specversion, type, source   as in a single request
+//	id                          the task's webhook-id
+//	subject                     the task's id
+//	time                        the instant when the task was due
+//	belfryattempt               a number
+//	belfryfence                 decimal digits in a string: a fence has 64 bits, a CloudEvents integer 32
+//	traceparent                 if the task has one
+//	datacontenttype             the payload's type
+//	data or data_base64         the payload
+//
+// The payload and the batch's own headers follow these rules:
+//
+//   - A payload of a JSON type (application/json, or any type with the subtype json or the suffix +json) that is valid
+//     JSON becomes the member data, in exactly the bytes that were scheduled.
+//   - Any other payload becomes data_base64. So does JSON that is not UTF-8 or is nested more than 60 levels deep: some
+//     parsers would refuse such JSON, and the whole batch with it.
+//   - A task without a payload has no data, no data_base64 and no datacontenttype.
+//   - The request has webhook-id, webhook-timestamp and webhook-signature; the signature covers the whole body.
+//   - The request's webhook-id is the batch's own. It begins with "batch_" and is computed from the ids of the events,
+//     so that the same events in any order have the same one. A retry seldom has the same events, so receivers should
+//     drop repeats by the events' ids.
+//
+// # Reply to a batch
+//
+// The reply's status applies to all events, as for a single request: 2xx delivers all, 410 ends the retries of all, and
+// any other status fails all, with Retry-After. A 2xx (200 or 207, say) may instead give each event its own result, in
+// a JSON object with the member results:
 //
 //	{"results": [{"id": "msg_…", "status": 200},
 //	             {"id": "msg_…", "status": 503, "retry_after": 30, "error": "the database is full"}]}
 //
-// id is the event's; status is read as that of a reply is; retry_after (seconds) and error (text, of which 200 bytes
-// are kept) may be left out. If there are results, an event that they do not name has failed, and of two for one event
-// a failure counts. Ids that were not in the batch are ignored.
+// The service reads such an object by these rules:
 //
-// Any body that begins with a brace is read as such an object, whatever its content type, for many servers name a wrong
-// one. One without results delivers all; so does any other body, or none. The object may have 64 KiB and 512 bytes for
-// each event, and may take the time of the attempt. If it is longer, cut short or malformed, the results that came
-// whole count and all other events have failed: nobody can tell what was to be said of them.
+//   - id is the event's. status is read like the status of a reply. retry_after (seconds) and error (text, cut to 200
+//     bytes) may be left out.
+//   - If there are results, an event without one has failed. Of two results for one event a failure counts. Ids that
+//     were not in the batch are ignored.
+//   - Any body that begins with a brace is read as such an object, whatever its content type, since many servers send a
+//     wrong one. An object without results delivers all events; so does any other body, or none.
+//   - The object may have 64 KiB and 512 bytes for each event, and may take the time of the attempt. If the object is
+//     longer, cut short or malformed, the complete results count and all other events have failed, since their results
+//     are unknown.
 //
 // # Addresses
 //
-// A service that calls any URL it is given must not become a way into the network it stands in. Guard allows public
-// unicast addresses and what --allow-webhook-cidr names. Literal addresses are checked when the task is scheduled.
-// Names are checked in the dialer's Control, on the very address that the socket is about to connect to: to check a
-// look-up and then dial by name again would lose to a name that changes in between. No proxy is taken from the
-// environment, which would make the check meaningless. IPv6 forms that carry an IPv4 address (mapped, compatible,
-// translated, NAT64, 6to4, Teredo) are refused whole, but the prefix that a network chose for its own NAT64 is an
-// address like any other: that gateway has to refuse what Belfry must not reach through it.
+// A service that calls any given URL must not become a way into its own network.
+//
+//   - Guard allows public unicast addresses and the ranges of --allow-webhook-cidr.
+//   - Literal addresses are checked when the task is scheduled.
+//   - Names are checked in the dialer's Control, on the very address that the socket is about to connect to. A check of
+//     a look-up before a dial by name would fail if the name's addresses change in between.
+//   - No proxy is taken from the environment, since a proxy would make the check meaningless.
+//   - IPv6 forms that carry an IPv4 address (mapped, compatible, translated, NAT64, 6to4, Teredo) are refused whole. A
+//     network's own NAT64 prefix is an address like any other: that gateway has to refuse the addresses that Belfry
+//     must not reach through it.
 //
 // # Choices
 //
 //   - net/http's Transport, not its Client: no redirects, no cookies, no second timeout, fewer allocations.
 //   - HTTP/1.1 only, also over TLS. One attempt has one connection, so a connection that dies or hangs harms one
-//     attempt; with HTTP/2 it would be all that are under way to that receiver, and its limits on streams would queue
-//     attempts where no lane sees them.
-//   - No second try inside an attempt, except where not one byte of the request had been written. Connections are kept
-//     idle only four seconds, since common servers close theirs after five (Node, Apache, uvicorn): a request that
-//     crosses such a close is a failed attempt.
-//   - The resolver is Go's, not libc's: that one holds a thread for each look-up and has a limit of them for the
-//     process, so that one dead name server could hold up all other names.
+//     attempt. With HTTP/2 it would harm all attempts towards that receiver, and HTTP/2's limits on streams would queue
+//     attempts outside the lanes.
+//   - No second try inside an attempt, unless no byte of the request had been written. Connections are kept idle for
+//     only four seconds, since common servers close theirs after five (Node, Apache, uvicorn): a request that crosses
+//     such a close is a failed attempt.
+//   - Go's resolver, not libc's: libc's holds a thread for each look-up and has a limit of threads for the process, so
+//     that one dead name server could hold up all other names.
 package delivery

@@ -16,13 +16,13 @@ import (
 const (
 	batchType = "application/cloudevents-batch+json"
 
-	// maxNesting is how deep a payload may be nested to be part of a batch's own JSON. Common parsers give up at 64
-	// levels, and would then refuse the whole batch for one of its events.
+	// maxNesting is the deepest nesting of a payload that is embedded in a batch's JSON. Common parsers give up at 64
+	// levels and would then refuse the whole batch for one event.
 	maxNesting = 60
 )
 
-// events is the body of a batch (CloudEvents JSON format 1.0.2, section 4): an array with an object for each attempt.
-// It is written by hand because encoding/json would change the payloads' bytes: it drops their spaces.
+// events returns the body of a batch (CloudEvents JSON format 1.0.2, section 4): an array with one object for each
+// attempt. The code appends the JSON itself, since encoding/json would change payloads: it drops their spaces.
 func events(batch []task.Attempt) []byte {
 	size := 2
 	for _, a := range batch {
@@ -38,8 +38,8 @@ func events(batch []task.Attempt) []byte {
 	return append(b, ']')
 }
 
-// appendEvent writes what headers says of a task, as JSON. The fence is a string, for CloudEvents' integers have 32
-// bits and JSON's in many languages 53.
+// appendEvent appends a task as a JSON object with the values of headers. The fence is a string, since CloudEvents'
+// integers have 32 bits and JSON numbers in many languages 53.
 func appendEvent(b []byte, t *fsmpb.Task) []byte {
 	s := t.GetSpec()
 	b = append(b, `{"specversion":"`+specVersion+`","id":`...)
@@ -60,7 +60,7 @@ func appendEvent(b []byte, t *fsmpb.Task) []byte {
 	return append(appendData(b, s), '}')
 }
 
-// appendData writes the payload and its type; an empty one is left out with its type, as it is in a single request.
+// appendData appends the payload and its type. It appends neither for an empty payload, as in a single request.
 func appendData(b []byte, s *fsmpb.Spec) []byte {
 	if len(s.GetPayload()) == 0 {
 		return b
@@ -76,7 +76,8 @@ func appendData(b []byte, s *fsmpb.Spec) []byte {
 	return append(b, '"')
 }
 
-// isJSONType tells whether a media type is JSON to CloudEvents: a subtype json, or one with the suffix +json.
+// isJSONType reports whether CloudEvents treat a media type as JSON: the subtype json, or a subtype with the suffix
+// +json.
 func isJSONType(contentType string) bool {
 	if contentType == task.DefaultContentType {
 		return true
@@ -89,12 +90,13 @@ func isJSONType(contentType string) bool {
 	return subtype == "json" || strings.HasSuffix(subtype, "+json")
 }
 
-// isEmbeddable tells whether a payload can be a value in the batch without making the batch unreadable for someone.
+// isEmbeddable reports whether a payload can be a value in the batch's JSON and leave the batch readable for common
+// parsers.
 func isEmbeddable(payload []byte) bool {
 	return utf8.Valid(payload) && json.Valid(payload) && nesting(payload) <= maxNesting
 }
 
-// nesting is how many arrays and objects of valid JSON lie in one another.
+// nesting returns how deep arrays and objects are nested in valid JSON.
 func nesting(valid []byte) int {
 	depth, deepest := 0, 0
 	quoted := false

@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// handshakeError marks what went wrong between a TCP connection and a TLS one.
+// handshakeError marks an error after the TCP connect and before the end of the TLS handshake.
 type handshakeError struct{ err error }
 
 func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
 func (e *handshakeError) Unwrap() error { return e.err }
 
-// errnoTexts words the operating system's errors without the addresses that Go writes around them: they are this
-// node's, and last_error is for the caller.
+// errnoTexts words the operating system's errors. Go's own texts contain this node's addresses, and last_error is
+// public to callers.
 var errnoTexts = []struct {
 	errno syscall.Errno
 	text  string
@@ -33,7 +33,7 @@ var errnoTexts = []struct {
 	{syscall.ENFILE, "this node has too many open connections"},
 }
 
-// describe words an error of an exchange that ended before its time and without a reply.
+// describe returns a text for last_error of an exchange that ended early and without a reply.
 func (x *exchange) describe(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
@@ -54,7 +54,7 @@ func (x *exchange) describe(err error) string {
 	return x.phase().fault()
 }
 
-// fault says what went wrong in a phase if the error itself says nothing that a caller could use.
+// fault returns the text for an error in phase p that has no more useful text of its own.
 func (p phase) fault() string {
 	switch p {
 	case connecting:
@@ -78,7 +78,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// lookupText leaves out which name server was asked.
+// lookupText words a DNS error. It leaves out the name server's address.
 func lookupText(err *net.DNSError) string {
 	name := printable([]byte(err.Name), maxExcerpt)
 	switch {
@@ -98,7 +98,7 @@ func handshakeText(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "TLS: the receiver closed the connection in the handshake"
 	}
-	var op *net.OpError // an alert from the receiver, or addresses around something else
+	var op *net.OpError // an alert from the receiver, or addresses around another error
 	if errors.As(err, &op) {
 		err = op.Err
 	}

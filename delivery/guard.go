@@ -17,14 +17,15 @@ const (
 	allowFlag = "--allow-webhook-cidr"
 )
 
-// Guard decides which addresses a webhook may reach: public unicast ones, and those that it was told to allow. It never
-// changes, and the zero value allows only public ones.
+// Guard decides which addresses a webhook may reach: public unicast addresses and the ranges given to NewGuard. A Guard
+// never changes, and the zero value allows only public addresses.
 type Guard struct {
 	allow []netip.Prefix
 }
 
-// NewGuard returns a Guard that also allows these ranges. A range says what it says: ::/0 has no IPv4 address in it,
-// and a NAT64 range allows whatever lies behind that gateway. A range of IPv4 addresses in IPv6 form is one of IPv4.
+// NewGuard returns a Guard that also allows the given ranges. Ranges are taken literally: ::/0 contains no IPv4
+// address, and a NAT64 range allows every address behind that gateway. A range of IPv4 addresses in IPv6 form counts as
+// IPv4.
 func NewGuard(allow []netip.Prefix) *Guard {
 	g := &Guard{allow: make([]netip.Prefix, 0, len(allow))}
 	for _, p := range allow {
@@ -36,9 +37,9 @@ func NewGuard(allow []netip.Prefix) *Guard {
 	return g
 }
 
-// CheckURL refuses, when a task is scheduled, a URL whose host is a literal address that may not be reached, or is no
-// plain host name: what can be known without a look-up. A name's addresses are checked at each attempt. It leaves the
-// rest of the URL to task.CheckSpec.
+// CheckURL returns an error for a URL, when a task is scheduled, whose host is a refused literal address or no plain
+// host name. These are the faults that can be found without a look-up; each attempt checks the addresses of a name.
+// task.CheckSpec checks the rest of the URL.
 func (g *Guard) CheckURL(rawURL string) *task.FieldError {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -58,7 +59,7 @@ func (g *Guard) CheckURL(rawURL string) *task.FieldError {
 	return g.checkName(host)
 }
 
-// asciiHost maps a host as the HTTP transport does before it dials: full-width digits, for one, become digits.
+// asciiHost maps a host as the HTTP transport does before it dials. Full-width digits become plain digits, for example.
 func asciiHost(host string) (string, error) {
 	if strings.IndexFunc(host, func(r rune) bool { return r >= 0x80 }) >= 0 {
 		return idna.Lookup.ToASCII(host)
@@ -93,8 +94,8 @@ func (g *Guard) checkName(host string) *task.FieldError {
 	return nil
 }
 
-// isNumber tells whether a host that ends in this label is an IPv4 address to some parser: decimal, octal or
-// hexadecimal (WHATWG URL Standard, "ends in a number checker"). No top-level domain is one.
+// isNumber reports whether some parsers take a host whose last label is label for an IPv4 address: decimal, octal or
+// hexadecimal (WHATWG URL Standard, "ends in a number checker"). No top-level domain is a number.
 func isNumber(label string) bool {
 	if label == "" {
 		return false
@@ -105,7 +106,7 @@ func isNumber(label string) bool {
 	return strings.Trim(label, "0123456789") == ""
 }
 
-// refusal names the kind of address that addr is, if it may not be reached; else it is empty.
+// refusal returns the kind of addr if addr must not be reached, or "" if it may be.
 func (g *Guard) refusal(addr netip.Addr) string {
 	addr = addr.WithZone("")
 	plain := addr.Unmap()
@@ -127,7 +128,7 @@ func (g *Guard) allows(addr netip.Addr) bool {
 	return false
 }
 
-// leadsTo words a refusal: who, where, and what an operator can do about it.
+// leadsTo words a refusal: the host, its address, and the flag by which an operator can allow it.
 func leadsTo(host string, addr netip.Addr, kind string) string {
 	subject := addr.String()
 	if host != subject {

@@ -20,7 +20,7 @@ func prefixes(t testing.TB, list ...string) []netip.Prefix {
 	return out
 }
 
-// TestCheckURLRefuses has every way to write a host that must not pass, and a word of the reason.
+// TestCheckURLRefuses lists every way to write a refused host, and a word of the error.
 func TestCheckURLRefuses(t *testing.T) {
 	tests := map[string]string{
 		"127.0.0.1":                  "loopback",
@@ -119,7 +119,7 @@ func TestCheckURLRefuses(t *testing.T) {
 		"[2002:a9fe:a9fe::1]":        "6to4",
 		"[2002:0a00:0001::]":         "6to4",
 		"[2001:0:7f00:1::]":          "Teredo",
-		"[2001::80ff:fffe]":          "Teredo", // 127.0.0.1 as a client, its bits turned round
+		"[2001::80ff:fffe]":          "Teredo", // 127.0.0.1 as a client, its bits inverted
 		"[fe80::5efe:127.0.0.1]":     "link-local",
 		"[::1].":                     "",
 		"127.0.0.1..":                "no valid name",
@@ -134,8 +134,8 @@ func TestCheckURLRefuses(t *testing.T) {
 		"2852039166":                 "unusual spelling",
 		"025177524776":               "unusual spelling",
 		"00000177.0.0.1":             "unusual spelling",
-		"4294967296":                 "unusual spelling", // wraps round to 0 where 32 bits are read
-		"6425673729":                 "unusual spelling", // and to 127.0.0.1
+		"4294967296":                 "unusual spelling", // wraps to 0 in 32 bits
+		"6425673729":                 "unusual spelling", // wraps to 127.0.0.1
 		"0x100000007f000001":         "unusual spelling",
 		"0x7F.1.":                    "unusual spelling",
 		"localhost:":                 "loopback",
@@ -210,7 +210,7 @@ func TestCheckURLWithAllowedRanges(t *testing.T) {
 		{"::1/128", "[::1]", true},
 		{"::1/128", "127.0.0.1", false},
 		{"10.1.0.0/16", "10.1.2.3", true},
-		{"10.1.2.3/16", "10.1.9.9", true}, // host bits are no mistake
+		{"10.1.2.3/16", "10.1.9.9", true}, // host bits are allowed
 		{"10.1.0.0/16", "10.2.0.1", false},
 		{"::ffff:10.1.0.0/112", "10.1.2.3", true},
 		{"::ffff:10.1.0.0/112", "10.2.2.3", false},
@@ -230,7 +230,7 @@ func TestCheckURLWithAllowedRanges(t *testing.T) {
 	}
 }
 
-// TestZonesAtTheDial: there a zone is as good as none, since the address was looked up on this very node.
+// TestZonesAtTheDial checks that the guard ignores a zone at the dial, since this node looked the address up itself.
 func TestZonesAtTheDial(t *testing.T) {
 	addr := netip.MustParseAddr("fe80::1%eth0")
 	if kind := NewGuard(nil).refusal(addr); kind != "link-local" {
@@ -241,7 +241,8 @@ func TestZonesAtTheDial(t *testing.T) {
 	}
 }
 
-// FuzzCheckURL: what passes is no literal address in any spelling that the dialer or libc would take, unless public.
+// FuzzCheckURL checks that no accepted URL has a literal address that is not public, in any spelling of the dialer's or
+// libc's.
 func FuzzCheckURL(f *testing.F) {
 	for _, s := range []string{
 		"http://127.0.0.1/", "http://[::1]:80", "http://0x7f.1", "https://①②⑦.1/", "http://a@localhost",

@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// capture returns a receiver, and the channel on which each request's header arrives line by line as on the wire.
+// capture returns a receiver's URL, and a channel of the requests' header lines as they were on the wire.
 func capture(t *testing.T) (string, <-chan []string) {
 	lines := make(chan []string, 1)
 	addr := listen(t, func(c net.Conn) {
@@ -30,7 +30,7 @@ func capture(t *testing.T) (string, <-chan []string) {
 	return "http://" + addr, lines
 }
 
-// TestHeaders holds the request on the wire to the contract, header by header.
+// TestHeaders compares the request on the wire with the contract, header by header.
 func TestHeaders(t *testing.T) {
 	const trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	base := map[string]string{
@@ -51,7 +51,7 @@ func TestHeaders(t *testing.T) {
 	}
 	tests := map[string]struct {
 		change func(*fsmpb.Task)
-		want   map[string]string // beside base; empty: not there
+		want   map[string]string // beside base; empty: absent
 	}{
 		"plain": {func(*fsmpb.Task) {}, nil},
 		"queue": {func(t *fsmpb.Task) { t.Spec.Queue = "mail:eu~1" },
@@ -130,7 +130,7 @@ func TestCEValue(t *testing.T) {
 	}
 }
 
-// FuzzHeaders: whatever is in a task, its request is one that a server reads back alike, and nothing is smuggled in.
+// FuzzHeaders checks for any task that a server reads its request back unchanged, and that no header is smuggled in.
 func FuzzHeaders(f *testing.F) {
 	f.Add("id", "queue", "wid", "text/plain", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	f.Add("a\r\nb: c", "q\x00", "w\xff", "", "x\ny")

@@ -15,13 +15,13 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// TestNothingIsLeftBehind runs each kind of bad receiver on a fake clock and over connections in memory. When an attempt
-// is over, and a second later at most, so are its connection, its goroutines and the receiver's (synctest waits for them
-// all, and fails if one never ends), and of an endless reply no more was taken than is kept.
+// TestNothingIsLeftBehind runs each kind of bad receiver on a fake clock and over connections in memory. At most a
+// second after an attempt, its connection, its goroutines and the receiver's are gone: synctest waits for all of them
+// and fails if one never ends. Of an endless reply no more was read than is kept.
 func TestNothingIsLeftBehind(t *testing.T) {
 	const attempts, timeout = 20, 15 * time.Second
 	tests := map[string]struct {
-		speak func(net.Conn) // once a request is read; then the connection is closed, unless it is kept
+		speak func(net.Conn) // called after a request is read; then the connection is closed, unless kept is set
 		want  task.Outcome
 		took  time.Duration
 		kept  bool // the connection is ready for the next request
@@ -108,7 +108,7 @@ func hangsAfter(what string) func(net.Conn) {
 	}
 }
 
-// pipeTo dials a receiver in memory. It counts the connections that are open and the bytes that were taken from them.
+// pipeTo returns a dial function for a receiver in memory. It counts the open connections and the bytes read from them.
 func pipeTo(open, taken *atomic.Int64, speak func(net.Conn), kept bool) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()

@@ -15,14 +15,14 @@ const (
 	resultFailed
 	resultPermanent
 	resultAborted
-	results // how many there are
+	results // the number of results
 )
 
 func (r result) String() string {
 	return [results]string{"delivered", "failed", "permanent", "aborted"}[r]
 }
 
-// metrics has no label for destinations: callers name those, so there may be any number.
+// metrics has no label for destinations, since callers choose destinations and their number is unbounded.
 type metrics struct {
 	attempts [results]prometheus.Counter
 	duration prometheus.Histogram

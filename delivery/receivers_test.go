@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// TestReceivers shows each kind of receiver that answers or breaks off, and what an attempt makes of it.
+// TestReceivers lists the kinds of receivers that answer or break off, and the outcome of an attempt for each.
 func TestReceivers(t *testing.T) {
 	raw := func(reply string) func(*testing.T) string {
 		return func(t *testing.T) string { return serveRaw(t, func(c net.Conn) { write(c, reply) }) }
@@ -99,7 +99,7 @@ func TestReceivers(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed: neither the private receiver that they name is reached nor any other.
+// TestRedirectsAreNotFollowed checks that no redirect is followed, to a private receiver or any other.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	private := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("followed") })
 	w := newWebhook(t)
@@ -135,7 +135,7 @@ func receiverThatIsDown(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// receiverThatBombs begins a good answer and then repeats one thing until the sender has had enough.
+// receiverThatBombs begins a good answer and then repeats one piece until the sender hangs up.
 func receiverThatBombs(what string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		return serveRaw(t, func(c net.Conn) {

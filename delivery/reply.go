@@ -18,8 +18,8 @@ const (
 	maxRetryAfter  = 24 * time.Hour
 )
 
-// drain reads what is left of a reply's body, so that its connection can be used again, and returns its first bytes.
-// It stops at maxReplyBody, at an error and when the exchange's time is over; the connection is then dropped.
+// drain reads the rest of a reply's body, so that its connection can be used again, and returns the first keep bytes.
+// It stops at maxReplyBody, at an error, and at the end of the exchange's time; the connection is then dropped.
 func drain(resp *http.Response, keep int) []byte {
 	if resp.StatusCode <= 199 {
 		return nil // 101: the "body" is the bare connection, which no context interrupts
@@ -27,22 +27,22 @@ func drain(resp *http.Response, keep int) []byte {
 	start := make([]byte, keep)
 	n, err := io.ReadFull(resp.Body, start)
 	if err == nil {
-		// An error leaves the body unread, and that is all that matters here.
+		// An error leaves the body unread, which only costs the connection.
 		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, int64(maxReplyBody-n)))
 	}
 	return start[:n]
 }
 
-// replyText is what last_error says of a reply that is no success.
+// replyText returns the text for last_error of a reply that is not 2xx.
 func replyText(resp *http.Response) string {
 	if 300 <= resp.StatusCode && resp.StatusCode <= 399 {
 		return statusText(resp.StatusCode) + redirection(resp.Header.Get("Location"))
 	}
-	// Some more than is kept, for what is not printable takes no room.
+	// drain keeps twice maxExcerpt, since printable drops unprintable bytes.
 	return withExcerpt(statusText(resp.StatusCode), drain(resp, 2*maxExcerpt))
 }
 
-// statusText has our name for the status, not the receiver's: that one may be anything.
+// statusText returns the status with its standard name. The receiver's own name for it may be any text.
 func statusText(status int) string {
 	text := strconv.Itoa(status)
 	if name := http.StatusText(status); name != "" {
@@ -65,8 +65,8 @@ func redirection(location string) string {
 	return ": redirects are not followed (to " + location + ")"
 }
 
-// printable returns at most limit bytes of b that are fit for a line of text: each run of spaces, line ends, control
-// characters and broken UTF-8 becomes one space.
+// printable returns at most limit bytes of b that fit in a line of text: each run of spaces, line ends, control
+// characters and invalid UTF-8 becomes one space.
 func printable(b []byte, limit int) string {
 	var out strings.Builder
 	gap := false
@@ -89,8 +89,8 @@ func printable(b []byte, limit int) string {
 	return out.String()
 }
 
-// retryAfter reads a receiver's wish (RFC 9110, section 10.2.3): seconds or an HTTP date, at most a day, 0 if there is
-// none or it makes no sense.
+// retryAfter returns the delay of a reply's Retry-After (RFC 9110, section 10.2.3), given in seconds or as an HTTP
+// date. The delay is at most a day, and 0 if the header is missing or malformed.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -99,7 +99,7 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if strings.Trim(value, "0123456789") == "" {
 		seconds, err := strconv.ParseInt(value, 10, 64)
 		if err != nil || seconds > int64(maxRetryAfter/time.Second) {
-			return maxRetryAfter // more digits than a number holds is merely very long
+			return maxRetryAfter // a number of more digits than fit is a very long delay
 		}
 		return time.Duration(seconds) * time.Second
 	}

@@ -64,7 +64,7 @@ func TestPrintable(t *testing.T) {
 		"  a \r\n\tb  ":          "a b",
 		"\x1b[31mred\x1b[0m":     "[31mred [0m",
 		"a\xff\xfeb":             "a b",
-		"\u202eright to left":    "right to left", // would turn the log line round
+		"\u202eright to left":    "right to left", // would reverse the log line
 		"naïve 日本":               "naïve 日本",
 		strings.Repeat("a", 300): strings.Repeat("a", 19),
 		strings.Repeat("日", 300): strings.Repeat("日", 6),
@@ -88,7 +88,7 @@ func FuzzPrintable(f *testing.F) {
 	})
 }
 
-// FuzzReply: whatever bytes answer, the attempt ends, with an outcome that makes sense.
+// FuzzReply checks for any reply bytes that the attempt ends with a valid outcome.
 func FuzzReply(f *testing.F) {
 	for _, seed := range []string{
 		"", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 500\r\nRetry-After: 5\r\nContent-Length: 3\r\n\r\nabc",
@@ -108,7 +108,7 @@ func FuzzReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, reply []byte) {
 		w.transport.CloseIdleConnections()
 		select {
-		case <-replies: // left over, if the last request went to a connection that was just closing
+		case <-replies: // left over if the last request went to a connection that was just closing
 		default:
 		}
 		replies <- reply

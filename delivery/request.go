@@ -21,7 +21,7 @@ const (
 	eventType   = "belfry.task.fired"
 )
 
-// request makes the HTTP request of an attempt that begins now. Its errors are words for last_error: no retry helps.
+// request makes the HTTP request of an attempt that begins now. Its errors are texts for last_error; no retry helps.
 func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*http.Request, error) {
 	spec := a.Task.GetSpec()
 	req, err := post(ctx, spec.GetTarget(), spec.GetPayload())
@@ -32,7 +32,7 @@ func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*
 	return req, nil
 }
 
-// post is a request without headers.
+// post returns a POST request without headers.
 func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request, error) {
 	if target.GetUrl() == "" {
 		return nil, errors.New("the task has no webhook target")
@@ -47,7 +47,7 @@ func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request
 	return req, nil
 }
 
-// urlFault says what is wrong with a URL without repeating it: a query may hold a secret.
+// urlFault words the error of a URL without quoting the URL, since a query may hold a secret.
 func urlFault(err error) string {
 	var bad *url.Error
 	if errors.As(err, &bad) {
@@ -56,8 +56,9 @@ func urlFault(err error) string {
 	return fmt.Sprintf("is not a URL: %v", err)
 }
 
-// headers is what a receiver gets beside the payload. Names are in lower case, as the contract and HTTP/2 write them;
-// a caller's header never replaces one of ours (task.CheckSpec refuses those names, this holds if it once did not).
+// headers returns the headers of a request. Names are in lower case, as in the contract and in HTTP/2. A caller's
+// header never replaces one of Belfry's: task.CheckSpec refuses those names, and headers enforces the rule a second
+// time.
 func headers(a task.Attempt, version string, now time.Time) http.Header {
 	t, s := a.Task, a.Task.Spec
 	h := newHeaderSet(17 + len(s.Target.Headers))
@@ -82,15 +83,15 @@ func headers(a task.Attempt, version string, now time.Time) http.Header {
 	return h.header
 }
 
-// sender sets who sends, and what the target's own headers are.
+// sender sets the user-agent and the target's own headers.
 func (h *headerSet) sender(version string, target *fsmpb.Target) {
-	h.set("User-Agent", "belfry/"+version) // the one name that the transport looks for, and it looks for this spelling
+	h.set("User-Agent", "belfry/"+version) // the transport looks for this spelling
 	for _, own := range target.Headers {
 		h.set(callerName(own.Name), own.Value)
 	}
 }
 
-// webhook sets the three headers of Standard Webhooks, the signature only if there are secrets.
+// webhook sets the three headers of Standard Webhooks. Without secrets there is no webhook-signature.
 func (h *headerSet) webhook(id string, now time.Time, body []byte, secrets [][]byte) {
 	timestamp := strconv.FormatInt(now.Unix(), 10)
 	h.set("webhook-id", id)
@@ -100,7 +101,8 @@ func (h *headerSet) webhook(id string, now time.Time, body []byte, secrets [][]b
 	}
 }
 
-// callerName is the map key of a caller's header: lower case, except for the name that the transport looks for.
+// callerName returns the map key of a caller's header: lower case, except for User-Agent, which the transport looks
+// for.
 func callerName(name string) string {
 	if name = strings.ToLower(name); name == "user-agent" {
 		return "User-Agent"
@@ -110,7 +112,7 @@ func callerName(name string) string {
 
 func source(s *fsmpb.Spec) string { return "/v1/queues/" + queueOf(s) }
 
-// instant returns an instant as the contract writes it.
+// instant returns Unix milliseconds as the contract writes instants.
 func instant(ms int64) string { return strings.Trim(string(contract.AppendInstant(nil, ms)), `"`) }
 
 func queueOf(s *fsmpb.Spec) string {
@@ -127,8 +129,8 @@ func contentType(s *fsmpb.Spec) string {
 	return s.ContentType
 }
 
-// isTraceparent tells whether s can be passed on. Whoever gets a malformed one must ignore it, says W3C Trace Context;
-// so a malformed one is not worth sending, and never a reason not to deliver.
+// isTraceparent reports whether s may be passed on as a traceparent. Receivers must ignore a malformed one (W3C Trace
+// Context), so a malformed one is left out and never fails the delivery.
 func isTraceparent(s string) bool {
 	const shortest = len("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 	if len(s) < shortest {
@@ -139,7 +141,7 @@ func isTraceparent(s string) bool {
 	}) < 0
 }
 
-// headerSet fills a http.Header whose values lie in one slice, not in one allocation each.
+// headerSet fills a http.Header whose values share one slice, instead of one allocation each.
 type headerSet struct {
 	header http.Header
 	values []string
@@ -155,9 +157,9 @@ func (h *headerSet) set(name, value string) {
 	h.header[name] = h.values[n : n+1 : n+1]
 }
 
-// ceValue encodes an attribute's value for a header: space, double quote, percent sign and all that is not printable
-// ASCII are percent-encoded as UTF-8 (CloudEvents HTTP protocol binding 1.0.2, section 3.1.3.2). Invalid UTF-8 becomes
-// the replacement character first, for an attribute is a Unicode string.
+// ceValue encodes an attribute's value for a header: space, double quote, percent sign and all characters outside
+// printable ASCII are percent-encoded as UTF-8 (CloudEvents HTTP protocol binding 1.0.2, section 3.1.3.2). Invalid
+// UTF-8 becomes the replacement character first, since an attribute is a Unicode string.
 func ceValue(s string) string {
 	i := 0
 	for i < len(s) && cePlain(s[i]) {

@@ -13,13 +13,13 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// The reply to a batch may have so many bytes, if it is a list of results.
+// The two constants bound the bytes read of a list of results: resultsBase, and resultsPerTask for each event.
 const (
 	resultsBase    = 64 << 10
-	resultsPerTask = 512 // an id, a status and the 200 bytes of an error that are kept, with room to spare
+	resultsPerTask = 512 // room for an id, a status and the kept 200 bytes of an error
 )
 
-// eventResult is what a receiver says of one event of a batch.
+// eventResult is the receiver's result for one event of a batch.
 type eventResult struct {
 	ID         string  `json:"id"`
 	Status     int     `json:"status"`
@@ -29,9 +29,9 @@ type eventResult struct {
 
 var errNoList = errors.New("results is no list")
 
-// answeredBatch judges a reply of success to a batch: one verdict for all, or each its own. Whatever its content type
-// says, a body that begins with a brace may hold results (servers that were told no type name a wrong one); any other
-// body means nothing.
+// answeredBatch judges a 2xx reply to a batch: one verdict for all events, or one for each. A body that begins with a
+// brace may hold results, whatever its content type, since servers without a configured type send a wrong one. Any
+// other body is ignored.
 func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (verdict, []verdict) {
 	limit := int64(resultsBase + resultsPerTask*len(batch))
 	body := bufio.NewReader(io.LimitReader(resp.Body, limit))
@@ -58,7 +58,7 @@ func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (ver
 	return verdict{}, list.verdicts(failed("the answer has results, and none of this event"))
 }
 
-// unread judges a reply that was not read whole.
+// unread returns the verdict of a reply that was not read whole.
 func (x *exchange) unread(text string) verdict {
 	if v, ended := x.cutOff(); ended {
 		return v
@@ -66,7 +66,7 @@ func (x *exchange) unread(text string) verdict {
 	return failed(text)
 }
 
-// beginsObject tells whether the first thing in a body is a brace. It leaves it there.
+// beginsObject reports whether the first byte of a body after white space is a brace. It leaves the brace unread.
 func beginsObject(body *bufio.Reader) (bool, error) {
 	for {
 		switch c, err := body.ReadByte(); {
@@ -81,12 +81,12 @@ func beginsObject(body *bufio.Reader) (bool, error) {
 	}
 }
 
-// resultList collects the results of a batch's events while they are read, so that a hostile reply costs the memory of
-// one result and not of all.
+// resultList collects the verdicts of a batch's events while the reply is read, so that a hostile reply costs the
+// memory of one result and not of all.
 type resultList struct {
 	present bool
 	index   map[string]int // by webhook-id
-	said    []*verdict     // in the batch's order; nil: nothing yet
+	said    []*verdict     // in the batch's order; nil: no result yet
 }
 
 func newResultList(batch []task.Attempt) *resultList {
@@ -97,7 +97,7 @@ func newResultList(batch []task.Attempt) *resultList {
 	return l
 }
 
-// verdicts is what the list says; an event that it does not name gets other.
+// verdicts returns the verdict of each event, and other for an event without a result.
 func (l *resultList) verdicts(other verdict) []verdict {
 	out := make([]verdict, len(l.said))
 	for i, v := range l.said {
@@ -108,7 +108,7 @@ func (l *resultList) verdicts(other verdict) []verdict {
 	return out
 }
 
-// read reads the object that a body begins with. What it has read before an error counts.
+// read reads the object at the beginning of a body. The results before an error count.
 func (l *resultList) read(dec *json.Decoder) error {
 	if _, err := dec.Token(); err != nil { // the brace
 		return err
@@ -118,7 +118,7 @@ func (l *resultList) read(dec *json.Decoder) error {
 		if err != nil {
 			return err
 		}
-		if text, ok := name.(string); !ok || !strings.EqualFold(text, "results") { // as encoding/json takes names
+		if text, ok := name.(string); !ok || !strings.EqualFold(text, "results") { // encoding/json ignores case too
 			var skipped json.RawMessage
 			err = dec.Decode(&skipped)
 		} else {
@@ -135,7 +135,7 @@ func (l *resultList) read(dec *json.Decoder) error {
 func (l *resultList) readList(dec *json.Decoder) error {
 	l.present = true
 	begin, err := dec.Token()
-	if err != nil || begin == nil { // null is how some languages write a list without elements
+	if err != nil || begin == nil { // some languages write an empty list as null
 		return err
 	}
 	if begin != json.Delim('[') {
@@ -152,7 +152,7 @@ func (l *resultList) readList(dec *json.Decoder) error {
 	return err
 }
 
-// take notes one result. Of several for one event a failure counts more than a success.
+// take notes one result. A failure overrides a success for the same event.
 func (l *resultList) take(r eventResult) {
 	i, known := l.index[r.ID]
 	if !known || l.said[i] != nil && isSuccess(r.Status) {

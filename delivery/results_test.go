@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// TestBatchReplies has a batch of three events, msg-0 to msg-2, and what each reply makes of them.
+// TestBatchReplies lists replies to a batch of three events, msg-0 to msg-2, and the outcomes of each.
 func TestBatchReplies(t *testing.T) {
 	const cut = "the answer's results are malformed, cut short or over 65 KiB"
 	const lost = "the answer's body is cut short, so what it says of the events is not known"
@@ -102,7 +102,7 @@ func TestBatchReplies(t *testing.T) {
 	}
 }
 
-// huge answers with 10 MB: what it begins with, over and over.
+// huge answers with 10 MB of repetitions of what.
 func huge(status int, what string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(status)
@@ -114,7 +114,7 @@ func huge(status int, what string) http.HandlerFunc {
 	}
 }
 
-// TestLargestBatch: a thousand results are well within what is read.
+// TestLargestBatch checks that a thousand results fit into the limit of a reply.
 func TestLargestBatch(t *testing.T) {
 	const n = 1000
 	url, _ := batchReceiver(t, func(rw http.ResponseWriter, _ *http.Request) {
@@ -136,7 +136,7 @@ func TestLargestBatch(t *testing.T) {
 	}
 }
 
-// TestSlowBatchReplies: a list of results may take the attempt's time, and any other body does not.
+// TestSlowBatchReplies checks that only a list of results may take the attempt's whole time; other bodies may not.
 func TestSlowBatchReplies(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	late := task.Outcome{Error: "timed out after 400ms (reading the answer)"}
@@ -159,7 +159,7 @@ func TestSlowBatchReplies(t *testing.T) {
 				close(gone)
 			})
 			batch := batchOf(url, 2)
-			batch[1].Timeout = timeout // the shortest is that of all
+			batch[1].Timeout = timeout // the request takes the shortest timeout
 			got := newWebhook(t).DeliverBatch(t.Context(), batch)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
@@ -169,7 +169,7 @@ func TestSlowBatchReplies(t *testing.T) {
 	}
 }
 
-// FuzzBatchReply: whatever a reply's body is, each event has an outcome that makes sense.
+// FuzzBatchReply checks for any reply body that each event has a valid outcome.
 func FuzzBatchReply(f *testing.F) {
 	for _, seed := range []string{
 		"", "fine", `{"results":[{"id":"msg-0","status":200},{"id":"msg-1","status":503,"retry_after":1e9,"error":"x"}]}`,

@@ -8,9 +8,9 @@ import (
 
 const signatureScheme = "v1," // HMAC-SHA256 in Standard Webhooks
 
-// signature is the value of webhook-signature (Standard Webhooks 1.0.0): one signature of id, timestamp and body for
-// each secret, in the order of the secrets, with a space between. A receiver takes the request if one of them is right,
-// so that for the time of a rotation it may know either secret.
+// signature returns the value of webhook-signature (Standard Webhooks 1.0.0): one signature of id, timestamp and body
+// for each secret, in the order of the secrets, with a space between. A receiver accepts the request if one signature
+// is right, so that during a rotation it may hold either secret.
 func signature(secrets [][]byte, id, timestamp string, body []byte) string {
 	const each = len(signatureScheme) + (sha256.Size+2)/3*4 + 1
 	out := make([]byte, 0, len(secrets)*each)

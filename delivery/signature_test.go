@@ -24,7 +24,7 @@ func secretOf(t testing.TB, encoded string) []byte {
 	return secret
 }
 
-// The published examples of Standard Webhooks.
+// secretA and secretB are the published examples of Standard Webhooks.
 const (
 	secretA = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	secretB = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -58,7 +58,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestSignedRequests: what is signed is what is sent, and without a secret nothing is.
+// TestSignedRequests checks that the signature matches the sent body, and that a queue without secrets sends none.
 func TestSignedRequests(t *testing.T) {
 	now := time.Unix(1614265330, 999e6)
 	w := newWebhook(t, func(c *Config) { c.Now = func() time.Time { return now } })
@@ -83,7 +83,7 @@ func TestSignedRequests(t *testing.T) {
 	}
 }
 
-// TestSecretsStayHere: neither a log, an outcome nor a metric has a secret, in whatever spelling.
+// TestSecretsStayHere checks that no log, outcome or metric contains a secret, in any encoding.
 func TestSecretsStayHere(t *testing.T) {
 	var seen bytes.Buffer
 	reg := prometheus.NewRegistry()

@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// TestSlowReceivers: none of these ever finishes, and each attempt ends in its time and says what it was doing.
+// TestSlowReceivers lists receivers that never finish. Each attempt ends in its time, and its error names its phase.
 func TestSlowReceivers(t *testing.T) {
 	const timeout = 400 * time.Millisecond
 	hang := func(before string) func(*testing.T) string {
@@ -32,7 +32,7 @@ func TestSlowReceivers(t *testing.T) {
 		payload  int
 	}{
 		"accepts, then nothing": {hang(""), late("waiting for the answer"), 100},
-		// More than a task may have, since the kernel takes 256 KiB off our hands at once.
+		// The payload is larger than a task's may be, since the kernel buffers 256 KiB at once.
 		"reads nothing at all":      {receiverThatHangsUnread, late("sending"), 16 << 20},
 		"hangs in the header":       {hang("HTTP/1.1 200 OK\r\nX-A: "), late("reading the answer"), 100},
 		"trickles the header":       {trickle("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"), late("reading the answer"), 100},
@@ -93,7 +93,7 @@ func receiverThatHangsInTLS(t *testing.T) string {
 	return "https://" + listen(t, untilGone)
 }
 
-// TestConnectTimeout: one that cannot be connected to does not get the whole of a long attempt.
+// TestConnectTimeout checks that a receiver that accepts no connection does not use up the whole of a long attempt.
 func TestConnectTimeout(t *testing.T) {
 	w := newWebhook(t, func(c *Config) { c.ConnectTimeout = 50 * time.Millisecond })
 	out := w.Deliver(t.Context(), attemptOf(receiverThatHangsInTLS(t)))
@@ -102,8 +102,8 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
-// TestCallerCountsToo: a caller who allows an attempt just its timeout is the first to end it, and that is a timeout
-// like any other: nobody gave the attempt up.
+// TestCallerCountsToo checks a caller whose context has the attempt's own timeout and ends first: the outcome is an
+// ordinary timeout, not an abort.
 func TestCallerCountsToo(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -116,7 +116,7 @@ func TestCallerCountsToo(t *testing.T) {
 	}
 }
 
-// TestBodyPatience: a reply that never ends does not hold an attempt, and its credit, for all of a long timeout.
+// TestBodyPatience checks that an endless reply does not hold an attempt and its credit for a whole long timeout.
 func TestBodyPatience(t *testing.T) {
 	t.Parallel()
 	url := serveRaw(t, func(c net.Conn) { drip(c, "HTTP/1.1 200 OK\r\n\r\n", "x") })
@@ -129,7 +129,7 @@ func TestBodyPatience(t *testing.T) {
 	}
 }
 
-// TestHugeReplies: of 10 MB little is read, and the connection is dropped rather than read out.
+// TestHugeReplies checks that little of a 10 MB reply is read, and that its connection is dropped.
 func TestHugeReplies(t *testing.T) {
 	const size = 10 << 20
 	for _, status := range []int{200, 500} {
@@ -156,7 +156,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// TestIsolation: a receiver on which hundreds of attempts hang costs another one nothing, and leaves nothing behind.
+// TestIsolation checks that a receiver with hundreds of hanging attempts delays no other, and leaves nothing behind.
 func TestIsolation(t *testing.T) {
 	const hanging = 300
 	arrived := make(chan struct{}, hanging)
@@ -196,8 +196,8 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// TestAbandonedDial: the connection that a failed or aborted attempt was still opening is closed with it, not left to
-// the connect timeout.
+// TestAbandonedDial checks that the dial of a failed or aborted attempt ends with the attempt, not at the connect
+// timeout.
 func TestAbandonedDial(t *testing.T) {
 	tests := map[string]struct{ timeout, abortAfter time.Duration }{
 		"timed out": {50 * time.Millisecond, time.Hour},
@@ -220,7 +220,7 @@ func TestAbandonedDial(t *testing.T) {
 	}
 }
 
-// TestStaleConnection: an idle connection that the receiver has closed costs no attempt.
+// TestStaleConnection checks that an idle connection that the receiver has closed fails no attempt.
 func TestStaleConnection(t *testing.T) {
 	noticed := make(chan struct{})
 	url := serveRaw(t, func(c net.Conn) {

@@ -18,7 +18,7 @@ type Webhook struct {
 	closed    atomic.Bool
 }
 
-// New makes a Webhook. It fails on an invalid Config, or when its metrics are already registered.
+// New makes a Webhook. It returns an error for an invalid Config, or if the metrics are already registered.
 func New(cfg Config) (*Webhook, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -39,7 +39,7 @@ func newTransport(cfg Config) *http.Transport {
 		DialContext:            d.dial,
 		DialTLSContext:         d.dialTLS,
 		Protocols:              protocols,
-		DisableCompression:     true, // a reply is read for its first bytes only, and never unpacked
+		DisableCompression:     true, // a reply is only read for its first bytes, never unpacked
 		MaxResponseHeaderBytes: maxReplyHeader,
 		MaxIdleConns:           cfg.MaxIdle,
 		MaxIdleConnsPerHost:    cfg.MaxIdlePerHost,
@@ -47,10 +47,11 @@ func newTransport(cfg Config) *http.Transport {
 	}
 }
 
-// Deliver makes one attempt and reports its outcome. It returns within a.Timeout (task.DefaultTimeout if that is not
-// positive), and at once when ctx ends. The outcome of a cancelled attempt begins with "aborted", and the receiver may
-// have got the task or not. The task must not change any more, even after the return: a connection may still be sending
-// its payload.
+// Deliver makes one attempt and returns its outcome. It returns within a.Timeout (task.DefaultTimeout if a.Timeout is
+// not positive), and at once when ctx ends. If ctx was cancelled, the outcome's error begins with "aborted", and the
+// receiver may or may not have got the task.
+//
+// The task must not change, even after Deliver returns: a connection may still be sending its payload.
 func (w *Webhook) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	begun := w.cfg.Now()
 	v := w.attempt(ctx, a, begun)
@@ -60,7 +61,7 @@ func (w *Webhook) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	return v.Outcome
 }
 
-// ended counts an attempt, and logs it if it did not succeed.
+// ended counts an attempt, and logs an attempt that was not delivered.
 func (w *Webhook) ended(ctx context.Context, a task.Attempt, v verdict, took time.Duration) {
 	w.metrics.attempt(v.class)
 	if v.Delivered || !w.cfg.Logger.Enabled(ctx, slog.LevelDebug) {
@@ -68,7 +69,7 @@ func (w *Webhook) ended(ctx context.Context, a task.Attempt, v verdict, took tim
 	}
 	destination, err := task.Destination(a.Task.GetSpec().GetTarget().GetUrl())
 	if err != nil {
-		destination = "unknown" // the outcome says why
+		destination = "unknown" // the outcome's error names the fault
 	}
 	w.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "attempt not delivered",
 		slog.String("task", a.Task.GetId()), slog.String("webhook_id", a.Task.GetWebhookId()),
@@ -76,8 +77,8 @@ func (w *Webhook) ended(ctx context.Context, a task.Attempt, v verdict, took tim
 		slog.String("result", v.class.String()), slog.Duration("took", took), slog.String("err", v.Error))
 }
 
-// Close drops the connections that are kept, and lets no further attempt begin. It neither ends nor awaits running
-// attempts: they belong to the contexts they were given.
+// Close closes idle connections and lets no further attempt begin. It neither ends nor awaits running attempts, which
+// end with their own contexts.
 func (w *Webhook) Close() {
 	w.closed.Store(true)
 	w.transport.CloseIdleConnections()

@@ -55,8 +55,8 @@ func serve(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// serveRaw starts a receiver that speaks TCP: speak gets each connection once its request has been read whole, and the
-// connection is closed after it.
+// serveRaw starts a receiver that speaks TCP. speak gets each connection after its request has been read whole, and the
+// connection is closed when speak returns.
 func serveRaw(t testing.TB, speak func(net.Conn)) string {
 	t.Helper()
 	return "http://" + listen(t, func(c net.Conn) {
@@ -70,7 +70,8 @@ func serveRaw(t testing.TB, speak func(net.Conn)) string {
 	})
 }
 
-// listen accepts TCP connections on loopback and hands each to its own goroutine; all are over when the test is.
+// listen accepts TCP connections on loopback and calls handle for each in a goroutine of its own. All of them end with
+// the test.
 func listen(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -108,7 +109,7 @@ func untilGone(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
 func write(w io.Writer, s string) { _, _ = io.WriteString(w, s) }
 
-// answer is a receiver that answers always the same.
+// answer returns a receiver that sends the same reply to every request.
 func answer(status int, header map[string]string, body string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		for name, value := range header {
@@ -225,7 +226,7 @@ func TestNoProxyFromTheEnvironment(t *testing.T) {
 	if out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+port)); !out.Delivered {
 		t.Errorf("outcome %+v", out)
 	}
-	if w.transport.Proxy != nil { // net/http reads the environment once a process, maybe before this test
+	if w.transport.Proxy != nil { // net/http reads the environment once per process, maybe before this test
 		t.Error("the transport has a proxy")
 	}
 }

@@ -13,15 +13,14 @@ import (
 )
 
 const (
-	amqpHeartbeat   = 10 * time.Second // as RabbitMQ advises; a dead connection is noticed after three
+	amqpHeartbeat   = 10 * time.Second // as RabbitMQ advises; three missed beats end a connection
 	amqpMaxChannels = 128              // of one connection
 	amqpMaxName     = 255              // bytes
 	amqpCloseTime   = 2 * time.Second
 )
 
-// amqpLink publishes over one connection with a channel for each exchange. A broker answers an exchange that does not
-// exist, or that we may not write to, by closing the channel with all that is under way on it: so each exchange has
-// its own.
+// amqpLink publishes over one connection with a channel for each exchange. If an exchange is missing or not writable,
+// the broker closes the channel and ends all messages in progress on it, so each exchange has a channel of its own.
 type amqpLink struct {
 	life
 	conn    *amqp.Connection
@@ -36,11 +35,11 @@ func openAMQP(ctx context.Context, e *endpoint) (link, error) {
 	if err != nil {
 		return nil, worded(err)
 	}
-	// The handshake knows no context.
-	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // what it reports, amqp.Open does
+	// amqp.Open takes no context, so the context's end closes the connection.
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // amqp.Open reports the error
 	conn, err := amqp.Open(untilWritten{raw, e.cfg.ConnectTimeout}, amqpConfig(e))
 	if err != nil {
-		_ = raw.Close() // the handshake's error says more
+		_ = raw.Close() // the handshake's error tells more
 		return nil, amqpWelcome(ctx, err)
 	}
 	if !stop() {
@@ -52,7 +51,7 @@ func openAMQP(ctx context.Context, e *endpoint) (link, error) {
 }
 
 func amqpConfig(e *endpoint) amqp.Config {
-	login := &amqp.PlainAuth{Username: "guest", Password: "guest"} // every AMQP client's default
+	login := &amqp.PlainAuth{Username: "guest", Password: "guest"} // the default of every AMQP client
 	if e.access.User != "" {
 		login = &amqp.PlainAuth{Username: e.access.User, Password: e.access.Password}
 	}
@@ -64,7 +63,7 @@ func amqpConfig(e *endpoint) amqp.Config {
 	}
 }
 
-// amqpWelcome words a handshake that failed.
+// amqpWelcome words the error of a failed handshake.
 func amqpWelcome(ctx context.Context, err error) error {
 	var said *amqp.Error
 	switch {
@@ -76,7 +75,7 @@ func amqpWelcome(ctx context.Context, err error) error {
 	return worded(err)
 }
 
-// watch follows the connection's state until it ends.
+// watch follows the connection's state until the connection ends.
 func (l *amqpLink) watch(closed <-chan *amqp.Error, blocked <-chan amqp.Blocking) {
 	for {
 		select {
@@ -96,7 +95,8 @@ func (l *amqpLink) watch(closed <-chan *amqp.Error, blocked <-chan amqp.Blocking
 	}
 }
 
-// amqpClosed words what closed a connection or a channel; nil if we did.
+// amqpClosed words the reason why the broker closed a connection or a channel. A nil err means that this node closed
+// it.
 func amqpClosed(err *amqp.Error) error {
 	if err == nil {
 		return errClosed
@@ -119,7 +119,8 @@ func (l *amqpLink) publish(ctx context.Context, t *targeturl.Target, m *message)
 	return c.publish(ctx, t, m)
 }
 
-// checkNames refuses a message that AMQP cannot carry: to try would cost the connection with all that is under way.
+// checkNames refuses a message that AMQP cannot carry: an attempt to send it would cost the connection and all messages
+// in progress.
 func checkNames(m *message) error {
 	for _, h := range m.headers {
 		if n := len(h.name); n > amqpMaxName {
@@ -129,7 +130,7 @@ func checkNames(m *message) error {
 	return nil
 }
 
-// channel returns the exchange's channel with one user more.
+// channel returns the exchange's channel, and counts the caller as its user.
 func (l *amqpLink) channel(exchange string) (*amqpChannel, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,8 +149,8 @@ func (l *amqpLink) channel(exchange string) (*amqpChannel, error) {
 	return c, nil
 }
 
-// makeRoom tells whether there may be one channel more. It forgets those that were closed, and closes one that nobody
-// uses if that is what it takes.
+// makeRoom reports whether one more channel may be opened. It forgets closed channels, and closes one unused channel if
+// all are open.
 func (l *amqpLink) makeRoom() bool {
 	for exchange, c := range l.channels {
 		if c.closed() {
@@ -170,5 +171,5 @@ func (l *amqpLink) makeRoom() bool {
 
 func (l *amqpLink) close(cause error) {
 	l.end(cause)
-	_ = l.conn.CloseDeadline(time.Now().Add(amqpCloseTime)) // lost already, or the broker does not say goodbye
+	_ = l.conn.CloseDeadline(time.Now().Add(amqpCloseTime)) // lost already, or the broker does not answer
 }

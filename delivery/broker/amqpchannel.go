@@ -12,11 +12,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// amqpChannel publishes with confirms, each on its own: many may be under way.
+// amqpChannel publishes messages with a confirm for each. Many may be in progress.
 type amqpChannel struct {
 	ch    *amqp.Channel
 	users atomic.Int32
-	turn  chan struct{} // taken from once all returns before are noted
+	turn  chan struct{} // received from after all earlier returns are noted
 	gone  chan struct{} // closed after why is set
 	why   error
 
@@ -24,9 +24,9 @@ type amqpChannel struct {
 	waiting map[string]*flight
 }
 
-// flight is a message whose confirm is awaited.
+// flight is a message that awaits its confirm.
 type flight struct {
-	returned string // why the broker gave it back; empty: it did not
+	returned string // why the broker returned the message; empty: it did not
 }
 
 func openChannel(conn *amqp.Connection) (*amqpChannel, error) {
@@ -35,7 +35,7 @@ func openChannel(conn *amqp.Connection) (*amqpChannel, error) {
 		return nil, err
 	}
 	c := &amqpChannel{ch: ch, turn: make(chan struct{}), gone: make(chan struct{}), waiting: map[string]*flight{}}
-	// Without a buffer: the reader goes on to the confirm of a message only after watch has its return.
+	// The channel has no buffer, so that the reader goes on to a message's confirm only after watch has taken its return.
 	go c.watch(ch.NotifyReturn(make(chan amqp.Return)), ch.NotifyClose(make(chan *amqp.Error, 1)))
 	if err := ch.Confirm(false); err != nil {
 		return nil, errors.Join(err, ch.Close())
@@ -70,7 +70,7 @@ func (c *amqpChannel) closed() bool {
 	}
 }
 
-// flightKey tells messages apart that are under way at once: a grant has one attempt, and a fence of its own.
+// flightKey returns a key that is unique among the messages in progress: each grant has one attempt and its own fence.
 func flightKey(id string, fence any) string { return fmt.Sprintf("%s/%v", id, fence) }
 
 func (c *amqpChannel) note(r amqp.Return) {
@@ -89,7 +89,7 @@ func (c *amqpChannel) begin(key string) *flight {
 	return f
 }
 
-// land forgets a flight and returns why it was returned.
+// land forgets a flight and returns the reason why the broker returned its message, or "".
 func (c *amqpChannel) land(key string, f *flight) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,8 @@ func (c *amqpChannel) confirmed(ctx context.Context, t *targeturl.Target, m *mes
 	return nil
 }
 
-// unless returns why the channel was closed, or else err. The client says that it was closed before it tells us why.
+// unless returns the reason why the channel was closed, or err if the channel is open. The client marks the channel
+// closed before it reports the reason, so unless waits for the reason.
 func (c *amqpChannel) unless(err error) error {
 	if !c.ch.IsClosed() {
 		return err

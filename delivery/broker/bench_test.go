@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// BenchmarkServers is confirmed messages from 256 attempts at a time, with the broker on the same machine. But for
-// Kafka's fake it needs real brokers, as TestNATSServer and its like do.
+// BenchmarkServers measures confirmed messages from 256 attempts at a time, with the broker on the same machine. Except
+// for Kafka's fake it needs real brokers, as TestNATSServer and similar tests do.
 func BenchmarkServers(b *testing.B) {
 	b.Run("nats", func(b *testing.B) {
 		addr, _, _ := natsServer(b)

@@ -13,16 +13,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// Config is all that a Publisher is made of. The zero value knows no broker, so it publishes nowhere.
+// Config holds the settings of a Publisher. The zero value knows no broker, so it publishes nowhere.
 type Config struct {
-	Known *Known // the brokers that tasks may be published to; default: none
-	// AllowCIDRs are where brokers may be besides, without credentials: at addresses that a target writes as such.
+	Known *Known // the permitted brokers; default: none
+	// AllowCIDRs are ranges of further permitted brokers, without credentials. A target must write such a host as an
+	// address.
 	AllowCIDRs []netip.Prefix
-	Version    string // what brokers are told, "belfry/<version>"; default "dev"
+	Version    string // sent to brokers as "belfry/<version>"; default "dev"
 
-	ConnectTimeout time.Duration // for look-up, TCP, TLS and the broker's welcome together; default 10 s
-	IdleTimeout    time.Duration // how long a connection without an attempt is kept; default 1 min
-	Patience       time.Duration // with a broker that answers nobody, before its connection is given up; default 5 s
+	ConnectTimeout time.Duration // for look-up, TCP, TLS and the broker's handshake together; default 10 s
+	IdleTimeout    time.Duration // how long an idle connection is kept; default 1 min
+	Patience       time.Duration // how long a silent broker keeps its connection; default 5 s
 	Resolver       *net.Resolver // default: Go's own
 
 	Now        func() time.Time      // default time.Now
@@ -52,7 +53,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// accessTo returns how to speak to a target's broker, nil if nothing may be published there.
+// accessTo returns the access to a target's broker, or nil if publishing there is not permitted.
 func (c *Config) accessTo(t *targeturl.Target) *access {
 	if known := c.Known.of(t); known != nil || !c.allows(t) {
 		return known
@@ -63,8 +64,8 @@ func (c *Config) accessTo(t *targeturl.Target) *access {
 	return &access{}
 }
 
-// allows tells whether each of the target's hosts is an address that is allowed. A name is none: what it leads to may
-// change.
+// allows reports whether each of the target's hosts is an allowed address. A name is never allowed, since its addresses
+// may change.
 func (c *Config) allows(t *targeturl.Target) bool {
 	for _, host := range t.Hosts {
 		addr, err := netip.ParseAddrPort(host)

@@ -10,21 +10,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// endpoint is all that is needed to connect to one broker.
+// endpoint holds the data to connect to one broker.
 type endpoint struct {
 	cfg    *Config
 	target *targeturl.Target // its hosts, and the vhost or database
 	access *access
 	dial   net.Dialer
 
-	trouble atomic.Pointer[error] // of the last dial; nil: it succeeded
+	trouble atomic.Pointer[error] // of the last dial; nil: none failed yet, or the last succeeded
 }
 
 func newEndpoint(cfg *Config, t *targeturl.Target, a *access) *endpoint {
 	return &endpoint{cfg: cfg, target: t, access: a, dial: net.Dialer{Resolver: cfg.Resolver}}
 }
 
-// connect opens a TCP connection, with TLS if the target has it.
+// connect opens a TCP connection, with TLS if the broker's access has a TLS configuration.
 func (e *endpoint) connect(ctx context.Context, network, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.ConnectTimeout)
 	defer cancel()
@@ -34,12 +34,12 @@ func (e *endpoint) connect(ctx context.Context, network, addr string) (net.Conn,
 	return e.noted((&tls.Dialer{NetDialer: &e.dial, Config: e.access.tls}).DialContext(ctx, network, addr))
 }
 
-// plain opens a TCP connection, also if TLS is to follow.
+// plain opens a TCP connection without TLS, which the client may add.
 func (e *endpoint) plain(ctx context.Context, network, addr string) (net.Conn, error) {
 	return e.noted(e.dial.DialContext(ctx, network, addr))
 }
 
-// noted keeps a dial's error: clients that dial by themselves tell of it in words of their own, or not at all.
+// noted records a dial's error: clients that dial by themselves reword the error or drop it.
 func (e *endpoint) noted(conn net.Conn, err error) (net.Conn, error) {
 	if err != nil {
 		e.trouble.Store(&err)
@@ -56,7 +56,7 @@ func (e *endpoint) lastTrouble() error {
 	return nil
 }
 
-// opening words the failure to open a client: a dial's own error, or what the client says.
+// opening words the failure to open a client: the dial's own error if there is one, or else the client's.
 func (e *endpoint) opening(err error) error {
 	if trouble := e.lastTrouble(); trouble != nil {
 		return worded(trouble)
@@ -64,7 +64,7 @@ func (e *endpoint) opening(err error) error {
 	return worded(err)
 }
 
-// untilWritten ends a write that the other side does not read.
+// untilWritten is a connection whose writes fail after patience if the peer does not read.
 type untilWritten struct {
 	net.Conn
 	patience time.Duration

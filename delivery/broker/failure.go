@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/delivery"
 )
 
-// failure is an error whose words are fit for last_error.
+// failure is an error whose text is fit for last_error.
 type failure struct {
 	text      string
 	permanent bool // no retry can help
@@ -44,5 +44,5 @@ func worded(err error) *failure {
 	return &failure{text: delivery.Describe(err)}
 }
 
-// refusal is what a broker said to a message that it does not take, or not now.
+// refusal returns the failure of a message that the broker refuses, for good or for now.
 func refusal(err error) error { return failed("the broker refused: %s", delivery.Describe(err)) }

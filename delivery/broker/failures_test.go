@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// paths are what follows the address of each kind of broker.
+// paths holds the rest of the URL after the address, for each kind of broker.
 var paths = map[string]string{
 	"nats": "/subject", "amqp": "/?queue=q", "redis": "/?stream=s", "kafka": "/topic",
 }
@@ -30,13 +30,13 @@ func eachKind(t *testing.T, test func(t *testing.T, url func(address string) str
 	}
 }
 
-// quick makes a Publisher that has no patience.
+// quick gives a Publisher very short timeouts.
 func quick(c *Config) { c.ConnectTimeout, c.Patience = 300*time.Millisecond, 200*time.Millisecond }
 
-// hang reads and never answers.
+// hang reads everything and never answers.
 func hang(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 
-// TestBadBrokers shows each kind of broker that is none, and what an attempt makes of it.
+// TestBadBrokers lists servers that are no brokers, and the outcome of an attempt for each.
 func TestBadBrokers(t *testing.T) {
 	closed := func(c net.Conn) { c.Close() }
 	noise := func(c net.Conn) {
@@ -111,7 +111,7 @@ func TestAttemptsEndWithTheirContext(t *testing.T) {
 	})
 }
 
-// TestOneConnectForAll: attempts towards a broker that does not answer wait for one connection.
+// TestOneConnectForAll checks that all attempts towards a broker that does not answer wait for one connection.
 func TestOneConnectForAll(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		var connections atomic.Int32
@@ -131,7 +131,7 @@ func TestOneConnectForAll(t *testing.T) {
 	})
 }
 
-// TestIsolation: a broker that hangs harms no other.
+// TestIsolation checks that a broker that hangs harms no other.
 func TestIsolation(t *testing.T) {
 	good, hung := "redis://"+fakeRedis(t, nil)+"/?stream=s", "amqp://"+listen(t, hang)+"/?queue=q"
 	p := newPublisher(t, knows(t, good, hung))
@@ -153,7 +153,8 @@ func TestIsolation(t *testing.T) {
 	<-ended
 }
 
-// TestSilence: a broker that welcomed us and answers nobody loses its connection, and the next attempt has another.
+// TestSilence checks that a broker that falls silent after its welcome loses its connection, and that the next attempt
+// opens another.
 func TestSilence(t *testing.T) {
 	var mute atomic.Bool
 	var welcomed atomic.Int32
@@ -175,7 +176,7 @@ func TestSilence(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	mute.Store(true)
-	a.Timeout = 50 * time.Millisecond // less than the patience: the connection stays
+	a.Timeout = 50 * time.Millisecond // shorter than the patience: the connection stays
 	for _, timeout := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
 		a.Timeout = timeout
 		want := fmt.Sprintf("timed out after %s (waiting for the broker's confirmation)", timeout)
@@ -236,7 +237,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestUnknownBrokers: nothing is dialled that the operator has not named, with all of its hosts.
+// TestUnknownBrokers checks that no broker is dialled unless the operator has named all of its hosts.
 func TestUnknownBrokers(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		var connections atomic.Int32
@@ -267,7 +268,7 @@ func TestUnknownBrokers(t *testing.T) {
 	}
 }
 
-// TestRedisAnswers: only the id of an entry is a confirmation.
+// TestRedisAnswers checks that only an entry's id confirms it.
 func TestRedisAnswers(t *testing.T) {
 	for reply, says := range map[string]string{
 		"$0\r\n\r\n":            "the broker's answer has no id of an entry in it",
@@ -299,7 +300,7 @@ func TestTargetsThatNoRetryHelps(t *testing.T) {
 	}
 }
 
-// TestSilenceAfterTheWelcome: also a client that waits for an answer by itself is given up.
+// TestSilenceAfterTheWelcome checks that the pool also gives up a client that waits for an answer by itself.
 func TestSilenceAfterTheWelcome(t *testing.T) {
 	for scheme, welcome := range map[string]func(net.Conn){
 		"nats": natsWelcomes, "amqp": func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) },
@@ -329,7 +330,7 @@ func TestSilenceAfterTheWelcome(t *testing.T) {
 	}
 }
 
-// TestNATSLimits: the server's welcome says how much it takes.
+// TestNATSLimits checks that the limit in the server's welcome holds.
 func TestNATSLimits(t *testing.T) {
 	addr := listen(t, func(c net.Conn) { natsServes(c, 100) })
 	out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
@@ -338,7 +339,7 @@ func TestNATSLimits(t *testing.T) {
 	}
 }
 
-// TestAMQPBlocked: a broker that is short of memory says so, and attempts end at once.
+// TestAMQPBlocked checks that attempts end at once when a broker blocks publishers for lack of memory.
 func TestAMQPBlocked(t *testing.T) {
 	blocked := make(chan struct{})
 	addr := listen(t, func(c net.Conn) { amqpWelcomes(c, func() { <-blocked }) })
@@ -356,7 +357,7 @@ func TestAMQPBlocked(t *testing.T) {
 	}
 }
 
-// TestAMQPNames: what the protocol cannot carry does not cost the connection.
+// TestAMQPNames checks that a message that AMQP cannot carry does not cost the connection.
 func TestAMQPNames(t *testing.T) {
 	url := "amqp://" + listen(t, func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) }) + paths["amqp"]
 	out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {

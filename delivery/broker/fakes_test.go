@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// fakeRedis answers commands in the order in which they come: as answer says, or with what a Redis would say.
+// fakeRedis answers commands in order: with the result of answer, or else as Redis would.
 func fakeRedis(t testing.TB, answer func(command string) string) string {
 	return listen(t, func(c net.Conn) {
 		in := bufio.NewReader(c)
@@ -61,7 +61,7 @@ func redisCommand(in *bufio.Reader) ([]string, error) {
 	return words, nil
 }
 
-// natsWelcomes is a server that takes messages of 1 MiB and acknowledges none.
+// natsWelcomes is a server that accepts messages of up to 1 MiB and acknowledges none.
 func natsWelcomes(c net.Conn) { natsServes(c, 1<<20) }
 
 func natsServes(c net.Conn, maxPayload int) {
@@ -73,7 +73,7 @@ func natsServes(c net.Conn, maxPayload int) {
 	}
 }
 
-// amqpWelcomes is a broker that opens a connection and no channel, and then is blocked.
+// amqpWelcomes is a broker that opens a connection and no channel, calls then, and reports that it is blocked.
 func amqpWelcomes(c net.Conn, then func()) {
 	in := bufio.NewReader(c)
 	if _, err := io.ReadFull(in, make([]byte, 8)); err != nil { // AMQP, 0, 0, 9, 1

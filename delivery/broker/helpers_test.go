@@ -21,7 +21,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// newPublisher returns a Publisher that is closed with the test.
+// newPublisher returns a Publisher that is closed at the end of the test.
 func newPublisher(t testing.TB, change ...func(*Config)) *Publisher {
 	t.Helper()
 	var cfg Config
@@ -36,7 +36,7 @@ func newPublisher(t testing.TB, change ...func(*Config)) *Publisher {
 	return p
 }
 
-// knows makes the brokers of these targets known, without credentials.
+// knows returns a setting that permits the brokers of these URLs, without credentials.
 func knows(t testing.TB, urls ...string) func(*Config) {
 	t.Helper()
 	var text strings.Builder
@@ -50,7 +50,7 @@ func knows(t testing.TB, urls ...string) func(*Config) {
 	return withFile(t, text.String())
 }
 
-// withFile makes the brokers of a file of this text known.
+// withFile returns a setting that permits the brokers of a file with this text.
 func withFile(t testing.TB, text string) func(*Config) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "brokers.yaml")
@@ -69,7 +69,7 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-// attemptOf is the first attempt of a task for a target.
+// attemptOf returns the first attempt of a task with this target.
 func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
 	made := &fsmpb.Task{
 		Id: "order-1042", WebhookId: "w-order-1042", Attempts: 1, Fence: 77, FireAtMs: 1_700_000_000_123,
@@ -83,7 +83,7 @@ func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
 	return task.Attempt{Task: made, Timeout: 10 * time.Second}
 }
 
-// listen serves each connection to a port of its own, and returns the port's address.
+// listen calls serve for each connection to a port of its own, and returns the port's address.
 func listen(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -107,7 +107,7 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// freePorts returns ports that were free a moment ago.
+// freePorts returns n ports that were free a moment ago.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	ports := make([]int, n)

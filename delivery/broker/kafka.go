@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// The mechanisms by which Kafka learns who we are.
+// The mechanisms of authentication with Kafka.
 const (
 	mechanismPlain  = "plain"
 	mechanismSHA256 = "scram-sha-256"
@@ -22,11 +22,11 @@ const (
 
 const (
 	kafkaBuffered      = 64 << 20               // bytes of records that wait for one broker
-	kafkaMetadataPause = 250 * time.Millisecond // between two looks for a partition's new leader
+	kafkaMetadataPause = 250 * time.Millisecond // between two look-ups of a partition's new leader
 )
 
-// kafkaLink produces idempotently, with the acknowledgement of all in-sync replicas: what the client itself sends
-// again is there once. A further attempt of a task is another record.
+// kafkaLink produces idempotently, with the acknowledgement of all in-sync replicas: a record that the client itself
+// sends twice is stored once. A further attempt of a task is another record.
 type kafkaLink struct {
 	life
 	client *kgo.Client
@@ -48,7 +48,7 @@ func kafkaOptions(e *endpoint) []kgo.Opt {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(e.target.Hosts...), kgo.Dialer(e.connect),
 		kgo.ClientID("belfry"), kgo.SoftwareNameAndVersion("belfry", e.cfg.Version), kgo.DisableClientMetrics(),
-		kgo.ProducerLinger(0), // what waits while a request is on its way is the next request
+		kgo.ProducerLinger(0), // records that wait during a request form the next one
 		kgo.MaxBufferedBytes(kafkaBuffered), kgo.MetadataMinAge(kafkaMetadataPause), kgo.UnknownTopicRetries(1),
 		kgo.ProduceRequestTimeout(e.cfg.ConnectTimeout), kgo.RequestTimeoutOverhead(e.cfg.ConnectTimeout),
 	}
@@ -76,7 +76,7 @@ func (l *kafkaLink) publish(ctx context.Context, t *targeturl.Target, m *message
 	select {
 	case err := <-done:
 		return kafkaFault(err)
-	case <-ctx.Done(): // a record that was sent cannot be taken back
+	case <-ctx.Done(): // a sent record cannot be recalled
 		return ctx.Err()
 	}
 }

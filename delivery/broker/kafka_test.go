@@ -19,7 +19,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// kafka is a cluster of fakes: they speak the protocol and keep what they are told, but are not Kafka.
+// kafka is a cluster of fake brokers, which speak the protocol and keep records, but are not Kafka.
 type kafka struct {
 	t       testing.TB
 	options []kfake.Opt
@@ -74,7 +74,7 @@ func readKafka(t *testing.T, k *kafka, topic string, options ...kgo.Opt) []*kgo.
 	return out
 }
 
-// kafkaEnds is how many records there are in all partitions.
+// kafkaEnds returns the number of records in all partitions of a topic.
 func kafkaEnds(t *testing.T, client *kgo.Client, topic string) (n int64) {
 	t.Helper()
 	req := kmsg.NewPtrListOffsetsRequest()
@@ -116,7 +116,7 @@ func TestKafkaStream(t *testing.T) {
 	})
 }
 
-// cutter makes connections that break when they are about to write, once it is armed.
+// cutter makes connections that break at their next write once the cutter is armed.
 type cutter struct {
 	armed atomic.Bool
 	cut   atomic.Int32
@@ -150,13 +150,14 @@ func (c cutConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// TestKafkaRepeatsOfTheClient: a record is written and the reply lost, so the client sends it again. It is there once.
+// TestKafkaRepeatsOfTheClient loses the reply to a written record, so that the client sends the record again. It must
+// be stored once.
 func TestKafkaRepeatsOfTheClient(t *testing.T) {
 	c := &cutter{}
 	k := newKafka(t, kfake.ListenFn(c.listen))
 	p := newPublisher(t, knows(t, k.url("kafka", "")))
 	k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-		c.armed.Store(c.cut.Load() == 0) // of the first one only
+		c.armed.Store(c.cut.Load() == 0) // armed at the first request only
 		return nil, nil, false
 	})
 	if out := p.Deliver(t.Context(), attemptOf(k.url("kafka", "/orders"))); !out.Delivered {
@@ -222,7 +223,8 @@ func TestKafkaFailures(t *testing.T) {
 	}
 }
 
-// TestKafkaOutage: once connected the client looks for the brokers by itself; the attempt says what is in its way.
+// TestKafkaOutage checks that the attempt's error names the obstacle while a connected client itself searches for the
+// brokers.
 func TestKafkaOutage(t *testing.T) {
 	k := newKafka(t)
 	p := newPublisher(t, knows(t, k.url("kafka", "")))

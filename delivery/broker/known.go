@@ -17,13 +17,12 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// Known is the brokers that tasks may be published to, as an operator names them, and how to speak to each. It never
-// changes.
+// Known is the set of permitted brokers, as an operator names them, with the access to each. It never changes.
 type Known struct {
 	byAddress map[string]*access // scheme://host:port
 }
 
-// access is one broker's entry in the file.
+// access is one broker's entry in the file of brokers.
 type access struct {
 	User         string `yaml:"user"`
 	Password     string `yaml:"password"`
@@ -37,10 +36,10 @@ type access struct {
 	tls *tls.Config // nil without TLS
 }
 
-// LoadKnown reads a YAML mapping of brokers, named as in a target's URL up to the path, to what is needed
-// there: user, password or password_file, token (NATS), mechanism (Kafka), and for TLS ca, cert and key. All are
-// optional; files are relative to this one. It refuses a file that others than its owner and group may read, or than
-// its owner change.
+// LoadKnown reads a YAML mapping from brokers, named as in a target's URL up to the path, to their access: user,
+// password or password_file, token (NATS), mechanism (Kafka), and for TLS ca, cert and key. All of these are optional,
+// and file names are relative to the mapping's folder. LoadKnown refuses a file that others than its owner and group
+// may read, or that others than its owner may change.
 func LoadKnown(path string) (*Known, error) {
 	if err := checkMode(path); err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func parseKnown(data []byte, folder string) (*Known, error) {
 	k := &Known{byAddress: map[string]*access{}}
 	for name, a := range entries {
 		if a == nil {
-			a = &access{} // a broker that is named and needs nothing
+			a = &access{} // a named broker without settings
 		}
 		if err := k.add(name, a, folder); err != nil {
 			return nil, fmt.Errorf("%s: %w", shown(name), err)
@@ -86,12 +85,12 @@ func parseKnown(data []byte, folder string) (*Known, error) {
 	return k, nil
 }
 
-// withoutValues: the decoder quotes what it could not read, and that may be a password.
+// withoutValues removes the quoted values from a decoder's error, since they may be passwords.
 func withoutValues(err error) error {
 	return errors.New(regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "…"))
 }
 
-// shown is a broker's name without what someone may have put into it nevertheless.
+// shown returns a broker's name without a user and password, which a name must not but may contain.
 func shown(name string) string {
 	if i := strings.LastIndex(name, "@"); i >= 0 {
 		return "…" + name[i:]
@@ -159,7 +158,7 @@ func (a *access) checkMechanism(kind targeturl.Kind) error {
 	return nil
 }
 
-// load reads the files that an entry names.
+// load reads the files that an entry names, relative to folder.
 func (a *access) load(folder string, overTLS bool) error {
 	in := func(path string) string {
 		if filepath.IsAbs(path) {
@@ -200,8 +199,8 @@ func (a *access) load(folder string, overTLS bool) error {
 
 func newTLS() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 
-// of returns the entry that names every one of the target's hosts: else a host that nobody named would get to hear the
-// password of another. It is nil if there is none.
+// of returns the one entry that names every host of the target, or nil if there is none. With more than one entry, one
+// host would get the password of another.
 func (k *Known) of(t *targeturl.Target) *access {
 	var found *access
 	for i, host := range t.Hosts {

@@ -117,7 +117,7 @@ func TestLoadKnownMode(t *testing.T) {
 	}
 }
 
-// FuzzKnown: whatever is in a file, what is known afterwards is a broker.
+// FuzzKnown checks for any file that every name in it that is accepted is a broker.
 func FuzzKnown(f *testing.F) {
 	f.Add("nats://h: {user: u, password: p}\nkafkas://a:1,b:2:\n")
 	f.Add("redis://[::1]:1: {password: 12}\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// line is a place in the pool: a link to a broker, or the wait for one.
+// line is a place in the pool: a link to a broker, or the wait for a link.
 type line struct {
 	key      lineKey
 	endpoint *endpoint
@@ -18,15 +18,15 @@ type line struct {
 	link  link
 	err   error
 
-	answered atomic.Int64 // when the broker last said anything, in Unix nanoseconds
+	answered atomic.Int64 // when the broker last answered, in Unix nanoseconds
 	givenUp  atomic.Bool
 
-	users   int         // under the pool's lock, as are the next two
+	users   int         // this and the next two are guarded by the pool's lock
 	idle    *time.Timer // runs while there are no users
 	dropped bool
 }
 
-// opened returns the link if there is one by now.
+// opened returns the link, or nil if it is not open yet.
 func (l *line) opened() link {
 	select {
 	case <-l.ready:
@@ -43,7 +43,7 @@ func (l *line) publish(ctx context.Context, t *targeturl.Target, m *message) err
 	select {
 	case <-l.ready:
 	case <-ctx.Done():
-		return ctx.Err() // nobody reads it: the attempt is over
+		return ctx.Err() // ignored, since the attempt is over
 	}
 	if l.err != nil {
 		return l.err
@@ -58,19 +58,18 @@ func (l *line) publish(ctx context.Context, t *targeturl.Target, m *message) err
 	return err
 }
 
-// giveUp closes a link over which the broker has answered nothing to anyone for as long as an attempt has waited, if
-// that is longer than it is given: the connection may be dead without either side knowing. Attempts with a short time
-// of their own never end the link of others.
+// giveUp closes a link if the broker has answered no attempt for at least Config.Patience since begun: the connection
+// may be dead unnoticed. Attempts with a shorter time never end the link of others.
 func (l *line) giveUp(begun time.Time) {
 	silent := time.Unix(0, max(l.answered.Load(), begun.UnixNano()))
 	link := l.opened()
 	if link == nil || time.Since(silent) < l.endpoint.cfg.Patience || !l.givenUp.CompareAndSwap(false, true) {
 		return
 	}
-	go link.close(errSilent) // a goodbye takes time, and the attempt has none left
+	go link.close(errSilent) // a close takes time, and the attempt has none left
 }
 
-// late says what an attempt was waiting for when its time was over.
+// late returns the error of an attempt whose time is over. It names the step that the attempt waited for.
 func (l *line) late(ctx context.Context) error {
 	if !errors.Is(context.Cause(ctx), errTimedOut) && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return context.Cause(ctx)
@@ -81,7 +80,7 @@ func (l *line) late(ctx context.Context) error {
 	return &lateError{"waiting for the broker's confirmation", l.endpoint.lastTrouble()}
 }
 
-// lostBy is why a link was lost while something was being published over it.
+// lostBy returns the reason why a link was lost during a publish.
 func lostBy(l link) error {
 	cause := context.Cause(l.lost())
 	if errors.Is(cause, errClosed) {
@@ -90,7 +89,7 @@ func lostBy(l link) error {
 	return failed("the connection was lost before the broker confirmed: %s", worded(cause).text)
 }
 
-// life is the part that all links share: they end once, for a reason.
+// life is the part that all links share. A link ends once, with a cause.
 type life struct {
 	ctx context.Context
 	end context.CancelCauseFunc

@@ -17,13 +17,13 @@ const (
 
 type header struct{ name, value string }
 
-// message is what every broker is given, each in its own way.
+// message is the data that every broker gets, each in its own form.
 type message struct {
-	id          string // webhook-id: one for all attempts of an occurrence
+	id          string // the webhook-id, the same for all attempts of an occurrence
 	fence       string // rises with every grant of the task
 	contentType string // empty without a payload
 	at          time.Time
-	headers     []header // ours, then the caller's; no name is there twice
+	headers     []header // Belfry's, then the caller's; each name once
 	payload     []byte
 }
 
@@ -44,7 +44,7 @@ func newMessage(t *fsmpb.Task, kind targeturl.Kind, now time.Time) *message {
 	return m
 }
 
-// attributePrefix is what the CloudEvents binding of a protocol puts before an attribute's name.
+// attributePrefix returns the prefix of attribute names in the CloudEvents binding of a protocol.
 func attributePrefix(kind targeturl.Kind) string {
 	if kind == targeturl.Kafka {
 		return "ce_"
@@ -52,8 +52,8 @@ func attributePrefix(kind targeturl.Kind) string {
 	return "ce-"
 }
 
-// describe adds what a webhook's receiver gets as headers, too. None of it needs to be encoded: task.CheckSpec lets
-// only ASCII without spaces into ids and queue names, and the rest is ours.
+// describe adds the headers that a webhook's receiver would get too. Their values need no encoding: task.CheckSpec
+// admits only ASCII without spaces in ids and queue names, and the other values are Belfry's own.
 func (m *message) describe(t *fsmpb.Task, ce string) {
 	due := time.UnixMilli(t.GetFireAtMs()).UTC().Format(instantForm)
 	m.add("webhook-id", m.id)
@@ -74,13 +74,13 @@ func (m *message) describe(t *fsmpb.Task, ce string) {
 	}
 }
 
-// isTraceparent tells whether s could be one: whoever gets a malformed one must ignore it (W3C Trace Context).
+// isTraceparent reports whether s may be a traceparent. Receivers must ignore a malformed one (W3C Trace Context).
 func isTraceparent(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789abcdefghijklmnopqrstuvwxyz-") == ""
 }
 
-// add leaves the first value of a name: a caller's header never replaces one of ours (task.CheckSpec refuses those
-// names, this holds if it once did not).
+// add adds a header unless the name is there already, so that a caller's header never replaces one of Belfry's.
+// task.CheckSpec refuses those names, and add enforces the rule a second time.
 func (m *message) add(name, value string) {
 	for _, h := range m.headers {
 		if h.name == name {

@@ -19,7 +19,7 @@ const (
 	resultAborted   result = "aborted"
 )
 
-// metrics has no label for brokers: callers name those, so there may be any number.
+// metrics has no label for brokers, since callers choose brokers and their number is unbounded.
 type metrics struct {
 	attempts *prometheus.CounterVec
 	duration *prometheus.HistogramVec

@@ -15,11 +15,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// natsPing is how soon a dead connection is noticed: after two pings without an answer.
+// natsPing is the interval of pings. A connection counts as dead after two pings without an answer.
 const natsPing = 10 * time.Second
 
-// natsLink publishes to JetStream. A message has its webhook-id as Nats-Msg-Id, so that a stream drops the repeats
-// that come within its duplicate window.
+// natsLink publishes to JetStream. A message's Nats-Msg-Id is its webhook-id, so that a stream drops repeats within its
+// duplicate window.
 type natsLink struct {
 	life
 	conn   *nats.Conn
@@ -29,7 +29,7 @@ type natsLink struct {
 	waiting map[*natsWait]struct{}
 }
 
-// natsWait is a message whose acknowledgement is awaited.
+// natsWait is a message that awaits its acknowledgement.
 type natsWait struct {
 	subject string
 	end     context.CancelCauseFunc
@@ -56,8 +56,8 @@ func (l *natsLink) options(ctx context.Context, e *endpoint) nats.Options {
 	o.Name = "belfry/" + e.cfg.Version
 	o.User, o.Password, o.Token = e.access.User, e.access.Password, e.access.Token
 	o.CustomDialer, o.SkipHostLookup = natsDialer{ctx, e}, true
-	o.IgnoreDiscoveredServers = true // they were not checked against the credentials
-	o.AllowReconnect = false         // the pool opens another
+	o.IgnoreDiscoveredServers = true // discovered servers were not checked against the credentials
+	o.AllowReconnect = false         // the pool opens another link
 	o.Timeout, o.FlusherTimeout = e.cfg.ConnectTimeout, e.cfg.ConnectTimeout
 	o.PingInterval, o.MaxPingsOut = natsPing, 2
 	o.Secure, o.TLSConfig = e.access.tls != nil, e.access.tls
@@ -66,7 +66,7 @@ func (l *natsLink) options(ctx context.Context, e *endpoint) nats.Options {
 	return o
 }
 
-// closedBy makes an error of what may be none.
+// closedBy returns err, or an error for a connection that closed without one.
 func closedBy(err error) error {
 	if err == nil {
 		return errors.New("the broker closed the connection")
@@ -74,7 +74,7 @@ func closedBy(err error) error {
 	return err
 }
 
-// natsDialer dials within the context of the opening; the client knows none.
+// natsDialer dials within the context of the link's opening, since the client takes no context.
 type natsDialer struct {
 	ctx context.Context
 	e   *endpoint
@@ -84,7 +84,8 @@ func (d natsDialer) Dial(network, address string) (net.Conn, error) {
 	return d.e.plain(d.ctx, network, address)
 }
 
-// complained ends the wait for messages that were not allowed: the broker tells of the subject, and answers nobody.
+// complained ends the wait for messages that the broker does not allow. The broker reports the subject only, and does
+// not answer the message.
 func (l *natsLink) complained(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return
@@ -99,7 +100,7 @@ func (l *natsLink) complained(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// begin returns a context that also ends with the link, or when the broker says that the subject is not allowed.
+// begin returns a context that also ends with the link, or when the broker reports that the subject is not allowed.
 func (l *natsLink) begin(ctx context.Context, subject string) (context.Context, func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(l.ctx, func() { end(context.Cause(l.ctx)) })

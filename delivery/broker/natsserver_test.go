@@ -19,8 +19,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// natsServer runs a nats-server with JetStream, which takes TLS and plain connections, from one user who may publish
-// to orders.> and one who may do all.
+// natsServer runs a nats-server with JetStream, for TLS and plain connections, with one user that may publish to
+// orders.> and one that may do everything.
 func natsServer(t testing.TB) (addr, folder string, p *process) {
 	wantServer(t, "nats")
 	folder, port := t.TempDir(), freePorts(t, 1)[0]
@@ -114,7 +114,7 @@ func TestNATSServer(t *testing.T) {
 			{"nowhere", task.Outcome{Error: `no stream takes subject "nowhere", or JetStream is off`}},
 			{"orders.small", task.Outcome{Permanent: true, Error: "the message is larger than the stream takes"}},
 			{"orders.full", task.Outcome{Delivered: true}},
-			{"orders.full", task.Outcome{Delivered: true}}, // the same webhook-id: dropped, and that is as good
+			{"orders.full", task.Outcome{Delivered: true}}, // the same webhook-id: dropped, which counts as delivered
 			{"secret", task.Outcome{Error: `the broker does not allow to publish to subject "secret"`}},
 		} {
 			a := attemptOf("nats://"+addr+"/"+c.subject, quick)

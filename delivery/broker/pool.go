@@ -11,17 +11,17 @@ import (
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
 )
 
-// link is a client of one broker that is connected.
+// link is a connected client of one broker.
 type link interface {
-	// publish returns when the broker has confirmed the message, or why it has not. It may outlast ctx for as long as the
-	// client library holds it up.
+	// publish returns nil when the broker has confirmed the message, or else the reason. It may outlast ctx while the
+	// client library blocks.
 	publish(ctx context.Context, t *targeturl.Target, m *message) error
-	// lost is done when nothing more can be published over the link; its cause says why.
+	// lost returns a context that ends when the link is lost; its cause is the reason.
 	lost() context.Context
 	close(cause error)
 }
 
-// pool has one link for each broker, shared by all attempts.
+// pool holds one link for each broker, shared by all attempts.
 type pool struct {
 	cfg  Config
 	open func(context.Context, *endpoint) (link, error)
@@ -34,7 +34,7 @@ type pool struct {
 	closed bool
 }
 
-// lineKey is what a connection is bound to.
+// lineKey identifies a connection.
 type lineKey struct {
 	destination string
 	vhost       string
@@ -62,15 +62,15 @@ func openLink(ctx context.Context, e *endpoint) (link, error) {
 	return nil, fmt.Errorf("%s is no broker", e.target.Kind)
 }
 
-// publish sends one message over the broker's link, which is opened if there is none. It returns when ctx ends.
+// publish sends one message over the broker's link, which it opens if there is none. It returns when ctx ends.
 func (p *pool) publish(ctx context.Context, t *targeturl.Target, m *message) error {
 	l, err := p.take(t)
 	if err != nil {
 		return err
 	}
 	done, begun := make(chan error, 1), time.Now()
-	// A client library may hold a call up for longer than the attempt may take, in a write or for a lock that another
-	// call has. So it is called beside the attempt, and what it holds up ends with the link.
+	// A client library may block for longer than the attempt's time, in a write or for another call's lock. So the call
+	// runs in a goroutine of its own, which ends with the link at the latest.
 	go func() {
 		defer p.giveBack(l)
 		done <- l.publish(ctx, t, m)
@@ -84,7 +84,7 @@ func (p *pool) publish(ctx context.Context, t *targeturl.Target, m *message) err
 	}
 }
 
-// take returns the target's line with one user more.
+// take returns the target's line, and counts the caller as its user.
 func (p *pool) take(t *targeturl.Target) (*line, error) {
 	key := lineKey{t.Destination(), t.VHost, t.DB}
 	p.mu.Lock()
@@ -96,7 +96,7 @@ func (p *pool) take(t *targeturl.Target) (*line, error) {
 	if l == nil {
 		known := p.cfg.accessTo(t)
 		if known == nil {
-			return nil, failed("target.url %s", unknownText(t)) // another node may know it, or this one soon
+			return nil, failed("target.url %s", unknownText(t)) // another node may know the broker, or this one soon
 		}
 		l = p.add(key, newEndpoint(&p.cfg, t, known))
 	}
@@ -114,8 +114,8 @@ func (p *pool) add(key lineKey, e *endpoint) *line {
 	return l
 }
 
-// connect opens the line's link. Attempts that want the line wait for it; if it fails they fail, and the next one
-// tries again: pauses between tries are its leader's to make.
+// connect opens the line's link. Attempts for the line wait for the link and fail with it, and the next attempt tries
+// again. The leader of a task's shard decides on the pauses between attempts.
 func (p *pool) connect(l *line) {
 	ctx, cancel := context.WithTimeout(p.ctx, p.cfg.ConnectTimeout)
 	defer cancel()
@@ -138,7 +138,7 @@ func (p *pool) connect(l *line) {
 	}
 }
 
-// drop forgets a line and closes its link, if it is still there.
+// drop forgets a line and closes its link, unless the line was dropped before. The caller holds the pool's lock.
 func (p *pool) drop(l *line, cause error) {
 	if l.dropped {
 		return
@@ -168,7 +168,7 @@ func (p *pool) expire(l *line) {
 	}
 }
 
-// close closes every link and awaits that.
+// close closes every link, and returns when all are closed.
 func (p *pool) close() {
 	p.end(errClosed)
 	p.mu.Lock()

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// wantServer skips a test unless BELFRY_TEST_BROKERS, a list with commas, has the server's name: `make test-brokers`.
+// wantServer skips a test unless BELFRY_TEST_BROKERS, a list with commas, contains the server's name. `make
+// test-brokers` sets it.
 func wantServer(t testing.TB, name string) {
 	t.Helper()
 	if !slices.Contains(strings.Split(os.Getenv("BELFRY_TEST_BROKERS"), ","), name) {
@@ -23,14 +24,14 @@ func wantServer(t testing.TB, name string) {
 	}
 }
 
-// process is a server that can be killed and started again in the same folder.
+// process is a server that can be killed and restarted in the same folder.
 type process struct {
 	t       testing.TB
 	command func() *exec.Cmd
-	ready   string // what it prints when it serves
+	ready   string // the server prints it when it serves
 
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	done chan struct{} // closed when the server has ended
 
 	mu   sync.Mutex
 	said []string
@@ -38,7 +39,7 @@ type process struct {
 
 const startTime = time.Minute
 
-// startProcess returns when the server serves, and stops it with the test.
+// startProcess starts a server and returns when the server serves. The server stops at the end of the test.
 func startProcess(t testing.TB, ready string, command func() *exec.Cmd) *process {
 	t.Helper()
 	p := &process{t: t, command: command, ready: ready}
@@ -66,7 +67,7 @@ func (p *process) start() {
 	go p.read(out, serving)
 	go func(cmd *exec.Cmd) {
 		defer close(done)
-		_ = cmd.Wait() // it is killed: what it returns says nothing
+		_ = cmd.Wait() // it was killed: its error has no meaning
 		in.Close()
 	}(p.cmd)
 	select {
@@ -89,7 +90,7 @@ func (p *process) read(out io.Reader, serving chan<- struct{}) {
 			serving = nil
 		}
 	}
-	_, _ = io.Copy(io.Discard, out) // a line too long for the scanner is no reason to stop the server
+	_, _ = io.Copy(io.Discard, out) // a line too long for the scanner must not stop the server
 }
 
 func (p *process) last(n int) []string {
@@ -98,9 +99,9 @@ func (p *process) last(n int) []string {
 	return slices.Clone(p.said[max(0, len(p.said)-n):])
 }
 
-// kill ends the server as a crash would, with what it has started.
+// kill ends the server and its child processes as a crash would.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended by itself
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the server may have ended by itself
 	<-p.done
 }
 

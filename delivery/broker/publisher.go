@@ -20,7 +20,7 @@ type Publisher struct {
 	metrics *metrics
 }
 
-// New makes a Publisher. It fails on an invalid Config, or when its metrics are already registered.
+// New makes a Publisher. It returns an error for an invalid Config, or if the metrics are already registered.
 func New(cfg Config) (*Publisher, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -33,8 +33,8 @@ func New(cfg Config) (*Publisher, error) {
 	return &Publisher{cfg: cfg, pool: newPool(cfg, m.open), metrics: m}, nil
 }
 
-// CheckURL refuses, when a task is scheduled, a broker that the operator has not named. It leaves the rest of the URL
-// to task.CheckSpec.
+// CheckURL returns an error, when a task is scheduled, for a broker that is not permitted. task.CheckSpec checks the
+// rest of the URL.
 func (p *Publisher) CheckURL(rawURL string) *task.FieldError {
 	t, err := targeturl.Parse(rawURL)
 	switch {
@@ -51,10 +51,12 @@ func unknownText(t *targeturl.Target) string {
 		t.Destination())
 }
 
-// Deliver publishes one task and reports what came of it: it is delivered when the broker has confirmed it. It
-// returns within a.Timeout (task.DefaultTimeout if that is not positive), and at once when ctx ends; the outcome then
-// begins with "aborted", and the broker may have the message or not. The task must not change any more, even after
-// the return.
+// Deliver publishes one task and returns its outcome: delivered when the broker has confirmed the message. It returns
+// within a.Timeout (task.DefaultTimeout if a.Timeout is not positive), and at once when ctx ends. If ctx was cancelled
+// or the Publisher closed, the outcome's error begins with "aborted". The broker may or may not have the message after
+// any failure.
+//
+// The task must not change, even after Deliver returns.
 func (p *Publisher) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	begun := p.cfg.Now()
 	t, err := targeturl.Parse(a.Task.GetSpec().GetTarget().GetUrl())
@@ -73,7 +75,7 @@ func (p *Publisher) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	return out
 }
 
-// DeliverBatch publishes tasks side by side, each with its own outcome, in the order of the attempts.
+// DeliverBatch publishes tasks in parallel and returns the outcomes in the order of the attempts.
 func (p *Publisher) DeliverBatch(ctx context.Context, attempts []task.Attempt) []task.Outcome {
 	outcomes := make([]task.Outcome, len(attempts))
 	var all sync.WaitGroup
@@ -84,7 +86,7 @@ func (p *Publisher) DeliverBatch(ctx context.Context, attempts []task.Attempt) [
 	return outcomes
 }
 
-// Close drops all connections: attempts that still run fail, and no further one begins.
+// Close drops all connections. Running attempts are aborted, and no further one begins.
 func (p *Publisher) Close() { p.pool.close() }
 
 func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a task.Attempt, begun time.Time,
@@ -118,10 +120,10 @@ func (p *Publisher) attempt(parent context.Context, t *targeturl.Target, a task.
 	return task.Outcome{Error: f.text}, resultFailed
 }
 
-// lateError says what an attempt was doing when its time was over.
+// lateError is the error of an attempt whose time is over. It names the step that the attempt waited for.
 type lateError struct {
 	doing string
-	last  error // what the connection last said; nil: nothing
+	last  error // the last dial's error; nil: none
 }
 
 func (e *lateError) Error() string { return "timed out (" + e.doing + ")" }

@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// rabbitServer runs a rabbitmq-server with all that it owns in one folder, and an epmd of its own: nothing of it is
-// left behind, and one that runs on this machine is left alone.
+// rabbitServer runs a rabbitmq-server with all its files in one folder, and an epmd of its own, so that it leaves
+// nothing behind and does not touch another epmd on the machine.
 func rabbitServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 	wantServer(t, "rabbitmq")
 	ports := freePorts(t, 4)

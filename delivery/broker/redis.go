@@ -22,7 +22,7 @@ const (
 
 var errNoID = failed("the broker's answer has no id of an entry in it")
 
-// redisLink adds entries to streams. What waits while a pipeline is on its way is the next pipeline.
+// redisLink adds entries to streams. The entries that wait during a pipeline form the next one.
 type redisLink struct {
 	life
 	client  *redis.Client
@@ -59,7 +59,7 @@ func redisOptions(e *endpoint) *redis.Options {
 		},
 		DialTimeout: e.cfg.ConnectTimeout, DialerRetries: 1,
 		ReadTimeout: e.cfg.ConnectTimeout, WriteTimeout: e.cfg.ConnectTimeout, ContextTimeoutEnabled: true,
-		MaxRetries: -1, // a command that is sent twice is an entry that is there twice
+		MaxRetries: -1, // a repeated command would add a second entry
 		PoolSize:   redisWriters, Protocol: 2, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -91,7 +91,7 @@ func redisArgs(t *targeturl.Target, m *message) *redis.XAddArgs {
 	return &redis.XAddArgs{Stream: t.Stream, MaxLen: t.MaxLen, Approx: t.MaxLen > 0, Values: values}
 }
 
-// write sends one pipeline after the other.
+// write sends one pipeline after another, until the link ends.
 func (l *redisLink) write() {
 	for {
 		select {
@@ -103,7 +103,7 @@ func (l *redisLink) write() {
 	}
 }
 
-// gather returns what waits, first included.
+// gather returns a batch of first and the waiting entries, within redisBatch and redisBatchBytes.
 func (l *redisLink) gather(first *redisEntry) []*redisEntry {
 	batch, size := []*redisEntry{first}, first.size
 	for len(batch) < redisBatch && size < redisBatchBytes {
@@ -128,14 +128,14 @@ func (l *redisLink) send(batch []*redisEntry) {
 	_, all := pipe.Exec(ctx)
 	for i, entry := range batch {
 		err := answers[i].Err()
-		if err == nil && !strings.Contains(answers[i].Val(), "-") { // no id, so it is not there for all we know
+		if err == nil && !strings.Contains(answers[i].Val(), "-") { // without an id, the entry may be missing
 			err = cmp.Or(all, errNoID)
 		}
 		entry.done <- err
 	}
 }
 
-// redisFault tells an answer of the broker from an error of the connection.
+// redisFault returns the broker's own error as a refusal, and errors of the connection unchanged.
 func redisFault(err error) error {
 	var said redis.Error
 	if errors.As(err, &said) {
@@ -146,5 +146,5 @@ func redisFault(err error) error {
 
 func (l *redisLink) close(cause error) {
 	l.end(cause)
-	_ = l.client.Close() // it only says that it was closed already
+	_ = l.client.Close() // the only error is that the client was closed already
 }

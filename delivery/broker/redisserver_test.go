@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// redisServer runs a redis-server that answers once the disk has what it was told, with and without TLS.
+// redisServer runs a redis-server, with and without TLS, that answers once the disk has the data.
 func redisServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 	wantServer(t, "redis")
 	ports := freePorts(t, 2)

@@ -15,19 +15,19 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// received is one message as a consumer finds it.
+// received is one message as a consumer reads it.
 type received struct {
 	headers map[string]string
 	payload []byte
 }
 
-// streamed is a broker in whose midst a stream of tasks is published.
+// streamed is a broker that is killed and restarted during a stream of tasks.
 type streamed struct {
 	url     string
-	restart func()            // kills it and starts it again
-	read    func() []received // everything that is in it
-	once    bool              // it drops repeats
-	patient bool              // its client tries again within an attempt
+	restart func()            // kills the broker and starts it again
+	read    func() []received // returns all its messages
+	once    bool              // the broker drops repeats
+	patient bool              // its client retries within an attempt
 	ce      string            // the prefix of CloudEvents attributes
 }
 
@@ -36,9 +36,9 @@ const (
 	streamWorkers = 48
 )
 
-// stream publishes tasks as a shard's leader would, attempt after attempt until each is delivered, while the broker
-// is killed and comes back. Then everything must be there: nothing that was confirmed is lost, each byte is as it
-// was, and repeats are recognisable.
+// stream publishes tasks as a shard's leader would, attempt after attempt until each is delivered, while the broker is
+// killed and restarted. At the end every confirmed message must be there with its bytes unchanged, and repeats must be
+// recognisable.
 func stream(t *testing.T, p *Publisher, b streamed) {
 	t.Helper()
 	tasks := streamOf(b.url)
@@ -63,7 +63,7 @@ func stream(t *testing.T, p *Publisher, b streamed) {
 	}
 	for i, task := range tasks {
 		if i == streamTasks*2/3 {
-			<-restarted // so that some come after it, however soon it is back
+			<-restarted // so that some tasks come after the restart, however fast it is
 		}
 		work <- task
 	}
@@ -77,7 +77,7 @@ func stream(t *testing.T, p *Publisher, b streamed) {
 	judge(t, b, tasks, got)
 }
 
-// streamOf is tasks of every size up to the limit, with any bytes.
+// streamOf returns tasks of every size up to the limit, with random bytes.
 func streamOf(url string) []*fsmpb.Task {
 	random := rand.New(rand.NewPCG(1, 2))
 	tasks := make([]*fsmpb.Task, streamTasks)
@@ -105,7 +105,7 @@ func streamOf(url string) []*fsmpb.Task {
 	return tasks
 }
 
-// deliverAtLast returns how many attempts failed before the one that did not.
+// deliverAtLast delivers a task, and returns the number of failed attempts before.
 func deliverAtLast(t *testing.T, p *Publisher, first *fsmpb.Task) (failed int64) {
 	for {
 		attempt := &fsmpb.Task{

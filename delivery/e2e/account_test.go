@@ -9,17 +9,17 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// account holds what was asked against what arrived.
+// account is the comparison of the scheduled tasks with the arrivals.
 type account struct {
 	asked    int
 	wrong    []string // broken promises, in words
 	repeated []string // tasks that arrived more than once
-	excused  bool     // a shard changed its leader meanwhile, which may repeat what was under way
+	excused  bool     // a shard's leader changed meanwhile, which may repeat attempts in progress
 	late     []time.Duration
-	latest   receiver.Arrival // the latest of them
+	latest   receiver.Arrival // the latest one
 }
 
-// account compares a flow with what arrived of it.
+// account compares a flow with its arrivals.
 func (s *stage) account(t testing.TB, f flow, arrivals []receiver.Arrival) account {
 	t.Helper()
 	acc := takeAccount(f.due, arrivals)
@@ -64,7 +64,7 @@ func (a *account) fault(format string, args ...any) {
 	a.wrong = append(a.wrong, fmt.Sprintf(format, args...))
 }
 
-// within is the lateness that a share of the tasks does not exceed.
+// within returns the lateness that the given share of the tasks does not exceed.
 func (a *account) within(share float64) time.Duration {
 	if len(a.late) == 0 {
 		return 0
@@ -72,11 +72,11 @@ func (a *account) within(share float64) time.Duration {
 	return a.late[min(int(share*float64(len(a.late))), len(a.late)-1)]
 }
 
-// failover is how late a task may be across a change of leaders, by the contract.
+// failover is the promised lateness of a task across a change of leaders.
 const failover = 1500 * time.Millisecond
 
-// hold fails the test for every broken promise, and for a p99 beyond the bound. A change of leaders, which happens
-// without a fault of ours on a machine so busy that nodes fall silent, excuses repeats and the time it takes.
+// hold fails the test for every broken promise, and for a p99 beyond the bound. A change of leaders excuses repeats and
+// the time of the change: it happens without a fault on a machine so busy that nodes fall silent.
 func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 	t.Helper()
 	t.Logf("%s: %d of %d arrived; late by p50 %v, p99 %v, at most %v", what, len(a.late), a.asked,
@@ -99,7 +99,7 @@ func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 
 const shownFaults = 5
 
-// report fails the test for everything that is wrong, and shows the first few.
+// report fails the test with each fault in wrong, and prints the first few.
 func report(t testing.TB, what string, wrong []string) {
 	t.Helper()
 	for i, w := range wrong {
@@ -111,7 +111,7 @@ func report(t testing.TB, what string, wrong []string) {
 	}
 }
 
-// busiest is the most instants that lie within any window of that length.
+// busiest returns the largest number of instants within any window of the given length.
 func busiest(instants []time.Time, window time.Duration) int {
 	sorted := slices.SortedFunc(slices.Values(instants), time.Time.Compare)
 	most, first := 0, 0
@@ -181,8 +181,8 @@ func TestBusiest(t *testing.T) {
 	}
 }
 
-// unevenness is what is wrong with instants that were to be spread over a window by chance: each within its window,
-// and no tenth of the window, say, with much more or less than a tenth of them.
+// unevenness returns the faults of instants that were spread over a window at random. Each instant must lie within its
+// window, and each of the window's parts must hold about the same number of them.
 func unevenness(asked, kept map[string]time.Time, window time.Duration, parts int) (wrong []string) {
 	count := make([]int, parts)
 	for id, due := range asked {

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// node is one node, spoken to in the words of the contract and not through a client library, because this must also
-// send what no library would, and see what a library would repeat.
+// node is one node, called by the contract and not through a client library. The tests send requests that no library
+// would send, and observe answers that a library would retry.
 type node struct{ name, url string }
 
-// object is JSON to be sent.
+// object is a JSON object to send.
 type object map[string]any
 
-// callers keeps connections to the nodes apart from those of the receivers.
+// callers keeps connections to the nodes apart from the receivers' connections.
 var callers = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256, IdleConnTimeout: 10 * time.Second}}
 
-// refusal is an answer that is no success.
+// refusal is an answer with a status other than 2xx.
 type refusal struct {
 	Status    int    `json:"status"`
 	Type      string `json:"type"`
@@ -34,7 +34,7 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%d %s (field %q, committed %q)", r.Status, r.Detail, r.Field, r.Committed)
 }
 
-// call makes one request and reads its answer into out, if that is not nil. A refusal is a *refusal.
+// call makes one request and decodes its answer into out, unless out is nil. A refusal is returned as a *refusal.
 func (n node) call(ctx context.Context, method, path string, body, out any) (status int, err error) {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -78,7 +78,7 @@ func readAnswer(resp *http.Response, out any) error {
 
 func queuePath(queue string) string { return "/v1/queues/" + url.PathEscape(queue) }
 
-// job is a task as it is read; of a leased one also its receipt.
+// job is a task as a node answers it. A leased task has its receipt too.
 type job struct {
 	ID        string            `json:"id"`
 	FireAt    time.Time         `json:"fire_at"`
@@ -113,7 +113,7 @@ func (n node) get(ctx context.Context, id string) (job, error) {
 	return j, err
 }
 
-// list reads all tasks that the query selects.
+// list returns all tasks that the query selects.
 func (n node) list(ctx context.Context, query url.Values) ([]job, error) {
 	var all []job
 	query = cloneQuery(query)
@@ -142,7 +142,7 @@ func cloneQuery(query url.Values) url.Values {
 	return c
 }
 
-// lease asks for tasks once.
+// lease makes one lease call.
 func (n node) lease(ctx context.Context, queue string, most int, wait, length time.Duration) ([]job, error) {
 	var answer struct {
 		Tasks []job `json:"tasks"`
@@ -152,7 +152,7 @@ func (n node) lease(ctx context.Context, queue string, most int, wait, length ti
 	return answer.Tasks, err
 }
 
-// settled is what became of one receipt.
+// settled is the result for one receipt.
 type settled struct {
 	Receipt string `json:"receipt"`
 	ID      string `json:"id"`
@@ -167,7 +167,7 @@ func (n node) settle(ctx context.Context, queue string, ask object) ([]settled, 
 	return answer.Results, err
 }
 
-// The four verbs of a settle, for one receipt. A nack without a delay takes the backoff.
+// The four verbs of a settle, for one receipt. A nack with an empty delay takes the backoff.
 
 func ack(receipt string) object     { return object{"ack": []string{receipt}} }
 func release(receipt string) object { return object{"release": []string{receipt}} }

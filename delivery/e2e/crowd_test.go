@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// crowd is many consumers of one queue that come and go. Each has its own idea of what to do with what it is given.
+// crowd is many consumers of one queue that come and go. Each consumer treats its tasks at random.
 type crowd struct {
 	t     testing.TB
 	stage *stage
 	queue string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	leases []*leased
-	failed map[string]int // calls that did not succeed, by their status
+	failed map[string]int // unsuccessful calls, by their status
 }
 
-// gather sends n consumers to a queue until the context ends, and returns what they were given and did.
+// gather runs n consumers of a queue until the context ends, and returns their leases and settles.
 func (s *stage) gather(ctx context.Context, t testing.TB, queue string, n int, seed uint64) *crowd {
 	t.Helper()
 	c := &crowd{t: t, stage: s, queue: queue, failed: map[string]int{}}
@@ -41,8 +41,8 @@ func (s *stage) gather(ctx context.Context, t testing.TB, queue string, n int, s
 
 const rest = 50 * time.Millisecond
 
-// visit is one long-poll through any node, and what follows from it. One in five is cut off by the consumer, perhaps
-// while its answer is on the way.
+// visit makes one long-poll through any node and treats the leased tasks. The consumer cuts off one visit in five,
+// perhaps while the answer is on its way.
 func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 	wait := time.Duration(100+chance.IntN(1400)) * time.Millisecond
 	length := time.Duration(1000+chance.IntN(2000)) * time.Millisecond
@@ -58,7 +58,7 @@ func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 	got := time.Now()
 	if err != nil {
 		c.fail(ctx, err)
-		until(c.t, got.Add(rest)) // nobody knocks at a closed door without a pause
+		until(c.t, got.Add(rest)) // no consumer retries without a pause
 		return
 	}
 	for _, j := range jobs {
@@ -71,8 +71,8 @@ func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 	}
 }
 
-// treat does with a task what consumers do: most acknowledge it, some of them twice or after an extension; others
-// refuse it, give it back, or are never heard of again.
+// treat settles a task as consumers do: most acknowledge it, some of them twice or after an extension; other consumers
+// refuse the task, give it back, or disappear.
 func (c *crowd) treat(l *leased, chance *rand.Rand) {
 	switch dice := chance.IntN(100); {
 	case dice < 65:
@@ -93,7 +93,7 @@ func (c *crowd) treat(l *leased, chance *rand.Rand) {
 	}
 }
 
-// settle makes one call, through any node, without a repeat. A crowd that is sent home finishes what it has begun.
+// settle makes one call through any node, without a retry. It finishes even after the crowd's context has ended.
 func (c *crowd) settle(l *leased, verb string, ask object, chance *rand.Rand) {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 10*time.Second)
 	defer cancel()
@@ -104,7 +104,7 @@ func (c *crowd) settle(l *leased, verb string, ask object, chance *rand.Rand) {
 	case err != nil:
 		c.fail(ctx, err)
 	case len(results) == 1:
-		if s.status = results[0].Status; s.status >= 500 { // 503 has not happened, 504 is not known; neither settles anything
+		if s.status = results[0].Status; s.status >= 500 { // 503: not settled, 504: unknown; 0 stands for both
 			s.status = 0
 		}
 	}
@@ -119,7 +119,7 @@ func (c *crowd) note(l *leased) {
 	c.leases = append(c.leases, l)
 }
 
-// fail counts an error that is not the consumer's own doing.
+// fail counts an error, unless the consumer itself cut the call off.
 func (c *crowd) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -134,7 +134,7 @@ func (c *crowd) fail(ctx context.Context, err error) {
 	c.failed[what]++
 }
 
-// given is all that was leased, as it is now.
+// given returns a copy of all leases so far.
 func (c *crowd) given() []leased {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// count is the answer of a replay and of a drop.
+// count is the answer to a replay or a drop.
 type count struct {
 	Count int `json:"count"`
 }
 
-// deadLetters: a task whose attempts are used up stays, with what went wrong, until it is replayed under its old
-// webhook-id, or dropped.
+// deadLetters checks that a task whose attempts are used up stays with its last error until it is replayed under its
+// old webhook-id, or dropped.
 func deadLetters(t *testing.T, s *stage) {
 	const each = 4
 	sink := newSink(t)
@@ -67,7 +67,7 @@ func deadLetters(t *testing.T, s *stage) {
 	s.awaitState(t, queue, "delivered", each, 5*time.Second)
 }
 
-// deadLetterFaults are what is wrong with a dead letter after so many attempts that all failed for one reason.
+// deadLetterFaults returns the faults of a dead letter whose attempts all failed for one reason.
 func deadLetterFaults(j job, attempts int, reason string) (wrong []string) {
 	if j.State != "dead" || j.Attempts != attempts {
 		wrong = append(wrong, j.ID+" is "+j.State)
@@ -86,7 +86,7 @@ func deadLetterFaults(j job, attempts int, reason string) (wrong []string) {
 	return wrong
 }
 
-// keptDead: a queue that says after how long forgets its dead letters then, and no sooner.
+// keptDead checks that a queue with keep_dead forgets its dead letters after that time, and no sooner.
 func keptDead(t *testing.T, s *stage) {
 	sink := newSink(t)
 	sink.reply(func(receiver.Arrival) reply { return reply{status: http.StatusGone} })
@@ -107,7 +107,7 @@ func keptDead(t *testing.T, s *stage) {
 	}
 }
 
-// expired: what was not begun in its time is a dead letter, and never begun.
+// expired checks that a task that was not begun in its time becomes a dead letter and is never begun.
 func expired(t *testing.T, s *stage) {
 	sink := newSink(t)
 	queue := s.name("expired")
@@ -132,7 +132,7 @@ func expired(t *testing.T, s *stage) {
 	}
 }
 
-// retryAfter: a receiver that says when is asked again then.
+// retryAfter checks that a receiver's Retry-After sets the time of the next attempt.
 func retryAfter(t *testing.T, s *stage) {
 	const said = 3 * time.Second
 	sink := newSink(t)

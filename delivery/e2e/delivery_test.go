@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every scenario on one cluster: those that wait more than they work side by side, the others one after the other.
+// TestDelivery plays every scenario on one cluster: scenarios that mostly wait run in parallel, the others in sequence.
 func TestDelivery(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds and runs real nodes")
@@ -19,7 +19,7 @@ func TestDelivery(t *testing.T) {
 	play("storm with jitter", spreadStorm)
 	play("consumers wait", consumersWait)
 	t.Run("side by side", func(t *testing.T) {
-		var all sync.WaitGroup // not t.Parallel, which runs no more of them at once than there are cores
+		var all sync.WaitGroup // unlike t.Parallel, it runs more tests at once than there are cores
 		defer all.Wait()
 		for name, scenario := range quiet() {
 			all.Go(func() { t.Run(name, func(t *testing.T) { scenario(t, s) }) })
@@ -29,7 +29,7 @@ func TestDelivery(t *testing.T) {
 	play("a crowd of consumers", crowdWithDeath)
 }
 
-// quiet are the scenarios that need no quiet themselves and disturb nobody.
+// quiet returns the scenarios that need no quiet machine and do not disturb each other.
 func quiet() map[string]func(*testing.T, *stage) {
 	return map[string]func(*testing.T, *stage){
 		"lease ends":       leaseEnds,

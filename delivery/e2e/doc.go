@@ -1,22 +1,22 @@
 // Package e2e tests delivery from end to end, on a cluster of real processes: a due task reaches its receiver or
-// consumer, and a receiver that is slow, broken or hostile harms only itself. It is a package of tests:
+// consumer, and a receiver that is slow, broken or hostile harms only itself. The package holds only tests:
 //
 //	hostile   receivers that do every harm that a receiver can do, and can be healed
-//	sink      a receiver that records what arrives, and how much of it runs at once
+//	sink      a receiver that records arrivals and how many run at once
 //	crowd     consumers that come and go, die with leases in hand, and are cut off in mid-answer
-//	account   the tasks that were scheduled against the tasks that arrived: all of them, once, none early, how late
-//	leases    the leases and their settles, held against the rules of leases
-//	vitals    the nodes' memory and descriptors, read from the system meanwhile
+//	account   compares the scheduled tasks with the arrivals: all of them, once, none early, how late
+//	leases    compares the leases and their settles with the rules of leases
+//	vitals    the nodes' memory and descriptors, read from the system during a scenario
 //
-// The tests judge what callers and receivers see, and ask nodes nothing beyond the public interface. The accounts are
-// pure functions of the records, and are tested with histories made by hand, good and bad; the hostile receivers are
-// tested to be hostile.
+// The tests judge the behaviour that callers and receivers see, and use only the nodes' public interface. The accounts
+// are pure functions of the records, and are tested with histories made by hand, good and bad. The hostile receivers
+// are tested to be hostile.
 //
 //	go test ./delivery/e2e                                 a short form on one cluster; judges no times
-//	BELFRY_CHAOS=alone go test ./delivery/e2e              the same on a machine that does nothing else: within a second
+//	BELFRY_CHAOS=alone go test ./delivery/e2e              the same on an otherwise idle machine: within a second
 //	BELFRY_CHAOS=long go test -timeout 40m ./delivery/e2e  the long form, held to the promised times; for a quiet machine
 //
 // Why not scenarios of package chaos: chaos breaks nodes under one kind of load with receivers that behave, and judges
-// one history in the end. Here receivers and consumers are broken, each scenario needs its own, and most need no fault
-// among the nodes at all.
+// one history in the end. Here the receivers and consumers are broken, each scenario needs its own, and most need no
+// fault among the nodes at all.
 package e2e

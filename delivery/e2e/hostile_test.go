@@ -13,20 +13,20 @@ import (
 	"time"
 )
 
-// kind is one way of doing harm to who delivers.
+// kind is one kind of harm that a receiver can do to the sender.
 type kind struct {
 	name string
-	// harm gets every connection until the receiver is healed, and returns when it is done with it. The channel is
-	// closed at the healing. Nil: nobody listens.
+	// harm gets each connection until the receiver is healed, and returns when it is done with the connection. The channel
+	// is closed at the healing. A nil harm means that no socket listens.
 	harm func(c net.Conn, healed <-chan struct{})
-	// says is what the task's last error must speak of, one of these. None: the receiver says 2xx, and so it counts as
-	// delivered, whatever follows.
+	// says lists texts of which the task's last error must contain one. It is nil if the receiver answers 2xx, so that the
+	// task counts as delivered, whatever follows.
 	says []string
 }
 
 const neverReads = "never reads"
 
-// kinds are all the harm that is known. elsewhere is where redirects lead: nothing may ever arrive there.
+// kinds returns all known kinds of harm. Redirects lead to elsewhere, where no request may arrive.
 func kinds(elsewhere string) []kind {
 	return []kind{
 		{"down", nil, []string{"refused"}},
@@ -59,10 +59,10 @@ func reset(c net.Conn, _ <-chan struct{}) {
 	}
 }
 
-// silent takes all requests and answers none.
+// silent reads all requests and answers none.
 func silent(c net.Conn, _ <-chan struct{}) { _, _ = io.Copy(io.Discard, c) }
 
-// slow answers after a while; to a sender of less patience it is silent.
+// slow answers after d. For a sender of less patience it is silent.
 func slow(d time.Duration) func(net.Conn, <-chan struct{}) {
 	return func(c net.Conn, healed <-chan struct{}) {
 		takeRequest(c)
@@ -76,7 +76,7 @@ func slow(d time.Duration) func(net.Conn, <-chan struct{}) {
 	}
 }
 
-// neverRead lets the sender's bytes pile up on the way, until the receiver is healed or gone.
+// neverRead reads nothing until the receiver is healed or gone, so that the sender's bytes pile up.
 func neverRead(c net.Conn, healed <-chan struct{}) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetReadBuffer(shortWindow)
@@ -101,7 +101,7 @@ func endlessHeader(c net.Conn, _ <-chan struct{}) {
 	}
 }
 
-// answering answers a request with these bytes and closes the connection.
+// answering sends these bytes as the answer to a request and closes the connection.
 func answering(bytes string) func(net.Conn, <-chan struct{}) {
 	return func(c net.Conn, _ <-chan struct{}) {
 		takeRequest(c)
@@ -109,7 +109,7 @@ func answering(bytes string) func(net.Conn, <-chan struct{}) {
 	}
 }
 
-// halfBody begins an answer of which it keeps the second half to itself.
+// halfBody sends an answer without the second half of its body.
 func halfBody(status string) func(net.Conn, <-chan struct{}) {
 	return func(c net.Conn, _ <-chan struct{}) {
 		takeRequest(c)
@@ -131,14 +131,14 @@ func hugeBody(status string) func(net.Conn, <-chan struct{}) {
 	}
 }
 
-// takeRequest reads a request with its body, as far as it comes.
+// takeRequest reads a request with its body, as far as they arrive.
 func takeRequest(c net.Conn) {
 	if r, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
 		_, _ = io.Copy(io.Discard, r.Body)
 	}
 }
 
-// hostile is a receiver that does harm until it is healed; from then on it hands what comes to its sink.
+// hostile is a receiver that does harm until it is healed. After that its sink gets the requests.
 type hostile struct {
 	kind
 	url  string
@@ -149,7 +149,7 @@ type hostile struct {
 	sound  handover
 }
 
-// newHostile starts a receiver of that kind, on an address of its own.
+// newHostile starts a receiver of the given kind, on an address of its own.
 func newHostile(t testing.TB, k kind) *hostile {
 	t.Helper()
 	l := listenLow(t)
@@ -165,7 +165,7 @@ func newHostile(t testing.TB, k kind) *hostile {
 	return h
 }
 
-// serve gives what is handed over to the sink.
+// serve runs the sink on the connections that are handed over.
 func (h *hostile) serve(t testing.TB) {
 	server := &http.Server{Handler: h.sink, ReadHeaderTimeout: time.Minute}
 	ended := make(chan error, 1)
@@ -179,7 +179,8 @@ func (h *hostile) serve(t testing.TB) {
 	})
 }
 
-// listenLow takes a port below those of outgoing connections, so that nobody else has it while it is down.
+// listenLow listens on a port below the range of outgoing connections, so that no other socket takes the port while the
+// receiver is down.
 func listenLow(t testing.TB) net.Listener {
 	t.Helper()
 	const first, end, tries = 12000, 20000, 100
@@ -211,7 +212,7 @@ func (h *hostile) accept(t testing.TB, l net.Listener) {
 	})
 }
 
-// meet does harm to one connection, or hands it on.
+// meet does harm to one connection, or hands it to the sink after the healing.
 func (h *hostile) meet(c net.Conn) {
 	select {
 	case <-h.healed:
@@ -220,7 +221,7 @@ func (h *hostile) meet(c net.Conn) {
 	default:
 	}
 	over := make(chan struct{})
-	go func() { // a healing, or the end of the test, ends what is under way
+	go func() { // a healing, or the end of the test, ends the connection
 		select {
 		case <-h.healed:
 		case <-h.sound.closed:
@@ -232,7 +233,7 @@ func (h *hostile) meet(c net.Conn) {
 	close(over)
 }
 
-// heal makes it a receiver like others, at its old address.
+// heal turns the receiver into a normal one, at its old address.
 func (h *hostile) heal(t testing.TB) {
 	t.Helper()
 	close(h.healed)
@@ -246,7 +247,7 @@ func (h *hostile) heal(t testing.TB) {
 	h.accept(t, l)
 }
 
-// handover is the listener through which a healed receiver gets its connections.
+// handover is the listener of a healed receiver's connections.
 type handover struct {
 	addr   net.Addr
 	conns  chan net.Conn
@@ -273,8 +274,8 @@ func (l handover) Accept() (net.Conn, error) {
 func (l handover) Close() error   { return nil }
 func (l handover) Addr() net.Addr { return l.addr }
 
-// The hostile receivers are hostile: a plain client of little patience meets with each just what its name says. And
-// healed they are not.
+// TestHostileReceivers checks the hostile receivers with a plain client of little patience: each does the harm of its
+// name, and none after its healing.
 func TestHostileReceivers(t *testing.T) {
 	for _, k := range kinds("http://127.0.0.1:1/") {
 		t.Run(k.name, func(t *testing.T) {
@@ -300,14 +301,14 @@ func TestHostileReceivers(t *testing.T) {
 	}
 }
 
-// impatient follows no redirects.
+// impatient is a client with a short timeout that follows no redirects.
 var impatient = &http.Client{
 	Timeout:       time.Second,
 	Transport:     &http.Transport{DisableKeepAlives: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// post returns the status, if one came, even where what follows it is broken.
+// post returns the status, if one came, even if the rest of the answer is broken.
 func post(url string) (status int, body int64, err error) {
 	resp, err := impatient.Post(url, "text/plain", strings.NewReader(strings.Repeat("x", 64<<10)))
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// leased is one task that a consumer was given.
+// leased is one lease of a task by a consumer.
 type leased struct {
 	id, receipt string
 	fence       uint64
 	attempt     int
-	asked, got  time.Time     // when the call began, and when its answer was there
-	length      time.Duration // asked for
-	ends        time.Time     // as the answer said
-	settles     []settle      // what the consumer did with it, in order
+	asked, got  time.Time     // when the call began, and when its answer arrived
+	length      time.Duration // requested
+	ends        time.Time     // according to the answer
+	settles     []settle      // the consumer's calls about it, in order
 }
 
 // settle is one call about a receipt.
@@ -25,15 +25,16 @@ type settle struct {
 	verb       string // ack, nack, extend, release
 	start, end time.Time
 	length     time.Duration // of an extend
-	status     int           // 0: it is not known
+	status     int           // 0: unknown
 }
 
-// handedOn is how much shorter than asked for a lease may be: a task that was leased for a consumer that had gone is
-// kept some 25 ms for the next one, and longer where timers are late.
+// handedOn bounds how much shorter than requested a lease may be. A task that was leased for a consumer that had gone
+// is kept some 25 ms for the next one, and longer where timers are late.
 const handedOn = 500 * time.Millisecond
 
-// heldUntil is how long the lease lasted at least: until its end as it was told. An extension that was answered counts
-// from when it was asked for; and from the start of a call that may end it nothing is certain.
+// heldUntil returns the instant until which the lease lasted at least. That is its announced end, or the end of the
+// last successful extension, counted from the call's start. A call that may have ended the lease makes everything after
+// its start uncertain.
 func (l *leased) heldUntil() time.Time {
 	held := l.ends
 	for _, s := range l.settles {
@@ -50,7 +51,8 @@ func (l *leased) heldUntil() time.Time {
 	return held
 }
 
-// acked tells when an ack of this lease was answered with 200; tried: one may have been taken.
+// acked returns the instant when an ack of this lease was answered with 200, or zero. tried reports whether an ack may
+// have succeeded.
 func (l *leased) acked() (at time.Time, tried bool) {
 	for _, s := range l.settles {
 		if s.verb == "ack" && (s.status == http.StatusOK || s.status == 0) {
@@ -63,8 +65,8 @@ func (l *leased) acked() (at time.Time, tried bool) {
 	return time.Time{}, tried
 }
 
-// judgeLeases says what is wrong with the leases of a queue's tasks and their ends. The tasks are those that were
-// scheduled, as they were at last; each was to be attempted maxAttempts times at most.
+// judgeLeases returns the faults of a queue's leases and of their tasks' ends. tasks holds the scheduled tasks in their
+// last state. Each task may have maxAttempts attempts.
 func judgeLeases(leases []leased, tasks map[string]job, maxAttempts int) (wrong []string) {
 	byTask := map[string][]leased{}
 	for _, l := range leases {
@@ -84,7 +86,7 @@ func judgeLeases(leases []leased, tasks map[string]job, maxAttempts int) (wrong 
 	return wrong
 }
 
-// judgeOrder compares all leases of one task, in the order of their fences, with each other.
+// judgeOrder compares all leases of one task with each other, in the order of their fences.
 func judgeOrder(id string, of []leased) (wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, id+": "+fmt.Sprintf(format, args...))
@@ -112,8 +114,8 @@ func judgeOrder(id string, of []leased) (wrong []string) {
 	return wrong
 }
 
-// judgeStale: once a later lease was seen, an earlier receipt settles nothing. An ack that was taken before is the
-// exception: the same ack is answered alike for ever.
+// judgeStale checks that a receipt settles nothing once a later lease was answered. An ack that succeeded earlier is
+// the exception: its repeats get the same answer always.
 func judgeStale(id string, a, later *leased) (wrong []string) {
 	at, _ := a.acked()
 	for _, s := range a.settles {
@@ -126,7 +128,7 @@ func judgeStale(id string, a, later *leased) (wrong []string) {
 	return wrong
 }
 
-// judgeEnd compares how a task ended with what its consumers did.
+// judgeEnd compares a task's last state with its consumers' calls.
 func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, id+": "+fmt.Sprintf(format, args...))
@@ -155,7 +157,7 @@ func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
 	return wrong
 }
 
-// Histories made by hand: the sound ones pass, and each mistake is found.
+// TestJudgeLeases judges histories made by hand: the sound ones pass, and each mistake is found.
 func TestJudgeLeases(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }

@@ -10,11 +10,11 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// inForce is how soon a policy holds at the latest, by the contract, after its call was answered.
+// inForce is the promised time from the answer to a call that sets a policy until the policy holds everywhere.
 const inForce = time.Second
 
-// inFlight: never more than the limit runs at once, over all shards and nodes, be the limit smaller than their number
-// or not; and the limit is made use of.
+// inFlight checks that no more attempts than the limit run at once over all shards and nodes, even if the limit is
+// smaller than their number, and that the limit is used.
 func inFlight(t *testing.T, s *stage, limit, n int) {
 	sink := newSink(t)
 	sink.reply(func(receiver.Arrival) reply { return reply{hold: 20 * time.Millisecond} })
@@ -26,7 +26,7 @@ func inFlight(t *testing.T, s *stage, limit, n int) {
 	acc := s.account(t, f, sink.came())
 	acc.hold(t, fmt.Sprintf("%d in flight", limit), whenever)
 	_, peak := sink.counts()
-	if peak > limit && !acc.excused { // a new leader of who lends the permits knows of them after a second
+	if peak > limit && !acc.excused { // the lender of permits may have a new leader, which knows of them after a second
 		t.Errorf("%d ran at once: the limit is %d", peak, limit)
 	}
 	if isTimed() && peak < (limit+1)/2 {
@@ -34,7 +34,7 @@ func inFlight(t *testing.T, s *stage, limit, n int) {
 	}
 }
 
-// leasesInFlight: a limit holds for leases as for attempts.
+// leasesInFlight checks that the limit holds for leases as for attempts.
 func leasesInFlight(t *testing.T, s *stage) {
 	queue := s.name("leases in flight")
 	s.putQueue(t, s.any(), queue, object{"max_in_flight": 3})
@@ -58,7 +58,7 @@ func leasesInFlight(t *testing.T, s *stage) {
 	s.awaitState(t, queue, "delivered", len(f.due), 20*time.Second)
 }
 
-// perSecond: tasks that are all due at once are begun at the limit's pace.
+// perSecond checks that tasks that are all due at once begin at the limit's pace.
 func perSecond(t *testing.T, s *stage) {
 	limit, n := 50, pick(200, 3000)
 	sink := newSink(t)
@@ -71,7 +71,7 @@ func perSecond(t *testing.T, s *stage) {
 	acc := s.account(t, f, arrivals)
 	acc.hold(t, "so many per second", whenever)
 	if !isTimed() {
-		return // arrivals crowd where the machine stood still
+		return // arrivals crowd where the machine stalled
 	}
 	most := busiest(instantsOf(arrivals), time.Second)
 	if burst := max(1, limit/10); most > limit+2*burst {
@@ -90,7 +90,8 @@ func instantsOf(arrivals []receiver.Arrival) (all []time.Time) {
 	return all
 }
 
-// pauses: a pause is in force a second after it was set through any node, and so is its end; nothing is lost by it.
+// pauses checks that a pause, or its end, is in force a second after its call through any node, and that no task is
+// lost.
 func pauses(t *testing.T, s *stage) {
 	sink := newSink(t)
 	queue := s.name("pauses")
@@ -118,7 +119,7 @@ func pauses(t *testing.T, s *stage) {
 		}
 		soon = soon || a.At.After(resumed) && a.At.Before(again)
 	}
-	if isTimed() && during > 0 { // what was sent before may arrive long after, on a machine that stands still
+	if isTimed() && during > 0 { // requests sent before the pause may arrive long after it on a stalled machine
 		t.Errorf("%d arrived while the queue was paused", during)
 	}
 	if isTimed() && !soon {
@@ -126,7 +127,7 @@ func pauses(t *testing.T, s *stage) {
 	}
 }
 
-// targetChanges: tasks that carry no target of their own follow their queue's, from the next attempt on.
+// targetChanges checks that tasks without a target of their own follow their queue's target from the next attempt on.
 func targetChanges(t *testing.T, s *stage) {
 	before, after := newSink(t), newSink(t)
 	queue := s.name("target changes")
@@ -149,7 +150,7 @@ func targetChanges(t *testing.T, s *stage) {
 	report(t, "a change of target", wrong)
 }
 
-// deletions: a queue with tasks is not deleted, one without is.
+// deletions checks that a queue with tasks cannot be deleted, and that a queue without tasks can.
 func deletions(t *testing.T, s *stage) {
 	queue := s.name("deletions")
 	s.putQueue(t, s.nodes[0], queue, object{"paused": true})
@@ -179,7 +180,7 @@ func deletions(t *testing.T, s *stage) {
 	refused(s.nodes[0], http.StatusNotFound)
 }
 
-// tallies: the counts of a queue are what its tasks are.
+// tallies checks that a queue's counts match the states of its tasks.
 func tallies(t *testing.T, s *stage) {
 	queue := s.name("tallies")
 	now := time.Now()

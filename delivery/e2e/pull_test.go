@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// pulled takes one task from a queue, waiting for it.
+// pulled leases one task from a queue, and waits for it.
 func pulled(t testing.TB, n node, queue string, wait, length time.Duration) job {
 	t.Helper()
 	jobs, err := n.lease(t.Context(), queue, 1, wait, length)
@@ -25,7 +25,7 @@ func pulled(t testing.TB, n node, queue string, wait, length time.Duration) job 
 	return jobs[0]
 }
 
-// nothing shows that a queue gives nothing for a while.
+// nothing checks that a queue leases no task for a while.
 func nothing(t testing.TB, n node, queue string, wait time.Duration) {
 	t.Helper()
 	jobs, err := n.lease(t.Context(), queue, 10, wait, time.Second)
@@ -34,7 +34,7 @@ func nothing(t testing.TB, n node, queue string, wait time.Duration) {
 	}
 }
 
-// settling settles one receipt and holds the answer.
+// settling settles one receipt and checks the answer's status.
 func settling(t testing.TB, n node, queue string, ask object, want int) {
 	t.Helper()
 	results, err := n.settle(t.Context(), queue, ask)
@@ -51,8 +51,8 @@ func (s *stage) one(t testing.TB, queue string, fields object) flow {
 	return f
 }
 
-// consumersWait: tasks that become due while consumers wait are theirs at once, each once, whoever leads its shard and
-// whichever node the consumer asks.
+// consumersWait checks that tasks that come due while consumers wait are leased at once, each once, whichever node
+// leads the shard and whichever node the consumer calls.
 func consumersWait(t *testing.T, s *stage) {
 	queue, n := s.name("waited for"), pick(300, 20_000)
 	f := s.evenly(t, queue, n, time.Now().Add(pick(time.Second, 20*time.Second)), pick(5*time.Millisecond, 2*time.Millisecond))
@@ -103,8 +103,8 @@ func receiptsOf(jobs []job) (receipts []string) {
 	return receipts
 }
 
-// leaseEnds: a lease that ends is a failed attempt, and the task is leased again, under a higher fence. The old
-// receipt is worth nothing then; the new one settles once, however often it is said.
+// leaseEnds checks that the end of a lease is a failed attempt, and that the task is leased again under a higher fence.
+// The old receipt is worthless then; the new one settles once, however often the call is repeated.
 func leaseEnds(t *testing.T, s *stage) {
 	const length = time.Second
 	queue := s.name("lease ends")
@@ -126,7 +126,8 @@ func leaseEnds(t *testing.T, s *stage) {
 	s.awaitState(t, queue, "delivered", 1, 5*time.Second)
 }
 
-// nacks: with a delay the task comes back after it, without one after its backoff; the reason is its last error.
+// nacks checks that a task comes back after its nack's delay, or after its backoff without one, and that the reason
+// becomes its last error.
 func nacks(t *testing.T, s *stage) {
 	queue := s.name("nacks")
 	f := s.one(t, queue, object{"retry": object{"min_backoff": "2s", "max_backoff": "2s"}})
@@ -145,14 +146,14 @@ func nacks(t *testing.T, s *stage) {
 	said = time.Now()
 	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusOK)
 	third := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
-	if after := time.Since(said); after < time.Second || third.Attempt != 3 { // the backoff is 2 s, less up to half by chance
+	if after := time.Since(said); after < time.Second || third.Attempt != 3 { // backoff 2 s, less up to half at random
 		t.Errorf("back %v after a nack with a backoff of 2 s, as attempt %d", after, third.Attempt)
 	}
 	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusConflict)
 	settling(t, s.any(), queue, ack(third.Receipt), http.StatusOK)
 }
 
-// extensions keep a lease for longer than it was asked for.
+// extensions checks that an extension keeps a lease beyond its requested length.
 func extensions(t *testing.T, s *stage) {
 	queue := s.name("extensions")
 	s.one(t, queue, nil)
@@ -162,7 +163,7 @@ func extensions(t *testing.T, s *stage) {
 	settling(t, s.any(), queue, ack(first.Receipt), http.StatusOK)
 }
 
-// releases give a task back as if it had never been leased, to whoever asks next.
+// releases checks that a released task goes to the next consumer as if it had never been leased.
 func releases(t *testing.T, s *stage) {
 	queue := s.name("releases")
 	s.one(t, queue, object{"retry": object{"max_attempts": 1}})
@@ -179,13 +180,13 @@ func releases(t *testing.T, s *stage) {
 	settling(t, s.any(), queue, ack(last.Receipt), http.StatusOK)
 }
 
-// orderOfDue: what waits is given out by due time, shard by shard, to consumers that ask one after the other through one
-// node. The order is not strict, and still less so through several nodes: what a node was given and does not need is
-// kept for some milliseconds before it goes back to the head of its lane, and what comes after it may overtake it then.
+// orderOfDue checks that waiting tasks are leased by due time, shard by shard, to consumers that call in turn through
+// one node. The order is not strict, and less so through several nodes: a node keeps tasks that it does not need for
+// some milliseconds before they go back to the head of their lane, and later tasks may overtake them then.
 func orderOfDue(t *testing.T, s *stage) {
 	queue := s.name("order")
 	f := s.evenly(t, queue, 240, time.Now().Add(2*time.Second), time.Millisecond)
-	backwards := flow{queue: queue, due: map[string]time.Time{}} // not by id, nor by when they were scheduled
+	backwards := flow{queue: queue, due: map[string]time.Time{}} // not by id or scheduling time
 	ids := f.ids()
 	for i, id := range ids {
 		backwards.due[id] = f.due[ids[len(ids)-1-i]]
@@ -210,7 +211,7 @@ func orderOfDue(t *testing.T, s *stage) {
 	}
 }
 
-// overtaken counts the tasks that come after one of their shard that was due later.
+// overtaken counts the tasks that come after a task of the same shard that was due later.
 func overtaken(given []job) (n int) {
 	last := map[uint32]time.Time{}
 	for _, j := range given {
@@ -246,9 +247,9 @@ func TestOvertaken(t *testing.T) {
 	}
 }
 
-// leaseOutlivesLeader: the leader of a shard dies after it has leased two of its tasks. The receipt of one is taken
-// afterwards, through another node, and nobody else had the task meanwhile; the other's lease ends when it should, and
-// the task is leased again.
+// leaseOutlivesLeader kills the leader of a shard after it has leased two tasks. The receipt of the first settles
+// afterwards through another node, and no other consumer had the task meanwhile. The lease of the second ends in its
+// time, and the task is leased again.
 func leaseOutlivesLeader(t *testing.T, s *stage) {
 	const length = 4 * time.Second
 	queue := s.name("outlives")
@@ -286,7 +287,7 @@ func leaseOutlivesLeader(t *testing.T, s *stage) {
 	s.awaitLeaders(t)
 }
 
-// pair leases all of a queue, keeps two of one shard, and acks all others.
+// pair leases all tasks of a queue, keeps two of one shard, and acks the others.
 func pair(t testing.TB, s *stage, queue string, n int, length time.Duration) (a, b job) {
 	t.Helper()
 	var all []job
@@ -310,8 +311,8 @@ func pair(t testing.TB, s *stage, queue string, n int, length time.Duration) (a,
 	return a, b
 }
 
-// crowdWithDeath: a hundred consumers that come and go, thousands of tasks, and the death of a leader in the middle. In
-// the end every task is acked or dead, none is lost, and none ever had two live leases.
+// crowdWithDeath runs a hundred consumers that come and go, thousands of tasks, and the death of a leader in the
+// middle. At the end every task is acked or dead, none is lost, and none ever had two live leases.
 func crowdWithDeath(t *testing.T, s *stage) {
 	const maxAttempts = 4
 	queue, n := s.name("crowd"), pick(3000, 50_000)
@@ -350,7 +351,7 @@ func crowdWithDeath(t *testing.T, s *stage) {
 	acc.hold(t, "a crowd of consumers, first leases", whenever)
 }
 
-// ends are the tasks of a flow as they are now, and how many of them have not ended.
+// ends returns the tasks of a flow as they are now, and the number of those that have not ended.
 func (s *stage) ends(t testing.TB, f flow) (ended map[string]job, open int) {
 	t.Helper()
 	ended = make(map[string]job, len(f.due))
@@ -368,7 +369,7 @@ func (s *stage) ends(t testing.TB, f flow) (ended map[string]job, open int) {
 	return ended, open
 }
 
-// firstLeases are the leases as arrivals, the first of each task alone.
+// firstLeases returns the first lease of each task as an arrival.
 func firstLeases(given []leased) []receiver.Arrival {
 	first := map[string]time.Time{}
 	for _, l := range given {

@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// secret is a signing secret as a queue is given it.
+// secret is a queue's signing secret in text form.
 type secret string
 
 func newSecret() secret {
@@ -22,7 +22,7 @@ func newSecret() secret {
 	return secret("whsec_" + base64.StdEncoding.EncodeToString(key[:]))
 }
 
-// verifies tells whether one of an arrival's signatures is by that secret, as Standard Webhooks have it.
+// verifies reports whether one of an arrival's signatures was made with the secret, by Standard Webhooks.
 func (s secret) verifies(a receiver.Arrival) bool {
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(string(s), "whsec_"))
 	if err != nil {
@@ -41,8 +41,8 @@ func (s secret) verifies(a receiver.Arrival) bool {
 	return false
 }
 
-// rotation: while tasks fire, a queue's secret is joined by a new one, and then removed. At every moment what arrives
-// is signed by a secret that the queue had, and by both while it had both.
+// rotation adds a new secret to a queue while tasks fire, and then removes the old one. Each arrival is signed by a
+// secret that the queue had at that moment, and by both while the queue had both.
 func rotation(t *testing.T, s *stage) {
 	sink := newSink(t)
 	queue := s.name("rotation")
@@ -75,7 +75,7 @@ func rotation(t *testing.T, s *stage) {
 		switch {
 		case !old && !young:
 			wrong = append(wrong, a.TaskID+" is signed by neither secret: "+a.Header.Get("Webhook-Signature"))
-		case a.At.Before(bothFrom.Add(-inForce)): // before the answer both may be in force already
+		case a.At.Before(bothFrom.Add(-inForce)): // both may be in force before the answer
 			periods[0]++
 			if !old {
 				wrong = append(wrong, a.TaskID+" is not signed by the only secret")
@@ -108,10 +108,10 @@ func rawGet(t testing.TB, n node, path string, answer *string) error {
 	return err
 }
 
-// rawText is JSON as it came.
+// rawText is JSON text as received.
 type rawText string
 
-// UnmarshalJSON keeps the bytes.
+// UnmarshalJSON keeps the bytes unchanged.
 func (r *rawText) UnmarshalJSON(data []byte) error {
 	*r = rawText(data)
 	return nil

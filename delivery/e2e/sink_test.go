@@ -12,28 +12,28 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// reply is what a sink answers.
+// reply is a sink's answer.
 type reply struct {
 	status     int // 0: 200
 	retryAfter string
-	hold       time.Duration // before it answers
+	hold       time.Duration // before the answer
 }
 
-// sink is a receiver that records what arrives, how much of it runs at once, and answers as it is told.
+// sink is a receiver that records arrivals and how many run at once, and answers as the test sets.
 type sink struct {
 	url  string
-	room chan struct{} // how many it works on at once, while others wait; nil: all of them
+	room chan struct{} // bounds the arrivals in progress; nil: no bound
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	answer   func(receiver.Arrival) reply
-	slim     bool // keep neither header nor body: there will be many
+	slim     bool // keep neither header nor body, for many arrivals
 	arrivals []receiver.Arrival
-	taken    map[string]bool // tasks of which one was answered with a success
+	taken    map[string]bool // tasks with an arrival that was answered with success
 	running  int
-	peak     int // the most that ever ran at once
+	peak     int // the largest number that ever ran at once
 }
 
-// newSink starts a receiver that takes everything at once until it is told otherwise.
+// newSink starts a receiver that answers 200 at once until the test sets another reply.
 func newSink(t testing.TB) *sink {
 	t.Helper()
 	s := &sink{answer: func(receiver.Arrival) reply { return reply{} }, taken: map[string]bool{}}
@@ -56,7 +56,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}).ServeHTTP(w, r)
 }
 
-// work takes its time, and its place if there is not room for all; it ends with the connection.
+// work waits for a place in room, if there is one, and holds it for d. It ends with the connection.
 func (s *sink) work(ctx context.Context, d time.Duration) {
 	if s.room != nil {
 		select {
@@ -93,7 +93,7 @@ func (s *sink) begin(a receiver.Arrival) reply {
 	return re
 }
 
-// end comes before the answer is written, so that the sender can never begin the next before this one has ended.
+// end runs before the answer is written, so that the sender can never begin the next request before this one has ended.
 func (s *sink) end(id string, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,21 +103,22 @@ func (s *sink) end(id string, status int) {
 	}
 }
 
-// reply says how to answer from now on.
+// reply sets the function that answers from now on.
 func (s *sink) reply(answer func(receiver.Arrival) reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.answer = answer
 }
 
-// came is what has arrived so far.
+// came returns the arrivals so far.
 func (s *sink) came() []receiver.Arrival {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.arrivals)
 }
 
-// counts are the tasks of which an arrival was answered with a success, and the most that ever ran at once.
+// counts returns the number of tasks with a successful arrival, and the largest number of arrivals that ever ran at
+// once.
 func (s *sink) counts() (taken, peak int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,16 +20,16 @@ import (
 const (
 	formVar = "BELFRY_CHAOS"
 	long    = "long"  // large numbers, held to the promised times
-	alone   = "alone" // the short form with nothing beside it, held to times of its own
+	alone   = "alone" // the short form on an idle machine, held to times of its own
 )
 
 func isLong() bool { return os.Getenv(formVar) == long }
 
-// isTimed tells whether times are judged. Beside other tests, which may leave nothing of the machine to these nodes, it
-// is only what comes, and not when.
+// isTimed reports whether the tests judge times. Beside other tests, which may leave these nodes no processor time,
+// they only judge results.
 func isTimed() bool { return isLong() || os.Getenv(formVar) == alone }
 
-// pick chooses between the two forms of a run.
+// pick returns short or inLong, by the form of the run.
 func pick[T any](short, inLong T) T {
 	if isLong() {
 		return inLong
@@ -37,10 +37,10 @@ func pick[T any](short, inLong T) T {
 	return short
 }
 
-// whenever is the bound of tasks that are not held to any time.
+// whenever is the bound for tasks whose time is not judged.
 const whenever = time.Duration(math.MaxInt64)
 
-// bound is the lateness that one in a hundred may exceed.
+// bound returns the lateness that one task in a hundred may exceed.
 func bound(short, inLong time.Duration) time.Duration {
 	if !isTimed() {
 		return whenever
@@ -48,7 +48,7 @@ func bound(short, inLong time.Duration) time.Duration {
 	return pick(short, inLong)
 }
 
-// stage is the cluster on which all scenarios are played, each with queues and ids of its own.
+// stage is the cluster of all scenarios. Each scenario has queues and ids of its own.
 type stage struct {
 	cluster *local.Cluster
 	client  *client.Client // through any node
@@ -94,15 +94,15 @@ func showLogs(t *testing.T, cluster *local.Cluster) {
 	}
 }
 
-// name makes a name that nothing else on the stage has.
+// name returns a name that is unique on the stage.
 func (s *stage) name(kind string) string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(kind, " ", "-"), s.serial.Add(1))
 }
 
-// any is a node by chance.
+// any returns a random node.
 func (s *stage) any() node { return s.nodes[rand.IntN(len(s.nodes))] }
 
-// others are the nodes without one.
+// others returns the nodes except the named one.
 func (s *stage) others(name string) []node {
 	var rest []node
 	for _, n := range s.nodes {
@@ -113,7 +113,7 @@ func (s *stage) others(name string) []node {
 	return rest
 }
 
-// leader is the name of the node that leads a shard; empty: none is known.
+// leader returns the name of the node that leads a shard, or "" if none is known.
 func (s *stage) leader(t *testing.T, shard uint32) string {
 	t.Helper()
 	view, err := s.client.Cluster(t.Context())
@@ -128,7 +128,7 @@ func (s *stage) leader(t *testing.T, shard uint32) string {
 	return ""
 }
 
-// terms are the shards' terms.
+// terms maps each shard to its term.
 type terms map[uint32]uint64
 
 func (s *stage) terms(t testing.TB) terms {
@@ -144,7 +144,7 @@ func (s *stage) terms(t testing.TB) terms {
 	return now
 }
 
-// changedSince tells whether a shard has had another leader since then.
+// changedSince reports whether any shard has had another term since then.
 func (s *stage) changedSince(t testing.TB, then terms) bool {
 	t.Helper()
 	return !maps.Equal(then, s.terms(t))
@@ -169,7 +169,7 @@ func (s *stage) awaitLeaders(t *testing.T) {
 
 const askEvery = 25 * time.Millisecond
 
-// await asks until the answer is yes, and fails the test, with what it was told last, if that is not in time.
+// await polls ok until it returns true. It fails the test at the limit, with the last text of ok.
 func await(t testing.TB, limit time.Duration, what string, ok func() (bool, string)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)

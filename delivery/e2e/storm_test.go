@@ -8,8 +8,9 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-// weatherStorm makes very many tasks due in one second, for a receiver that works on 50 at once and on each for 5 ms.
-// They drain at its pace, each once, with the nodes' memory bounded, and another queue's tasks stay punctual.
+// weatherStorm makes very many tasks due in one second, for a receiver that works on 50 at once for 5 ms each. The
+// tasks drain at the receiver's pace, each once, with the nodes' memory bounded, and another queue's tasks stay
+// punctual.
 func weatherStorm(t *testing.T, s *stage) {
 	n := pick(10_000, 500_000)
 	slow := newSink(t)
@@ -36,7 +37,7 @@ func weatherStorm(t *testing.T, s *stage) {
 	monitor.hold(t, procstat.Usage{Memory: pick[int64](200<<20, 1200<<20), Descriptors: pick(2000, 5000)})
 }
 
-// spreadStorm asks for jitter, and gets the tasks of one instant spread over the window.
+// spreadStorm schedules tasks of one instant with jitter, and checks that they are spread over the window.
 func spreadStorm(t *testing.T, s *stage) {
 	const parts = 10
 	n, window := pick(2_000, 60_000), pick(2*time.Second, 30*time.Second)
@@ -47,7 +48,7 @@ func spreadStorm(t *testing.T, s *stage) {
 	s.schedule(t, storm, object{"target": targetOf(sink.url, 30*time.Second), "jitter": window.String()})
 
 	awaitTaken(t, sink, n, pick(30*time.Second, 3*time.Minute))
-	kept := flow{storm.queue, map[string]time.Time{}, storm.terms} // by what the receiver is told
+	kept := flow{storm.queue, map[string]time.Time{}, storm.terms} // by the due instants that the receiver got
 	for _, a := range sink.came() {
 		kept.due[a.TaskID] = a.Due
 	}

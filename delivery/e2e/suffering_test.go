@@ -11,8 +11,8 @@ import (
 )
 
 // sufferHostiles gives every kind of hostile receiver tasks of its own, in a queue of its own, while another receiver
-// has punctual ones. The others must not notice; no task of the hostile ones is lost, and each says what is wrong; and
-// when they are healed they get what is theirs.
+// has punctual ones. The punctual tasks are not disturbed. No task of the hostile receivers is lost, and each task's
+// last error names the fault. The receivers get their tasks after the healing.
 func sufferHostiles(t *testing.T, s *stage) {
 	healthy, elsewhere := newSink(t), newSink(t)
 	n := pick(40, 1000)
@@ -56,7 +56,8 @@ func sufferHostiles(t *testing.T, s *stage) {
 	monitor.hold(t, procstat.Usage{Memory: pick[int64](200<<20, 600<<20), Descriptors: pick(2000, 10_000)})
 }
 
-// payload is the size of what a receiver of that kind is sent: more than fits on the way to one that does not read.
+// payload returns the size of the payloads for a receiver of this kind. For one that does not read, it exceeds the
+// buffers on the way.
 func (k *kind) payload() int {
 	if k.name == neverReads {
 		return 64 << 10
@@ -64,13 +65,13 @@ func (k *kind) payload() int {
 	return 1 << 10
 }
 
-// sufferer is a hostile receiver with the tasks it is to get.
+// sufferer is a hostile receiver with its tasks.
 type sufferer struct {
 	*hostile
 	flow flow
 }
 
-// suffers holds what the tasks say of their receiver while it does harm.
+// suffers checks the last errors of the receiver's tasks while it does harm.
 func (v *sufferer) suffers(t *testing.T, s *stage) {
 	t.Helper()
 	if v.says == nil {
@@ -94,7 +95,7 @@ func (v *sufferer) suffers(t *testing.T, s *stage) {
 	}
 }
 
-// complaints are what is wrong with a task whose receiver does harm.
+// complaints returns the faults of a task whose receiver does harm.
 func (v *sufferer) complaints(j job) (wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, j.ID+": "+fmt.Sprintf(format, args...))
@@ -116,8 +117,8 @@ func (v *sufferer) complaints(j job) (wrong []string) {
 	return wrong
 }
 
-// explained tells whether an error says what the receiver does. In the short form, which runs beside other tests, any may
-// be too slow for the time of an attempt.
+// explained reports whether an error names the receiver's harm. In the short form, which runs beside other tests, any
+// attempt may also time out.
 func (v *sufferer) explained(text string) bool {
 	if !isLong() && strings.Contains(text, "timed out") {
 		return true

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// flow is a number of tasks in one queue whose due instants are known.
+// flow is a set of tasks in one queue with known due instants.
 type flow struct {
 	queue string
 	due   map[string]time.Time // by id
-	terms terms                // of the shards when it was planned
+	terms terms                // of the shards at the time of planning
 }
 
-// evenly plans n tasks in a queue, due from start on, one every so often.
+// evenly plans n tasks in a queue, due at regular intervals from start on.
 func (s *stage) evenly(t testing.TB, queue string, n int, start time.Time, every time.Duration) flow {
 	t.Helper()
 	f := flow{queue, make(map[string]time.Time, n), s.terms(t)}
@@ -31,13 +31,13 @@ func (s *stage) evenly(t testing.TB, queue string, n int, start time.Time, every
 	return f
 }
 
-// ids are the flow's, sorted: in the order of their due instants if they were planned evenly.
+// ids returns the flow's ids, sorted. For an evenly planned flow that is the order of the due instants.
 func (f flow) ids() []string { return slices.Sorted(maps.Keys(f.due)) }
 
 const chunkLines = 1000
 
-// schedule schedules a flow by batches, a chunk each through another node. The fields are those of every task. What a
-// busy machine cannot commit at once is said again, under its key.
+// schedule schedules a flow by batches, each through another node. The fields apply to every task. A batch that a busy
+// machine cannot commit at once is repeated, with the same keys.
 func (s *stage) schedule(t testing.TB, f flow, fields object) {
 	t.Helper()
 	i := 0
@@ -59,7 +59,7 @@ func (s *stage) schedule(t testing.TB, f flow, fields object) {
 	}
 }
 
-// scheduledBefore fails the test if scheduling has taken longer than planned. Where no times are judged it logs that.
+// scheduledBefore fails the test if scheduling took longer than planned. In runs without timing it only logs that.
 func scheduledBefore(t testing.TB, planned time.Time) {
 	t.Helper()
 	switch late := time.Since(planned); {
@@ -70,7 +70,7 @@ func scheduledBefore(t testing.TB, planned time.Time) {
 	}
 }
 
-// batch sends lines, of which each must be done.
+// batch sends lines, and returns an error unless each is done.
 func (n node) batch(ctx context.Context, lines []byte, want int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, n.url+"/v1/batch", bytes.NewReader(lines))
 	if err != nil {
@@ -111,7 +111,7 @@ func (s *stage) putQueue(t testing.TB, n node, queue string, policy object) {
 	}
 }
 
-// all are a queue's tasks, tombstones included.
+// all returns a queue's tasks, tombstones included.
 func (s *stage) all(t testing.TB, queue string) []job {
 	t.Helper()
 	jobs, err := s.any().list(t.Context(), url.Values{"queue": {queue}})
@@ -131,7 +131,7 @@ func (s *stage) states(t testing.TB, queue string) map[string]int {
 	return count
 }
 
-// awaitState waits until a queue has so many tasks, all in one state.
+// awaitState waits until a queue has n tasks, all of them in the given state.
 func (s *stage) awaitState(t testing.TB, queue, state string, n int, limit time.Duration) {
 	t.Helper()
 	await(t, limit, fmt.Sprintf("%d tasks of %s %s", n, queue, state), func() (bool, string) {
@@ -140,7 +140,7 @@ func (s *stage) awaitState(t testing.TB, queue, state string, n int, limit time.
 	})
 }
 
-// awaitTaken waits until a sink has taken so many different tasks.
+// awaitTaken waits until a sink has taken n different tasks.
 func awaitTaken(t testing.TB, s *sink, n int, limit time.Duration) {
 	t.Helper()
 	await(t, limit, fmt.Sprintf("%d taken", n), func() (bool, string) {

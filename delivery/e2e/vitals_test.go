@@ -12,7 +12,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// monitor keeps the nodes' highest vitals.
+// monitor keeps the nodes' highest memory and descriptor counts.
 type monitor struct {
 	before, peak map[string]procstat.Usage
 	stop         chan struct{}
@@ -21,7 +21,7 @@ type monitor struct {
 
 const lookEvery = 100 * time.Millisecond
 
-// watchVitals looks at every node that runs, all the time until held. Elsewhere than on Linux it sees nothing.
+// watchVitals polls every running node until hold. On systems other than Linux it sees nothing.
 func watchVitals(cluster *local.Cluster) *monitor {
 	m := &monitor{before: map[string]procstat.Usage{}, peak: map[string]procstat.Usage{}, stop: make(chan struct{})}
 	m.look(cluster)
@@ -50,7 +50,7 @@ func (m *monitor) look(cluster *local.Cluster) {
 		}
 		v, err := procstat.Of(n.PID)
 		if err != nil {
-			continue // it has just ended, or this system does not tell
+			continue // it has just ended, or this system has no such data
 		}
 		high := m.peak[n.Name]
 		m.peak[n.Name] = procstat.Usage{
@@ -59,7 +59,7 @@ func (m *monitor) look(cluster *local.Cluster) {
 	}
 }
 
-// hold ends the watch and fails the test for a node that grew by more than it may.
+// hold ends the watch, and fails the test for each node that grew by more than may.
 func (m *monitor) hold(t testing.TB, may procstat.Usage) {
 	t.Helper()
 	close(m.stop)

@@ -1,11 +1,16 @@
-// Package interop holds what package delivery sends against libraries that others wrote: a receiver in JavaScript
-// verifies each request with standardwebhooks and reads it with the CloudEvents SDK. Its tests deliver to that receiver
-// over loopback; they need Node.js, and are skipped unless `make test-interop` runs them, which gets what they need.
+// Package interop tests package delivery's requests with other parties' libraries:
 //
-// The versions are pinned in package.json, and with checksums in package-lock.json; no registry is named in it, so that
-// whatever registry npm is set up with is asked.
+//	receiver.mjs   a receiver in JavaScript, which verifies each request with standardwebhooks and reads it with
+//	               the CloudEvents SDK
+//	the tests      deliver to that receiver over loopback; they need Node.js
 //
-// Two things that an author of a receiver may like to know, and that the one here shows: the CloudEvents SDK leaves the
-// percent-encoding of header values as it is, and standardwebhooks takes every body for text, so that a body of other
-// bytes has to be verified by hand. In a batch neither matters.
+// Running and versions:
+//
+//   - The tests are skipped unless `make test-interop` runs them, which also installs the packages.
+//   - The versions are pinned in package.json, and with checksums in package-lock.json. The files name no registry, so
+//     that npm uses its configured one.
+//
+// Two facts may interest an author of a receiver; the receiver here shows both. The CloudEvents SDK leaves the
+// percent-encoding of header values as it is. standardwebhooks treats every body as text, so that a receiver must
+// verify a body of other bytes itself. Neither matters in a batch.
 package interop

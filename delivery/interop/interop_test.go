@@ -26,7 +26,7 @@ var (
 	wrongSecret = []byte("somebody else's own secret")
 )
 
-// startKnowing runs a receiver that knows the three secrets, or skips the test.
+// startKnowing runs a receiver with the three secrets, or skips the test.
 func startKnowing(t *testing.T) *receiver {
 	if os.Getenv(asked) == "" {
 		t.Skip("this needs Node.js and two npm packages: run it with `make test-interop`")
@@ -53,7 +53,7 @@ func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
 	return task.Attempt{Task: due, Timeout: 30 * time.Second, Secrets: [][]byte{newSecret}}
 }
 
-// eventOf is what a receiver ought to understand of a task with a JSON payload.
+// eventOf returns the event that a receiver should read from a task with a JSON payload.
 func eventOf(task *fsmpb.Task, data string) event {
 	return event{
 		SpecVersion: "1.0", ID: task.WebhookId, Type: "belfry.task.fired", Source: "/v1/queues/default",
@@ -197,7 +197,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestLargeBatch has the most tasks that a queue can ask for.
+// TestLargeBatch delivers the largest batch that a queue can ask for.
 func TestLargeBatch(t *testing.T) {
 	const n = 1000
 	r, w := startKnowing(t), newWebhook(t)

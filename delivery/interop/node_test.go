@@ -13,7 +13,7 @@ import (
 	"github.com/belfryhq/belfry/delivery"
 )
 
-// event is a CloudEvent as the SDK understood it. Data is JSON.
+// event is a CloudEvent as the SDK read it. Data is JSON.
 type event struct {
 	SpecVersion     string `json:"specversion"`
 	ID              string `json:"id"`
@@ -29,7 +29,7 @@ type event struct {
 	Traceparent     string `json:"traceparent"`
 }
 
-// accepted is what the receiver says of a request that it accepted.
+// accepted is the receiver's answer to an accepted request.
 type accepted struct {
 	VerifiedBy string            `json:"verifiedBy"`
 	Batch      bool              `json:"batch"`
@@ -39,11 +39,11 @@ type accepted struct {
 
 // receiver is a running receiver.mjs.
 type receiver struct {
-	url   string // to which the name of a secret is added
+	url   string // the tests append the name of a secret
 	lines *bufio.Scanner
 }
 
-// start runs a receiver that knows these secrets by name. It ends with the test.
+// start runs a receiver with these named secrets. It ends with the test.
 func start(t *testing.T, secrets map[string]string) *receiver {
 	t.Helper()
 	known, err := json.Marshal(secrets)
