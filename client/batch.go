@@ -12,14 +12,14 @@ import (
 )
 
 // Batch carries out any number of operations and yields a Result for each, in order. Both sequences are streamed: at
-// most four chunks of a thousand operations are on their way or wait for their results to be taken. Operations that met
-// a passing trouble are repeated with their keys. So two operations about one task belong into one batch only if their
-// order does not matter. A Payload with line breaks is delivered without its white space.
+// most four chunks of a thousand operations are on their way or have untaken results. Operations with a transient
+// failure are repeated with their keys, so the order of two operations on one task in one batch is not certain. A
+// Payload with line breaks is delivered without its white space.
 func (c *Client) Batch(ctx context.Context, ops iter.Seq[Op]) iter.Seq[Result] {
 	return batch(ctx, c, ops, (*chunk).addOp)
 }
 
-// ScheduleMany is Batch for tasks alone.
+// ScheduleMany schedules tasks as Batch does.
 func (c *Client) ScheduleMany(ctx context.Context, tasks iter.Seq[Task]) iter.Seq[Result] {
 	return batch(ctx, c, tasks, (*chunk).addTask)
 }
@@ -28,7 +28,7 @@ func batch[T any](ctx context.Context, c *Client, items iter.Seq[T], add func(*c
 	return func(yield func(Result) bool) {
 		p := c.newPipeline(ctx, yield)
 		defer p.close()
-		var item T // one for all: a variable of the loop would be allocated for each
+		var item T // shared: a variable of the loop would be allocated for each item
 		for item = range items {
 			add(p.filling, &item)
 			if p.filling.full() && !p.ship() {
@@ -39,10 +39,10 @@ func batch[T any](ctx context.Context, c *Client, items iter.Seq[T], add func(*c
 	}
 }
 
-// maxFlying is how many chunks of one batch are on their way, or wait for their results to be taken.
+// maxFlying is the largest number of chunks of one batch that are on their way or have untaken results.
 const maxFlying = 4
 
-// pipeline is one batch. It belongs to its caller's goroutine.
+// pipeline is one batch in progress. It belongs to its caller's goroutine.
 type pipeline struct {
 	c       *Client
 	ctx     context.Context
@@ -59,13 +59,13 @@ func (c *Client) newPipeline(ctx context.Context, yield func(Result) bool) *pipe
 	return p
 }
 
-// close gives up what is on its way.
+// close gives up the chunks that are on their way.
 func (p *pipeline) close() {
 	p.cancel()
 	p.workers.Wait()
 }
 
-// ship sends a full chunk off, and yields what results there are; false: no more are wanted.
+// ship sends the filled chunk, and yields the results that have come. It returns false if the caller wants no more.
 func (p *pipeline) ship() bool {
 	k := p.filling
 	p.filling = p.c.newChunk()
@@ -97,7 +97,7 @@ func (p *pipeline) ship() bool {
 	return true
 }
 
-// finish sends the last chunk, from this very goroutine, and yields the results that are left.
+// finish sends the last chunk from the caller's goroutine, and yields the remaining results.
 func (p *pipeline) finish() {
 	p.c.carry(p.ctx, p.filling)
 	for _, k := range p.flying {
@@ -119,7 +119,7 @@ func (p *pipeline) deliver(k *chunk) bool {
 	return true
 }
 
-// carry sends a chunk until each line is answered for good or time is up.
+// carry sends a chunk until each line has its final answer or the time is up.
 func (c *Client) carry(ctx context.Context, k *chunk) {
 	c.sendUntilAnswered(ctx, k.sendable(), func(ctx context.Context, lines []*line) error {
 		if c.cfg.SingleCalls {
@@ -130,8 +130,8 @@ func (c *Client) carry(ctx context.Context, k *chunk) {
 	})
 }
 
-// sendUntilAnswered sends lines until each is answered for good or time is up. What is wrong with a request as a whole,
-// send returns.
+// sendUntilAnswered sends lines until each has its final answer or the time is up. send returns an error only for a
+// fault of the whole request.
 func (c *Client) sendUntilAnswered(ctx context.Context, todo []*line, send func(context.Context, []*line) error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
@@ -151,7 +151,7 @@ func (c *Client) sendUntilAnswered(ctx context.Context, todo []*line, send func(
 	}
 }
 
-// failAll gives the error of the whole request to the lines that it left without an answer for good.
+// failAll gives the error of the whole request to the lines without a final answer.
 func failAll(lines []*line, err error) {
 	for _, l := range lines {
 		if l.result.Status == 0 || l.result.Err != nil && retryable(l.result.Err) {
@@ -160,7 +160,7 @@ func failAll(lines []*line, err error) {
 	}
 }
 
-// unanswered keeps the lines that are worth a repeat, and one of their errors.
+// unanswered returns the lines that are worth a repeat, and the last of their errors.
 func unanswered(lines []*line) (left []*line, last error) {
 	for _, l := range lines {
 		if l.result.Err != nil && l.failed.ended == nil && retryable(l.result.Err) {
@@ -170,8 +170,8 @@ func unanswered(lines []*line) (left []*line, last error) {
 	return left, last
 }
 
-// putLines sends lines by their lanes, once. It tells whether ctx ended before all were answered: lanes may still hold
-// some then.
+// putLines sends lines by their lanes, once. left reports whether ctx ended before all were answered, so that lanes may
+// still hold some of them.
 func (c *Client) putLines(ctx context.Context, lines []*line) (left bool) {
 	g := &group{done: make(chan struct{}, 1)}
 	g.left.Store(int32(len(lines)))
@@ -206,7 +206,7 @@ func (c *Client) sendLines(ctx context.Context, lines []*line) error {
 	return c.do(ctx, call, func(a reply) error { return readResults(a.body, lines) })
 }
 
-// readResults gives each line its answer. If that ends too soon, the whole is sent again.
+// readResults gives each line its answer. If the answers end too soon, do repeats the whole request.
 func readResults(r io.Reader, lines []*line) error {
 	return eachResult(bufio.NewReaderSize(r, resultsBuffer), lines, func(i int, result Result, refusal error) {
 		lines[i].settle(result, refusal)
@@ -215,8 +215,8 @@ func readResults(r io.Reader, lines []*line) error {
 
 const resultsBuffer = 16 << 10
 
-// eachResult reads what lines were answered, one after the other. An answer that ends too soon is a failure of the
-// network: the lines answered so far keep what they have.
+// eachResult reads the results of lines, in order. An answer that ends too soon is a failure of the network; the lines
+// answered so far keep their results.
 func eachResult(in *bufio.Reader, lines []*line, take func(i int, result Result, refusal error)) error {
 	for i, l := range lines {
 		text, err := nextLine(in)

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// echoBatch answers each line by verdict; n counts the lines of this request.
+// echoBatch answers each line with the result of verdict; n is the line's number in its request, from 0.
 func echoBatch(verdict func(n int, id string) string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		lines := bufio.NewScanner(r.Body)
@@ -30,7 +30,7 @@ func echoBatch(verdict func(n int, id string) string) http.HandlerFunc {
 
 func created(_ int, id string) string { return fmt.Sprintf(`{"id":%q,"status":201,"revision":7}`, id) }
 
-// rereadable lets a step read the body that the script has read already.
+// rereadable lets a step read the body again that the script has read already.
 func rereadable(s *script, step http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		got := s.requests()
@@ -46,7 +46,7 @@ func torn(w http.ResponseWriter, r *http.Request) {
 	hangUp(w, r)
 }
 
-// numbered are the tasks t0, t1, …
+// numbered yields the tasks t0, t1, …
 func numbered(n int) iter.Seq[Task] {
 	return func(yield func(Task) bool) {
 		for i := range n {

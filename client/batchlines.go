@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// BatchLines sends operations as lines of JSON, as POST /v1/batch takes them, and calls take with each line of the
-// answer as it comes, in the order of the operations; take must not keep the line. Lines go out as they are read from
+// BatchLines sends operations as lines of JSON, in the format of POST /v1/batch. It calls take with each line of the
+// answer as it arrives, in the order of the operations; take must not keep the line. Lines go out as they are read from
 // in, so both ends may be slow. BatchLines returns once all lines are answered, or when take returns an error.
 //
-// Unlike Batch it sends each line once, to the first address where a node takes the connection. ErrUnknown says that
-// the answer broke off: lines that were not answered may have been carried out. Those with a "key" of their own can be
-// sent again.
+// Unlike Batch, it sends each line once, to the first address that accepts the connection. ErrUnknown means that the
+// answer broke off: unanswered lines may have been carried out. Lines with a "key" of their own can be sent again.
 func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer []byte) error) error {
 	failed := &callError{method: http.MethodPost, path: "/v1/batch"}
 	for _, node := range c.nodes.given {
@@ -45,7 +44,7 @@ func (c *Client) batchLines(ctx context.Context, base string, in io.Reader, take
 	if err != nil {
 		return brokenOff(ctx, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as it is of use
+	defer func() { _ = resp.Body.Close() }() // read as far as needed
 	if resp.StatusCode != http.StatusOK {
 		return readError(resp)
 	}
@@ -65,7 +64,8 @@ func (c *Client) batchLines(ctx context.Context, base string, in io.Reader, take
 	}
 }
 
-// brokenOff is a failure after which lines may have been carried out, or err itself if none was sent.
+// brokenOff returns the error of an answer that broke off, after which lines may have been carried out, or err itself
+// if none was sent.
 func brokenOff(ctx context.Context, err error) error {
 	if neverSent(err) {
 		return err
@@ -76,8 +76,8 @@ func brokenOff(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: the answer to the batch broke off: %w", ErrUnknown, err)
 }
 
-// quiet runs out when nothing was heard for too long. It rests while the input has nothing to send: then there may be
-// nothing to answer.
+// quiet calls a function after too long a silence. It rests while the input has no line to send, since there may be no
+// answer due then.
 type quiet struct {
 	limit time.Duration
 
@@ -110,7 +110,7 @@ func (q *quiet) rest(resting bool) {
 
 func (q *quiet) stop() { q.rest(true) }
 
-// quietInput lets its quiet rest while it waits for input.
+// quietInput rests its quiet while it waits for input.
 type quietInput struct {
 	in    io.Reader
 	quiet *quiet

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// answerLines answers each line that comes, as it comes, and breaks off at one that says so.
+// answerLines answers each line as it arrives, and breaks off at a line that asks for it.
 func answerLines(w http.ResponseWriter, r *http.Request) {
 	flow := http.NewResponseController(w)
 	if err := flow.EnableFullDuplex(); err != nil {
@@ -44,7 +44,8 @@ func startLines(t *testing.T, addrs ...string) *Client {
 	return c
 }
 
-// Each line is answered before the next one is written, though the first address refuses connections.
+// TestBatchLinesStreams checks that each line is answered before the next one is written, even if the first address
+// refuses connections.
 func TestBatchLinesStreams(t *testing.T) {
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
@@ -108,7 +109,7 @@ func TestBatchLinesRefused(t *testing.T) {
 	}
 }
 
-// The wait for an answer counts, the wait for input does not.
+// TestQuietRestsForInput checks that the wait for an answer counts as silence, and the wait for input does not.
 func TestQuietRestsForInput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out atomic.Bool

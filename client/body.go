@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// body is the bytes of a request, lent out and used again. net/http may go on reading after it has given an answer or
-// an error, until it closes the reader: only then the bytes are free.
+// body is the reusable buffer of a request's bytes. net/http may read them even after it has returned an answer or an
+// error, until it closes the reader. The bytes are free only then.
 type body struct {
 	c *Client
 
@@ -16,7 +16,7 @@ type body struct {
 	open int    // readers
 }
 
-// keptBody: larger ones are left to the collector.
+// keptBody is the largest buffer that is reused, in bytes. The collector takes larger ones.
 const keptBody = 2 * maxLineBytes
 
 func (c *Client) newBody() *body {
@@ -26,7 +26,7 @@ func (c *Client) newBody() *body {
 	return &body{c: c}
 }
 
-// free ends the use of the body by its owner. One that is still read is not used again.
+// free ends the owner's use of the body. A body with an open reader is not reused.
 func (b *body) free() {
 	b.mu.Lock()
 	idle := b.open == 0

@@ -12,16 +12,16 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Change is what a call made of a task.
+// Change is the effect of a call on a task.
 type Change struct {
 	ID       string
-	Created  bool  // it is a new one: there was none of this id, or a finished one
-	Previous State // in Schedule: the state of the task that it replaced; empty: there was none
+	Created  bool  // there was no task with this id, or a finished one
+	Previous State // in Schedule: the state of the replaced task; empty: there was none
 	Revision uint64
 }
 
-// Schedule stores the task, or atomically replaces the one of the same ID in whatever state it is: a task that was
-// delivered is scheduled, and delivered, again. IfAbsent schedules it only once. Without an ID it gets one of its own.
+// Schedule stores the task, or atomically replaces the task with the same ID in any state: a delivered task is
+// scheduled, and delivered, again. With IfAbsent it schedules only once. A task without an ID gets a new one.
 func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (Change, error) {
 	o := gather(opts)
 	if task.ID == "" && o.key == "" && !c.cfg.SingleCalls {
@@ -36,7 +36,7 @@ func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (Chang
 	return c.gathered(ctx, w, data, err)
 }
 
-// Cancel ends the task and says, for good, what that came to.
+// Cancel ends the task and returns the final outcome.
 func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome, error) {
 	o := gather(opts)
 	if c.single(&o) {
@@ -48,7 +48,7 @@ func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome
 	return r.Outcome, err
 }
 
-// FireNow makes the task due now; one that waits for its next attempt is attempted now.
+// FireNow makes the task due now. A task that waits for its next attempt is attempted now.
 func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change, error) {
 	o := gather(opts)
 	if c.single(&o) {
@@ -58,7 +58,7 @@ func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change
 	return c.gathered(ctx, w, c.appendHead(w.line.data, "fire", id, &o), nil)
 }
 
-// Touch starts the task's delay again, counted from now.
+// Touch restarts the task's delay from now.
 func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (Change, error) {
 	o := gather(opts)
 	if c.single(&o) || touch.OrSchedule != nil && breaksLine(touch.OrSchedule.Payload) {
@@ -74,10 +74,10 @@ func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Opti
 	return c.gathered(ctx, w, data, err)
 }
 
-// single tells whether a call is a request of its own.
+// single reports whether a call is a request of its own.
 func (c *Client) single(o *options) bool { return c.cfg.SingleCalls || o.whole != nil }
 
-// gathered sends the line that lacks its end. Err says that it could not be made.
+// gathered ends and sends a waiter's line, whose data lacks its end. err is the error of encoding the line.
 func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error) (Change, error) {
 	if err == nil {
 		err = checkLine(len(data) + len("}"))
@@ -99,7 +99,7 @@ const jsonType = "application/json"
 
 func taskPath(id string) string { return "/v1/tasks/" + url.PathEscape(id) }
 
-// scheduleAlone is Schedule as a request of its own.
+// scheduleAlone schedules a task with a request of its own.
 func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Change, error) {
 	method, path := http.MethodPut, taskPath(task.ID)
 	if task.ID == "" {
@@ -112,7 +112,7 @@ func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Cha
 	return c.changeAlone(ctx, method, path, task.ID, fields, o)
 }
 
-// changeAlone makes a changing call that answers with the task.
+// changeAlone makes a changing call whose answer is the task.
 func (c *Client) changeAlone(
 	ctx context.Context, method, path, id string, fields []byte, o *options,
 ) (Change, error) {
@@ -159,7 +159,7 @@ func (o *Outcome) read(r *contract.Reader) error {
 	})
 }
 
-// revisionOf reads an answer's ETag; 0: it has none.
+// revisionOf returns the revision in an answer's ETag, or 0 if there is none.
 func revisionOf(h http.Header) uint64 {
 	tag := strings.Trim(strings.TrimPrefix(h.Get("ETag"), "W/"), `"`)
 	revision, err := strconv.ParseUint(tag, 10, 64)
@@ -169,7 +169,7 @@ func revisionOf(h http.Header) uint64 {
 	return revision
 }
 
-// Patch changes a task of which no attempt has begun, and returns it as it is kept; else ErrConflict.
+// Patch changes a task without a begun attempt and returns the stored task. It returns ErrConflict for a task with one.
 func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Option) (*Task, error) {
 	fields, err := patch.fields()
 	if err != nil {
@@ -189,12 +189,13 @@ func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Opti
 	return task, nil
 }
 
-// Get reads a task, with its payload; tombstones too. It sees every change acknowledged before it was called.
+// Get returns a task with its payload. Tombstones are included. Get sees every change that was acknowledged before the
+// call.
 func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
 	return c.get(ctx, taskPath(id), id)
 }
 
-// GetStale reads a task from the nearest replica, which may be a little behind. It needs no leader.
+// GetStale returns a task from the nearest replica, which may lag behind. It needs no leader.
 func (c *Client) GetStale(ctx context.Context, id string) (*Task, error) {
 	return c.get(ctx, taskPath(id)+"?consistency=stale", "")
 }
@@ -207,20 +208,20 @@ func (c *Client) get(ctx context.Context, path, about string) (*Task, error) {
 	return task, nil
 }
 
-// Ready asks one of the addresses whether it serves: it knows the map, and its replicas have caught up once.
+// Ready asks one of the addresses whether it serves: the node knows the map, and its replicas have caught up once.
 func (c *Client) Ready(ctx context.Context) error {
 	return c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, func(reply) error { return nil })
 }
 
-// encode writes v as an object of JSON and puts the payload in as it is.
+// encode returns v as a JSON object with the payload in it byte for byte.
 func encode(v any, payload json.RawMessage) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil || payload == nil {
 		return data, err
 	}
-	fields := data[:len(data)-1] // without its closing brace
+	fields := data[:len(data)-1] // without the closing brace
 	if len(fields) == 1 {
-		fields = nil // the payload is the only one
+		fields = nil // the payload is the only member
 	}
 	if fields, err = appendPayload(fields, payload); err != nil {
 		return nil, err

@@ -9,29 +9,29 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Touch says how a task's delay starts again.
+// Touch describes how a task's delay restarts.
 type Touch struct {
-	Delay time.Duration // 0: the task's last one
-	// At most one of these two bounds how far touching can push a task.
+	Delay time.Duration // 0: the task's last delay
+	// At most one of the next two fields bounds how far touching can push a task.
 	NoLaterThan time.Time     // an instant
 	NoOlderThan time.Duration // counted from the task's creation
-	OrSchedule  *Task         // what to schedule if there is no task, or it is done or firing
+	OrSchedule  *Task         // the task to schedule if there is none, or it is done or firing
 }
 
-// Patch is a change to a waiting task. Zero fields are left as they are; Clear brings defaults back.
+// Patch is a change to a waiting task. Zero fields leave the task's fields unchanged; Clear restores defaults.
 type Patch struct {
 	FireAt      time.Time
 	Delay       time.Duration   // counted from receipt
-	Payload     json.RawMessage // swapped whole
+	Payload     json.RawMessage // replaces the whole payload
 	ContentType string
-	Target      *Target           // its zero fields are left; headers are merged, and one with an empty value removed
-	Retry       *Retry            // its zero fields are left
-	Labels      map[string]string // merged; one with an empty value is removed
-	// Clear names fields to set back, dotted where they are inside another: "target", "target.timeout", "labels".
+	Target      *Target           // zero fields leave the task's; headers are merged, and an empty value removes one
+	Retry       *Retry            // zero fields leave the task's
+	Labels      map[string]string // merged; an empty value removes a label
+	// Clear names fields to reset, with a dot for a field of an object: "target", "target.timeout", "labels".
 	Clear []string
 }
 
-// fields is the merge patch of RFC 7396, without the payload.
+// fields returns the merge patch of RFC 7396, without the payload.
 func (p Patch) fields() (map[string]any, error) {
 	m := map[string]any{}
 	if !p.FireAt.IsZero() {
@@ -96,7 +96,7 @@ func setDuration(m map[string]any, name string, d time.Duration) {
 
 func spanText(d time.Duration) json.RawMessage { return contract.AppendDuration(nil, d) }
 
-// mergeText makes nulls, which remove, of empty values.
+// mergeText turns empty values into nulls, which remove the members.
 func mergeText(values map[string]string) map[string]*string {
 	m := make(map[string]*string, len(values))
 	for name, value := range values {
@@ -109,7 +109,8 @@ func mergeText(values map[string]string) map[string]*string {
 	return m
 }
 
-// clearFields makes nulls, which restore defaults, of fields that must not be set as well.
+// clearFields adds nulls, which restore defaults, for the named fields. It returns an error for a field that is also
+// set.
 func clearFields(m map[string]any, names []string) error {
 	for _, name := range names {
 		if err := clearField(m, name); err != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// A batch is sent in chunks of this size: large enough that what is common to a chunk costs little a line, small enough
-// that repeating one costs little too.
+// The limits of a chunk of a batch: large enough that a chunk's own cost is small per line, and small enough that a
+// repeat of a chunk is cheap too.
 const (
 	maxChunkLines = 1000
 	maxChunkBytes = 1 << 20
 	ndjsonType    = "application/x-ndjson"
 )
 
-// longestLine is how many bytes a line may have, without its end. The service ends a batch at a longer one, which may
-// stand among the lines of other callers: so such a line is refused here, in the service's own words.
+// longestLine is the largest number of bytes in a line, without its end. The service ends a batch at a longer line, and
+// other callers' lines may follow it. So the client refuses such a line itself, with the service's error.
 const longestLine = 512 << 10
 
-// checkLine checks how many bytes a line has, without its end.
+// checkLine returns an error if a line of n bytes, without its end, is too long.
 func checkLine(n int) error {
 	if n <= longestLine {
 		return nil
@@ -31,13 +31,13 @@ func checkLine(n int) error {
 	}
 }
 
-// chunk is some operations of a batch that are on their way together.
+// chunk is a part of a batch whose operations are sent together.
 type chunk struct {
 	c     *Client
 	lines []line
-	data  []byte        // of all lines, one after the other
-	ends  []int         // where each line ends in it
-	held  bool          // a lane may still hold lines of it
+	data  []byte        // of all lines, in order
+	ends  []int         // where each line ends in data
+	held  bool          // a lane may still hold lines of the chunk
 	done  chan struct{} // capacity 1: filled when all lines have their last answer
 }
 
@@ -48,7 +48,7 @@ func (c *Client) newChunk() *chunk {
 	return &chunk{c: c, done: make(chan struct{}, 1)}
 }
 
-// free ends the use of a chunk.
+// free ends the use of a chunk. A chunk whose lines a lane may hold, or that is very large, is not reused.
 func (k *chunk) free() {
 	if k.held || cap(k.data) > 2*maxChunkBytes {
 		return
@@ -60,7 +60,7 @@ func (k *chunk) free() {
 
 func (k *chunk) full() bool { return len(k.lines) >= maxChunkLines || len(k.data) >= maxChunkBytes }
 
-// addTask adds a schedule with a key of its own.
+// addTask adds a schedule with a new key.
 func (k *chunk) addTask(task *Task) {
 	if task.ID == "" {
 		task.ID = newID()
@@ -78,7 +78,7 @@ func (k *chunk) addOp(op *Op) {
 	k.add(op.verb, op.id, data, op.err)
 }
 
-// add adds a line, whose data lacks only its end; err says that it could not be made.
+// add adds a line, whose data lacks only its end. err is the error of encoding the line.
 func (k *chunk) add(verb, id string, data []byte, err error) {
 	k.lines = append(k.lines, line{verb: verb, id: id})
 	if err == nil {
@@ -92,7 +92,7 @@ func (k *chunk) add(verb, id string, data []byte, err error) {
 	k.ends = append(k.ends, len(k.data))
 }
 
-// sendable lists the lines that could be made. None is added any more.
+// sendable returns the lines that could be encoded. No line is added afterwards.
 func (k *chunk) sendable() []*line {
 	todo := make([]*line, 0, len(k.lines))
 	begin := 0

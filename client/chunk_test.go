@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// A line that the service would end a batch at is refused here, and the others' lines go on.
+// TestLongLineIsNotSent checks that the client refuses a line at which the service would end a batch, and sends the
+// other lines.
 func TestLongLineIsNotSent(t *testing.T) {
 	long := Task{ID: "long", Delay: time.Hour, Payload: json.RawMessage(`"` + strings.Repeat("x", longestLine) + `"`)}
 	check := func(err error) {

@@ -11,15 +11,15 @@ import (
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
 	cfg       Config
-	ownHTTP   bool // cfg.HTTPClient was not given
+	ownHTTP   bool // Config.HTTPClient was nil
 	nodes     *nodes
 	directory *directory
 	keys      *keys
 	wait      func(ctx context.Context, d time.Duration) error // replaced in tests
 
-	waiters, chunks, bodies, readers sync.Pool // *waiter, *chunk, *body, *bufio.Reader, to be used again
+	waiters, chunks, bodies, readers sync.Pool // *waiter, *chunk, *body, *bufio.Reader, for reuse
 
-	ctx    context.Context // of what is done for several callers, or for none
+	ctx    context.Context // of work for several callers, or for none
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
@@ -47,8 +47,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// plain tells whether the addresses are such as nodes give themselves. Behind any other, nodes' own are of no use, or
-// would be less safe.
+// plain reports whether all addresses are plain http://host:port, as nodes announce theirs. Behind other addresses the
+// nodes' own are useless, or less safe.
 func plain(bases []string) bool {
 	for _, base := range bases {
 		u, err := url.Parse(base)
@@ -59,12 +59,12 @@ func plain(bases []string) bool {
 	return true
 }
 
-// errClosed: the client was closed before the call was answered.
+// errClosed is the error of a call that was not answered before Close.
 var errClosed = errors.New("the client is closed")
 
-// Close ends the client: calls that are gathered fail, those under way with ErrUnknown, and what runs in the background
-// ends before it returns. Idle connections are closed, but for those of an HTTPClient that was given. A client that is
-// not used any more may also be left as it is: it runs nothing.
+// Close ends the client. Gathered calls that were not sent fail, calls in progress fail with ErrUnknown, and background
+// work ends before Close returns. Close closes idle connections, except those of a given Config.HTTPClient. An unused
+// client runs nothing and may be dropped without Close.
 func (c *Client) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -76,7 +76,7 @@ func (c *Client) Close() {
 	}
 }
 
-// begin counts something that runs in the background, until end; false: the client is closed.
+// begin counts one more background goroutine, until end. It returns false if the client is closed.
 func (c *Client) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,15 +18,15 @@ import (
 	"time"
 )
 
-// script answers the requests of a test one after the other and keeps them.
+// script answers the requests of a test in order and records them.
 type script struct {
 	mu      sync.Mutex
 	steps   []http.HandlerFunc
 	got     []received
 	server  *httptest.Server
 	waits   []time.Duration
-	exhaust http.HandlerFunc // answers what comes after the last step; nil: an error
-	view    bool             // /v1/cluster is one of the steps; else there is none
+	exhaust http.HandlerFunc // answers requests after the last step; nil: an error
+	view    bool             // /v1/cluster is one of the steps; else it is refused
 }
 
 type received struct {
@@ -77,7 +77,7 @@ func answer(status int, body string, header ...string) http.HandlerFunc {
 // hangUp breaks the connection without an answer.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// start serves the steps and returns a client of them whose waits take no time.
+// start serves the steps and returns their client, whose waits take no time.
 func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *script) {
 	t.Helper()
 	s := &script{steps: steps}
@@ -97,7 +97,7 @@ func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *scrip
 	return c, s
 }
 
-// deadAddr is an address at which nobody listens.
+// deadAddr returns an address on which no server listens.
 func deadAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -118,7 +118,7 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 		Target:  &Target{URL: "http://x/", Headers: map[string]string{"x-a": "1"}, Timeout: 15 * time.Second},
 		Retry:   &Retry{MaxAttempts: 3, MinBackoff: time.Second},
 		Labels:  map[string]string{"tenant": "acme"},
-		State:   Dead, Attempts: 7, // the service's: not sent
+		State:   Dead, Attempts: 7, // set by the service: not sent
 	}, IfAbsent(), ReturnTask(&task))
 	if err != nil || !change.Created || change.Revision != task.Revision {
 		t.Fatal(change, err)
@@ -207,8 +207,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A refusal brings the task that is there, in a call of its own and in a line of a batch. One that cannot be read is
-// left out, and a large one is read whole.
+// TestRefusalBringsTheTask checks that a refusal has the existing task, in a call of its own and in a line of a batch.
+// An unreadable task is left out, and a large one is read whole.
 func TestRefusalBringsTheTask(t *testing.T) {
 	const there = `{"id":"a","state":"delivered","attempts":1,"revision":7}`
 	large := fmt.Sprintf(`{"id":"a","state":"delivered","payload":"%s"}`, strings.Repeat("x", 256<<10))
@@ -236,7 +236,8 @@ func TestRefusalBringsTheTask(t *testing.T) {
 	}
 }
 
-// An error names the task as the caller did, unless a terminal could not show it.
+// TestErrorsNameTheTaskReadably checks that an error names the task as the caller did, unless a terminal could not show
+// it.
 func TestErrorsNameTheTaskReadably(t *testing.T) {
 	for id, want := range map[string]string{
 		"订单 7": "GET /v1/tasks/订单 7: ", "a\x1b[2J": "GET /v1/tasks/a%1B%5B2J: ", "\xff": "GET /v1/tasks/%FF: ",
@@ -279,7 +280,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 	}
 }
 
-// A status that something else than the service answered, or a type that is not known, names no error.
+// TestErrorsAreNamedByTypeAlone checks that a status from a proxy, or an unknown type, matches no named error.
 func TestErrorsAreNamedByTypeAlone(t *testing.T) {
 	for _, body := range []string{
 		``, `<html>Not here</html>`, `{"title":"Not Found"}`, `{"type":"task-not-found"}`,
@@ -402,8 +403,8 @@ func TestWhatIsKnownOfAFailedCall(t *testing.T) {
 	}
 }
 
-// TestSentBeforeItCouldNotConnect loses a kept connection on which the call went out, and then the node with it: the
-// transport's own repeat finds nobody, but the call may have happened.
+// TestSentBeforeItCouldNotConnect loses a kept connection after the call was sent, and the node with it: the
+// transport's own repeat cannot connect, but the call may have happened.
 func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true})
 	s.steps = []http.HandlerFunc{answer(200, `{"id":"a"}`), func(w http.ResponseWriter, _ *http.Request) {
@@ -427,7 +428,8 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	}
 }
 
-// What net/http sent twice by itself and was then answered as not committed may have been committed the first time.
+// TestSentBeforeItWasRefused checks a call that net/http sent twice by itself. The second answer says that it was not
+// committed, but the first sending may have been.
 func TestSentBeforeItWasRefused(t *testing.T) {
 	for status, unknown := range map[int]bool{503: true, 429: true, 404: false} {
 		c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true}, answer(200, `{"id":"a"}`), hangUp, answer(status, `{"committed":"no"}`))

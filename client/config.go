@@ -9,26 +9,24 @@ import (
 	"time"
 )
 
-// Config says where the cluster is and how long to try. Only Addrs must be given.
+// Config sets the addresses and the limits of a Client. Only Addrs is required.
 type Config struct {
-	// Addrs are the base URLs of one or more nodes of one cluster, such as http://127.0.0.1:8400; none with a user.
+	// Addrs are the base URLs of one or more nodes of one cluster, such as http://127.0.0.1:8400, without a user.
 	Addrs []string
-	// HTTPClient carries the calls; nil: one with a connection pool of its own and HTTP's usual settings.
+	// HTTPClient carries the calls; nil: a client with its own connection pool and the usual settings.
 	HTTPClient *http.Client
-	// Timeout bounds a call with all its repeats; for a batch, each chunk of it. Default 30 s. A context may end
-	// a call sooner.
+	// Timeout bounds a call with all its repeats, or each chunk of a batch. Default 30 s. A context may end a call sooner.
 	Timeout time.Duration
-	// AttemptTimeout is how long one request of a call may go without a sign of the node, so that a node that hangs
-	// costs no more than this. Default 5 s.
+	// AttemptTimeout bounds the node's silence during one request, so that a node that hangs costs no more. Default 5 s.
 	AttemptTimeout time.Duration
 	// MaxAttempts bounds the requests of one call; 0: as many as fit into Timeout.
 	MaxAttempts int
 
-	// FixedAddrs has calls go to Addrs and nowhere else: where those are a load balancer's, or to speak to one very node.
+	// FixedAddrs limits calls to Addrs. It suits a load balancer's address, or calls to one certain node.
 	FixedAddrs bool
-	// SingleCalls makes every call a request of its own, with the caller's context, in place of a line in a request with
-	// others: for programs that call now and then, and where HTTPClient follows each call by its context. Nothing is
-	// learned about leaders then.
+	// SingleCalls makes every call a request of its own, with the caller's context, instead of a line in a shared request.
+	// It suits programs that call rarely, or an HTTPClient that follows each call by its context. The client then learns
+	// nothing about leaders.
 	SingleCalls bool
 }
 
@@ -62,7 +60,7 @@ func (c Config) validate() error {
 	return nil
 }
 
-// parseAddrs accepts what people write: with or without http://, with or without a slash at the end.
+// parseAddrs returns the base URLs of addresses, which may lack http:// or end with a slash.
 func parseAddrs(addrs []string) ([]string, error) {
 	bases := make([]string, 0, len(addrs))
 	for _, addr := range addrs {
@@ -71,7 +69,7 @@ func parseAddrs(addrs []string) ([]string, error) {
 		}
 		u, err := url.Parse(addr)
 		if err != nil {
-			var refused *url.Error // which would tell the whole address, with what may be a password in it
+			var refused *url.Error // it would show the whole address, perhaps with a password
 			if errors.As(err, &refused) {
 				err = refused.Err
 			}
@@ -88,8 +86,8 @@ func parseAddrs(addrs []string) ([]string, error) {
 	return bases, nil
 }
 
-// newHTTPClient keeps as many idle connections to a node as a busy program uses: the standard two per host would
-// close and reopen a connection for nearly every concurrent call.
+// newHTTPClient returns a client that keeps as many idle connections to a node as a busy program uses. The standard two
+// per host would close and reopen a connection for nearly every concurrent call.
 func newHTTPClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// A user and password are not dropped in silence, and the password is not told to whoever reads the error.
+// TestAddressWithAUserIsRefused checks that an address with a user is refused, and that the error does not show the
+// password.
 func TestAddressWithAUserIsRefused(t *testing.T) {
 	for _, addr := range []string{"http://ann:hush@a:1", "ann:hush@a:1", "https://ann@a:1/belfry", "ftp://ann:hush@a:1"} {
 		_, err := New(Config{Addrs: []string{"b:1", addr}})
@@ -16,7 +17,7 @@ func TestAddressWithAUserIsRefused(t *testing.T) {
 	}
 }
 
-// What cannot be read is not told: it may hold a password.
+// TestUnreadableAddressIsNotTold checks that the error does not show an unreadable address, which may hold a password.
 func TestUnreadableAddressIsNotTold(t *testing.T) {
 	_, err := New(Config{Addrs: []string{"http://ann:hu%sh@a:1"}})
 	if err == nil || strings.Contains(err.Error(), "hu") {

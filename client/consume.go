@@ -8,21 +8,23 @@ import (
 	"time"
 )
 
-// Handler does what a task is there for. Nil acknowledges the task; an error fails the attempt, so that the task is
-// retried after its backoff, or becomes a dead letter after its last attempt; see also RetryIn and ErrRelease. A
-// panic is an error. The task is the handler's alone. Its context ends when the lease is lost (ErrLeaseLost is its
-// cause): then somebody else may have the task, or it was scheduled anew, also by the handler itself; or when the
-// consumer stops and its grace is over: then one that returns the context's error gives its task back.
+// Handler handles one task. Nil acknowledges the task. An error fails the attempt, so that the task is retried after
+// its backoff, or becomes a dead letter after its last attempt; see also RetryIn and ErrRelease. A panic counts as an
+// error. The task belongs to the handler alone.
+//
+// The handler's context ends in two cases. First, the lease is lost (the cause is ErrLeaseLost): another consumer may
+// have the task, or the task was scheduled anew, perhaps by the handler itself. Second, the consumer stops and its
+// grace is over: a handler that then returns the context's error gives its task back.
 type Handler func(ctx context.Context, task *Leased) error
 
-// ConsumeOptions say how a queue is consumed. Zero fields are the defaults.
+// ConsumeOptions are the settings of Consume. Zero fields are the defaults.
 type ConsumeOptions struct {
-	Concurrency int // handlers at work at once, at most 10000; 0: 64
-	// Lease is extended while a handler is at work. It is how long a task waits whose consumer has died, or that was on
-	// its way from a node that has; 0: 10 s.
+	Concurrency int // handlers that run at once, at most 10000; 0: 64
+	// Lease is the length of a task's lease, which is extended while the handler runs. A task waits that long if its
+	// consumer has died, or if it was on its way from a node that has died. 0: 10 s.
 	Lease  time.Duration
-	Grace  time.Duration // how long handlers may go on when the consumer is to stop; 0: 30 s
-	Logger *slog.Logger  // what goes wrong and is no caller's to know; nil: slog.Default()
+	Grace  time.Duration // how long handlers may continue after a stop; 0: 30 s
+	Logger *slog.Logger  // for errors that no caller gets; nil: slog.Default()
 }
 
 const (
@@ -62,15 +64,15 @@ func (o ConsumeOptions) validate() error {
 }
 
 var (
-	// ErrLeaseLost is why a handler's context ended: its lease has, and the task may be somebody else's.
+	// ErrLeaseLost is the cause of a handler's ended context when the lease has ended. Another consumer may have the task.
 	ErrLeaseLost = errors.New("the lease is lost")
-	// ErrRelease from a handler gives the task back: it is due at once, and the attempt is not counted.
+	// ErrRelease as a handler's error gives the task back: it is due at once, and the attempt is not counted.
 	ErrRelease = errors.New("the task is given back")
 
 	errGraceOver = errors.New("the consumer stops, and its grace is over")
 )
 
-// RetryIn has a handler's error tell when the task is to be tried again, in place of the backoff.
+// RetryIn returns err with a delay until the next attempt, in place of the backoff.
 func RetryIn(delay time.Duration, err error) error { return &retryIn{err, delay} }
 
 type retryIn struct {
@@ -80,11 +82,12 @@ type retryIn struct {
 
 func (e *retryIn) Unwrap() error { return e.error }
 
-// Consume has handle do the tasks of a queue that is pulled, as they come due, until ctx ends. Then no more are taken,
-// those whose handlers are at work have ConsumeOptions.Grace to end, and all outcomes are settled before it returns
-// nil. It returns an error if the service refuses the queue or the options for good, or if handlers are still at work
-// when the grace is over; their tasks come back when their leases end. Trouble with nodes is waited out, at any
-// address.
+// Consume calls handle for the tasks of a queue that is pulled, as they come due, until ctx ends. Then it takes no more
+// tasks, running handlers have ConsumeOptions.Grace to end, and Consume returns nil once all outcomes are settled.
+// Failures of nodes are waited out, at any address.
+//
+// Consume returns an error if the service refuses the queue or the options for good, or if handlers still run when the
+// grace is over. The tasks of those handlers return to the queue when their leases end.
 func (c *Client) Consume(ctx context.Context, queue string, o ConsumeOptions, handle Handler) error {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -92,7 +95,7 @@ func (c *Client) Consume(ctx context.Context, queue string, o ConsumeOptions, ha
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)() // Close stops consumers as well
+	defer context.AfterFunc(c.ctx, cancel)() // Close stops consumers too
 	k := newConsumer(ctx, c, queue, o, handle)
 	err := k.stream(ctx)
 	if err = errors.Join(err, k.stop()); err != nil {

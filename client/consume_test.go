@@ -21,8 +21,7 @@ import (
 	"time"
 )
 
-// desk is a service with one queue, in memory. It streams what is put on it as far as there is credit, and takes what is
-// settled.
+// desk is a service with one queue, in memory. It streams its tasks as far as there is credit, and records settles.
 type desk struct {
 	t *testing.T
 
@@ -32,15 +31,15 @@ type desk struct {
 	credit  int
 	most    int // the highest credit
 	streams []string
-	cut     bool                              // breaks the stream as soon as it would write
-	settled map[string][]string               // by receipt, what became of it
-	answer  func(verb, receipt string) string // of one receipt; nil or empty: 200
-	hold    chan struct{}                     // settles wait for it, if there is one
+	cut     bool                              // breaks the stream at the next write
+	settled map[string][]string               // the verbs by receipt
+	answer  func(verb, receipt string) string // for one receipt; nil or empty: 200
+	hold    chan struct{}                     // if not nil, settles wait for it
 	calls   int                               // settles
-	refuse  func(host string) *http.Response  // of a stream; nil: none
+	refuse  func(host string) *http.Response  // refuses a stream; nil: no refusal
 }
 
-// newDesk is a desk and a client of it.
+// newDesk returns a desk and its client.
 func newDesk(t *testing.T, cfg Config) (*desk, *Client) {
 	t.Helper()
 	d := &desk{t: t, settled: map[string][]string{}}
@@ -72,7 +71,7 @@ func (d *desk) change(f func()) {
 	d.moved.Broadcast()
 }
 
-// became tells what became of all tasks.
+// became returns the settles of all receipts.
 func (d *desk) became() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -117,7 +116,7 @@ type deskStream struct {
 	over bool // guarded by the desk's mutex
 }
 
-// read takes credit, and ends the stream when the consumer ends.
+// read adds credit, and ends the stream when the consumer ends its lines.
 func (s *deskStream) read(body io.Reader) {
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
@@ -148,7 +147,7 @@ func (s *deskStream) write() {
 	}
 }
 
-// next waits for a task and the credit for it.
+// next waits for a task and a credit.
 func (s *deskStream) next() (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,7 +217,7 @@ func (d *desk) settle(r *http.Request) (*http.Response, error) {
 	return respond(200, `{"results":[`+strings.Join(results, ",")+`]}`), nil
 }
 
-// consuming runs a consumer in a bubble. Stop ends it, and returns what Consume did.
+// consuming runs a consumer in a bubble. stop ends it, and returns Consume's error.
 func consuming(t *testing.T, c *Client, o ConsumeOptions, handle Handler) (stop func() error) {
 	t.Helper()
 	o.Logger = slog.New(slog.DiscardHandler)
@@ -231,7 +230,7 @@ func consuming(t *testing.T, c *Client, o ConsumeOptions, handle Handler) (stop 
 	}
 }
 
-// over ends a consumer that has nothing to complain about.
+// over stops a consumer, and fails the test if Consume returned an error.
 func over(t *testing.T, stop func() error) {
 	t.Helper()
 	if err := stop(); err != nil {
@@ -271,7 +270,7 @@ func TestConsume(t *testing.T) {
 	})
 }
 
-// What a handler returns decides about its task.
+// TestOutcomes checks that a handler's result decides on its task.
 func TestOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -303,7 +302,8 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// A handler that schedules its own task anew settles nothing by its outcome, and nothing is logged of it.
+// TestHandlerReplacesItsTask checks that the outcome of a handler that schedules its own task anew settles nothing, and
+// is not logged.
 func TestHandlerReplacesItsTask(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -329,7 +329,7 @@ func TestHandlerReplacesItsTask(t *testing.T) {
 	})
 }
 
-// A lease is extended as long as its handler is at work, and no longer.
+// TestLeasesAreExtended checks that a lease is extended while its handler runs, and no longer.
 func TestLeasesAreExtended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -347,7 +347,7 @@ func TestLeasesAreExtended(t *testing.T) {
 	})
 }
 
-// A handler learns that its lease is lost: from the service, or when it cannot be extended.
+// TestLostLease checks that a handler learns of a lost lease: from the service, or when no extension succeeds.
 func TestLostLease(t *testing.T) {
 	for name, lose := range map[string]func(d *desk){
 		"taken": func(d *desk) {
@@ -389,7 +389,8 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// A consumer that is stopped takes no more, lets its handlers end, and settles what they did.
+// TestConsumerStops checks that a stopped consumer takes no more tasks, lets its handlers end, and settles their
+// outcomes.
 func TestConsumerStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -407,7 +408,7 @@ func TestConsumerStops(t *testing.T) {
 	})
 }
 
-// A task that arrives when no more are wanted is given back.
+// TestTaskThatComesTooLate checks that a task that arrives after the stop is given back.
 func TestTaskThatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -432,7 +433,7 @@ func TestTaskThatComesTooLate(t *testing.T) {
 	})
 }
 
-// Handlers that do not end in time are told so, and left behind if they do not listen.
+// TestGraceEnds checks that the context of late handlers ends, and that Consume leaves those behind that ignore it.
 func TestGraceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -460,7 +461,8 @@ func TestGraceEnds(t *testing.T) {
 	})
 }
 
-// A stream that breaks is opened again through another node, and asks for what is free then.
+// TestConsumerGoesOnElsewhere checks that a broken stream is opened again through another node, and asks for the then
+// free handlers.
 func TestConsumerGoesOnElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{Addrs: []string{"a:1", "b:1"}})
@@ -490,7 +492,7 @@ func TestConsumerGoesOnElsewhere(t *testing.T) {
 	})
 }
 
-// What will never be any better ends the consumer; the rest is waited out.
+// TestStreamIsRefused checks that a final refusal ends the consumer, and that other failures are waited out.
 func TestStreamIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
@@ -515,7 +517,7 @@ func TestStreamIsRefused(t *testing.T) {
 	})
 }
 
-// Outcomes that come while a settle is out are the next one.
+// TestOutcomesAreGathered checks that outcomes that come during a settle form the next one.
 func TestOutcomesAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// consumer is one Consume under way.
+// consumer is one Consume in progress.
 type consumer struct {
 	c       *Client
 	queue   string
@@ -23,8 +23,8 @@ type consumer struct {
 	giveUp   context.CancelCauseFunc
 
 	mu      sync.Mutex
-	jobs    []*job        // whose handlers are at work
-	asked   int           // tasks that the stream was asked for and that have not come; len(jobs) + asked <= Concurrency
+	jobs    []*job        // with a running handler
+	asked   int           // tasks asked for that have not come; len(jobs) + asked <= Concurrency
 	moved   chan struct{} // capacity 1: there may be more to ask for
 	stopped chan struct{} // closed when stopping and jobs is empty; nil: not stopping
 }
@@ -35,8 +35,8 @@ type job struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	at        int       // in the consumer's jobs
-	ends      time.Time // when the lease ends, if it is not extended, by this machine's clock
+	at        int       // index in the consumer's jobs
+	ends      time.Time // when the lease ends without an extension, by this machine's clock
 	extending bool
 }
 
@@ -48,14 +48,14 @@ func newConsumer(ctx context.Context, c *Client, queue string, o ConsumeOptions,
 	return k
 }
 
-// newJob is for a task that has just come.
+// newJob returns the job of a task that has just come.
 func (k *consumer) newJob() *job {
 	j := &job{ends: time.Now().Add(k.o.Lease)}
 	j.ctx, j.cancel = context.WithCancelCause(k.handlers)
 	return j
 }
 
-// begin has a task handled.
+// begin starts the handler of a task.
 func (k *consumer) begin(j *job) {
 	k.mu.Lock()
 	j.at = len(k.jobs)
@@ -67,9 +67,9 @@ func (k *consumer) begin(j *job) {
 
 var errExited = errors.New("the handler's goroutine has exited")
 
-// work calls the handler and settles what came of it.
+// work calls the handler and settles its outcome.
 func (k *consumer) work(j *job) {
-	err := errExited // unless it returns or panics
+	err := errExited // unless the handler returns or panics
 	defer func() {
 		if what := recover(); what != nil {
 			k.o.Logger.Error("a handler panicked", "queue", k.queue, "task", j.task.ID, "panic", what,
@@ -81,10 +81,10 @@ func (k *consumer) work(j *job) {
 	err = k.handle(j.ctx, &j.task)
 }
 
-// end settles a task, and frees the place of its handler.
+// end settles a task and frees its handler's place.
 func (k *consumer) end(j *job, err error) {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(j.ctx), errGraceOver) {
-		err = ErrRelease // it is not the task's fault
+		err = ErrRelease // not the task's fault
 	}
 	verdict := verdictOf(j.task.Receipt, err)
 	k.settler.put(verdict, func(l *line) {
@@ -113,10 +113,10 @@ func (k *consumer) notify() {
 	}
 }
 
-// maxReasonBytes is what the service keeps of an error.
+// maxReasonBytes is the number of bytes of an error that the service keeps.
 const maxReasonBytes = 512
 
-// verdictOf is what a handler's error makes of its task.
+// verdictOf returns the settle line for a handler's error.
 func verdictOf(receipt string, err error) *line {
 	if err == nil {
 		return settleLine(verbAck, receipt, nil)
@@ -135,13 +135,14 @@ func verdictOf(receipt string, err error) *line {
 	return nackLine(n)
 }
 
-// giveBack releases a task that came when no more are wanted. If that fails, its lease ends by itself.
+// giveBack releases a task that came after the consumer's stop. If the release fails, the lease ends by itself.
 func (k *consumer) giveBack(j *job) {
 	j.cancel(nil)
 	k.settler.put(settleLine(verbRelease, j.task.Receipt, nil), func(*line) {})
 }
 
-// demand is how many more tasks may be asked for now; they count as asked for. Outcomes that pile up are waited for.
+// demand returns how many more tasks to ask for now, and counts them as asked for. It returns 0 while too many outcomes
+// wait to be settled.
 func (k *consumer) demand() int {
 	if k.settler.backlog() > max(maxChunkLines, 2*k.o.Concurrency) {
 		return 0
@@ -153,17 +154,17 @@ func (k *consumer) demand() int {
 	return n
 }
 
-// forget: what a stream was asked for and has not brought, it never will.
+// forget resets the number of tasks asked for, since an ended stream brings no more.
 func (k *consumer) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.asked = 0
 }
 
-// partingTime is for handlers to return once their context has ended.
+// partingTime is the time for handlers to return after their context has ended.
 const partingTime = time.Second
 
-// stop waits for the handlers, no longer than the grace, and for all outcomes to be settled.
+// stop waits for the handlers, no longer than the grace and partingTime, and then until all outcomes are settled.
 func (k *consumer) stop() error {
 	defer k.giveUp(nil)
 	k.mu.Lock()
@@ -189,13 +190,13 @@ func (k *consumer) stop() error {
 	return err
 }
 
-// keeper extends the leases of a consumer's tasks while their handlers are at work.
+// keeper extends the leases of a consumer's tasks while their handlers run.
 type keeper struct {
 	cancel context.CancelFunc
 	done   sync.WaitGroup
 }
 
-// keep begins to look after the leases.
+// keep starts the consumer's keeper.
 func (k *consumer) keep() *keeper {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &keeper{cancel: cancel}
@@ -207,13 +208,14 @@ func (k *consumer) keep() *keeper {
 	return p
 }
 
-// stop ends it.
+// stop ends the keeper and waits for its goroutine.
 func (p *keeper) stop() {
 	p.cancel()
 	p.done.Wait()
 }
 
-// extendLeases extends those that are half over. One that has run out was lost: the service does not say so by itself.
+// extendLeases extends the leases whose half is over. A lease that has run out is lost: the service does not report its
+// end.
 func (k *consumer) extendLeases(now time.Time) {
 	k.mu.Lock()
 	var due []*job
@@ -232,7 +234,8 @@ func (k *consumer) extendLeases(now time.Time) {
 	}
 }
 
-// extended takes the answer to an extension that was asked for at an instant. If it is not known, it is tried again.
+// extended takes the answer to an extension sent at the instant asked. If the outcome is unknown, a later turn tries
+// again.
 func (k *consumer) extended(j *job, asked time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 
 // DeadFilter selects dead letters of a queue. Its zero value selects all.
 type DeadFilter struct {
-	IDs       []string // only these, at most 100; no other filter beside it
+	IDs       []string // only these, at most 100; excludes the other filters
 	Prefix    string   // of the id
 	Labels    map[string]string
 	DueBefore time.Time
-	Limit     int // at most so many; 0: all
+	Limit     int // the largest number of dead letters; 0: all
 }
 
 func (f DeadFilter) query() url.Values {
@@ -30,13 +30,13 @@ func (f DeadFilter) query() url.Values {
 	return q
 }
 
-// Replay makes dead letters due again, with all their attempts before them, and tells how many it were. After an
-// ErrUnknown some may be; the same call again goes on with the rest.
+// Replay makes dead letters due again, with all their attempts before them, and returns their number. After an
+// ErrUnknown some may have been replayed; the same call continues with the rest.
 func (c *Client) Replay(ctx context.Context, queue string, filter DeadFilter) (int, error) {
 	return c.eachDead(ctx, http.MethodPost, queuePath(queue)+"/dead/replay", filter)
 }
 
-// DropDead forgets dead letters for good, and tells how many it were. As to errors it is like Replay.
+// DropDead removes dead letters for ever, and returns their number. Its errors are those of Replay.
 func (c *Client) DropDead(ctx context.Context, queue string, filter DeadFilter) (int, error) {
 	return c.eachDead(ctx, http.MethodDelete, queuePath(queue)+"/dead", filter)
 }
@@ -46,7 +46,7 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 		path += "?" + query
 	}
 	var count int
-	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many take their time
+	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many letters take time
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
 		return r.Known("count", func(f contract.Field) error {
 			if f != contract.Count {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// readAnswer returns a reader of an answer's body. Members that this version does not know are passed over.
+// readAnswer returns a function that reads an answer's body with take.
 func readAnswer(take func(*contract.Reader) error) func(reply) error {
 	return func(a reply) error {
 		data, err := io.ReadAll(a.body)
@@ -22,7 +22,7 @@ func readAnswer(take func(*contract.Reader) error) func(reply) error {
 	}
 }
 
-// whole reads a text from its beginning to its end.
+// whole reads a text that take must consume from beginning to end.
 func whole(text []byte, take func(*contract.Reader) error) error {
 	r := contract.NewReader(text)
 	err := take(r)
@@ -35,7 +35,7 @@ func whole(text []byte, take func(*contract.Reader) error) error {
 	return nil
 }
 
-// readText reads a string that outlives the text.
+// readText reads a string and copies it, so that the result outlives the text.
 func readText[T ~string](r *contract.Reader, f contract.Field, out *T) error {
 	text, err := r.Text(f.String())
 	*out = T(strings.Clone(text))
@@ -80,7 +80,7 @@ func readBytes(r *contract.Reader, f contract.Field, out *[]byte) error {
 	return nil
 }
 
-// readState spares the known states a string of their own.
+// readState reads a state. The known states need no allocation.
 func readState(r *contract.Reader, f contract.Field, out *State) error {
 	text, err := r.TextBytes(f.String(), "a string")
 	if *out = stateOf(text); *out == "" {
@@ -110,7 +110,7 @@ func (t *Task) read(r *contract.Reader) error {
 	return err
 }
 
-// read reads a task, and the lease on it if it has one.
+// read reads a task, and its lease if it has one.
 func (l *Leased) read(r *contract.Reader) error {
 	*l = Leased{}
 	t := &l.Task
@@ -153,7 +153,7 @@ func (l *Leased) read(r *contract.Reader) error {
 	})
 }
 
-// readRare reads a member that only some tasks have.
+// readRare reads a member that only some tasks have, and skips unknown ones.
 func (t *Task) readRare(r *contract.Reader, f contract.Field) error {
 	switch f {
 	case contract.PayloadBase64:
@@ -184,7 +184,7 @@ func (t *Task) readRare(r *contract.Reader, f contract.Field) error {
 	return r.Skip()
 }
 
-// readList reads an array of objects, each by read.
+// readList reads an array of objects, each with read.
 func readList[T any](r *contract.Reader, f contract.Field, out *[]T, read func(*T, *contract.Reader) error) error {
 	*out = nil
 	return r.Array(f.String(), func(int) error {
@@ -308,7 +308,7 @@ func (c *QueueCounts) read(r *contract.Reader) error {
 	})
 }
 
-// count returns the number of a member; nil if there is none of it.
+// count returns a pointer to the number of a member, or nil if f is no count.
 func (c *QueueCounts) count(f contract.Field) *uint64 {
 	switch f {
 	case contract.Scheduled:
@@ -337,7 +337,7 @@ func (c *QueueCounts) count(f contract.Field) *uint64 {
 	return nil
 }
 
-// readPage reads a page of a list: the member of that name, and the cursor of the next page, empty if there is none.
+// readPage reads a page of a list: the named member, and the cursor of the next page, which is empty on the last one.
 func readPage[T any](list contract.Field, items *[]T, next *string, read func(*T, *contract.Reader) error,
 ) func(reply) error {
 	return readAnswer(func(r *contract.Reader) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// task is what the wire says, read by encoding/json.
+// task returns the wire's task, as encoding/json reads it.
 func (w wireAnswer) task() Task {
 	t := Task{
 		ID: w.ID, Queue: w.Queue, FireAt: timeOrZero(w.FireAt), Payload: w.Payload, PayloadBytes: w.PayloadBase64,
@@ -61,7 +61,7 @@ func TestLeasedTaskIsDecoded(t *testing.T) {
 	}
 }
 
-// A task of any kind is read as encoding/json reads it.
+// TestTaskIsDecodedAsByTheBook checks that tasks of any kind are read as encoding/json reads them.
 func TestTaskIsDecodedAsByTheBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
@@ -95,7 +95,7 @@ func TestTaskIsDecodedAsByTheBook(t *testing.T) {
 	})
 }
 
-// FuzzDecodeTask: whatever comes, there is an error or a task, and what is no JSON is an error.
+// FuzzDecodeTask checks for any text that there is an error or a task, and that a text that is no JSON gives an error.
 func FuzzDecodeTask(f *testing.F) {
 	for _, v := range append(values, leasedLine, `{"id":"a","labels":{"a":"b"},"target":null,"retry":{"max_attempts":3}}`,
 		`{"id":"a","x":1,"history":[{"attempt":1}]}`, `{"id":"\u0061","state":"new","attempts":null}`) {

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// directory is what the client knows about shards and their leaders. It is never needed: where it knows nothing, calls
-// go to the configured addresses.
+// directory is the client's knowledge of shards and their leaders. It is optional: without it, calls go to the
+// configured addresses.
 type directory struct {
 	c       *Client
-	leaders bool // leaders' own addresses are used; else only the slots are, to keep shards apart
+	leaders bool // leaders' own addresses are used; else only slots, to keep shards apart
 	layout  atomic.Pointer[layout]
 	due     atomic.Bool // a look is due
-	// learning: somebody sees to what is due. Set with the mutex held.
+	// learning is set while a goroutine learns the map. It is set with the mutex held.
 	learning atomic.Bool
-	retryAt  atomic.Int64 // when an address that is not usable may be tried again, in Unix nanoseconds; 0: never
+	retryAt  atomic.Int64 // when an unusable address may be retried, in Unix nanoseconds; 0: never
 
 	mu        sync.Mutex
 	shards    map[uint32]*shard
 	endpoints map[string]*endpoint // by base
-	pause     time.Duration        // the least time between two looks; longer while nothing new is seen
-	next      time.Time            // when the next look may be
+	pause     time.Duration        // least time between two looks; longer without news
+	next      time.Time            // earliest time of the next look
 }
 
 const (
@@ -47,7 +47,7 @@ func newDirectory(c *Client, leaders bool) *directory {
 	return d
 }
 
-// route says which lane a task's line is to take.
+// route returns the lane for a task's line.
 func (d *directory) route(l *line) *lane {
 	known := d.layout.Load()
 	if known == nil {
@@ -63,7 +63,7 @@ func (d *directory) route(l *line) *lane {
 	return d.target(l.shard).lane
 }
 
-// target is whom to ask about a shard now.
+// target returns the endpoint for calls about a shard now.
 func (d *directory) target(s *shard) *endpoint {
 	if e := s.leader.Load(); e != nil {
 		return e
@@ -71,7 +71,8 @@ func (d *directory) target(s *shard) *endpoint {
 	return d.c.nodes.first()
 }
 
-// leaderOf is whom to ask about a task with a request of its own. It learns nothing for that.
+// leaderOf returns the endpoint for a request of its own about a task. Unlike route, it does not start to learn the
+// map.
 func (d *directory) leaderOf(id string) *endpoint {
 	if known := d.layout.Load(); id != "" && known != nil {
 		return d.target(known.shards[slotOf(id)])
@@ -79,7 +80,7 @@ func (d *directory) leaderOf(id string) *endpoint {
 	return d.c.nodes.first()
 }
 
-// heard takes the version of the map that a node believes in.
+// heard takes the version of a node's map from an answer.
 func (d *directory) heard(version string) {
 	known := d.layout.Load()
 	if known == nil {
@@ -91,19 +92,19 @@ func (d *directory) heard(version string) {
 	}
 }
 
-// failed takes an address out of use as a leader's.
+// failed stops the use of an address as a leader's.
 func (d *directory) failed(e *endpoint) {
 	d.mu.Lock()
 	if e.usable {
 		d.ban(e)
 	}
 	d.mu.Unlock()
-	if d.layout.Load() != nil { // else nobody has asked for any yet
+	if d.layout.Load() != nil { // without a layout no call has needed leaders yet
 		d.stale()
 	}
 }
 
-// ban is called with the lock held.
+// ban marks an address as unusable for a while. The caller holds the lock.
 func (d *directory) ban(e *endpoint) {
 	e.usable = false
 	e.retryAt = time.Now().Add(min(minBan<<min(e.failures, 10), maxBan))
@@ -113,7 +114,7 @@ func (d *directory) ban(e *endpoint) {
 	}
 }
 
-// stale has the map learned anew, soon and in the background.
+// stale makes the client learn the map again, soon and in the background.
 func (d *directory) stale() {
 	if d.due.Swap(true) {
 		return
@@ -126,7 +127,7 @@ func (d *directory) stale() {
 	}
 }
 
-// learn looks as long as it is due, with pauses.
+// learn looks as long as a look is due, with pauses.
 func (d *directory) learn() {
 	defer d.c.end()
 	for more := true; more; {
@@ -134,7 +135,7 @@ func (d *directory) learn() {
 		pause := time.Until(d.next)
 		d.mu.Unlock()
 		if wait(d.c.ctx, pause) != nil {
-			return // it is being closed
+			return // the client is being closed
 		}
 		d.due.Store(false)
 		news := d.look()
@@ -150,13 +151,13 @@ func (d *directory) learn() {
 	}
 }
 
-// look asks a node for the map, and tells whether it was news.
+// look reads the map from a node, and reports whether it contained news.
 func (d *directory) look() (news bool) {
 	ctx, cancel := context.WithTimeout(d.c.ctx, lookTimeout)
 	defer cancel()
 	view, err := d.c.Cluster(ctx)
 	if err != nil {
-		return false // whoever needs it sees for himself that nobody answers, and asks again
+		return false // callers find out by themselves and ask again
 	}
 	d.mu.Lock()
 	known := newLayout(view, d.shards)
@@ -171,7 +172,7 @@ func (d *directory) look() (news bool) {
 	for _, v := range view.Shards {
 		e := leaders[v.Leader]
 		if e != nil && !e.usable {
-			e = nil // it is not the one, or failed meanwhile
+			e = nil // another node's, or failed meanwhile
 		}
 		if s := d.shards[v.ID]; s.leader.Load() != e {
 			s.leader.Store(e)
@@ -182,8 +183,7 @@ func (d *directory) look() (news bool) {
 	return news || before == nil || before.version != known.version
 }
 
-// nextTry is when the first of the addresses that are not usable may be tried again; 0: there is none. It is called
-// with the lock held.
+// nextTry returns when the first unusable address may be retried, or 0 if all are usable. The caller holds the lock.
 func (d *directory) nextTry() int64 {
 	var next time.Time
 	for _, e := range d.endpoints {
@@ -197,7 +197,7 @@ func (d *directory) nextTry() int64 {
 	return next.UnixNano()
 }
 
-// find returns the addresses of the nodes that lead, by the nodes' ids. Those that were not usable have been asked.
+// find returns the addresses of the leading nodes, by the nodes' ids. It has probed those that were not usable.
 func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoint {
 	found := map[string]*endpoint{}
 	if !d.leaders {
@@ -221,7 +221,7 @@ func (d *directory) find(ctx context.Context, view *Cluster) map[string]*endpoin
 	return found
 }
 
-// endpointOf is a node's address; nil if it has none that may be tried now.
+// endpointOf returns a node's address, or nil if it has none that may be tried now.
 func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
 	if n == nil || !n.Alive || !reachable(n.HTTPAddr) {
 		return nil, false
@@ -240,7 +240,7 @@ func (d *directory) endpointOf(n *Node) (e *endpoint, usable bool) {
 	return e, e.usable
 }
 
-// reachable: the address could be one. That of all interfaces, or port 0, is none.
+// reachable reports whether addr can be connected to. The unspecified address and port 0 cannot.
 func reachable(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host == "" || port == "0" {
@@ -250,8 +250,7 @@ func reachable(addr string) bool {
 	return ip == nil || !ip.IsUnspecified()
 }
 
-// admit asks an address whether it is that node of that cluster. One that is not is left alone for a while, and longer
-// each time.
+// admit asks an address whether it is that node of that cluster. It bans an address that is not, longer each time.
 func (d *directory) admit(ctx context.Context, e *endpoint, cluster, node string) {
 	err := d.probe(ctx, e, cluster, node)
 	d.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// hosts tells where the batches since the n-th one went.
+// hosts returns the hosts of the batches from the n-th on.
 func (w *world) hosts(n int) string {
 	var hosts []string
 	for _, b := range w.sent()[n:] {
@@ -30,13 +30,13 @@ func (w *world) touchAll(c *Client) {
 	}
 }
 
-// learned lets the client learn what it wants to.
+// learned waits until the client has learned the map.
 func learned() {
 	time.Sleep(2 * maxLook) // in a bubble
 	synctest.Wait()
 }
 
-// The first call goes to a configured address; what is learned meanwhile takes the next ones to the leaders.
+// TestCallsGoToLeaders checks that the first call goes to a configured address, and later calls to the leaders.
 func TestCallsGoToLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
@@ -60,7 +60,7 @@ func TestCallsGoToLeaders(t *testing.T) {
 	})
 }
 
-// When an answer shows that the map has changed, it is learned anew; calls go on meanwhile.
+// TestStaleMap checks that the client learns the map again when an answer shows a change, while calls continue.
 func TestStaleMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
@@ -79,7 +79,7 @@ func TestStaleMap(t *testing.T) {
 		if got := w.hosts(before); !strings.HasPrefix(got, "a:1 ") || !strings.HasSuffix(got, " b:1 a:1") {
 			t.Errorf("asked %s", got)
 		}
-		// Nodes that disagree for long are not asked all the time.
+		// A client does not ask all the time while nodes disagree for long.
 		w.change(func() { w.nodes["a:1"].version = "another" })
 		asked := w.asked("/v1/cluster")
 		for range 1000 {
@@ -92,7 +92,8 @@ func TestStaleMap(t *testing.T) {
 	})
 }
 
-// A leader's address that is not to be reached, or is somebody else's, is left alone, and tried again ever more seldom.
+// TestLeadersThatAreNotThere checks that a leader's address that is unreachable, or another node's, is not used, and is
+// retried at growing intervals.
 func TestLeadersThatAreNotThere(t *testing.T) {
 	for name, spoil := range map[string]func(w *world){
 		"no answer":       func(w *world) { w.nodes["b:1"].down = errors.New("no route to host") },
@@ -130,7 +131,8 @@ func TestLeadersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// A leader that dies costs its callers a repeat through another node, and nobody is sent to it while it is dead.
+// TestLeaderDies checks that a dead leader costs its callers a repeat through another node, and gets no calls while it
+// is dead.
 func TestLeaderDies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
@@ -146,7 +148,7 @@ func TestLeaderDies(t *testing.T) {
 		}
 		w.change(func() { w.nodes["c:1"].down = nil })
 		time.Sleep(2 * minBan)
-		w.touchAll(c) // shows that it may be tried again
+		w.touchAll(c) // shows that the address may be retried
 		learned()
 		before = len(w.sent())
 		w.touchAll(c)
@@ -156,7 +158,8 @@ func TestLeaderDies(t *testing.T) {
 	})
 }
 
-// With fixed addresses, behind TLS or a path, and where nodes do not know their address, no other is ever asked.
+// TestNoOtherAddresses checks that only the configured addresses are used with fixed addresses, behind TLS or a path,
+// and where nodes do not know their addresses.
 func TestNoOtherAddresses(t *testing.T) {
 	for _, cfg := range []Config{
 		{Addrs: []string{"a:1"}, FixedAddrs: true}, {Addrs: []string{"https://a:1"}}, {Addrs: []string{"a:1", "http://a:1/belfry"}},
@@ -187,7 +190,7 @@ func TestNoOtherAddresses(t *testing.T) {
 	}
 }
 
-// A service that does not tell slots is as good as any.
+// TestNoMap checks that calls work with a service that reports no slots.
 func TestNoMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
@@ -205,7 +208,7 @@ func TestNoMap(t *testing.T) {
 	})
 }
 
-// hang has a node keep back every batch with a line of that shard, as a node does while the shard has no leader.
+// hang makes each node hold every batch with a line of that shard, as a node does while the shard has no leader.
 func (w *world) hang(shard int) (release func()) {
 	hold := make(chan struct{})
 	slots := w.view.Shards[shard-1].Slots[0]
@@ -221,7 +224,7 @@ func (w *world) hang(shard int) (release func()) {
 	return func() { close(hold) }
 }
 
-// A shard without a leader keeps the others' calls back for a moment only, whoever they are sent to.
+// TestShardInTrouble checks that a shard without a leader delays the others' calls only for a moment, at any node.
 func TestShardInTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
@@ -257,7 +260,7 @@ func TestShardInTrouble(t *testing.T) {
 		if n := before - 2 - 100; n > 1+maxSlow+1 {
 			t.Errorf("%d requests for the shard in trouble", n)
 		}
-		// Once it has answered soon, its lines travel with the others again.
+		// After a fast answer the shard's lines travel with the others again.
 		w.touchAll(c)
 		before = len(w.sent())
 		hold := make(chan struct{})
@@ -285,7 +288,8 @@ func TestShardInTrouble(t *testing.T) {
 	})
 }
 
-// A batch goes to the leaders in parts, and its results come in the order of its operations.
+// TestBatchIsSplitByLeader checks that a batch goes to the leaders in parts, and that its results come in the order of
+// its operations.
 func TestBatchIsSplitByLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1", "c:1")
@@ -323,7 +327,7 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 	})
 }
 
-// A batch whose caller gives up tells of every operation, and what is known of it.
+// TestBatchIsGivenUp checks that an abandoned batch yields a result for every operation, with all that is known.
 func TestBatchIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1")

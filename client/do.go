@@ -14,25 +14,25 @@ import (
 	"time"
 )
 
-// call is a request of its own, in the form in which it can be sent any number of times.
+// call is a request of its own, in a form that can be sent any number of times.
 type call struct {
 	method      string
 	path        string // with its query
 	body        []byte
 	contentType string
 	header      http.Header
-	about       string        // the task that it is about: its leader is asked first; empty: anybody
-	wait        time.Duration // how long the service may rightly stay silent, beyond what other calls take
+	about       string        // the task's id, whose leader is asked first; empty: any node
+	wait        time.Duration // further silence that the service may need, beyond that of other calls
 }
 
-// reply is what a request was answered, if it was not refused.
+// reply is the answer to a request that was not refused.
 type reply struct {
 	status int
 	header http.Header
 	body   io.Reader
 }
 
-// do sends the call until it is answered for good, and has read take the answer.
+// do sends the call until it has a final answer, and reads the answer with read.
 func (c *Client) do(ctx context.Context, call call, read func(reply) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+call.wait)
 	defer cancel()
@@ -79,11 +79,11 @@ func (c *Client) send(ctx context.Context, base string, call call, read func(rep
 	})
 }
 
-// errSilent: the node took the request, or not even that, and then was not heard of.
+// errSilent is the error of a node that was silent for too long.
 var errSilent = errors.New("no answer in time")
 
-// attempt makes one request and reads its answer. It is given up when nothing has come for Config.AttemptTimeout, and
-// wait more before the answer begins.
+// attempt makes one request and reads its answer. It gives up after Config.AttemptTimeout of silence, and wait longer
+// before the answer begins.
 func (c *Client) attempt(
 	ctx context.Context, base string, wait time.Duration, read func(reply) error,
 	request func(context.Context) (*http.Request, error),
@@ -108,7 +108,7 @@ func (c *Client) attempt(
 	return err
 }
 
-// heard winds the timer up again whenever something was read.
+// heard resets the timer after every read.
 type heard struct {
 	io.Reader
 	silence *time.Timer
@@ -121,7 +121,7 @@ func (h *heard) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// exchange makes the request. Sent counts how often it went out.
+// exchange makes the request. sent counts how often the request went out.
 func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply) error) error {
 	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil && sent.Load() > 0 {
@@ -131,7 +131,7 @@ func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply
 		return err
 	}
 	defer func() {
-		// Empty what little may be left, so that the connection can be used again; if it is lost, it is not.
+		// A short rest is read, so that the connection can be used again. An error only loses the connection.
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10)
 		_ = resp.Body.Close()
 	}()
@@ -141,7 +141,7 @@ func (c *Client) exchange(req *http.Request, sent *atomic.Int32, read func(reply
 	return read(reply{resp.StatusCode, resp.Header, resp.Body})
 }
 
-// refused is the refusal of what was sent so often.
+// refused returns the refusal of a request, as a sentError if the request was sent more than once.
 func refused(e *Error, sent int32) error {
 	if sent > 1 {
 		return &sentError{e}
@@ -154,8 +154,8 @@ const (
 	maxBackoff = time.Second
 )
 
-// pause is how long to wait before the next attempt. As long as there is a node that was not asked yet, a failure of
-// one is no reason to wait for another.
+// pause returns how long to wait before the next attempt. There is no pause after a network failure while another
+// configured node has not been asked yet.
 func (c *Client) pause(attempt int, err error) time.Duration {
 	var refusal *Error
 	if errors.As(err, &refusal) && refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0 {
@@ -168,7 +168,7 @@ func (c *Client) pause(attempt int, err error) time.Duration {
 	return limit/2 + mathrand.N(limit/2)
 }
 
-// readJSON decodes an answer of /v1/cluster or /readyz into out. It passes over fields that this version does not know.
+// readJSON decodes an answer of /v1/cluster or /readyz into out. It ignores unknown fields.
 func readJSON(out any) func(reply) error {
 	return func(a reply) error {
 		data, err := io.ReadAll(a.body)

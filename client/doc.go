@@ -1,6 +1,15 @@
-// Package client is the Go client of Belfry: it schedules, cancels, changes and reads tasks, leases and settles them,
-// and says how queues are handled, over the public HTTP interface, and nothing else. It needs only the standard
-// library and this module's contract package, so that depending on it costs a program nothing.
+// Package client is the Go client of Belfry. It uses only the public HTTP interface.
+//
+//	Schedule, Cancel, Touch, FireNow, Patch   change one task
+//	Get, List, Pages                          read tasks
+//	Batch, ScheduleMany, BatchLines           change many tasks
+//	Consume; Lease, Settle                    handle the tasks of a queue that is pulled
+//	PutQueue, PatchQueue, PauseQueue, …       set and read the policies of queues
+//	Replay, DropDead                          handle dead letters
+//	Cluster, Ready                            read the state of the cluster and of a node
+//
+// The package needs only the standard library and this module's contract package, so that it adds no further
+// dependencies to a program.
 //
 //	c, err := client.New(client.Config{Addrs: []string{"http://127.0.0.1:8400"}})
 //	change, err := c.Schedule(ctx, client.Task{
@@ -10,57 +19,61 @@
 //		Target:  &client.Target{URL: "https://shop.example/close"},
 //	})
 //
-// One Client is meant for a whole program: the more of its goroutines call at once, the less each call costs.
+// One Client is meant for a whole program: the more goroutines call at once, the less each call costs.
 //
 // # Repeating safely
 //
-// Every changing call carries an idempotency key that the service remembers with the task, so the client repeats calls
-// whose connection broke, that found no leader (503), whose outcome is unknown (504) or that came too fast (429), at
-// another address if there is one, until the call's time is up. The caller sees one call that happened once.
+// Every changing call carries an idempotency key that the service remembers with the task. So the client may repeat
+// calls whose connection broke, that found no leader (503), whose outcome is unknown (504) or that came too fast (429).
+// It repeats them at another address if there is one, until the call's time is up. The caller sees one call that
+// happened once.
 //
-// Each call has a key of its own. A program that calls Schedule again, because it was started anew or a message came
-// twice, replaces the task, and schedules it once more if it was delivered. IfAbsent schedules once:
+// Each call has a key of its own. A program that calls Schedule again, after a restart or for a repeated message,
+// replaces the task, and schedules it once more if it was delivered. IfAbsent schedules once:
 //
 //	_, err := c.Schedule(ctx, task, client.IfAbsent())
 //	if errors.Is(err, client.ErrPrecondition) {
 //		err = nil // an earlier call scheduled it
 //	}
 //
-// WithKey repeats one call: it gets the answer of the first, until two other calls have changed the task. Both hold as
-// long as the task or its tombstone lives, which is the queue's KeepDone.
+// WithKey repeats one call: the repeat gets the first call's answer, until two other calls have changed the task. Both
+// options hold as long as the task or its tombstone lives; the queue's KeepDone is the tombstone's time.
 //
-// A lease is no such call: a repeat leases other tasks, and those of an answer that was lost come back to their queue
-// when the lease ends. So it carries no key, which net/http would take for leave to send it again by itself.
+// A lease call is different: a repeat leases other tasks, and the tasks of a lost answer return to their queue when the
+// lease ends. So a lease call carries no key, which net/http would take as leave to repeat the call by itself.
 //
 // # Gathering
 //
-// Schedule, Cancel, Touch and FireNow are gathered: a call goes out at once if nothing is on its way to the same node,
-// and what is called meanwhile is the next request, as lines of a batch. Nothing ever waits for company, so a call
-// alone is as quick as it can be; a hundred at once share what a request costs. A call is answered, refused, repeated
-// and timed as if it were alone. A caller whose context ends leaves at once; its line may have gone out by then, which
-// the error says (ErrUnknown), or not. Two calls of one goroutine keep their order, since it waits for the first.
+//   - Schedule, Cancel, Touch and FireNow are gathered. A call goes out at once if no request is on its way to the same
+//     node; the calls made during a request form the next one, as lines of a batch. No call ever waits for others, so a
+//     lone call is as fast as possible, and a hundred at once share the cost of a request.
+//   - A call is answered, refused, repeated and timed as if it were alone. A caller whose context ends returns at once.
+//     The error tells whether its line may have gone out by then (ErrUnknown). Two calls of one goroutine keep their
+//     order, since the goroutine waits for the first.
+//   - A slow request gives its place to the next, so that a request that hangs does not hold up the others. A shard
+//     that fails or is slow travels alone until it answers quickly: batches are answered in order, and one line without
+//     a leader would hold up all later lines.
+//   - Some calls are requests of their own: Patch; a Schedule with a caller's key but no ID, since the service derives
+//     the id from the key; a payload with line breaks, which a line cannot carry byte for byte; a call with ReturnTask.
+//     Config.SingleCalls makes all calls requests of their own.
 //
-// A request that takes long gives its place to the next, so that one that hangs does not hold up the others. A shard
-// that fails or is slow travels alone until it answers soon: batches are answered in order, and one line without a
-// leader would keep back all those behind it.
+// Why not:
 //
-// Some calls are requests of their own nevertheless: Patch; a Schedule without an ID but with a key of the caller's,
-// since the service derives the id from the key; a payload with line breaks, which a line cannot carry byte for byte;
-// a call whose caller wants the whole task back (ReturnTask). Config.SingleCalls makes all of them so.
+//   - A timer that waits for more calls: it costs a lone call its time, and a busy client needs none.
+//   - A stream that stays open: it holds one of the node's places for batches during the program's whole life, ends at
+//     every proxy, and leaves the outcome of its lines open. Once requests are shared, little remains to be saved.
 //
-// Turned down: a timer that waits for more calls to come (it costs the lone call its time, and the busy client needs
-// none), and a stream that stays open (it holds one of the node's places for batches as long as the program lives,
-// ends at every proxy, and leaves open what became of its lines; once requests are shared, little remains to be saved).
+// # Finding the leaders
 //
-// # Knowing the leaders
-//
-// Any node takes any call and passes it on; a client that asks the leader itself spares the hop. So the client learns
-// from /v1/cluster which slots belong to which shard, who leads it and where that node is, in the background, when it
-// is first used and when an answer shows that this has changed: every batch says in its head which map its node
-// believes in. What is learned is never needed. A leader's address is used only once it has said over /readyz that it
-// is that node of that cluster, since an address that nodes give may mean another machine, or none, where the client
-// is; until then, and when it fails, calls go to the configured addresses, and it is asked again ever more seldom. With
-// Config.FixedAddrs, and where the addresses are not plain http://host:port, only the configured ones are ever asked.
+//   - Any node takes any call and passes it on; a call to the leader itself saves the hop. So the client reads from
+//     /v1/cluster the slots of each shard, its leader, and the leader's address. It does so in the background, at the
+//     first use and when an answer shows a change: every batch names in its header the version of the node's map.
+//   - The client works without this knowledge. It uses a leader's address only after /readyz there has confirmed that
+//     node of that cluster, since an announced address may lead to another machine, or to none, from the client's
+//     network. Until then, and when the address fails, calls go to the configured addresses, and the client retries the
+//     leader's address at growing intervals.
+//   - With Config.FixedAddrs, or with addresses that are not plain http://host:port, the client uses the configured
+//     addresses only.
 //
 // # Consuming
 //
@@ -69,18 +82,21 @@
 //	err := c.Consume(ctx, "reports", client.ConsumeOptions{Concurrency: 100},
 //		func(ctx context.Context, task *client.Leased) error { return write(ctx, task.Payload) })
 //
-// Tasks come over the service's stream, and not by lease calls: a due task is on its way when it is due, and finds the
-// connection open. Between two lease calls there is the time of a round trip in which a task that comes due waits, and
-// each costs a request. The client asks for as many tasks as there are handlers free, so that each that comes begins at
-// once; none waits here while another consumer could have it. It keeps to one stream, from one node: any node brings
-// the tasks of all shards, and what is asked for at two is given back more often.
+// A consumer works as follows:
 //
-// Outcomes are settled by calls beside the stream, gathered as above: they are not lost with the stream, and can go
-// through another node. Leases are extended when half of them is over. A lease that cannot be extended counts as lost
-// when it ends by this machine's monotonic clock, at the latest; the service's log decides what really holds, and
-// refuses a failure that came too late. A success is reported nevertheless: it spares the next attempt.
+//   - Tasks come over the service's stream, and not by lease calls: a due task finds the connection open. Between two
+//     lease calls a due task would wait for a round trip, and each call costs a request.
+//   - The client asks for as many tasks as there are free handlers, so that each task begins at once, and none waits
+//     here while another consumer could have it.
+//   - A consumer has one stream, from one node. Any node brings the tasks of all shards, and tasks asked for at two
+//     nodes are given back more often.
+//   - Outcomes are settled by calls beside the stream, gathered as above: they are not lost with the stream, and can go
+//     through another node.
+//   - Leases are extended when half of their time is over. A lease that cannot be extended counts as lost when it ends
+//     by this machine's monotonic clock, at the latest. The service's log decides on the lease, and refuses a failure
+//     that came too late. A success is reported even then: it spares the next attempt.
 //
-// # What it leaves to others
+// # See also
 //
 // Package webhook verifies deliveries for receivers: signatures, timestamps and fences.
 package client

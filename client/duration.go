@@ -8,9 +8,9 @@ import (
 )
 
 // ParseDuration reads a duration as the service does: in Go's format with d for days of 24 hours ("7d", "1.5d",
-// "1d12h"), or in that of ISO 8601 ("PT30M", "P2D", "P1W"; no years and no months). Parts finer than a nanosecond are
-// rounded up. A duration that is too long for a time.Duration becomes the longest one, which the service refuses by its
-// limit.
+// "1d12h"), or in the format of ISO 8601 ("PT30M", "P2D", "P1W"; no years and no months). It rounds parts finer than a
+// nanosecond up. A duration that overflows time.Duration becomes the longest possible one, which the service refuses by
+// its limit.
 func ParseDuration(text string) (time.Duration, error) {
 	d, err := contract.ParseDuration(text)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// The tables of package contract say which texts are taken; here it is that they are taken by its rules.
+// TestParseDuration checks that durations are read by the rules of package contract, whose tables list the accepted
+// texts.
 func TestParseDuration(t *testing.T) {
 	if d, err := ParseDuration("1.5d"); err != nil || d != 36*time.Hour {
 		t.Errorf("1.5d: %v, %v", d, err)

@@ -14,7 +14,7 @@ import (
 
 var errYear = errors.New("an instant is not between the years 0 and 9999")
 
-// appendTask appends the members of a task that a caller sets, but for the id.
+// appendTask appends the members of a task that a caller sets, except the id.
 func appendTask(b []byte, t *Task) ([]byte, error) {
 	b = contract.AppendTextIf(b, contract.Queue, t.Queue)
 	if !t.FireAt.IsZero() {
@@ -23,7 +23,7 @@ func appendTask(b []byte, t *Task) ([]byte, error) {
 			return b, err
 		}
 	}
-	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
+	if t.FireAt.IsZero() || t.Delay != 0 { // the service refuses both, with the reason
 		b = appendDuration(b, contract.Delay, t.Delay)
 	}
 	b, err := appendPayload(contract.AppendSpan(b, contract.Jitter, t.Jitter), t.Payload)
@@ -40,8 +40,8 @@ func appendTask(b []byte, t *Task) ([]byte, error) {
 	return appendMap(b, contract.Labels, t.Labels), nil
 }
 
-// appendPayload puts a payload in as it is, once it is known to be one JSON value: any other bytes could pass for
-// members.
+// appendPayload appends a payload byte for byte after checking that it is one JSON value, since other bytes could pass
+// for members.
 func appendPayload(b []byte, payload json.RawMessage) ([]byte, error) {
 	if payload == nil {
 		return b, nil
@@ -52,7 +52,7 @@ func appendPayload(b []byte, payload json.RawMessage) ([]byte, error) {
 	return append(contract.AppendName(b, contract.Payload), payload...), nil
 }
 
-// breaksLine reports whether b cannot stand in a line.
+// breaksLine reports whether b has a line break, so that it cannot stand in a line.
 func breaksLine(b []byte) bool {
 	return bytes.IndexByte(b, '\n') >= 0 || bytes.IndexByte(b, '\r') >= 0
 }
@@ -117,7 +117,7 @@ func appendInstant(b []byte, f contract.Field, t time.Time) ([]byte, error) {
 	return contract.AppendTime(b, f, ms), nil
 }
 
-// appendTimeOrNull appends null for the zero time.
+// appendTimeOrNull appends an instant, or null for the zero time.
 func appendTimeOrNull(b []byte, f contract.Field, t time.Time) []byte {
 	if t.IsZero() {
 		return contract.AppendTimeOrNull(b, f, 0)
@@ -133,8 +133,8 @@ func appendInt(b []byte, f contract.Field, n int) []byte {
 	return contract.AppendInt(b, f, int64(n))
 }
 
-// appendMap appends an object of strings, unless it is empty. It is sorted by name, so that the same call is the same
-// bytes.
+// appendMap appends an object of strings, unless it is empty. The members are sorted by name, so that equal calls have
+// equal bytes.
 func appendMap(b []byte, f contract.Field, m map[string]string) []byte {
 	if len(m) == 0 {
 		return b

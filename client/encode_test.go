@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// drawTask draws what a caller may say about a task, sensible or not.
+// drawTask draws a task with any values, sensible or not.
 func drawTask(t *rapid.T) Task {
 	maybe := func(name string) bool { return rapid.Bool().Draw(t, name) }
 	span := func(name string) time.Duration { return time.Duration(rapid.Int64().Draw(t, name)) }
@@ -51,7 +51,7 @@ func drawTask(t *rapid.T) Task {
 	return task
 }
 
-// same compares two JSON texts by what they mean.
+// same compares two JSON texts by meaning.
 func same(a, b []byte) error {
 	var left, right any
 	if err := json.Unmarshal(a, &left); err != nil {
@@ -66,13 +66,13 @@ func same(a, b []byte) error {
 	return nil
 }
 
-// What is appended by hand means what encoding/json makes of the same task.
+// TestTaskIsEncodedAsByTheBook checks that appendTask writes the same meaning as encoding/json.
 func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		task := drawTask(t)
 		fields, err := appendTask(nil, &task)
 		want, wantErr := json.Marshal(newWireTask(task))
-		if task.Payload != nil { // encoding/json takes an empty one for none, and knows no depth
+		if task.Payload != nil { // encoding/json treats an empty one as none, and has no depth limit
 			wantErr = cmp.Or(wantErr, contract.Valid(task.Payload))
 		}
 		if (err != nil) != (wantErr != nil) {
@@ -87,7 +87,7 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 	})
 }
 
-// The payload is in it byte for byte, and a line has no other line break than at its end.
+// TestLineIsOneLine checks that a line has the payload byte for byte, and a line break only at its end.
 func TestLineIsOneLine(t *testing.T) {
 	c, _ := start(t, Config{})
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// endpoint is an address that calls go to: one of the configured ones, or a leader's that was learned.
+// endpoint is an address for calls: a configured one, or a learned one of a leader.
 type endpoint struct {
 	base string
 	lane *lane
 
 	// Guarded by the directory's mutex.
-	usable   bool      // as a leader's: it has not failed since it was found to be what it should
-	failures int       // in a row
-	retryAt  time.Time // when it may be asked again what it is, while it is not usable
+	usable   bool      // as a leader's: confirmed by a probe, and has not failed since
+	failures int       // consecutive failures
+	retryAt  time.Time // when an unusable address may be probed again
 }
 
 func (c *Client) newEndpoint(base string, given bool) *endpoint {
@@ -22,16 +22,16 @@ func (c *Client) newEndpoint(base string, given bool) *endpoint {
 	return e
 }
 
-// nodes are the configured addresses. The one that answered last is asked first; one that fails is left for the next.
+// nodes holds the configured addresses. The last one that answered is used first; after a failure the next one is used.
 type nodes struct {
 	given []*endpoint
 	at    atomic.Uint32
 }
 
-// first is the node that a call begins with, if it does not know a better one.
+// first returns the node for a call that knows no better one.
 func (n *nodes) first() *endpoint { return n.given[int(n.at.Load())%len(n.given)] }
 
-// after says that a node failed and which one to ask now. Calls that fail together move the choice on only once.
+// after takes the failure of a node and returns the next one. Calls that fail together move the choice only once.
 func (n *nodes) after(e *endpoint) *endpoint {
 	if at := n.at.Load(); n.given[int(at)%len(n.given)] == e {
 		n.at.CompareAndSwap(at, at+1)

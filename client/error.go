@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// What a caller most often asks of an error, by errors.Is.
+// The errors that callers most often check, with errors.Is.
 var (
 	ErrNotFound     = errors.New("no such task")
 	ErrConflict     = errors.New("the task's state does not allow the call")
@@ -25,7 +25,7 @@ var (
 	ErrKeyReused    = errors.New("the idempotency key was used with another call")
 	ErrOverloaded   = errors.New("too many calls")
 	ErrNoRoom       = errors.New("the service's disks are nearly full")
-	// ErrUnknown: the call may or may not have happened. A repeat with the same key finds out.
+	// ErrUnknown means that the call may or may not have happened. A repeat with the same key finds out.
 	ErrUnknown = errors.New("it is unknown whether the call happened")
 )
 
@@ -34,14 +34,14 @@ type Error struct {
 	Status     int           // the HTTP status, or the status of one line of a batch
 	Type       string        // a stable name of the problem
 	Title      string        // the same for every problem of this type
-	Detail     string        // what was wrong this time
-	Field      string        // the field that is wrong; empty if it is about none
-	Limit      string        // the limit that it breaks; empty if it breaks none
+	Detail     string        // the fault of this call
+	Field      string        // the faulty field; empty: none
+	Limit      string        // the broken limit; empty: none
 	Committed  string        // of 5xx: "no" or "unknown"
-	State      State         // of a conflict: the task's
-	Attempts   int           // of a conflict: the task's
-	Task       *Task         // of a failed IfAbsent: the task that is there
-	RetryAfter time.Duration // when the service asks to be called again; 0: it does not say
+	State      State         // the task's state, for a conflict
+	Attempts   int           // the task's attempts, for a conflict
+	Task       *Task         // the existing task, for a failed IfAbsent
+	RetryAfter time.Duration // delay that the service asks for; 0: none
 }
 
 func (e *Error) Error() string {
@@ -61,8 +61,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%d %s", e.Status, text)
 }
 
-// Is makes the error one of the package's named ones, by its type. Only ErrUnknown goes by the status: whatever stands
-// between the client and the service, a 5xx that does not say otherwise leaves the outcome open.
+// Is reports whether the error is one of the package's named errors, by its type. ErrUnknown depends on the status
+// instead: a 5xx leaves the outcome open unless it reports otherwise, since a proxy may have answered.
 func (e *Error) Is(target error) bool {
 	if target == ErrUnknown {
 		return e.Status >= 500 && e.Committed != "no"
@@ -71,7 +71,7 @@ func (e *Error) Is(target error) bool {
 	return ours && target != nil && named(slug) == target
 }
 
-// named returns the package's error of a type of problem; nil if there is none.
+// named returns the package's error for a type of problem, or nil if there is none.
 func named(slug string) error {
 	switch slug {
 	case contract.TaskNotFound, contract.QueueNotFound, contract.LeaseNotFound:
@@ -90,8 +90,8 @@ func named(slug string) error {
 	return nil
 }
 
-// transient tells whether the same call may do better a little later. A changing call carries a key, so that even
-// one whose outcome is unknown may be sent again.
+// transient reports whether the same call may succeed a little later. A changing call carries a key, so that it may be
+// repeated even if its outcome is unknown.
 func (e *Error) transient() bool {
 	switch e.Status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -100,13 +100,13 @@ func (e *Error) transient() bool {
 	return false
 }
 
-// callError is a call that failed after all its attempts.
+// callError is the error of a call that failed after all its attempts.
 type callError struct {
 	method, path string
 	attempts     int
 	last         error
-	ended        error // the context's; nil: the call did not run out of time
-	unknown      bool  // an attempt may have done what it was to do
+	ended        error // the context's error; nil: the time was not up
+	unknown      bool  // an attempt may have changed the task
 }
 
 func (e *callError) Error() string {
@@ -121,7 +121,7 @@ func (e *callError) Error() string {
 	return fmt.Sprintf("%s %s%s: %s%v", e.method, readable(e.path), times, why, e.last)
 }
 
-// readable is a path with its characters in place of their bytes in percent signs, as far as they can be shown.
+// readable returns a path with its percent-encoding decoded, or the path itself if the result is not printable.
 func readable(path string) string {
 	text, err := url.PathUnescape(path)
 	if err != nil || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
@@ -130,7 +130,7 @@ func readable(path string) string {
 	return text
 }
 
-// ending says why a call was not tried any longer.
+// ending words the reason why a call was not tried any longer.
 func ending(ended error) string {
 	if errors.Is(ended, context.DeadlineExceeded) {
 		return "its time is up"
@@ -145,7 +145,8 @@ func (e *callError) Unwrap() []error {
 	return []error{e.last, e.ended}
 }
 
-// end takes the failure of an attempt that ran out of the call's time. What went wrong before says more.
+// end adds the failure of an attempt that ran out of the call's time. An earlier failure is kept as the last one, since
+// it is more informative.
 func (e *callError) end(err, ended error) {
 	before := e.last
 	e.add(err)
@@ -157,8 +158,8 @@ func (e *callError) end(err, ended error) {
 
 func (e *callError) Is(target error) bool { return target == ErrUnknown && e.unknown }
 
-// add takes the failure of one more attempt. A refusal for good settles what attempts before it left open: all carry
-// one key, so had one of them happened, this one would have been told its answer.
+// add adds the failure of one more attempt. A final refusal settles whether earlier attempts happened: all attempts
+// carry one key, so if one had happened, this attempt would have got its answer.
 func (e *callError) add(err error) {
 	e.attempts++
 	e.last = err
@@ -174,7 +175,7 @@ func (e *callError) add(err error) {
 	}
 }
 
-// neverSent: there was nothing to send, or not even a connection was made.
+// neverSent reports whether the call was certainly not sent: it could not be encoded, or no connection was made.
 func neverSent(err error) bool {
 	var op *net.OpError
 	var sent *sentError
@@ -186,33 +187,34 @@ func neverSent(err error) bool {
 	return errors.As(err, &unsendable) || errors.As(err, &unsent) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// sentError: the call went out, if perhaps not in the try that err is of. When a kept connection is lost, net/http
-// sends a call with an idempotency key again by itself, and tells only what came of that: "connection refused", say, or
-// a refusal, which says nothing about the first time.
+// sentError marks that the call was sent, perhaps in an earlier try than that of err. When a kept connection is lost,
+// net/http repeats a call with an idempotency key by itself. It returns only the last try's error, like "connection
+// refused" or a refusal, which tells nothing about the first try.
 type sentError struct{ err error }
 
 func (e *sentError) Error() string { return e.err.Error() }
 func (e *sentError) Unwrap() error { return e.err }
 
-// unsentError: the call was not sent, because of err.
+// unsentError marks that the call was not sent, because of err.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// unsendableError: what the caller gave makes no request.
+// unsendableError marks that the caller's values cannot be encoded as a request.
 type unsendableError struct{ err error }
 
 func (e *unsendableError) Error() string { return e.err.Error() }
 func (e *unsendableError) Unwrap() error { return e.err }
 
-// garbledError: the service answered, with something else than it should.
+// garbledError marks an answer that the client cannot read.
 type garbledError struct{ err error }
 
 func (e *garbledError) Error() string { return "cannot read the answer: " + e.err.Error() }
 func (e *garbledError) Unwrap() error { return e.err }
 
-// retryable: all failures of the network, torn answers among them, and the service's own "not now".
+// retryable reports whether a call may be repeated after err: after every failure of the network, broken answers
+// included, and after transient refusals.
 func retryable(err error) bool {
 	var refusal *Error
 	var unsendable *unsendableError
@@ -223,7 +225,7 @@ func retryable(err error) bool {
 	return !errors.As(err, &unsendable) && !errors.As(err, &garbled)
 }
 
-// read reads a problem. Its limit may be a number or words, and its task may be of a newer service.
+// read reads a problem. Its limit may be a number or words, and its task may come from a newer service.
 func (e *Error) read(r *contract.Reader) error {
 	return r.Known("problem", func(f contract.Field) error {
 		switch f {
@@ -271,14 +273,14 @@ func (e *Error) readTask(r *contract.Reader) error {
 	task := new(Task)
 	if err == nil && whole(text, task.read) == nil {
 		e.Task = task
-	} // else the refusal stands without it
+	} // else the refusal has no task
 	return err
 }
 
-const maxProblemBytes = 1 << 20 // more than a task of the largest payload takes
+const maxProblemBytes = 1 << 20 // more than the largest task
 
-// readError makes an Error of an answer that is no success. A body that is no problem, of some proxy perhaps, becomes
-// the detail.
+// readError returns the Error of an answer with a status other than 2xx. A body that is no problem, of a proxy perhaps,
+// becomes the detail.
 func readError(resp *http.Response) *Error {
 	body, readErr := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
 	e := new(Error)
@@ -292,7 +294,7 @@ func readError(resp *http.Response) *Error {
 	return e
 }
 
-// parseRetryAfter reads whole seconds, the form that the service uses; anything else counts as not given.
+// parseRetryAfter reads whole seconds, the form that the service uses. Any other form counts as absent.
 func parseRetryAfter(value string) time.Duration {
 	seconds, err := strconv.ParseUint(value, 10, 31)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 
 const home = "a:1"
 
-// alone is a world of one node, and a client of it that keeps to it.
+// alone returns a world of one node, and a client that uses only that node.
 func alone(t *testing.T) (*world, *worldNode, *Client) {
 	w := newWorld(t, home)
 	return w, w.nodes[home], w.client(Config{Addrs: []string{home}, FixedAddrs: true})
 }
 
-// scheduleTogether schedules t0, t1, … for a caller each: the first in a request of its own, the others in the next.
+// scheduleTogether schedules t0, t1, …, each for a caller of its own: the first in one request, the others in the next.
 func scheduleTogether(t *testing.T, c *Client, node *worldNode, n int) {
 	t.Helper()
 	release := make(chan struct{})
@@ -40,7 +40,7 @@ func scheduleTogether(t *testing.T, c *Client, node *worldNode, n int) {
 	callers.Wait()
 }
 
-// What is called while a request is out is the next one, whole.
+// TestCallsAreGathered checks that all calls made during a request form the next one.
 func TestCallsAreGathered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -72,7 +72,7 @@ func TestCallsAreGathered(t *testing.T) {
 	})
 }
 
-// Every call gets what its own line was answered.
+// TestEachCallHasItsAnswer checks that every call gets the answer to its own line.
 func TestEachCallHasItsAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, node, c := alone(t)
@@ -104,7 +104,7 @@ func TestEachCallHasItsAnswer(t *testing.T) {
 	})
 }
 
-// A request has its bounds; the rest waits for the next.
+// TestRequestsAreBounded checks that a request is bounded, and that the other lines wait for the next.
 func TestRequestsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -144,7 +144,8 @@ func TestRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// A caller who leaves before its line went out leaves no doubt; after that, nobody can know.
+// TestCallersLeave checks that a caller who leaves before its line is sent gets a certain error, and an unknown outcome
+// afterwards.
 func TestCallersLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -179,7 +180,7 @@ func TestCallersLeave(t *testing.T) {
 	})
 }
 
-// A call ends with its time, and says what went wrong before.
+// TestGatheredCallEndsWithItsTime checks that a call ends at its timeout, and that its error names the earlier failure.
 func TestGatheredCallEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, home)
@@ -214,7 +215,7 @@ func TestGatheredCallEndsWithItsTime(t *testing.T) {
 	})
 }
 
-// Of a request's lines, only those that met a passing trouble are sent again.
+// TestOnlyLinesInTroubleAreRepeated checks that only a request's lines with a transient failure are sent again.
 func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -246,7 +247,7 @@ func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 	})
 }
 
-// A request that is lost is no caller's trouble while there is another address.
+// TestLostRequestIsRepeatedElsewhere checks that a lost request is repeated at another address, without an error.
 func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
@@ -270,7 +271,7 @@ func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 	})
 }
 
-// A request that is refused whole is refused for each of its lines.
+// TestRequestIsRefusedWhole checks that the refusal of a whole request refuses each of its lines.
 func TestRequestIsRefusedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -293,7 +294,8 @@ func TestRequestIsRefusedWhole(t *testing.T) {
 	})
 }
 
-// A call that a line cannot carry is a request of its own, and so is one that asks for more than a line answers.
+// TestSomeCallsTravelAlone checks that a call that a line cannot carry, or that needs a larger answer, is a request of
+// its own.
 func TestSomeCallsTravelAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, c := alone(t)
@@ -320,7 +322,7 @@ func TestSomeCallsTravelAlone(t *testing.T) {
 	})
 }
 
-// What cannot be sent is not, and the next call is none the worse for it.
+// TestUnsendableCalls checks that a call that cannot be encoded is not sent, and does not disturb the next call.
 func TestUnsendableCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, c := alone(t)
@@ -341,7 +343,7 @@ func TestUnsendableCalls(t *testing.T) {
 	})
 }
 
-// An answer that ends too soon keeps what it has said; the rest is sent again.
+// TestTornAnswer checks that the lines answered before a break keep their results, and that the others are sent again.
 func TestTornAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, node, c := alone(t)
@@ -364,7 +366,7 @@ func TestTornAnswer(t *testing.T) {
 	})
 }
 
-// Close lets nobody wait, and nothing run.
+// TestClose checks that no call waits and no goroutine runs after Close.
 func TestClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, node, c := alone(t)

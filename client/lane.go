@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// lane gathers lines for one address, or those of one shard. A request goes out as soon as there is a line; what comes
-// while it is out is the next one.
+// lane gathers lines for one address, or for one shard. A request goes out as soon as there is a line. The lines that
+// come during a request form the next one.
 type lane struct {
 	c  *Client
-	to *endpoint // nil: whoever is to be asked about the shard
+	to *endpoint // nil: the shard's leader, or a configured address
 	of *shard    // nil: lines of any shard
 
 	mu      sync.Mutex
-	waiting []*line // in the order in which they came
-	out     int     // requests out, but for slow ones; 0 <= out <= requestsAtOnce
-	slow    int     // 0 <= slow <= maxSlow, give or take those that become slow together
+	waiting []*line // in order of arrival
+	out     int     // requests in progress, except slow ones; 0 <= out <= requestsAtOnce
+	slow    int     // 0 <= slow <= maxSlow, apart from requests that become slow together
 }
 
 const (
-	// requestsAtOnce is one: a second request on its way would make both smaller. What one costs is shared by more lines,
-	// and the service commits what comes together in one entry anyway.
+	// requestsAtOnce is one, since a second request in progress would make both smaller. In one request more lines share
+	// its cost, and the service commits lines that arrive together in one entry anyway.
 	requestsAtOnce = 1
 	maxLines       = 2000
 	maxLineBytes   = 512 << 10
 
-	// slowAfter is when a request counts as slow: it gives its place to the next one, and the shards in it travel alone
-	// until they are seen to be well.
+	// slowAfter is the time after which a request counts as slow. It then gives its place to the next one, and its shards
+	// travel alone until they answer well again.
 	slowAfter = 250 * time.Millisecond
 	maxSlow   = 16
 )
 
-// put adds lines, whose groups will be told.
+// put adds lines. Their groups get the answers.
 func (l *lane) put(lines ...*line) {
 	for _, one := range lines {
 		one.state.Store(lineWaiting)
@@ -40,7 +40,7 @@ func (l *lane) put(lines ...*line) {
 	l.queue(lines...)
 }
 
-// queue adds lines, some of whose callers may have left already.
+// queue adds lines. Some of their callers may have left already.
 func (l *lane) queue(lines ...*line) {
 	l.mu.Lock()
 	l.waiting = append(l.waiting, lines...)
@@ -51,7 +51,7 @@ func (l *lane) queue(lines ...*line) {
 	}
 }
 
-// mayStart takes a place for a request, if there is one and something to be sent. It is called with the lock held.
+// mayStart takes a place for a request, if one is free and lines wait. The caller holds the lock.
 func (l *lane) mayStart() bool {
 	if len(l.waiting) == 0 || l.out == requestsAtOnce || l.slow >= maxSlow {
 		return false
@@ -60,7 +60,7 @@ func (l *lane) mayStart() bool {
 	return true
 }
 
-// start has lines sent by a goroutine that lives until nothing waits. Its place is taken.
+// start sends lines in a goroutine that ends when no line waits. The caller has taken the place.
 func (l *lane) start() {
 	if !l.c.begin() {
 		l.closed()
@@ -69,7 +69,7 @@ func (l *lane) start() {
 	go l.run()
 }
 
-// closed sends everybody away, and gives the place up.
+// closed ends all waiting lines with errClosed, and frees the place.
 func (l *lane) closed() {
 	l.mu.Lock()
 	lines := l.waiting
@@ -84,7 +84,7 @@ func (l *lane) closed() {
 func (l *lane) run() {
 	defer l.c.end()
 	for {
-		runtime.Gosched() // callers that were answered together call together: let them get in
+		runtime.Gosched() // callers that were answered together call together, and may join here
 		if l.c.ctx.Err() != nil {
 			l.closed()
 			return
@@ -103,7 +103,7 @@ func (l *lane) run() {
 	}
 }
 
-// take takes what fits into a request. If nothing waits, the place is given up.
+// take returns the lines for the next request. If no line waits, it frees the place and returns nil.
 func (l *lane) take() []*line {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -121,7 +121,7 @@ func (l *lane) take() []*line {
 	return lines
 }
 
-// aside is the lane to which a line of this one has to change; nil: none.
+// aside returns the lane to which a line of this lane must change, or nil.
 func (l *lane) aside(one *line) *lane {
 	if l.of != nil || one.shard == nil {
 		return nil
@@ -129,7 +129,7 @@ func (l *lane) aside(one *line) *lane {
 	return one.shard.aside.Load()
 }
 
-// overdue is called when a request is slow. The shards in it travel alone from now on: one of them may be why.
+// overdue runs when a request is slow. The shards in it travel alone from now on, since one of them may be the cause.
 func (l *lane) overdue(r *request) {
 	l.mu.Lock()
 	late := !r.over
@@ -149,7 +149,7 @@ func (l *lane) overdue(r *request) {
 	}
 }
 
-// goOn ends a request, and tells whether its goroutine has a place for another one.
+// goOn ends a request, and reports whether its goroutine has a place for another one.
 func (l *lane) goOn(r *request) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +164,7 @@ func (l *lane) goOn(r *request) bool {
 	return true
 }
 
-// endpoint is whom the next request goes to.
+// endpoint returns the destination of the next request.
 func (l *lane) endpoint() *endpoint {
 	if l.to != nil {
 		return l.to

@@ -5,30 +5,29 @@ import (
 	"sync/atomic"
 )
 
-// line is one operation on its way in a request with others. Who waits for it owns it, but for the time in which it is
-// with a lane.
+// line is one operation in a request with others. Its caller owns it, except while a lane holds it.
 type line struct {
 	data    []byte // in JSON, with its end
 	verb    string
-	id      string // of its task
-	receipt string // of a lease that it settles
+	id      string // the task's id
+	receipt string // of the lease that the line settles
 
-	shard  *shard // where its task lives; nil: not known
+	shard  *shard // the task's shard; nil: unknown
 	group  *group
 	state  atomic.Int32
 	result Result
-	failed *callError // what its attempts so far came to; nil: none has failed
+	failed *callError // failures of its attempts so far; nil: none
 }
 
-// Where a line is while it is with a lane. Whoever changes it from waiting or sent to answered gives its answer, and
-// only that one touches its result.
+// The states of a line in a lane. The goroutine that changes it from waiting or sent to answered gives the answer, and
+// only that goroutine touches the result.
 const (
 	lineWaiting int32 = iota
 	lineSent
 	lineAnswered
 )
 
-// group is who waits for some lines at once.
+// group is a wait for several lines at once.
 type group struct {
 	left atomic.Int32  // lines without an answer
 	done chan struct{} // capacity 1: filled when left comes to 0
@@ -40,7 +39,7 @@ func (g *group) answered() {
 	}
 }
 
-// answer gives the answer to a line that was sent, unless its caller has left.
+// answer gives a sent line its answer, unless its caller has left.
 func (l *line) answer(r Result, err error) {
 	if l.state.CompareAndSwap(lineSent, lineAnswered) {
 		l.settle(r, err)
@@ -48,7 +47,7 @@ func (l *line) answer(r Result, err error) {
 	}
 }
 
-// leave takes a line away from its lane because of why, unless it was answered meanwhile.
+// leave takes a line from its lane with the error why, unless the line was answered meanwhile.
 func (l *line) leave(why error) {
 	err := error(&unsentError{why})
 	if !l.state.CompareAndSwap(lineWaiting, lineAnswered) {
@@ -62,7 +61,7 @@ func (l *line) leave(why error) {
 	l.group.answered()
 }
 
-// settle takes what one more attempt came to.
+// settle takes the outcome of one more attempt.
 func (l *line) settle(r Result, err error) {
 	if err != nil {
 		l.trouble().add(err)
@@ -81,8 +80,8 @@ func (l *line) trouble() *callError {
 	return l.failed
 }
 
-// await waits until all lines of the group are answered, or ctx ends; then those without an answer get its end for one.
-// It tells whether that was so: a lane may still hold such lines.
+// await waits until all lines of the group are answered, or ctx ends. In the second case the lines without an answer
+// get ctx's error, left is true, and a lane may still hold such lines.
 func (g *group) await(ctx context.Context, lines []*line) (left bool) {
 	select {
 	case <-g.done:
@@ -92,6 +91,6 @@ func (g *group) await(ctx context.Context, lines []*line) (left bool) {
 	for _, l := range lines {
 		l.leave(ctx.Err())
 	}
-	<-g.done // an answer that came at this moment is written first
+	<-g.done // waits for an answer that is just being written
 	return true
 }

@@ -19,7 +19,7 @@ type Filter struct {
 	Labels    map[string]string
 	DueBefore time.Time
 	Payload   bool // read the payloads too
-	PageSize  int  // how many to ask for at a time, 1000 at most; 0: the service's default
+	PageSize  int  // tasks in one request, 1000 at most; 0: the service's default
 }
 
 func (f Filter) query() url.Values {
@@ -48,8 +48,8 @@ func (f Filter) query() url.Values {
 	return q
 }
 
-// List walks all tasks that the filter selects, page by page as the loop goes on. A task that is there all the while
-// comes exactly once. An error is the last thing it yields.
+// List returns all tasks that the filter selects, and reads them page by page. A task that exists during the whole walk
+// comes exactly once. An error ends the sequence.
 func (c *Client) List(ctx context.Context, filter Filter) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
 		for page, err := range c.Pages(ctx, filter) {
@@ -66,7 +66,7 @@ func (c *Client) List(ctx context.Context, filter Filter) iter.Seq2[*Task, error
 	}
 }
 
-// Pages is List, a page at a time. A page may be empty and still have another after it.
+// Pages returns the tasks of List by pages. A page may be empty and not the last.
 func (c *Client) Pages(ctx context.Context, filter Filter) iter.Seq2[[]Task, error] {
 	return func(yield func([]Task, error) bool) {
 		query := filter.query()

@@ -10,7 +10,7 @@ type Op struct {
 	verb   string
 	id     string
 	opts   options
-	fields []byte // of the call, each with a comma in front
+	fields []byte // the call's members, each with a comma in front
 	err    error
 }
 
@@ -59,7 +59,7 @@ func PatchOp(id string, patch Patch, opts ...Option) Op {
 	return op
 }
 
-// oneLine keeps a payload as it is unless it would break its line in two; then it is compacted.
+// oneLine returns a payload unchanged unless it has line breaks, and compacted otherwise.
 func oneLine(payload json.RawMessage) json.RawMessage {
 	if !breaksLine(payload) {
 		return payload

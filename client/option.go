@@ -11,38 +11,38 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Option changes one call.
+// Option changes a setting of one call.
 type Option func(*options)
 
 type options struct {
-	key         string // empty: a fresh one
+	key         string // empty: a new one
 	ifMatch     string
 	ifNoneMatch string
 	whole       *Task
 }
 
-// WithKey sets the call's idempotency key, 1 to 255 bytes. A program that stores the key before it calls can repeat
-// the call safely even after it was started anew, as long as the task or its tombstone lives and fewer than two other
-// calls have changed it. Without it each call gets a fresh key.
+// WithKey sets the call's idempotency key, 1 to 255 bytes. A program that stores the key before the call can repeat the
+// call safely even after a restart, as long as the task or its tombstone lives and fewer than two other calls have
+// changed it. Without this option each call gets a new key.
 func WithKey(key string) Option { return func(o *options) { o.key = key } }
 
-// IfRevision makes the call only if the task still has this revision; else ErrPrecondition.
+// IfRevision makes the call only if the task still has this revision. The error is ErrPrecondition otherwise.
 func IfRevision(revision uint64) Option {
 	return func(o *options) { o.ifMatch = strconv.FormatUint(revision, 10) }
 }
 
-// IfAbsent makes the call only if there is no such task, tombstones included; else ErrPrecondition, with the task that
-// is there in Error.Task. It schedules once, as long as the task or its tombstone lives.
+// IfAbsent makes the call only if there is no such task, tombstones included. Otherwise the error is ErrPrecondition,
+// and Error.Task holds the existing task. The option schedules once, as long as the task or its tombstone lives.
 func IfAbsent() Option { return func(o *options) { o.ifNoneMatch = "*" } }
 
-// ReturnTask has Schedule, Touch and FireNow put the task as the call left it into *task, and Cancel its ID, Outcome
-// and Revision, which is all that the service tells then. Such a call is a request of its own. In a batch it does
-// nothing.
+// ReturnTask makes Schedule, Touch and FireNow store the task after the call in *task. Cancel stores only ID, Outcome
+// and Revision, since the service answers no more. A call with this option is a request of its own. In a batch it has
+// no effect.
 func ReturnTask(task *Task) Option { return func(o *options) { o.whole = task } }
 
 func gather(opts []Option) options {
 	if len(opts) == 0 {
-		return options{} // which does not escape
+		return options{} // the literal does not escape
 	}
 	o := new(options)
 	for _, opt := range opts {
@@ -51,7 +51,7 @@ func gather(opts []Option) options {
 	return *o
 }
 
-// header is what a request of its own says in its head.
+// header returns the header of a request of its own.
 func (c *Client) header(o *options) http.Header {
 	key := o.key
 	if key == "" {
@@ -67,11 +67,11 @@ func (c *Client) header(o *options) http.Header {
 	return h
 }
 
-// appendHead appends what every line of a batch begins with.
+// appendHead appends the beginning of a batch line.
 func (c *Client) appendHead(b []byte, verb, id string, o *options) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Op, verb)
-	b[begin] = '{' // the line's other members follow, and its end
+	b[begin] = '{' // other members and the end follow
 	b = contract.AppendText(b, contract.ID, id)
 	if o.key == "" {
 		b = append(contract.AppendName(b, contract.Key), '"')
@@ -83,7 +83,7 @@ func (c *Client) appendHead(b []byte, verb, id string, o *options) []byte {
 	return contract.AppendTextIf(b, contract.IfNoneMatch, o.ifNoneMatch)
 }
 
-// keys makes idempotency keys that no other call has: a random beginning for each client, and a number.
+// keys makes unique idempotency keys: a random prefix for each client, and a number.
 type keys struct {
 	prefix string
 	last   atomic.Uint64
@@ -91,7 +91,7 @@ type keys struct {
 
 func newKeys() *keys {
 	var b [9]byte
-	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program rather
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program instead
 	return &keys{prefix: base64.RawURLEncoding.EncodeToString(b[:])}
 }
 
@@ -104,5 +104,5 @@ func (k *keys) next() string {
 	return string(k.append(room[:0]))
 }
 
-// newID is an id like those that the service makes, of 128 random bits.
+// newID returns an id of 128 random bits, in the form that the service uses.
 func newID() string { return "t-" + strings.ToLower(rand.Text()) }

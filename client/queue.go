@@ -12,26 +12,26 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Queue is how a queue's tasks are handled that say nothing themselves. Zero fields are the defaults.
+// Queue is the policy of a queue, for tasks without settings of their own. Zero fields are the defaults.
 type Queue struct {
 	Name         string
 	Target       *Target // nil: consumers pull
 	Retry        *Retry
-	MaxInFlight  int     // attempts and leases under way in the whole cluster; 0: no limit
-	MaxPerSecond float64 // attempts begun and leases given; 0: no limit
+	MaxInFlight  int     // attempts and leases in progress in the whole cluster; 0: no limit
+	MaxPerSecond float64 // attempts begun and tasks leased; 0: no limit
 	BatchMax     int     // tasks in one request; 0: one
 	Paused       bool
 	KeepDone     time.Duration // how long finished tasks can be read; 0: 10 minutes
 	KeepDead     time.Duration // how long dead letters are kept; 0: until they are replayed or dropped
 
-	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them: it answers
-	// "sha256:" and a few digits, which PutQueue may repeat to keep a secret.
+	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them. It answers
+	// "sha256:" and a few digits, which PutQueue accepts to keep a secret.
 	Secrets []string
 
-	Counts *QueueCounts // set by the service when it is asked for a queue
+	Counts *QueueCounts // set by the service in answers
 }
 
-// QueueCounts is what is in a queue.
+// QueueCounts is the number of a queue's tasks by state and due time.
 type QueueCounts struct {
 	Scheduled     uint64     `json:"scheduled"`
 	Ready         uint64     `json:"ready"`
@@ -41,8 +41,8 @@ type QueueCounts struct {
 	Delivered     uint64     `json:"delivered"`
 	Dead          uint64     `json:"dead"`
 	Cancelled     uint64     `json:"cancelled"`
-	OldestOverdue *time.Time `json:"oldest_overdue"` // nil: none waits
-	Due1m         uint64     `json:"due_1m"`         // scheduled or retrying ones that come due within
+	OldestOverdue *time.Time `json:"oldest_overdue"` // nil: no task is overdue
+	Due1m         uint64     `json:"due_1m"`         // scheduled or retrying tasks that come due within this time
 	Due1h         uint64     `json:"due_1h"`
 	Due1d         uint64     `json:"due_1d"`
 }
@@ -55,8 +55,8 @@ func (q Queue) MarshalJSON() ([]byte, error) { return contract.Close(appendQueue
 
 func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
 
-// PutQueue replaces the policy of the queue of this name whole, and returns it as it is kept. It is in force when the
-// call returns, but for leaders that cannot be reached.
+// PutQueue replaces the whole policy of the queue with this name, and returns the stored policy. The policy is in force
+// when the call returns, except at leaders that cannot be reached.
 func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 	queue.Counts = nil
 	body := contract.Close(appendQueue(nil, &queue), 0)
@@ -64,8 +64,8 @@ func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 		header: c.header(&options{})})
 }
 
-// PatchQueue changes some of a queue's policy and returns all of it; a queue without one gets one. Patches of one queue
-// that are made at the same time are all in force afterwards.
+// PatchQueue changes a part of a queue's policy and returns the whole policy. A queue without a policy gets one.
+// Simultaneous patches of one queue all take effect.
 func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) (*Queue, error) {
 	fields, err := patch.fields()
 	if err != nil {
@@ -79,7 +79,8 @@ func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) 
 		header: c.header(&options{})})
 }
 
-// PauseQueue stops new attempts and leases of a queue, and returns its policy. Those under way go on.
+// PauseQueue stops new attempts and leases of a queue, and returns its policy. Attempts and leases in progress
+// continue.
 func (c *Client) PauseQueue(ctx context.Context, name string) (*Queue, error) {
 	return c.queueCall(ctx, call{method: http.MethodPost, path: queuePath(name) + "/pause", header: c.header(&options{})})
 }
@@ -94,7 +95,7 @@ func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
 	return c.queueCall(ctx, call{method: http.MethodGet, path: queuePath(name)})
 }
 
-// DeleteQueue takes a queue's policy away; ErrConflict if it has tasks that are not finished.
+// DeleteQueue deletes a queue's policy. It returns ErrConflict if the queue has unfinished tasks.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
 	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: queuePath(name), header: c.header(&options{})})
 	return err
@@ -108,7 +109,7 @@ func (c *Client) queueCall(ctx context.Context, call call) (*Queue, error) {
 	return queue, nil
 }
 
-// Queues walks all queues that have a policy or a task, sorted by name. An error is the last thing it yields.
+// Queues returns all queues that have a policy or a task, sorted by name. An error ends the sequence.
 func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 	return func(yield func(*Queue, error) bool) {
 		query := url.Values{"limit": {"1000"}}
@@ -133,22 +134,22 @@ func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 	}
 }
 
-// QueuePatch is a change to a queue's policy. Zero fields are left as they are; Clear brings defaults back.
+// QueuePatch is a change to a queue's policy. Zero fields leave the policy's unchanged; Clear restores defaults.
 type QueuePatch struct {
-	Target       *Target // its zero fields are left; headers are merged, and one with an empty value removed
-	Retry        *Retry  // its zero fields are left
+	Target       *Target // zero fields leave the queue's; headers are merged, and an empty value removes one
+	Retry        *Retry  // zero fields leave the queue's
 	MaxInFlight  int
 	MaxPerSecond float64
 	BatchMax     int
 	Paused       *bool
 	KeepDone     time.Duration
 	KeepDead     time.Duration
-	Secrets      []string // swapped whole
-	// Clear names fields to set back, dotted where they are inside another: "target", "retry.max_attempts", "signing".
+	Secrets      []string // replace the whole list
+	// Clear names fields to reset, with a dot for a field of an object: "target", "retry.max_attempts", "signing".
 	Clear []string
 }
 
-// fields is the merge patch of RFC 7396.
+// fields returns the merge patch of RFC 7396.
 func (p QueuePatch) fields() (map[string]any, error) {
 	m := map[string]any{}
 	if p.Target != nil {

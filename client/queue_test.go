@@ -120,7 +120,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// A lease of a task that was scheduled anew is settled by nothing, which is no error.
+// TestSettledTellsReplaced checks that a settle of a replaced task's lease is reported as Replaced, without an error.
 func TestSettledTellsReplaced(t *testing.T) {
 	c, _ := start(t, Config{}, answer(200, `{"results":[{"receipt":"ra","id":"a","status":200,"outcome":"replaced"},
 		{"receipt":"rb","id":"b","status":200}]}`))
@@ -130,7 +130,7 @@ func TestSettledTellsReplaced(t *testing.T) {
 	}
 }
 
-// A node that is silent for as long as it was asked to wait is not given up.
+// TestLeaseIsPatient checks that a node may stay silent for as long as the lease call's wait.
 func TestLeaseIsPatient(t *testing.T) {
 	release := make(chan struct{})
 	c, _ := start(t, Config{AttemptTimeout: 50 * time.Millisecond, MaxAttempts: 1},
@@ -223,7 +223,8 @@ func TestJitterIsSent(t *testing.T) {
 	}
 }
 
-// What a settle or a lease on a lost connection came to is not known; net/http does not send it again to find out.
+// TestLeasesAreNotSentTwice checks that a settle or lease on a lost connection has an unknown outcome, and that
+// net/http does not repeat it.
 func TestLeasesAreNotSentTwice(t *testing.T) {
 	calls := map[string]func(c *Client) error{
 		"settle": func(c *Client) error { return c.Settle(t.Context(), "q", Settlement{Ack: []string{"r"}})[0].Err },
@@ -232,7 +233,7 @@ func TestLeasesAreNotSentTwice(t *testing.T) {
 	for name, call := range calls {
 		c, s := start(t, Config{MaxAttempts: 1}, answer(200, `{}`), hangUp,
 			answer(200, `{"results":[{"receipt":"r","status":503,"problem":{"status":503,"committed":"no"}}]}`))
-		if err := c.Ready(t.Context()); err != nil { // which leaves a connection
+		if err := c.Ready(t.Context()); err != nil { // leaves a kept connection
 			t.Fatal(err)
 		}
 		if err := call(c); !errors.Is(err, ErrUnknown) || len(s.requests()) != 2 {

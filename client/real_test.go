@@ -42,7 +42,7 @@ func dial(t *testing.T, addrs ...string) *client.Client {
 	return c
 }
 
-// load schedules tasks by many goroutines at once, each of which cancels every other one again.
+// load schedules tasks in many goroutines at once, each of which cancels every other one of its tasks.
 func load(t *testing.T, c *client.Client, prefix string, callers, each int) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -66,7 +66,7 @@ func load(t *testing.T, c *client.Client, prefix string, callers, each int) {
 	all.Wait()
 }
 
-// counter adds up a counter over all nodes that answer.
+// counter returns the sum of a counter over all nodes that answer.
 func counter(t *testing.T, cluster *local.Cluster, name string) (sum float64) {
 	t.Helper()
 	for _, url := range cluster.URLs() {
@@ -92,13 +92,13 @@ func counter(t *testing.T, cluster *local.Cluster, name string) (sum float64) {
 	return sum
 }
 
-// Calls find their leaders, survive the death of one, and find the new ones.
+// TestRealNodes checks that calls find their leaders, survive the death of one, and find the new leaders.
 func TestRealNodes(t *testing.T) {
 	cluster := realNodes(t)
 	c := dial(t, cluster.URLs()[1])
 	load(t, c, "warm", 16, 4)
 	end := time.Now().Add(patience)
-	for n := 0; ; n++ { // until it knows them: leaderships may still be on their way home
+	for n := 0; ; n++ { // until the client knows the leaders, whose moves may not have ended
 		before := counter(t, cluster, "belfry_router_hops_total")
 		load(t, c, fmt.Sprint("direct", n), 8, 8)
 		if counter(t, cluster, "belfry_router_hops_total") == before {

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// request is lines on their way together. It belongs to the goroutine that carries it out; over and slow are guarded by
-// its lane's mutex.
+// request is a set of lines that are sent together. It belongs to the goroutine that carries it out, except over and
+// slow, which the lane's mutex guards.
 type request struct {
 	lane     *lane
-	lines    []*line // those before answered belong to their callers again
+	lines    []*line // the first answered lines belong to their callers again
 	shards   []*shard
 	answered int
 	body     *body
-	well     bool // every line was answered for good
+	well     bool // every line got a final answer
 
 	over, slow bool
 }
 
-// newRequest takes the lines whose callers have not left. Those of shards that travel alone by now change their lane.
+// newRequest takes the lines whose callers have not left. Lines of shards that travel alone now change to their lane.
 func newRequest(l *lane, lines []*line) *request {
 	r := &request{lane: l, lines: lines[:0], body: l.c.newBody(), shards: make([]*shard, 0, len(lines))}
 	for _, one := range lines {
@@ -64,7 +64,7 @@ func (r *request) send(at *endpoint) error {
 		if err != nil {
 			return nil, &unsendableError{err}
 		}
-		// Without a key, so that net/http sends it a second time only if nothing of the first has gone out.
+		// The request has no key, so that net/http repeats it only if none of its bytes were sent.
 		req.GetBody = func() (io.ReadCloser, error) { return r.body.reader(), nil }
 		req.ContentLength = int64(len(r.body.data))
 		req.Header["Content-Type"] = []string{ndjsonType}
@@ -72,7 +72,7 @@ func (r *request) send(at *endpoint) error {
 	})
 }
 
-// lost sees to what a request that failed says about address and shards.
+// lost draws the conclusions of a failed request about its address and shards.
 func (r *request) lost(at *endpoint, err error) {
 	c := r.lane.c
 	var refusal *Error
@@ -89,7 +89,7 @@ func (r *request) lost(at *endpoint, err error) {
 	r.distrust(r.answered)
 }
 
-// distrust has the shards of the lines from i on travel alone.
+// distrust makes the shards of the lines from i on travel alone.
 func (r *request) distrust(i int) {
 	for _, s := range r.shards[i:] {
 		if s != nil {
@@ -122,7 +122,7 @@ func (r *request) read(a reply) error {
 	})
 }
 
-// nextLine is the next line with its end. It is the reader's until it is asked for another.
+// nextLine returns the next line with its end. The bytes are valid until the next read.
 func nextLine(in *bufio.Reader) ([]byte, error) {
 	text, err := in.ReadSlice('\n')
 	if !errors.Is(err, bufio.ErrBufferFull) {

@@ -6,18 +6,18 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Result answers one operation of a batch.
+// Result is the answer to one operation of a batch.
 type Result struct {
 	ID       string
-	Status   int // the HTTP status that the operation would have had as a call of its own; 0: it was not answered
+	Status   int // the operation's HTTP status as a call of its own; 0: unanswered
 	Revision uint64
 	Outcome  Outcome // of a cancel
-	Previous State   // of a schedule: the state of the task that it replaced; empty: there was none
-	Err      error   // nil: it was done. It wraps an *Error if the service refused it
+	Previous State   // of a schedule: the replaced task's state; empty: there was none
+	Err      error   // nil: done; it wraps an *Error if the service refused the operation
 }
 
-// readResult reads one line of a batch's answer, which is about the task of this id. The refusal is what became of the
-// operation; err says that the line cannot be read.
+// readResult reads one line of a batch's answer, for the task with this id. refusal is the service's refusal of the
+// operation; err means that the line is unreadable.
 func readResult(text []byte, id string) (r Result, refusal, err error) {
 	var refused *Error
 	in := contract.NewReader(text)
@@ -37,7 +37,7 @@ func readResult(text []byte, id string) (r Result, refusal, err error) {
 	return r, lineError(r.Status, refused), nil
 }
 
-// member reads a member of a result, of a line of a batch or of a settle.
+// member reads one member of the result of a batch line or of a settle.
 func (r *Result) member(in *contract.Reader, f contract.Field, refused **Error) error {
 	switch f {
 	case contract.ID:

@@ -23,7 +23,7 @@ var resultLines = []string{
 	`{"id":"a","status":200,"x":"` + "\x01" + `"}`,
 }
 
-// FuzzReadResult holds the reading of a line against encoding/json, which does not care for UTF-8 and depth.
+// FuzzReadResult compares readResult with encoding/json, which checks neither UTF-8 nor depth.
 func FuzzReadResult(f *testing.F) {
 	for _, line := range resultLines {
 		f.Add([]byte(line))
@@ -48,7 +48,7 @@ func FuzzReadResult(f *testing.F) {
 	})
 }
 
-// resultByTheBook is readResult for lines whose names are written as in the contract.
+// resultByTheBook is readResult by encoding/json, for lines with names as in the contract.
 func resultByTheBook(line []byte) (r Result, refused bool, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(line, &members); err != nil || members == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Settlement says what becomes of leases, by their receipts. It is carried out in the order of the fields.
+// Settlement lists leases to end or extend, by their receipts. The service processes the fields in order.
 type Settlement struct {
 	Ack     []string // done: delivered
 	Nack    []Nack   // failed: retried, or a dead letter after the last attempt
@@ -19,10 +19,10 @@ type Settlement struct {
 	Release []string // given back: due at once, not counted as an attempt
 }
 
-// Nack ends a lease whose task could not be done.
+// Nack ends a lease whose task failed.
 type Nack struct {
 	Receipt string
-	Delay   *time.Duration // when to retry; nil: the backoff decides
+	Delay   *time.Duration // until the retry; nil: the backoff decides
 	Reason  string         // becomes the task's last error; at most 512 bytes
 }
 
@@ -32,19 +32,20 @@ type Extend struct {
 	Lease   time.Duration // from now
 }
 
-// Settled is what became of one receipt.
+// Settled is the result for one receipt.
 type Settled struct {
 	Receipt string
-	ID      string // the task's; empty if it is not known
-	Status  int    // the service's; 0: it was not answered
-	// Replaced says that the task was scheduled anew since the lease was given, so that there is nothing left to settle:
-	// an ack, nack or release of the lease changes nothing, and is no error.
+	ID      string // the task's id; empty: unknown
+	Status  int    // the service's status; 0: unanswered
+	// Replaced means that the task was scheduled anew after the lease was given. An ack, nack or release of the lease then
+	// changes nothing, and is no error.
 	Replaced bool
-	Err      error // nil: it was done. ErrConflict: the lease had ended. ErrNotFound: the task is gone
+	Err      error // nil: done. ErrConflict: the lease had ended. ErrNotFound: the task is gone
 }
 
-// Settle ends or extends any number of leases, and tells what became of each, in the order of the fields. Those that
-// met a passing trouble are repeated; so one that was done in a try whose answer was lost may be told as ErrConflict.
+// Settle ends or extends any number of leases, and returns the result for each, in the order of the fields. Receipts
+// with a transient failure are repeated. A receipt that was settled in a try whose answer was lost may thus be reported
+// as ErrConflict.
 func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settled {
 	lines := s.lines()
 	for chunk := range slices.Chunk(lines, maxChunkLines) {
@@ -60,14 +61,14 @@ func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settl
 	return out
 }
 
-// settleLines settles at most as many lines as a request may have, which must be in the order of the verbs.
+// settleLines settles at most as many lines as a request may have. The lines must be in the order of the verbs.
 func (c *Client) settleLines(ctx context.Context, queue string, lines []*line) {
 	c.sendUntilAnswered(ctx, lines, func(ctx context.Context, lines []*line) error {
 		return c.sendReceipts(ctx, queue, lines)
 	})
 }
 
-// What becomes of a lease, in the order in which it is carried out.
+// The verbs of a settle, in the order in which the service processes them.
 const (
 	verbAck     = "ack"
 	verbNack    = "nack"
@@ -77,7 +78,7 @@ const (
 
 var settleOrder = [...]string{verbAck, verbNack, verbExtend, verbRelease}
 
-// settleLine is a receipt with what becomes of it.
+// settleLine returns the line of a receipt and its verb.
 func settleLine(verb, receipt string, fields []byte) *line {
 	data := contract.AppendString(nil, receipt)
 	if verb == verbNack || verb == verbExtend {
@@ -98,7 +99,7 @@ func extendLine(e Extend) *line {
 	return settleLine(verbExtend, e.Receipt, appendDuration(nil, contract.Lease, e.Lease))
 }
 
-// lines are the receipts in the order of the verbs.
+// lines returns the lines of all receipts, in the order of the verbs.
 func (s Settlement) lines() []*line {
 	var lines []*line
 	for _, receipt := range s.Ack {
@@ -117,14 +118,15 @@ func (s Settlement) lines() []*line {
 }
 
 func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) error {
-	// Without a key: the service has no use for it, and net/http would take it for a leave to send the call again by
-	// itself, so that the results would hide what the first sending did.
+	// The call has no key. The service has no use for one, and net/http would take it as leave to repeat the call by
+	// itself, so that the results would hide those of the first try.
 	call := call{method: http.MethodPost, path: queuePath(queue) + "/settle", body: settleBody(lines),
 		contentType: jsonType}
 	return c.do(ctx, call, func(a reply) error { return readSettled(a.body, lines) })
 }
 
-// settleBody lists the entries by their verbs. Lines come in the order of the verbs, so results do in that of lines.
+// settleBody lists the lines by their verbs. Lines come in the order of the verbs, so results come in the order of
+// lines.
 func settleBody(lines []*line) []byte {
 	var b []byte
 	verb := ""
@@ -174,10 +176,10 @@ func readSettled(r io.Reader, lines []*line) error {
 	return err
 }
 
-// replaced is the outcome of a settle of an earlier occurrence's lease.
+// replaced is the outcome of a settle after the task was scheduled anew.
 const replaced Outcome = "replaced"
 
-// readReceipt gives a line its answer.
+// readReceipt reads a line's result.
 func readReceipt(in *contract.Reader, l *line) error {
 	var result Result
 	var refused *Error

@@ -6,24 +6,24 @@ import (
 	"time"
 )
 
-// settler gathers what becomes of a consumer's leases, as lanes gather calls: a settle goes out at once, and what comes
-// while it is out is the next one. One that is slow gives its place to the next, up to a bound: outcomes for a shard
-// without a leader must not keep back those for others until their leases end.
+// settler gathers the settles of a consumer's leases, as lanes gather calls: a settle goes out at once, and those that
+// come meanwhile form the next request. A slow request gives its place to the next, up to a bound. Otherwise outcomes
+// for a shard without a leader would hold up the others until their leases end.
 type settler struct {
 	ctx   context.Context
 	c     *Client
 	queue string
-	moved func() // is called when some were settled
+	moved func() // called when outcomes were settled
 
 	mu      sync.Mutex
 	waiting []verdict
-	left    int // waiting, or on their way
-	out     int // settles under way that are not slow: 0 or 1
+	left    int // waiting, or in progress
+	out     int // requests in progress that are not slow: 0 or 1
 	slow    int
-	idle    *sync.Cond // on mu: left is 0
+	idle    *sync.Cond // on mu: signals that left is 0
 }
 
-// verdict is a line, and who is told what it was answered.
+// verdict is a line, and the function that gets it with its answer.
 type verdict struct {
 	line *line
 	done func(*line)
@@ -46,7 +46,7 @@ func (s *settler) put(l *line, done func(*line)) {
 	}
 }
 
-// mayStart is called with the lock held.
+// mayStart takes the place for a request, if it is free and lines wait. The caller holds the lock.
 func (s *settler) mayStart() bool {
 	if len(s.waiting) == 0 || s.out > 0 || s.slow >= maxSlow {
 		return false
@@ -55,14 +55,14 @@ func (s *settler) mayStart() bool {
 	return true
 }
 
-// backlog is how many are not settled yet.
+// backlog returns the number of unsettled outcomes.
 func (s *settler) backlog() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.left
 }
 
-// wait returns when all are settled, or have come to nothing.
+// wait returns when all outcomes are settled, or have failed.
 func (s *settler) wait() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *settler) run() {
 	}
 }
 
-// settle carries some out, in the order of the verbs, and tells whether it was slow.
+// settle sends a batch in the order of the verbs, and reports whether the request was slow.
 func (s *settler) settle(batch []verdict) bool {
 	late := false
 	over := false

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// slotCount is how many slots there are, for ever.
+// slotCount is the number of slots. It never changes.
 const slotCount = 4096
 
-// slotOf is where a task lives: xxhash64(namespace, 0 byte, id) modulo slotCount.
+// slotOf returns a task's slot: xxhash64(namespace, 0 byte, id) modulo slotCount.
 func slotOf(id string) int {
 	var room [256]byte
 	b := append(room[:0], "default\x00"...)
@@ -25,7 +25,7 @@ const (
 	prime5 uint64 = 2870177450012600261
 )
 
-// xxhash64 is xxHash64 with seed 0.
+// xxhash64 returns the xxHash64 of b with seed 0.
 func xxhash64(b []byte) uint64 {
 	h, n := prime5, uint64(len(b))
 	if len(b) >= 32 {
@@ -50,9 +50,9 @@ func xxhash64(b []byte) uint64 {
 	return h ^ h>>32
 }
 
-// stripes takes in all whole stripes of 32 bytes, and returns the rest.
+// stripes hashes all whole stripes of 32 bytes, and returns the rest.
 func stripes(b []byte) (h uint64, rest []byte) {
-	one, two := prime1, prime2 // sums of constants would overflow; those of variables wrap
+	one, two := prime1, prime2 // sums of constants would overflow; sums of variables wrap
 	v := [4]uint64{one + two, two, 0, -one}
 	for ; len(b) >= 32; b = b[32:] {
 		for i := range v {
@@ -68,30 +68,29 @@ func stripes(b []byte) (h uint64, rest []byte) {
 
 func round(lane, input uint64) uint64 { return bits.RotateLeft64(lane+input*prime2, 31) * prime1 }
 
-// shard is one of the cluster's shards, as long as the client lives.
+// shard is one of the cluster's shards. Its identity lasts as long as the client.
 type shard struct {
-	leader atomic.Pointer[endpoint] // believed, and usable; nil: none
-	aside  atomic.Pointer[lane]     // its own, while it is in trouble; nil: its lines travel with those of others
+	leader atomic.Pointer[endpoint] // presumed leader, and usable; nil: none
+	aside  atomic.Pointer[lane]     // lane of its own, while the shard is in trouble; nil: lines travel with others
 }
 
-// distrust has the shard's lines travel alone from now on: they would keep back those behind them.
+// distrust makes the shard's lines travel alone from now on, since they would hold up the lines after them.
 func (s *shard) distrust(c *Client) {
 	if s.aside.Load() == nil {
 		s.aside.CompareAndSwap(nil, &lane{c: c, of: s})
 	}
 }
 
-// trust ends that, if nobody has begun it anew. What waits in the lane goes out from there.
+// trust ends the shard's travelling alone in the given lane. Lines that wait in that lane still go out from it.
 func (s *shard) trust(aside *lane) { s.aside.CompareAndSwap(aside, nil) }
 
-// layout says which shard a slot belongs to. It does not change once it is in use.
+// layout maps each slot to its shard. It does not change once it is in use.
 type layout struct {
-	version string // of the map that it was learned with
+	version string // of the map that it was read from
 	shards  [slotCount]*shard
 }
 
-// newLayout tells what the view says about slots; nil if that is not all. Shards that are known already keep their
-// identity.
+// newLayout returns the view's layout, or nil if the view lacks slots. Known shards keep their identity.
 func newLayout(view *Cluster, known map[uint32]*shard) *layout {
 	l := &layout{version: view.Map}
 	for _, v := range view.Shards {

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// The hash is the service's for every length, and the slot for every kind of id.
+// TestSlots checks the hash against the service's for every length, and the slot for every kind of id.
 func TestSlots(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := range 300 {

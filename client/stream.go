@@ -15,17 +15,17 @@ import (
 )
 
 const (
-	// streamSilence is how long a stream may be silent: the service says every 15 seconds that it is there.
+	// streamSilence is the longest silence of a live stream: the service sends a heartbeat every 15 seconds.
 	streamSilence = 40 * time.Second
-	// streamEnd is how long a stream may take to end in order.
+	// streamEnd is the time for a stream's orderly end.
 	streamEnd = 5 * time.Second
-	// streamCalm is how long a stream has lasted that says that nothing is wrong.
+	// streamCalm is the length of a stream after which earlier failures do not count.
 	streamCalm = time.Second
 )
 
-// stream has tasks come, from one node after the other, until ctx ends. The error is a refusal for good.
+// stream receives tasks from one node after another, until ctx ends. The error is a final refusal.
 func (k *consumer) stream(ctx context.Context) error {
-	at := rand.IntN(len(k.c.nodes.given)) // consumers spread
+	at := rand.IntN(len(k.c.nodes.given)) // spreads consumers over nodes
 	for failures := 0; ctx.Err() == nil; {
 		began := time.Now()
 		base := k.c.nodes.given[at].base
@@ -49,14 +49,14 @@ func (k *consumer) stream(ctx context.Context) error {
 	return nil
 }
 
-// streamFrom has tasks come from a node until the stream ends. Nil: in order, as it does when ctx ends, or the node.
+// streamFrom receives tasks from a node until the stream ends. A nil error means an orderly end, by ctx or by the node.
 func (k *consumer) streamFrom(ctx context.Context, base string) error {
 	alive, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	body, asks := io.Pipe()
 	var asking sync.WaitGroup
 	defer func() {
 		cancel(nil)
-		_ = body.Close() // a pipe's never fails
+		_ = body.Close() // a pipe's Close never fails
 		asking.Wait()
 	}()
 	silence := time.AfterFunc(k.c.cfg.AttemptTimeout, func() { cancel(errSilent) })
@@ -70,7 +70,7 @@ func (k *consumer) streamFrom(ctx context.Context, base string) error {
 	k.forget()
 	k.notify()
 	asking.Go(func() { k.ask(alive, asks) })
-	defer context.AfterFunc(ctx, func() { // no more is asked for, and what still comes is given back
+	defer context.AfterFunc(ctx, func() { // the client asks for no more, and gives back later tasks
 		_ = asks.Close()
 		time.AfterFunc(streamEnd, func() { cancel(errSilent) })
 	})()
@@ -90,8 +90,8 @@ func (k *consumer) streamFrom(ctx context.Context, base string) error {
 	return err
 }
 
-// ask asks for as many tasks as there is room for, as it comes, until the stream ends. What is settled while a line is
-// being written is asked for with the next.
+// ask asks for as many tasks as there are free handlers, whenever some become free, until the stream ends. Handlers
+// that become free during a write are counted in the next line.
 func (k *consumer) ask(alive context.Context, asks *io.PipeWriter) {
 	var b []byte
 	for {
@@ -106,12 +106,12 @@ func (k *consumer) ask(alive context.Context, asks *io.PipeWriter) {
 		}
 		b = append(contract.Close(contract.AppendInt(b[:0], contract.Credit, int64(n)), 0), '\n')
 		if _, err := asks.Write(b); err != nil {
-			return // the stream has ended, which its reader sees
+			return // readTasks sees the end of the stream
 		}
 	}
 }
 
-// readTasks begins the tasks that come, until the stream ends.
+// readTasks starts the handlers of arriving tasks, until the stream ends.
 func (k *consumer) readTasks(ctx context.Context, in io.Reader) error {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	for {
@@ -128,8 +128,8 @@ func (k *consumer) readTasks(ctx context.Context, in io.Reader) error {
 	}
 }
 
-// readLine begins the task of a line, if it has one. Other lines are heartbeats, or problems with the consumer's own
-// lines, which are returned.
+// readLine starts the handler of a line's task, if the line has one. Other lines are heartbeats, or problems with the
+// consumer's own lines, which are returned as errors.
 func (k *consumer) readLine(ctx context.Context, text []byte) error {
 	var j *job
 	var refused *Error

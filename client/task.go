@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// State is where a task is in its life.
+// State is a state of a task.
 type State string
 
 // The states of a task. The last three are tombstones.
@@ -21,22 +21,22 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// Outcome is the final answer to a cancel.
+// Outcome is the final result of a cancel.
 type Outcome string
 
 // The outcomes of a cancel.
 const (
-	OutcomeCancelled    Outcome = "cancelled"     // no attempt was ever begun, and none will be
-	OutcomeStopped      Outcome = "stopped"       // one was begun and may have been delivered; no further one will be
-	OutcomeAlreadyFired Outcome = "already_fired" // it was delivered or dead before
+	OutcomeCancelled    Outcome = "cancelled"     // no attempt was begun, and none will be
+	OutcomeStopped      Outcome = "stopped"       // an attempt was begun and may have been delivered; no other will be
+	OutcomeAlreadyFired Outcome = "already_fired" // the task was delivered or dead already
 )
 
-// Task is a task, as it is scheduled and as it is read. What the service sets is not sent in requests.
+// Task is a task, in requests and in answers. Requests do not send the fields that the service sets.
 type Task struct {
-	ID    string // empty in Schedule: the service makes one
+	ID    string // empty in Schedule: a new one is made
 	Queue string // empty: "default"
 
-	// FireAt is when it is due; kept in whole milliseconds, rounded up. If zero, Delay counts from receipt.
+	// FireAt is the due time, rounded up to whole milliseconds. If zero, the task is due Delay after the call's receipt.
 	FireAt time.Time
 	Delay  time.Duration
 
@@ -49,55 +49,55 @@ type Task struct {
 	ExpiresAfter time.Duration
 	Labels       map[string]string
 
-	// Jitter spreads tasks of one instant: this one is due up to so much later, by a part that only its id decides. It is
-	// not kept: the task that comes back has the instant it came to.
+	// Jitter spreads tasks with the same due time: the task is due up to Jitter later, by a part that depends on its id
+	// only. Jitter is not stored: an answer has the resulting FireAt.
 	Jitter time.Duration
 
-	// Set by the service.
+	// The service sets the fields below.
 	State         State
 	Attempts      int       // begun so far
-	NextAttemptAt time.Time // zero: none is set
+	NextAttemptAt time.Time // zero: none is scheduled
 	LastError     string
 	Revision      uint64
 	Shard         uint32
 	CreatedAt     time.Time
-	WebhookID     string    // what all attempts of this occurrence carry as webhook-id
+	WebhookID     string    // the webhook-id of all attempts of this occurrence
 	Outcome       Outcome   // of a cancelled task
-	Previous      State     // in Schedule's answer: the state of the task that it replaced; empty: there was none
-	History       []Past    // the last few attempts that ended, oldest first
-	LeaseEndsAt   time.Time // zero: no consumer has it
+	Previous      State     // in Schedule's answer: the replaced task's state; empty: there was none
+	History       []Past    // the last few ended attempts, oldest first
+	LeaseEndsAt   time.Time // zero: not leased
 }
 
-// Target is where a task is delivered.
+// Target is the receiver of a task.
 type Target struct {
 	URL     string
 	Headers map[string]string
 	Timeout time.Duration // of one attempt; 0: the queue's
 }
 
-// Retry says how often and how soon a task is attempted; a zero field is the queue's.
+// Retry sets the number and the pauses of a task's attempts. A zero field takes the queue's value.
 type Retry struct {
 	MaxAttempts int
 	MinBackoff  time.Duration
 	MaxBackoff  time.Duration
-	// Delays are how long to wait after the first, second, … failed attempt, in place of a backoff. With MaxAttempts 0
-	// there is one attempt more than delays; with more attempts than that the last delay repeats.
+	// Delays are the pauses after the first, second, … failed attempt, in place of a backoff. With MaxAttempts 0 there is
+	// one attempt more than delays. With more attempts the last delay repeats.
 	Delays []time.Duration
 }
 
-// IsZero reports whether r says nothing.
+// IsZero reports whether r sets nothing.
 func (r Retry) IsZero() bool {
 	return r.MaxAttempts == 0 && r.MinBackoff == 0 && r.MaxBackoff == 0 && len(r.Delays) == 0
 }
 
-// Past is an attempt that has ended.
+// Past is an ended attempt.
 type Past struct {
 	Attempt   int       `json:"attempt"`
 	Fence     uint64    `json:"fence"`
-	StartedAt time.Time `json:"started_at"` // zero: not known
-	EndedAt   time.Time `json:"ended_at"`   // zero: not known
-	Node      string    `json:"node"`       // that made it; empty: a consumer's, or not known
-	Error     string    `json:"error"`      // empty: it was delivered
+	StartedAt time.Time `json:"started_at"` // zero: unknown
+	EndedAt   time.Time `json:"ended_at"`   // zero: unknown
+	Node      string    `json:"node"`       // the node that made it; empty: a consumer's attempt, or unknown
+	Error     string    `json:"error"`      // empty: delivered
 }
 
 // UnmarshalJSON reads a task as the service writes it.
@@ -112,7 +112,7 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	return contract.Close(appendAnswer(b, &t), 0), nil
 }
 
-// unlessNull reads a text, but a null, which leaves the value as it is.
+// unlessNull reads a text with read. A null leaves the value unchanged.
 func unlessNull(data []byte, read func(*contract.Reader) error) error {
 	if string(data) == "null" {
 		return nil

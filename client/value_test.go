@@ -2,7 +2,7 @@ package client
 
 import "strings"
 
-// values are texts of which some are JSON.
+// values are texts, some of which are JSON.
 var values = []string{
 	``, ` `, `{}`, `[]`, ` { } `, `{"a":1}`, `{"a":1,}`, `{"a"}`, `{"a":}`, `{a:1}`, `{"a":1 "b":2}`, `{"a" : [1, 2.5e-3, {"b":null}] }`,
 	`[1,2`, `[1 2]`, `[,]`, `[1,]`, `]`, `}`, `{]`, `[}`, `[[[]],{}]`, `{"a":{"b":{}}}x`, `1`, `-0`, `-`, `01`, `1.`, `.5`, `1e`,
@@ -14,6 +14,6 @@ var values = []string{
 	`{"a":"\x"}`, `{"\`, `{"a":{"b`, `{"a":[0,-0.5`,
 }
 
-// A payload as services have them, of about 200 bytes.
+// orderPayload is a typical payload of about 200 bytes.
 const orderPayload = `{"order":1042,"customer":{"id":"c-88213","tier":"gold"},"items":[{"sku":"A-1001","count":2},` +
 	`{"sku":"B-2044","count":1}],"total":129.95,"currency":"EUR","note":"close unless it is paid","attempt":1}`

@@ -5,10 +5,10 @@ import (
 	"net/http"
 )
 
-// Cluster is who is there, and which shard lives where, as one node sees it.
+// Cluster is one node's view of the cluster's nodes and shards.
 type Cluster struct {
 	ID     string  `json:"cluster_id"`
-	Map    string  `json:"map"` // names what the node believes of slots, leaders and addresses
+	Map    string  `json:"map"` // version of the node's slots, leaders and addresses
 	Nodes  []Node  `json:"nodes"`
 	Shards []Shard `json:"shards"`
 }
@@ -20,7 +20,7 @@ type Node struct {
 	HTTPAddr      string  `json:"http_addr"`
 	Alive         bool    `json:"alive"`
 	ClockOffsetMs float64 `json:"clock_offset_ms"`
-	DiskLow       bool    `json:"disk_low"`    // its disk is nearly full: it leads only what nobody else can
+	DiskLow       bool    `json:"disk_low"`    // its disk is nearly full: it leads only if no other node can
 	MemoryFull    bool    `json:"memory_full"` // shards with a replica on it take no more tasks
 }
 
@@ -34,7 +34,7 @@ type Shard struct {
 	Slots    []Slots   `json:"slots"`
 }
 
-// Slots are those from First on, up to the one before End. A task's slot is that of its id.
+// Slots is the range of slots from First to End-1. A task's slot is the slot of its id.
 type Slots struct {
 	First uint32 `json:"first"`
 	End   uint32 `json:"end"`
@@ -46,15 +46,15 @@ type Replica struct {
 	State   string `json:"state"`
 	Applied uint64 `json:"applied"` // log index
 
-	// Commands and Hash say how many commands the copy had carried out at that index, and what its state hashed to: the
-	// same for all copies at one index.
+	// Commands is the number of commands that the copy had carried out at that index, and Hash is the hash of its state.
+	// Both are the same for all copies at one index.
 	Commands uint64 `json:"commands"`
 	Hash     string `json:"hash"`
-	// Diverged: the copy's state differs from another one's, and is not known to be that of a majority.
+	// Diverged means that the copy's state differs from another copy's, and is not known to be the majority's.
 	Diverged bool `json:"diverged"`
 }
 
-// Node finds a node by its ID; nil if there is none.
+// Node returns the node with this ID, or nil if there is none.
 func (c *Cluster) Node(id string) *Node {
 	for i := range c.Nodes {
 		if c.Nodes[i].ID == id {
@@ -64,7 +64,7 @@ func (c *Cluster) Node(id string) *Node {
 	return nil
 }
 
-// Cluster asks a node how it sees the cluster.
+// Cluster returns a node's view of the cluster.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
 	view := new(Cluster)
 	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/cluster"}, readJSON(view)); err != nil {

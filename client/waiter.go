@@ -13,7 +13,7 @@ type waiter struct {
 	timer *time.Timer // of the call
 }
 
-// newWaiter begins a call about a task. Its line is to be appended to data.
+// newWaiter begins a call about a task. The caller appends the line to line.data.
 func (c *Client) newWaiter(verb, id string) *waiter {
 	w, ok := c.waiters.Get().(*waiter)
 	if !ok {
@@ -27,10 +27,10 @@ func (c *Client) newWaiter(verb, id string) *waiter {
 	return w
 }
 
-// keptLine: longer lines are left to the collector.
+// keptLine is the largest line buffer that is reused, in bytes. The collector takes larger ones.
 const keptLine = 4 << 10
 
-// free ends the use of a waiter whose line is with no lane.
+// free ends the use of a waiter whose line no lane holds.
 func (w *waiter) free() {
 	l := &w.line
 	if cap(l.data) > keptLine {
@@ -40,7 +40,7 @@ func (w *waiter) free() {
 	w.c.waiters.Put(w)
 }
 
-// wait carries the call out: it sends its line until that is answered for good, or the call's time is up.
+// wait sends the call's line until the line has its final answer, or the call's time is up.
 func (w *waiter) wait(ctx context.Context) (Result, error) {
 	if ctx.Err() != nil {
 		defer w.free()
@@ -61,7 +61,7 @@ func (w *waiter) wait(ctx context.Context) (Result, error) {
 	return r, r.Err
 }
 
-// attempt sends the line once. It tells whether the caller left without an answer.
+// attempt sends the line once. left reports whether the caller left without an answer.
 func (w *waiter) attempt(ctx context.Context) (left bool) {
 	w.group.left.Store(1)
 	w.c.directory.route(&w.line).put(&w.line)
@@ -75,11 +75,11 @@ func (w *waiter) attempt(ctx context.Context) (left bool) {
 		why = context.DeadlineExceeded
 	}
 	w.line.leave(why)
-	<-w.group.done // an answer that came at this moment is written first
+	<-w.group.done // waits for an answer that is just being written
 	return w.line.failed != nil && w.line.failed.ended != nil
 }
 
-// again waits until it makes sense to send the line again; false if it does not.
+// again waits for the next attempt. It returns false if there should be none.
 func (w *waiter) again(ctx context.Context, deadline time.Time) bool {
 	failed := w.line.failed
 	if w.line.result.Err == nil || failed.ended != nil || failed.attempts == w.c.cfg.MaxAttempts || !retryable(failed) {

@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// The wire as encoding/json sees it: the reference for what is written and read by hand.
+// The types below are the wire format for encoding/json, the reference for this package's own encoder and decoder.
 
 // duration is a time.Duration on the wire.
 type duration time.Duration
@@ -37,7 +37,7 @@ func (i instant) MarshalJSON() ([]byte, error) {
 	return []byte(ms.Format(`"2006-01-02T15:04:05.000Z"`)), nil
 }
 
-// wireTask is what a caller says of a task, in JSON.
+// wireTask is a task in a caller's JSON.
 type wireTask struct {
 	ID            string            `json:"id,omitempty"`
 	Queue         string            `json:"queue,omitempty"`
@@ -93,7 +93,7 @@ func newWireTask(t Task) wireTask {
 		PayloadBase64: t.PayloadBytes, ContentType: t.ContentType, Target: newWireTarget(t.Target),
 		Retry: newWireRetry(t.Retry), ExpiresAfter: duration(t.ExpiresAfter), Labels: t.Labels,
 	}
-	if t.FireAt.IsZero() || t.Delay != 0 { // both set: the service refuses it, and says why
+	if t.FireAt.IsZero() || t.Delay != 0 { // the service refuses both, with the reason
 		w.Delay = (*duration)(&t.Delay)
 	}
 	return w

@@ -14,26 +14,26 @@ import (
 	"testing"
 )
 
-// world is a cluster in memory, which a client reaches by its RoundTripper: nothing but memory, so that a test can run in
-// a bubble of synctest. Nodes are named by their host, and each answers every batch line with 201 and revision 7 unless
-// the test says otherwise.
+// world is a cluster in memory, which a client reaches by its RoundTripper. It uses no sockets, so that a test can run
+// in a bubble of synctest. Nodes are named by their host. Each node answers every batch line with 201 and revision 7
+// unless the test sets another answer.
 type world struct {
 	t *testing.T
 
 	mu      sync.Mutex
 	view    Cluster
 	nodes   map[string]*worldNode // by address
-	batches []*sentBatch          // in the order in which they came
+	batches []*sentBatch          // in order of arrival
 	others  []string              // method, host and path of all other requests
 }
 
 type worldNode struct {
 	id      string
 	cluster string
-	version string // of the map, told in its batches' heads; empty: the view's
-	down    error  // what a request comes to instead of an answer
+	version string // of the map, in its batches' headers; empty: the view's
+	down    error  // the error of a request; nil: the node answers
 	hold    chan struct{}
-	held    func(b *sentBatch) bool           // whether hold is for this one; nil: for each
+	held    func(b *sentBatch) bool           // selects the batches for hold; nil: all
 	answer  func(b *sentBatch, i int) string  // to one line; nil: created
 	refuse  func(b *sentBatch) *http.Response // of the whole request; nil: none
 }
@@ -57,8 +57,8 @@ func (b *sentBatch) ids() string {
 	return strings.Join(ids, " ")
 }
 
-// newWorld has nodes n1, n2, … at the given addresses. Slots are spread evenly over as many shards, the first led by n1
-// and so on.
+// newWorld returns a world with nodes n1, n2, … at the given addresses. Slots are spread evenly over as many shards; n1
+// leads the first, and so on.
 func newWorld(t *testing.T, addrs ...string) *world {
 	w := &world{t: t, nodes: map[string]*worldNode{}, view: Cluster{ID: "c1", Map: "m1"}}
 	each := slotCount/len(addrs) + 1
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, addrs ...string) *world {
 	return w
 }
 
-// client is one of this world.
+// client returns a client of this world.
 func (w *world) client(cfg Config) *Client {
 	w.t.Helper()
 	cfg.HTTPClient = &http.Client{Transport: w}
@@ -84,21 +84,21 @@ func (w *world) client(cfg Config) *Client {
 	return c
 }
 
-// change does something to the world while a client is at work.
+// change changes the world while a client runs.
 func (w *world) change(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f()
 }
 
-// sent lists the batches so far.
+// sent returns the batches so far.
 func (w *world) sent() []*sentBatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.batches)
 }
 
-// asked counts the other requests that contain text.
+// asked returns the number of other requests that contain text.
 func (w *world) asked(text string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -212,7 +212,7 @@ func respond(status int, body string) *http.Response {
 	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}
 }
 
-// idIn finds an id in the shard of that number, from 1.
+// idIn returns the n-th id in the shard with this number, from 1.
 func (w *world) idIn(shard int, n int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint("t", i)

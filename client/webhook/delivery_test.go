@@ -21,7 +21,7 @@ const (
 	secretB = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 )
 
-// sender delivers as a node does, with a clock of its own.
+// sender returns a Webhook that delivers as a node does, with the given clock.
 func sender(t *testing.T, now func() time.Time) *delivery.Webhook {
 	t.Helper()
 	w, err := delivery.New(delivery.Config{
@@ -49,7 +49,7 @@ func attempt(url, id string, fence uint64, payload []byte, secrets ...string) ta
 	return a
 }
 
-// receiver starts a server that verifies with one secret. The channel has the deliveries that it took.
+// receiver starts a server that verifies with one secret. The channel gets the accepted deliveries.
 func receiver(t *testing.T) (url string, got <-chan *webhook.Delivery) {
 	t.Helper()
 	v, err := webhook.New(webhook.Config{Secrets: []string{secretA}})
@@ -64,7 +64,8 @@ func receiver(t *testing.T) (url string, got <-chan *webhook.Delivery) {
 	return s.URL, deliveries
 }
 
-// A node's deliveries are verified, with every kind of payload and during a change of the secret.
+// TestNodesDeliveriesAreVerified covers a node's deliveries with every kind of payload and during a change of the
+// secret.
 func TestNodesDeliveriesAreVerified(t *testing.T) {
 	w := sender(t, nil)
 	url, got := receiver(t)
@@ -84,7 +85,8 @@ func TestNodesDeliveriesAreVerified(t *testing.T) {
 	}
 }
 
-// A delivery of an impostor, a replay or a superseded node is refused, and the answer gives the reason.
+// TestNodesDeliveriesAreRefused checks that a delivery of an impostor, a replay or a superseded node is refused, and
+// that the answer gives the reason.
 func TestNodesDeliveriesAreRefused(t *testing.T) {
 	url, got := receiver(t)
 	old := sender(t, func() time.Time { return time.Now().Add(-6 * time.Minute) })
@@ -113,7 +115,7 @@ func TestNodesDeliveriesAreRefused(t *testing.T) {
 	}
 }
 
-// A batch is verified as a whole, and each event by its fence.
+// TestNodesBatchesAreVerified checks that a batch is verified as a whole, and each event by its fence.
 func TestNodesBatchesAreVerified(t *testing.T) {
 	w := sender(t, nil)
 	url, got := receiver(t)

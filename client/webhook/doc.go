@@ -1,5 +1,10 @@
-// Package webhook verifies Belfry's deliveries at the receiver. It checks that the signature is right, that the
-// request was sent just now, and that its sender has not been superseded. It needs only the standard library.
+// Package webhook verifies Belfry's deliveries at the receiver.
+//
+//	signature   the sender knows a secret of the queue
+//	timestamp   the request was sent just now
+//	fence       the sender has not been superseded
+//
+// It needs only the standard library.
 //
 //	verifier, err := webhook.New(webhook.Config{Secrets: []string{os.Getenv("ORDERS_SECRET")}})
 //	http.Handle("/orders", verifier.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -16,13 +21,14 @@
 //   - The timestamp is at most Config.Tolerance from the receiver's clock, so that a request cannot be sent again
 //     later.
 //   - The fence is not lower than the highest fence that the receiver has seen for the task. A sender that is cut off
-//     from its cluster may send late, after another node has taken its place. Its fence is lower, so it is refused.
+//     from its cluster may send late, after another node has taken its place. Its fence is lower, so the request is
+//     refused.
 //
 // The signature covers the id, the timestamp and the body alone. The other headers are as trustworthy as the network:
 // the fence keeps out a late sender, but not a proxy that changes the headers.
 //
 // # Repeats
 //
-// The receiver has to deduplicate. All attempts of one task carry one ID, also a repeat of an attempt that succeeded:
-// dedupe on the ID.
+// The receiver must drop repeats by the delivery's ID. All attempts of one task carry one ID, even a repeat of an
+// attempt that succeeded.
 package webhook

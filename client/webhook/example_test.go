@@ -18,7 +18,7 @@ const (
 	closeOrder   = `{"order": 1042}`
 )
 
-// signed is a request as Belfry sends it, for a receiver's own tests.
+// signed returns a request as Belfry sends it, for a receiver's own tests.
 func signed(fence uint64) *http.Request {
 	now := time.Now()
 	signature, err := webhook.Sign(ordersSecret, "msg_5-8841-1", now, []byte(closeOrder))

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Fences remembers the highest fence that was seen for each task. Receivers of more than one process share one, in
-// their database for example: it is one conditional update.
+// Fences remembers the highest fence seen for each task. Receivers with several processes share one, for example in
+// their database, as one conditional update.
 type Fences interface {
 	// Raise remembers a fence of a task, and reports whether no higher one was seen before. Calls about one task must take
 	// effect one after the other. An equal fence is the same attempt again, and is current.
@@ -34,7 +34,7 @@ func NewMemoryFences(capacity int) *MemoryFences {
 	return &MemoryFences{capacity: max(capacity, 1), byTask: make(map[string]*list.Element)}
 }
 
-// Raise never fails.
+// Raise implements Fences. It never returns an error.
 func (f *MemoryFences) Raise(_ context.Context, task string, fence uint64) (current bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

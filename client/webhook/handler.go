@@ -38,7 +38,7 @@ func (v *Verifier) Handler(next http.Handler) http.Handler {
 
 type contextKey struct{}
 
-// FromContext returns the delivery that Handler verified, nil if there is none.
+// FromContext returns the delivery that Handler verified, or nil if there is none.
 func FromContext(ctx context.Context) *Delivery {
 	d, _ := ctx.Value(contextKey{}).(*Delivery)
 	return d
@@ -57,7 +57,8 @@ func unread(err error) error {
 	return errUnread
 }
 
-// refuse answers with the reason, which becomes the task's last error. It keeps the error of a Fences from the sender.
+// refuse answers with the reason, which becomes the task's last error. It does not show the sender an error of a
+// Fences.
 func refuse(w http.ResponseWriter, err error) {
 	status, text := http.StatusServiceUnavailable, "the fence cannot be checked now"
 	for _, known := range []struct {

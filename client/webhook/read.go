@@ -12,7 +12,7 @@ import (
 
 const batchType = "application/cloudevents-batch+json"
 
-// read takes the events of a request whose signature is right.
+// read reads the events of a request with a verified signature.
 func (d *Delivery) read(header http.Header) error {
 	if kind, _, err := mime.ParseMediaType(header.Get("Content-Type")); err == nil && kind == batchType {
 		d.Batch = true

@@ -12,8 +12,8 @@ import (
 
 const signatureScheme = "v1" // HMAC-SHA256 in Standard Webhooks
 
-// isSigned reports whether one of the signatures, which are separated by spaces, is right under one of the secrets.
-// Those of schemes that it does not know are passed over.
+// isSigned reports whether one of the signatures in the headers, separated by spaces, is right under one of the
+// secrets. It skips signatures of other schemes.
 func (v *Verifier) isSigned(id, timestamp string, body []byte, headers []string) bool {
 	var right []byte
 	for _, header := range headers {
@@ -39,7 +39,7 @@ func (v *Verifier) isSigned(id, timestamp string, body []byte, headers []string)
 	return false
 }
 
-// signatures returns those under all secrets, one after the other.
+// signatures returns the signatures under all secrets, concatenated.
 func (v *Verifier) signatures(id, timestamp string, body []byte) []byte {
 	all := make([]byte, 0, len(v.secrets)*sha256.Size)
 	for _, key := range v.secrets {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The reasons for which a request is refused. Errors of Verify wrap one of them.
+// The reasons for a refusal. Errors of Verify wrap one of them.
 var (
 	ErrMalformed = errors.New("the request is not a delivery")
 	ErrSignature = errors.New("no signature of the request is right")
@@ -22,9 +22,9 @@ var (
 
 // Config configures a Verifier. Secrets is required; the other fields have defaults.
 type Config struct {
-	Secrets   []string         // the queue's, "whsec_" and base64 each; two during a change of the secret
-	Tolerance time.Duration    // how far webhook-timestamp may be from the clock, either way; 0: 5 minutes
-	Fences    Fences           // nil: NewMemoryFences(100_000), which one process has for itself
+	Secrets   []string         // the queue's, each "whsec_" and base64; two during a change of the secret
+	Tolerance time.Duration    // largest difference of webhook-timestamp from the clock; 0: 5 minutes
+	Fences    Fences           // nil: NewMemoryFences(100_000), for this process alone
 	MaxBody   int64            // the largest body that Handler accepts, in bytes; 0: 16 MiB
 	Now       func() time.Time // nil: time.Now
 }
@@ -88,12 +88,12 @@ func keyOf(secret string) ([]byte, error) {
 	return key, nil
 }
 
-// Delivery is a request that was verified.
+// Delivery is a verified request.
 type Delivery struct {
-	ID     string    // webhook-id: one for all attempts of a task, and of a batch one for the same events
+	ID     string    // webhook-id: the same for all attempts of a task, and for batches of the same events
 	SentAt time.Time // webhook-timestamp, whole seconds
-	Batch  bool      // of several tasks in one request; each event may have its own result in the answer
-	Events []Event   // of a request of one task: that one
+	Batch  bool      // several tasks in one request; each event may have its own result in the answer
+	Events []Event   // one event if Batch is false
 	Body   []byte
 }
 
@@ -105,13 +105,14 @@ type Event struct {
 	Attempt int    // 1, 2, …
 	Fence   uint64
 	Due     time.Time
-	// Stale says that the sender of this event of a batch has been superseded: it is not to be carried out. A request of
-	// one task is refused instead.
+	// Stale means that the sender of this event of a batch has been superseded, so that the event must not be carried out.
+	// A stale request of one task is refused instead.
 	Stale bool
 }
 
 // Verify checks a request by its header and its whole body. The error wraps ErrMalformed, ErrSignature, ErrTimestamp or
-// ErrStale, or is that of Config.Fences: then the request cannot be judged now, and should be answered with 503.
+// ErrStale, or is an error of Config.Fences. In the last case the request cannot be judged now, and should be answered
+// with 503.
 func (v *Verifier) Verify(ctx context.Context, header http.Header, body []byte) (*Delivery, error) {
 	d := &Delivery{ID: header.Get("webhook-id"), Body: body}
 	stamp := header.Get("webhook-timestamp")

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The published examples of Standard Webhooks.
+// The constants are the published examples of Standard Webhooks.
 const (
 	secretA = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	secretB = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
@@ -41,7 +41,7 @@ func verifier(t testing.TB, change func(*Config)) *Verifier {
 	return v
 }
 
-// delivered is the header of an attempt.
+// delivered returns the header of an attempt.
 func delivered(id, stamp, signature string, fence uint64) http.Header {
 	h := http.Header{}
 	for name, value := range map[string]string{
@@ -117,7 +117,7 @@ func signOf(secret, id, stamp, body string) string {
 	return signature
 }
 
-// No bit of the id, the timestamp, the body or the signature can be changed.
+// TestNoBitCanBeChanged checks that no bit of the id, the timestamp, the body or the signature can be changed.
 func TestNoBitCanBeChanged(t *testing.T) {
 	v := verifier(t, func(c *Config) { c.Tolerance = 1 << 62 })
 	rapid.Check(t, func(t *rapid.T) {
@@ -127,7 +127,7 @@ func TestNoBitCanBeChanged(t *testing.T) {
 		at := rapid.IntRange(0, len(raw)-1).Draw(t, "at")
 		raw[at] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
 		if i == 3 && string(raw[at]) != " " && sameSignature(string(raw), signedA) {
-			t.Skip() // base64 spells it in two ways
+			t.Skip() // base64 has two spellings of it
 		}
 		parts[i] = string(raw)
 		if _, err := v.Verify(t.Context(), delivered(parts[0], parts[1], parts[3], 1), []byte(parts[2])); err == nil {
@@ -178,7 +178,8 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// A dot in the id is refused: dots separate the parts of the signed text, so the parts could be moved.
+// TestDotsCannotBeMoved checks that a dot in the id is refused: dots separate the parts of the signed text, so the
+// parts could be moved.
 func TestDotsCannotBeMoved(t *testing.T) {
 	signature := signOf(secretA, "msg_1", "1", "1614265330.forged")
 	v := verifier(t, nil)
@@ -208,7 +209,8 @@ func TestStaleSenderIsRefused(t *testing.T) {
 	}
 }
 
-// MemoryFences keeps the highest fence of each of the tasks seen last, as a map would that knows the order.
+// TestMemoryFencesModel compares MemoryFences with a map and a list: both keep the highest fence of each of the last
+// seen tasks.
 func TestMemoryFencesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		capacity := rapid.IntRange(1, 4).Draw(t, "capacity")
